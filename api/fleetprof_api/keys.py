@@ -1,0 +1,75 @@
+"""Where everything lies in the object store (design §4.4): the one place that knows the layout.
+
+    v1/<namespace>/<request uid>/request.json
+                                 ledger.json
+                                 ranks/<rank>/trace.json.gz
+                                 ranks/<rank>/samples.json.gz
+                                 report.json
+                                 report.html
+
+Guarantees: keys are made of checked parts only, so no name can climb out of its prefix; readers refuse another
+major version by the first segment.
+"""
+
+import re
+from typing import Final
+
+MAJOR: Final = "v1"
+_PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+def _checked(part: str, what: str) -> str:
+    if not _PART.fullmatch(part) or ".." in part:
+        raise ValueError(f"{what} {part!r} is not usable in an object key: 1 to 128 of A-Z a-z 0-9 . _ -, no '..'")
+    return part
+
+
+def request_prefix(namespace: str, uid: str) -> str:
+    """Prefix of all objects of one request, with its trailing slash. Raises ValueError on an unusable part."""
+    return f"{MAJOR}/{_checked(namespace, 'namespace')}/{_checked(uid, 'uid')}/"
+
+
+def request_key(namespace: str, uid: str) -> str:
+    """The request as submitted."""
+    return request_prefix(namespace, uid) + "request.json"
+
+
+def ledger_key(namespace: str, uid: str) -> str:
+    """`fleetprof_api.ledger.Ledger` as JSON."""
+    return request_prefix(namespace, uid) + "ledger.json"
+
+
+def trace_key(namespace: str, uid: str, rank: int) -> str:
+    """One rank's Kineto trace, gzip."""
+    return f"{request_prefix(namespace, uid)}ranks/{_rank(rank)}/trace.json.gz"
+
+
+def samples_key(namespace: str, uid: str, rank: int) -> str:
+    """One rank's `fleetprof_api.samples.RankSamples`, gzip."""
+    return f"{request_prefix(namespace, uid)}ranks/{_rank(rank)}/samples.json.gz"
+
+
+def report_key(namespace: str, uid: str) -> str:
+    """`fleetprof_api.report.Report` as JSON."""
+    return request_prefix(namespace, uid) + "report.json"
+
+
+def report_page_key(namespace: str, uid: str) -> str:
+    """The report as one self-contained HTML page."""
+    return request_prefix(namespace, uid) + "report.html"
+
+
+def split_request_prefix(key: str) -> tuple[str, str, str]:
+    """(namespace, uid, rest) of any key. Raises ValueError for another major version or a foreign key."""
+    parts = key.split("/", 3)
+    if parts[0] != MAJOR:
+        raise ValueError(f"{key!r} was written by another major version; this fleetprof reads {MAJOR}/")
+    if len(parts) != 4:
+        raise ValueError(f"{key!r} is not an object of a request")
+    return _checked(parts[1], "namespace"), _checked(parts[2], "uid"), parts[3]
+
+
+def _rank(rank: int) -> str:
+    if rank < 0:
+        raise ValueError(f"rank {rank} is negative")
+    return str(rank)

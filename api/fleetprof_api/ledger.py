@@ -1,0 +1,143 @@
+"""What happened to every rank of a request, and why: the record a user reads when a capture is not whole.
+
+Guarantees: a rank's state only moves forward (`merge_entries` is commutative, associative and idempotent), so the hub
+can rebuild a ledger from any mixture of its own last copy and what sidecars restate, in any order. Every failed rank
+has a reason from `Reason` and a sentence that says what to do. Times are Unix nanoseconds, 0 where not reached.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+SCHEMA_VERSION: Final = 1
+
+
+class RankState(StrEnum):
+    """Progress of one rank; same names as `RankState` of hub.proto."""
+
+    ASKED = "ASKED"
+    ARMED = "ARMED"
+    STARTED = "STARTED"
+    WRITTEN = "WRITTEN"
+    UPLOADED = "UPLOADED"
+    FAILED = "FAILED"
+
+
+_ORDER: Final = {
+    RankState.ASKED: 1,
+    RankState.ARMED: 2,
+    RankState.STARTED: 3,
+    RankState.WRITTEN: 4,
+    RankState.FAILED: 5,
+    # The highest: a trace that the store holds is delivered whatever else was thought of its rank.
+    RankState.UPLOADED: 6,
+}
+
+
+class Reason(StrEnum):
+    """Why a rank has no trace in the store. CamelCase, for machines; documented in docs/reasons.md."""
+
+    NOT_POLLING = "NotPolling"  # nothing in this process asks for Kineto configs any more
+    BUSY = "Busy"  # another profile was running in the process until the deadline
+    TOO_LATE = "TooLate"  # the process fetched its order after the start had passed, or never
+    NOT_STARTED = "NotStarted"  # the config was delivered and the start passed without a trace
+    NOT_STEPPING = "NotStepping"  # the optimizer step that should start or end the window never came
+    CANCELLED_BY_USER_PROFILER = "CancelledByUserProfiler"  # the job's own torch.profiler took precedence
+    CANNOT_WRITE = "CannotWrite"  # traced, but no file appeared: directory, permission or disk
+    PROCESS_EXITED = "ProcessExited"  # the process ended before its trace was complete
+    PROCESS_KILLED = "ProcessKilled"  # it ended by a signal or crash: no farewell
+    WRONG_TRACE = "WrongTrace"  # the file carries another request's id
+    EMPTY_TRACE = "EmptyTrace"  # the file holds no event
+    CORRUPT_TRACE = "CorruptTrace"  # the file cannot be read to its end
+    TRACE_TOO_LARGE = "TraceTooLarge"  # limits.maxTraceBytes
+    SLOWDOWN = "Slowdown"  # limits.maxSlowdownPercent
+    SPOOL_FULL = "SpoolFull"  # the sidecar's spool limit
+    DISK_FULL = "DiskFull"  # no space on the volume
+    UPLOAD_FAILED = "UploadFailed"  # the store refused for good, or until the deadline
+    SIDECAR_LOST = "SidecarLost"  # the sidecar did not come back before the deadline
+    SIDECAR_RESTARTED = "SidecarRestarted"  # the sidecar came back and knows nothing of this capture
+    CANCELLED = "Cancelled"  # by the user
+    DEADLINE_EXCEEDED = "DeadlineExceeded"  # activeDeadlineSeconds
+    INTERNAL = "Internal"  # our own fault; the message says where
+
+
+class LedgerEntry(msgspec.Struct, kw_only=True, forbid_unknown_fields=False):
+    """One rank's line. `process_id` is unique within `sidecar_id`; a rank restarted by torchrun has one line each."""
+
+    rank: int
+    process_id: str
+    sidecar_id: str = ""
+    pod_name: str = ""
+    node_name: str = ""
+    pid: int = 0
+    rank_source: str = "RANK_UNKNOWN"
+    state: RankState = RankState.ASKED
+    reason: Reason | None = None
+    message: str = ""
+    asked_unix_ns: int = 0
+    armed_unix_ns: int = 0
+    started_unix_ns: int = 0
+    written_unix_ns: int = 0
+    uploaded_unix_ns: int = 0
+    failed_unix_ns: int = 0
+    trace_bytes: int = 0
+    compressed_bytes: int = 0
+    sha256: str = ""
+
+
+class Ledger(msgspec.Struct, kw_only=True):
+    """`ledger.json`: all ranks of one request, in rank order, and how the request as a whole stands."""
+
+    schema_version: int = SCHEMA_VERSION
+    uid: str
+    name: str
+    namespace: str
+    start_mode: str = ""  # "step", "time" or "" while nothing is armed
+    first_step: int | None = None
+    start_unix_ns: int | None = None  # asked start, mode "time"
+    submitted_unix_ns: int = 0
+    armed_unix_ns: int = 0
+    completed_unix_ns: int = 0
+    outcome: str = ""  # reason of the Succeeded condition
+    message: str = ""
+    entries: list[LedgerEntry] = []
+
+
+def merge_entries(a: LedgerEntry, b: LedgerEntry) -> LedgerEntry:
+    """Joins two accounts of the same (sidecar, process): the further state wins, times are the first known.
+
+    Raises ValueError when the two are not about the same process.
+    """
+    if (a.rank, a.process_id) != (b.rank, b.process_id):
+        raise ValueError(f"rank {a.rank}/{a.process_id} and rank {b.rank}/{b.process_id} are different lines")
+    # A total order over whole lines makes the choice independent of the argument order.
+    lead, other = (a, b) if _precedence(a) >= _precedence(b) else (b, a)
+    merged = msgspec.structs.replace(lead)
+    for field in _TIMES:
+        known = [t for t in (getattr(a, field), getattr(b, field)) if t]
+        setattr(merged, field, min(known) if known else 0)
+    for field in _FACTS:
+        if not getattr(merged, field):
+            setattr(merged, field, getattr(other, field))
+    return merged
+
+
+_TIMES: Final = (
+    "asked_unix_ns",
+    "armed_unix_ns",
+    "started_unix_ns",
+    "written_unix_ns",
+    "uploaded_unix_ns",
+    "failed_unix_ns",
+)
+_FACTS: Final = ("sidecar_id", "pod_name", "node_name", "pid", "trace_bytes", "compressed_bytes", "sha256")
+
+
+def _precedence(entry: LedgerEntry) -> tuple[int, str, str, bytes]:
+    return _ORDER[entry.state], entry.reason or "", entry.message, msgspec.json.encode(entry)
+
+
+def is_final(entry: LedgerEntry) -> bool:
+    """Tells whether this rank's line can change no more."""
+    return entry.state in (RankState.UPLOADED, RankState.FAILED)

@@ -1,0 +1,74 @@
+"""Samples of one rank around a capture: its iterations' ends, its device, its host.
+
+Made by the sidecar (`samples.json.gz`), read by the analyzer. Columns of equal length; a value that the source could
+not give is null. Times are Unix nanoseconds of the rank's own host. Sources: PyTorch's KinetoStepTracker for steps,
+NVML (nvml.h) for devices, /proc for hosts.
+"""
+
+from typing import Final
+
+import msgspec
+
+SCHEMA_VERSION: Final = 1
+
+
+class StepColumns(msgspec.Struct, kw_only=True):
+    """Ends of optimizer steps as the agent saw them. Shape: equal lengths."""
+
+    step: list[int] = []  # KinetoStepTracker.current_step() after the step
+    end_unix_ns: list[int] = []
+
+
+class DeviceColumns(msgspec.Struct, kw_only=True):
+    """NVML samples of the rank's device. Shape: equal lengths, null where not supported."""
+
+    at_unix_ns: list[int] = []
+    utilization_permille: list[int | None] = []  # nvmlDeviceGetUtilizationRates().gpu
+    memory_utilization_permille: list[int | None] = []
+    memory_used_bytes: list[int | None] = []
+    power_milliwatts: list[int | None] = []
+    energy_millijoules: list[int | None] = []  # since driver load; differences count
+    temperature_celsius: list[int | None] = []
+    sm_clock_megahertz: list[int | None] = []
+    memory_clock_megahertz: list[int | None] = []
+    throttle_reasons: list[int | None] = []  # bit mask of nvmlClocksEventReason*
+    sm_active_permille: list[int | None] = []  # GPM, Hopper and later
+    sm_occupancy_permille: list[int | None] = []
+    tensor_active_permille: list[int | None] = []
+    dram_active_permille: list[int | None] = []
+
+
+class HostColumns(msgspec.Struct, kw_only=True):
+    """Samples of the host (or pod) that the sidecar runs on. Shape: equal lengths."""
+
+    at_unix_ns: list[int] = []
+    cpu_busy_permille: list[int | None] = []  # of all cores
+    memory_available_bytes: list[int | None] = []
+    network_received_bytes: list[int | None] = []  # counters, all interfaces but loopback; differences count
+    network_sent_bytes: list[int | None] = []
+    infiniband_received_bytes: list[int | None] = []
+    infiniband_sent_bytes: list[int | None] = []
+
+
+class RankSamples(msgspec.Struct, kw_only=True):
+    """`samples.json.gz` of one rank."""
+
+    schema_version: int = SCHEMA_VERSION
+    rank: int
+    local_rank: int | None = None
+    world_size: int | None = None
+    pid: int = 0
+    host_name: str = ""
+    torch_version: str = ""
+    python_version: str = ""
+    device_kind: str = ""
+    device_name: str = ""
+    agent: bool = False
+    steps_per_iteration: int = 1
+    armed_unix_ns: int = 0  # Kineto took the config
+    started_unix_ns: int = 0  # first sign of tracing
+    written_unix_ns: int = 0  # the trace was complete on disk
+    trace_id: str = ""
+    steps: StepColumns = msgspec.field(default_factory=StepColumns)
+    device: DeviceColumns = msgspec.field(default_factory=DeviceColumns)
+    host: HostColumns = msgspec.field(default_factory=HostColumns)

@@ -1,0 +1,63 @@
+"""The datagrams between agent (in the trainer) and sidecar: JSON over a Unix datagram socket in the shared directory.
+
+Guarantees: pure standard library, Python >= 3.9; `decode` never raises anything but ValueError, whatever the bytes;
+a datagram is at most MAX_BYTES. Both sides bind a path in KINETO_IPC_SOCKET_DIR: the sidecar SIDECAR_SOCKET, each
+agent AGENT_SOCKET_PREFIX + a random token. Neither ever blocks on a send; a lost datagram is repaired by the next.
+
+agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
+  hello   ppid, uid, rank, local_rank, world_size, restart_count, role, torch, python, device_kind, device_name,
+          device_uuid, host, started_unix_ns, kineto (file name of this process's own dynoconfigclient socket, "" when
+          not found). Sent at the first optimizer step, then every HELLO_EVERY_S with the next step report (heals a
+          restarted sidecar).
+  steps   step (KinetoStepTracker.current_step()), at_unix_ns, iteration_ns (median of the latest), per_iteration
+          (optimizer steps per training iteration); at most every REPORT_EVERY_S, and at once in answer to "query"
+  times   capture, step: [..], end_unix_ns: [..]   ends of optimizer steps around a capture, in chunks, oldest first
+  device  capture ("" outside a capture), columns as in fleetprof_api.samples.DeviceColumns, each a list
+  armed   capture          the agent watches over this capture (exit guard on, sampling on)
+  cancelled  capture       an empty profile dropped Kineto's pending or running trace
+  bye     capture ("" or the one that was running), reason: "exit"   the interpreter ends in the orderly way
+
+sidecar -> agent
+  query                    answer with hello and steps at the next optimizer step
+  arm     capture, first_step, last_step, sample_interval_ns, until_unix_ns
+  cancel  capture          drop Kineto's trace now
+  done    capture          the trace is written; send times of the steps until now + after_ns, then rest
+          after_ns
+"""
+
+import json
+from typing import Any, Dict
+
+VERSION = 1
+MAX_BYTES = 32768
+SIDECAR_SOCKET = "fleetprof"
+AGENT_SOCKET_PREFIX = "fleetprofagent"
+REPORT_EVERY_S = 0.5
+HELLO_EVERY_S = 10.0
+FROM_AGENT = frozenset({"hello", "steps", "times", "device", "armed", "cancelled", "bye"})
+TO_AGENT = frozenset({"query", "arm", "cancel", "done"})
+
+
+def encode(kind: str, **fields: Any) -> bytes:
+    """One datagram. Raises ValueError when it would be too long."""
+    fields["v"] = VERSION
+    fields["t"] = kind
+    data = json.dumps(fields, separators=(",", ":")).encode()
+    if len(data) > MAX_BYTES:
+        raise ValueError("datagram of %d bytes, at most %d" % (len(data), MAX_BYTES))
+    return data
+
+
+def decode(data: bytes, kinds: "frozenset[str]") -> Dict[str, Any]:
+    """The fields of one datagram of one of `kinds`. Raises ValueError for anything else."""
+    if len(data) > MAX_BYTES:
+        raise ValueError("datagram too long")
+    try:
+        fields = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("not JSON: %s" % error) from None
+    if not isinstance(fields, dict) or fields.get("v") != VERSION:
+        raise ValueError("not version %d" % VERSION)
+    if fields.get("t") not in kinds:
+        raise ValueError("unknown kind %r" % (fields.get("t"),))
+    return fields
