@@ -1,0 +1,171 @@
+"""What the agents say, checked: types and ranges of every field, before anything of it is believed or kept.
+
+Guarantees: `parse_agent_message` raises nothing but ValueError, whatever the bytes; every text is printable ASCII of
+bounded length, every number within the range of the protobuf field it ends up in, every column as long as its
+neighbours. Unknown fields are dropped. The messages are those of `fleetprof_agent.wire`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fleetprof_agent import wire
+from fleetprof_api.samples import DeviceColumns
+
+MAX_TEXT: Final = 256
+MAX_ROWS: Final = 4096
+_INT32: Final = 2**31 - 1
+_INT64: Final = 2**63 - 1
+_CAPTURE: Final = re.compile(r"[a-z0-9-]{0,63}")
+_SOCKET_NAME: Final = re.compile(r"(dynoconfigclient[A-Za-z0-9-]{1,64})?")
+_DEVICE_COLUMNS: Final = tuple(DeviceColumns.__struct_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentHello:
+    """Who an agent lives in. None and "": the agent does not know either."""
+
+    pid: int
+    ppid: int
+    uid: int
+    rank: int | None
+    local_rank: int | None
+    world_size: int | None
+    restart_count: int
+    role: str
+    torch: str
+    python: str
+    device_kind: str
+    device_name: str
+    device_uuid: str
+    host: str
+    started_unix_ns: int
+    kineto: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSteps:
+    """Where the training stands: `step` optimizer steps at `at_unix_ns`."""
+
+    pid: int
+    step: int
+    at_unix_ns: int
+    iteration_ns: int
+    per_iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReport:
+    """Something about a capture: kind is times, device, armed, cancelled or bye; `fields` as in wire.py."""
+
+    pid: int
+    kind: str
+    fields: Mapping[str, Any]
+
+
+AgentDatagram = AgentHello | AgentSteps | AgentReport
+
+
+def parse_agent_message(data: bytes) -> AgentDatagram:
+    """One datagram from an agent. Raises ValueError naming the field that is wrong."""
+    fields = wire.decode(data, wire.FROM_AGENT)
+    kind = fields["t"]
+    pid = _integer(fields, "pid", 1, _INT32)
+    match kind:
+        case "hello":
+            return AgentHello(
+                pid=pid,
+                ppid=_integer(fields, "ppid", 0, _INT32, default=0),
+                uid=_integer(fields, "uid", 0, 2**32 - 1, default=0),
+                rank=_optional(fields, "rank"),
+                local_rank=_optional(fields, "local_rank"),
+                world_size=_optional(fields, "world_size"),
+                restart_count=_integer(fields, "restart_count", 0, _INT32, default=0),
+                role=_text(fields, "role"),
+                torch=_text(fields, "torch"),
+                python=_text(fields, "python"),
+                device_kind=_text(fields, "device_kind"),
+                device_name=_text(fields, "device_name"),
+                device_uuid=_text(fields, "device_uuid"),
+                host=_text(fields, "host"),
+                started_unix_ns=_integer(fields, "started_unix_ns", 0, _INT64, default=0),
+                kineto=_matching(fields, "kineto", _SOCKET_NAME),
+            )
+        case "steps":
+            return AgentSteps(
+                pid=pid,
+                step=_integer(fields, "step", 0, _INT64),
+                at_unix_ns=_integer(fields, "at_unix_ns", 0, _INT64),
+                iteration_ns=_integer(fields, "iteration_ns", 0, _INT64, default=0),
+                per_iteration=_integer(fields, "per_iteration", 1, 10_000, default=1),
+            )
+        case "times":
+            steps = _integers(fields, "step")
+            ends = _integers(fields, "end_unix_ns")
+            if len(steps) != len(ends):
+                raise ValueError("times: step and end_unix_ns must be equally long")
+            return AgentReport(pid, kind, {"capture": _capture(fields), "step": steps, "end_unix_ns": ends})
+        case "device":
+            columns = {name: _column(fields, name) for name in _DEVICE_COLUMNS if fields.get(name) is not None}
+            rows = _integers(fields, "at_unix_ns")
+            if any(len(column) != len(rows) for column in columns.values()):
+                raise ValueError("device: all columns must be as long as at_unix_ns")
+            return AgentReport(pid, kind, {"capture": _capture(fields), **columns, "at_unix_ns": rows})
+        case "bye":
+            return AgentReport(pid, kind, {"capture": _capture(fields), "reason": _text(fields, "reason")})
+        case _:
+            return AgentReport(pid, kind, {"capture": _capture(fields)})
+
+
+def _integer(fields: dict[str, Any], name: str, low: int, high: int, default: int | None = None) -> int:
+    value = fields.get(name, default)
+    if value is None:
+        value = default
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{name}: must be an integer from {low} to {high}")
+    return value
+
+
+def _optional(fields: dict[str, Any], name: str) -> int | None:
+    return None if fields.get(name) is None else _integer(fields, name, 0, _INT32)
+
+
+def _text(fields: dict[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
+        raise ValueError(f"{name}: must be text of at most {MAX_TEXT} characters")
+    return "".join(character if " " <= character <= "~" else "?" for character in value)
+
+
+def _matching(fields: dict[str, Any], name: str, pattern: re.Pattern[str]) -> str:
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise ValueError(f"{name}: must match {pattern.pattern}")
+    return value
+
+
+def _capture(fields: dict[str, Any]) -> str:
+    return _matching(fields, "capture", _CAPTURE)
+
+
+def _column(fields: dict[str, Any], name: str) -> list[int | None]:
+    values = fields.get(name)
+    if not isinstance(values, list) or len(values) > MAX_ROWS:
+        raise ValueError(f"{name}: must be a list of at most {MAX_ROWS} integers")
+    for value in values:
+        if value is not None and (type(value) is not int or not -_INT64 <= value <= _INT64):
+            raise ValueError(f"{name}: must hold 64-bit integers or null")
+    return values
+
+
+def _integers(fields: dict[str, Any], name: str) -> list[int]:
+    values = _column(fields, name)
+    numbers = [value for value in values if value is not None and value >= 0]
+    if len(numbers) != len(values):
+        raise ValueError(f"{name}: must hold integers of at least 0")
+    return numbers

@@ -1,0 +1,555 @@
+"""The processes that this sidecar serves: one record joins a process's Kineto client and its agent.
+
+Guarantees: thread-safe; a record is keyed by socket addresses, never by a pid (containers of one pod repeat pids);
+`process_id` stays the same for the life of the process, and across a restart of the sidecar when Kineto's socket is
+known, because it is made from that socket's name. A config leaves only in answer to an idle poll, at most once, to a
+process that may have one: a trainer, or one of unknown role that the caller chose explicitly (roles.py says which can
+be chosen); never a launcher or a worker. Nothing here blocks, reads a file or calls a subscriber: events are queued,
+and housekeeping.py hands them out and brings what /proc and the sockets say.
+"""
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from fleetprof_agent import wire
+
+from fleetprof_sidecar.agent_messages import AgentDatagram, AgentHello, AgentReport, AgentSteps
+from fleetprof_sidecar.kineto_wire import RequestMessage
+from fleetprof_sidecar.process_views import (
+    AgentMessage,
+    BusyChanged,
+    Changed,
+    Credentials,
+    Delivered,
+    Expired,
+    Gone,
+    OrderRefused,
+    ProcessEvent,
+    ProcessView,
+    StepView,
+)
+from fleetprof_sidecar.roles import Environment, Facts, Role, Verdict, infer_roles
+
+__all__ = [
+    "AgentMessage",
+    "BusyChanged",
+    "Changed",
+    "Credentials",
+    "Delivered",
+    "Expired",
+    "Gone",
+    "OrderRefused",
+    "ProcessEvent",
+    "ProcessTable",
+    "ProcessView",
+    "Role",
+    "StepView",
+]
+
+MAX_PROCESSES: Final = 1024
+MAX_WAITING_EVENTS: Final = 65536
+SETTLED_NS: Final = 10 * 10**9
+LOST_NS: Final = 12 * 10**9
+LOST_INTERVALS: Final = 3
+BUSY_PATIENCE: Final = 5  # a process that traces gets this many times longer before its silence counts as its end
+_INTERVAL_WEIGHT: Final = 0.25
+_KINETO_PREFIX: Final = "dynoconfigclient"
+_UNDECIDED: Final = Verdict(Role.UNKNOWN, candidate=False)
+
+
+@dataclass(slots=True)
+class _Order:
+    config: str
+    deliver_until_unix_ns: int
+    first_step: int | None
+    saw_busy: bool = False
+
+
+@dataclass(slots=True)
+class _Kineto:
+    address: str
+    pids: tuple[int, ...]
+    credentials: Credentials
+    busy: bool = False
+    last_poll_unix_ns: int = 0
+    interval_ns: float = 0.0
+
+
+@dataclass(slots=True)
+class _Agent:
+    address: str
+    pid: int
+    credentials: Credentials
+    last_unix_ns: int
+    hello: AgentHello | None = None
+    step: StepView | None = None
+
+
+@dataclass(slots=True)
+class _Process:
+    process_id: str
+    first_seen_unix_ns: int
+    kineto: _Kineto | None = None
+    agent: _Agent | None = None
+    environment: Environment | None = None
+    examined: bool = False
+    proved_trainer: bool = False
+    farewell: bool = False
+    verdict: Verdict = _UNDECIDED
+    order: _Order | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where housekeeping finds a process: its sockets, its visible pid (0: none), and whether /proc was asked."""
+
+    process_id: str
+    kineto_address: str
+    agent_address: str
+    visible_pid: int
+    examined: bool
+
+
+class ProcessTable:
+    """See the module. All times are Unix nanoseconds of `clock`; everything may be called from any thread."""
+
+    def __init__(self, clock: Callable[[], int] = time.time_ns) -> None:
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._processes: dict[str, _Process] = {}
+        self._by_kineto: dict[str, _Process] = {}
+        self._by_agent: dict[str, _Process] = {}
+        self._subscribers: list[Callable[[ProcessEvent], None]] = []
+        self._events: deque[ProcessEvent] = deque(maxlen=MAX_WAITING_EVENTS)
+        self._agent_sender: Callable[[bytes, str], bool] = lambda data, address: False
+        self._wake: Callable[[], None] = lambda: None
+        self.counters: Counter[str] = Counter()
+
+    # ------------------------------------------------------------ for the capture side
+
+    def subscribe(self, callback: Callable[[ProcessEvent], None]) -> None:
+        """Calls back with every later event, from housekeeping's thread; must not block for long."""
+        with self._lock:
+            self._subscribers.append(callback)
+
+    def snapshot(self) -> list[ProcessView]:
+        """All processes, in the order in which they were first seen."""
+        now = self._clock()
+        with self._lock:
+            return [self._view(process, now) for process in self._processes.values()]
+
+    def get(self, process_id: str) -> ProcessView | None:
+        """One process, or None when it is gone or was never here."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            return None if process is None else self._view(process, self._clock())
+
+    def place_order(
+        self,
+        process_id: str,
+        config: str,
+        deliver_until_unix_ns: int,
+        first_step: int | None,
+        *,
+        chosen: bool = False,
+    ) -> None:
+        """Has `config` given to the process at its next idle poll; ends in Delivered, Expired or Gone.
+
+        `first_step`: F, the first complete step that is wanted, in KinetoStepTracker's count (None for a start by
+        time); the order expires with why "step" once the process is too far for Kineto to begin at F - 2.
+        `chosen`: the caller takes this process although its role is unknown (`ProcessView.candidate` says whether
+        that is possible).
+        Raises OrderRefused with reason Unknown, Launcher, Worker, NotChosen, NotPolling or Outstanding.
+        """
+        with self._lock:
+            self._infer_roles()
+            process = self._processes.get(process_id)
+            if process is None:
+                raise OrderRefused("Unknown", f"no process {process_id!r} is here; it may have ended")
+            if process.verdict.role is Role.LAUNCHER:
+                raise OrderRefused("Launcher", f"process {process_id} starts other trainers; it is never traced")
+            if process.verdict.role is Role.WORKER:
+                raise OrderRefused("Worker", f"process {process_id} works for a trainer; it is never traced")
+            if not process.verdict.candidate:
+                raise OrderRefused(
+                    "NotChosen",
+                    f"nothing shows yet that process {process_id} is a trainer and not a launcher or a data-loader"
+                    " worker; load the agent in it, or try again when it has been here for 10 s",
+                )
+            if process.verdict.role is Role.UNKNOWN and not chosen:
+                raise OrderRefused("NotChosen", f"the role of process {process_id} is unknown; choose it explicitly")
+            if process.kineto is None or not self._polls(process, self._clock()):
+                raise OrderRefused(
+                    "NotPolling", f"process {process_id} does not ask for configs; is KINETO_USE_DAEMON=1 set in it?"
+                )
+            if process.order is not None:
+                raise OrderRefused("Outstanding", f"another order for process {process_id} is not delivered yet")
+            process.order = _Order(config, deliver_until_unix_ns, first_step)
+
+    def withdraw_order(self, process_id: str) -> bool:
+        """Takes an order back. True when there was one that had not been delivered."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            if process is None or process.order is None:
+                return False
+            process.order = None
+            return True
+
+    def send_to_agent(self, process_id: str, kind: str, **fields: Any) -> bool:
+        """Sends one message of wire.TO_AGENT. False when the process has no agent or its socket took nothing."""
+        if kind not in wire.TO_AGENT:
+            raise ValueError(f"{kind!r} is not a message to an agent")
+        data = wire.encode(kind, **fields)
+        with self._lock:
+            process = self._processes.get(process_id)
+            address = process.agent.address if process is not None and process.agent is not None else ""
+            sender = self._agent_sender
+        return bool(address) and sender(data, address)
+
+    def mark_trainer(self, process_id: str) -> None:
+        """A trace of this process holds an optimizer step: it is a trainer from now on."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            if process is not None and not process.proved_trainer:
+                process.proved_trainer = True
+                self._infer_roles()
+
+    # ------------------------------------------------------------ for the endpoints
+
+    def record_poll(
+        self, address: str, request: RequestMessage, credentials: Credentials, send: Callable[[str], bool]
+    ) -> None:
+        """A client asked for a config: answers through `send` (config or "") exactly once.
+
+        `send` must not block; it returns whether the kernel took the datagram. It is called under the lock, so that an
+        order is delivered or withdrawn and never both.
+        """
+        now = self._clock()
+        with self._lock:
+            process = self._by_kineto.get(address) or self._new_peer(address, request, credentials, now)
+            if process is None or process.kineto is None:
+                send("")
+                return
+            if process.kineto.credentials != credentials:
+                # The path was taken over by somebody else after its owner: not the process that was registered.
+                self.counters["credentials_changed"] += 1
+                send("")
+                return
+            self._note_poll(process, process.kineto, request, now)
+            order = self._deliverable(process, request, now)
+            if order is None:
+                send("")
+            elif send(order.config):
+                process.order = None
+                self._emit(Delivered(process.process_id, now))
+            else:
+                self.counters["undelivered"] += 1
+
+    def record_agent(self, address: str, message: AgentDatagram, credentials: Credentials) -> None:
+        """An agent spoke. What it says is believed only of the process whose credentials it shares."""
+        now = self._clock()
+        with self._lock:
+            process = self._by_agent.get(address)
+            if (
+                process is not None
+                and process.agent is not None
+                and (process.agent.credentials != credentials or process.agent.pid != message.pid)
+            ):
+                self.counters["credentials_changed"] += 1
+                return
+            if process is None:
+                if not isinstance(message, AgentHello):
+                    # Its hello was lost, or the sidecar is new here: a query brings the next one.
+                    self._agent_sender(wire.encode("query"), address)
+                    return
+                process = self._new_agent(address, message, credentials, now)
+            if process is None or process.agent is None:
+                return
+            agent = process.agent
+            agent.last_unix_ns = now
+            match message:
+                case AgentHello():
+                    if agent.hello != message:
+                        agent.hello = message
+                        self._emit(Changed(process.process_id, now))
+                        self._infer_roles()
+                case AgentSteps():
+                    agent.step = StepView(message.step, message.at_unix_ns, message.iteration_ns, message.per_iteration)
+                case AgentReport():
+                    process.farewell = process.farewell or message.kind == "bye"
+                    self._emit(AgentMessage(process.process_id, {"t": message.kind, **message.fields}))
+
+    def attach_agent_sender(self, sender: Callable[[bytes, str], bool]) -> None:
+        """Sets how a datagram reaches an agent's address: never blocks, tells whether it was taken."""
+        with self._lock:
+            self._agent_sender = sender
+
+    # ------------------------------------------------------------ for housekeeping
+
+    def attach_wake(self, wake: Callable[[], None]) -> None:
+        """Sets what is called when an event waits; it must not block."""
+        with self._lock:
+            self._wake = wake
+
+    def dispatch_events(self) -> int:
+        """Calls the subscribers with all that waits, outside the lock; returns how many events there were.
+
+        A subscriber that raises is counted in `counters["subscriber_errors"]` and called again with the next event.
+        """
+        count = 0
+        while True:
+            with self._lock:
+                if not self._events:
+                    return count
+                event = self._events.popleft()
+                subscribers = list(self._subscribers)
+            count += 1
+            for subscriber in subscribers:
+                try:
+                    subscriber(event)
+                except Exception:
+                    self.counters["subscriber_errors"] += 1
+
+    def expire(self) -> None:
+        """Ends the orders whose time is over and the processes that fell silent for too long; settles open roles."""
+        now = self._clock()
+        with self._lock:
+            for process in list(self._processes.values()):
+                order = process.order
+                if order is not None and now >= order.deliver_until_unix_ns:
+                    self._drop_order(process, "busy" if order.saw_busy else "time", now)
+                if self._is_lost(process, now):
+                    self._remove(process, now)
+            self._infer_roles()
+
+    def whereabouts(self) -> list[Whereabouts]:
+        """Where each process can be looked at from outside."""
+        with self._lock:
+            return [
+                Whereabouts(
+                    process.process_id,
+                    process.kineto.address if process.kineto is not None else "",
+                    process.agent.address if process.agent is not None else "",
+                    self._credentials(process).pid,
+                    process.examined,
+                )
+                for process in self._processes.values()
+            ]
+
+    def record_environment(self, process_id: str, environment: Environment | None) -> None:
+        """What /proc says of a process; None: not visible from here."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            if process is not None:
+                process.environment = environment
+                process.examined = True
+                self._infer_roles()
+
+    def record_exit(self, process_id: str) -> None:
+        """The process is known to have ended."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            if process is not None:
+                self._remove(process, self._clock())
+
+    def record_agent_exit(self, process_id: str, agent_address: str) -> None:
+        """The agent's socket is closed; a process that has no Kineto client is gone with it."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            if process is None or process.agent is None or process.agent.address != agent_address:
+                return
+            if process.kineto is None:
+                self._remove(process, self._clock())
+                return
+            del self._by_agent[agent_address]
+            process.agent = None
+            self._emit(Changed(process_id, self._clock()))
+
+    # ------------------------------------------------------------ inside, all under the lock
+
+    def _emit(self, event: ProcessEvent) -> None:
+        if len(self._events) == MAX_WAITING_EVENTS:
+            self.counters["events_lost"] += 1
+        self._events.append(event)
+        self._wake()
+
+    def _new_peer(self, address: str, request: RequestMessage, credentials: Credentials, now: int) -> _Process | None:
+        name = PurePosixPath(address).name
+        kineto = _Kineto(address, request.pids, credentials)
+        process = self._find_agent_for(name, kineto)
+        if process is None:
+            process_id = name.removeprefix(_KINETO_PREFIX)
+            if len(self._processes) >= MAX_PROCESSES or process_id in self._processes:
+                self.counters["refused_peers"] += 1
+                return None
+            process = self._processes[process_id] = _Process(process_id, now)
+        process.kineto = kineto
+        self._by_kineto[address] = process
+        self._emit(Changed(process.process_id, now))
+        self._infer_roles()
+        return process
+
+    def _new_agent(self, address: str, hello: AgentHello, credentials: Credentials, now: int) -> _Process | None:
+        agent = _Agent(address, hello.pid, credentials, now)
+        process = self._find_peer_for(hello, agent)
+        if process is None:
+            # Named after Kineto's socket when it is known, so that the id is the same after a restart of the sidecar.
+            process_id = hello.kineto.removeprefix(_KINETO_PREFIX) or PurePosixPath(address).name
+            if len(self._processes) >= MAX_PROCESSES or process_id in self._processes:
+                self.counters["refused_agents"] += 1
+                return None
+            process = self._processes[process_id] = _Process(process_id, now)
+        process.agent = agent
+        self._by_agent[address] = process
+        return process
+
+    def _find_agent_for(self, name: str, kineto: _Kineto) -> _Process | None:
+        waiting = [p for p in self._processes.values() if p.kineto is None and p.agent is not None]
+        named = [p for p in waiting if p.agent and p.agent.hello and p.agent.hello.kineto == name]
+        unnamed = [p for p in waiting if p.agent and p.agent.hello and not p.agent.hello.kineto]
+        for candidates in (named, unnamed):
+            same = [p for p in candidates if p.agent is not None and _same_process(kineto, p.agent)]
+            if len(same) == 1:
+                return same[0]
+        for impostor in named:
+            # It took this client's name without being this process: the client gets its own record.
+            self.counters["refused_agents"] += 1
+            self._remove(impostor, self._clock())
+        return None
+
+    def _find_peer_for(self, hello: AgentHello, agent: _Agent) -> _Process | None:
+        free = [p for p in self._processes.values() if p.kineto is not None and p.agent is None]
+        same = [p for p in free if p.kineto is not None and _same_process(p.kineto, agent)]
+        if hello.kineto:
+            same = [p for p in same if p.kineto is not None and PurePosixPath(p.kineto.address).name == hello.kineto]
+        return same[0] if len(same) == 1 else None
+
+    def _note_poll(self, process: _Process, kineto: _Kineto, request: RequestMessage, now: int) -> None:
+        if kineto.last_poll_unix_ns:
+            elapsed = now - kineto.last_poll_unix_ns
+            if 0 <= elapsed <= LOST_NS:
+                old = kineto.interval_ns or elapsed
+                kineto.interval_ns = old + _INTERVAL_WEIGHT * (elapsed - old)
+        kineto.last_poll_unix_ns = now
+        if kineto.busy is request.idle:
+            kineto.busy = not request.idle
+            self._emit(BusyChanged(process.process_id, kineto.busy, now))
+
+    def _deliverable(self, process: _Process, request: RequestMessage, now: int) -> _Order | None:
+        order = process.order
+        if order is None:
+            return None
+        if now >= order.deliver_until_unix_ns:
+            self._drop_order(process, "busy" if order.saw_busy or not request.idle else "time", now)
+            return None
+        if not request.idle:
+            order.saw_busy = True
+            return None
+        step = process.agent.step if process.agent is not None else None
+        if order.first_step is not None and step is not None and step.latest_step(now) >= order.first_step - 2:
+            self._drop_order(process, "step", now)
+            return None
+        if process.verdict.role in (Role.LAUNCHER, Role.WORKER):
+            # It showed what it is only after the order was placed.
+            self._drop_order(process, "role", now)
+            return None
+        return order
+
+    def _drop_order(self, process: _Process, why: str, now: int) -> None:
+        process.order = None
+        self._emit(Expired(process.process_id, why, now))
+
+    def _polls(self, process: _Process, now: int) -> bool:
+        return process.kineto is not None and now - process.kineto.last_poll_unix_ns <= self._patience_ns(process)
+
+    def _patience_ns(self, process: _Process) -> int:
+        if process.kineto is None:
+            return LOST_NS
+        patience = max(LOST_NS, int(LOST_INTERVALS * process.kineto.interval_ns))
+        return patience * BUSY_PATIENCE if process.kineto.busy else patience
+
+    def _is_lost(self, process: _Process, now: int) -> bool:
+        if process.kineto is None:
+            return False  # an agent alone is silent while nothing steps; its socket tells when it is gone
+        return not self._polls(process, now)
+
+    def _remove(self, process: _Process, now: int) -> None:
+        del self._processes[process.process_id]
+        if process.kineto is not None:
+            self._by_kineto.pop(process.kineto.address, None)
+        if process.agent is not None:
+            self._by_agent.pop(process.agent.address, None)
+        self._emit(Gone(process.process_id, now, process.farewell))
+
+    def _credentials(self, process: _Process) -> Credentials:
+        peer = process.kineto or process.agent
+        assert peer is not None
+        return peer.credentials
+
+    def _infer_roles(self) -> None:
+        now = self._clock()
+        verdicts = infer_roles(
+            Facts(
+                key=process.process_id,
+                pids=process.kineto.pids
+                if process.kineto is not None
+                else (process.agent.pid if process.agent else 0,),
+                stepped=process.proved_trainer or (process.agent is not None and process.agent.hello is not None),
+                settled=now - process.first_seen_unix_ns >= SETTLED_NS,
+                environment=process.environment,
+            )
+            for process in self._processes.values()
+        )
+        for process in self._processes.values():
+            verdict = verdicts[process.process_id]
+            if verdict != process.verdict:
+                process.verdict = verdict
+                self._emit(Changed(process.process_id, now))
+
+    def _view(self, process: _Process, now: int) -> ProcessView:
+        kineto, agent = process.kineto, process.agent
+        hello = agent.hello if agent is not None else None
+        environment = process.environment or Environment()
+        if hello is not None and hello.rank is not None:
+            rank, local_rank, world_size = hello.rank, hello.local_rank, hello.world_size
+            source = "RANK_AGENT"
+        elif environment.rank is not None and process.verdict.role is not Role.WORKER:
+            rank, local_rank, world_size = environment.rank, environment.local_rank, environment.world_size
+            source = "RANK_ENVIRON"
+        else:
+            rank, local_rank, world_size = None, None, None
+            source = "RANK_UNKNOWN"
+        return ProcessView(
+            process_id=process.process_id,
+            pid=kineto.pids[0] if kineto is not None else agent.pid if agent is not None else 0,
+            uid=self._credentials(process).uid,
+            role=process.verdict.role,
+            candidate=process.verdict.candidate,
+            rank=rank,
+            local_rank=local_rank,
+            world_size=world_size,
+            rank_source=source,
+            polls_kineto=self._polls(process, now),
+            has_agent=hello is not None,
+            busy=kineto is not None and kineto.busy,
+            torch_version=hello.torch if hello is not None else "",
+            python_version=hello.python if hello is not None else "",
+            device_kind=hello.device_kind if hello is not None else "",
+            device_name=hello.device_name if hello is not None else "",
+            host_name=hello.host if hello is not None else "",
+            restart_count=hello.restart_count if hello is not None else environment.restart_count,
+            first_seen_unix_ns=process.first_seen_unix_ns,
+            last_poll_unix_ns=kineto.last_poll_unix_ns if kineto is not None else 0,
+            poll_interval_ns=int(kineto.interval_ns) if kineto is not None else 0,
+            step=agent.step if agent is not None else None,
+        )
+
+
+def _same_process(kineto: _Kineto, agent: _Agent) -> bool:
+    # Both pids are those of the process's own namespace; the kernel's word on pid and uid must agree as well.
+    return kineto.pids[0] == agent.pid and kineto.credentials == agent.credentials

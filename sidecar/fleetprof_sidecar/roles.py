@@ -1,0 +1,131 @@
+"""Which of the processes that poll are trainers: decided from what they did, what they inherited and who begot whom.
+
+A config that reaches a launcher or a data-loader worker can bring the job down (a process that exits while Kineto
+collects dies by SIGSEGV), so doubt counts against it.
+
+Guarantees: pure; the answer depends only on the facts, not on their order. The rules, first match wins:
+
+1. has stepped an optimizer (its agent says so, or a trace proved it)           -> TRAINER
+2. an ancestor of one that stepped                                               -> LAUNCHER
+3. a descendant of one that stepped                                              -> WORKER
+4. its command line is a known launcher's (torchrun, accelerate launch, ...)     -> LAUNCHER
+5. an ancestor of one whose rank variables are not its own                       -> LAUNCHER
+6. has the same rank variables as one of its ancestors: it inherited them        -> WORKER
+7. has RANK and LOCAL_RANK, or has RANK and has been here for a while            -> TRAINER
+8. has no RANK of its own, and an ancestor has                                   -> WORKER
+9. otherwise                                                                     -> ROLE_UNSPECIFIED
+
+"Ancestor" is by the pids of Kineto's requests, which are those of the process's own pid namespace; the ranks of two
+containers of one pod can therefore look related when they are not. That only ever costs a refusal: whoever has the
+agent is decided by rule 1. Rule 5 comes before 7 because an operator may give RANK (its node's) to torchrun itself.
+
+A process of unknown role may be offered to a caller that explicitly chooses it (`candidate`) only when it has been
+here for a while, begot nobody that polls, and whoever begot it is known to be a launcher: a lone `python train.py`
+passes, and so does a rank below torchrun; a spawned data-loader worker of a trainer without the agent does not.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """Same names as `Role` of hub.proto."""
+
+    UNKNOWN = "ROLE_UNSPECIFIED"
+    TRAINER = "TRAINER"
+    LAUNCHER = "LAUNCHER"
+    WORKER = "WORKER"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What `/proc/<pid>` says: the variables a process was started with, and what program it is."""
+
+    rank: int | None = None
+    local_rank: int | None = None
+    world_size: int | None = None
+    run_id: str = ""  # TORCHELASTIC_RUN_ID
+    restart_count: int = 0  # TORCHELASTIC_RESTART_COUNT
+    launcher_program: bool = False
+
+    @property
+    def rank_variables(self) -> tuple[int | None, int | None, str, int]:
+        """Equal in a process and in what it started without giving it a rank of its own."""
+        return self.rank, self.local_rank, self.run_id, self.restart_count
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that is known of one process that polls. `pids` as in Kineto's request: itself, then its ancestors."""
+
+    key: Hashable
+    pids: tuple[int, ...]
+    stepped: bool = False
+    settled: bool = False  # here long enough that its children would have shown themselves
+    environment: Environment | None = None  # None: not visible from here
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A process's role, and whether an explicit choice of it would be honoured."""
+
+    role: Role
+    candidate: bool
+
+
+def infer_roles(processes: Iterable[Facts]) -> dict[Hashable, Verdict]:
+    """Every process's verdict. The rules are this module's docstring."""
+    everyone = list(processes)
+    by_pid: dict[int, list[Facts]] = defaultdict(list)
+    for process in everyone:
+        by_pid[process.pids[0]].append(process)
+    ancestors: dict[Hashable, list[Facts]] = {}
+    descendants: dict[Hashable, list[Facts]] = defaultdict(list)
+    for process in everyone:
+        above = [other for pid in process.pids[1:] for other in by_pid.get(pid, ()) if pid != process.pids[0]]
+        ancestors[process.key] = above
+        for other in above:
+            descendants[other.key].append(process)
+    roles = {p.key: _role(p, ancestors[p.key], descendants[p.key]) for p in everyone}
+    return {
+        p.key: Verdict(
+            roles[p.key],
+            roles[p.key] is Role.TRAINER
+            or (
+                roles[p.key] is Role.UNKNOWN
+                and p.settled
+                and not descendants[p.key]
+                and all(roles[above.key] is Role.LAUNCHER for above in ancestors[p.key])
+            ),
+        )
+        for p in everyone
+    }
+
+
+def _role(process: Facts, above: list[Facts], below: list[Facts]) -> Role:
+    if process.stepped:
+        return Role.TRAINER
+    if any(other.stepped for other in below):
+        return Role.LAUNCHER
+    if any(other.stepped for other in above):
+        return Role.WORKER
+    own = process.environment
+    if own is not None and own.launcher_program:
+        return Role.LAUNCHER
+    if any(_has_rank(other) and (own is None or _variables(other) != own.rank_variables) for other in below):
+        return Role.LAUNCHER
+    if own is not None and own.rank is not None:
+        if any(_variables(other) == own.rank_variables for other in above):
+            return Role.WORKER
+        return Role.TRAINER if own.local_rank is not None or process.settled else Role.UNKNOWN
+    return Role.WORKER if any(_has_rank(other) for other in above) else Role.UNKNOWN
+
+
+def _has_rank(process: Facts) -> bool:
+    return process.environment is not None and process.environment.rank is not None
+
+
+def _variables(process: Facts) -> tuple[int | None, int | None, str, int] | None:
+    return process.environment.rank_variables if process.environment is not None else None
