@@ -1,17 +1,19 @@
 """Makes the generated files of the contract from their sources; `--check` fails when one is stale.
 
-hub.proto -> hub_pb2.py, hub_pb2.pyi, hub_pb2_grpc.py, hub_pb2_grpc.pyi. Run by `make generate`, checked by `make lint`.
+hub.proto -> hub_pb2.py, hub_pb2.pyi, hub_pb2_grpc.py, hub_pb2_grpc.pyi; report.py -> schemas/report.v1.schema.json.
+Run by `make generate`, checked by `make lint`.
 """
 
+import json
 import sys
 import tempfile
 from importlib.resources import files
 from pathlib import Path
 
+from fleetprof_api.report import json_schema
 from grpc_tools import protoc
 
 HERE = Path(__file__).parent
-PACKAGE = HERE / "fleetprof_api"
 
 
 def generate_protocol(out: Path) -> None:
@@ -32,17 +34,30 @@ def generate_protocol(out: Path) -> None:
         raise SystemExit(f"protoc failed with {status}")
 
 
+def generate_schema(out: Path) -> None:
+    """Writes the report's JSON Schema below `out`/schemas."""
+    (out / "schemas").mkdir(exist_ok=True)
+    (out / "schemas" / "report.v1.schema.json").write_text(json.dumps(json_schema(), indent=1) + "\n")
+
+
 def main() -> None:
     """Generates in place, or compares with what is there."""
     if "--check" not in sys.argv:
         generate_protocol(HERE)
+        generate_schema(HERE)
         return
     with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "fleetprof_api").mkdir()
         generate_protocol(Path(folder))
-        fresh = sorted((Path(folder) / "fleetprof_api").iterdir())
-        stale = [f.name for f in fresh if f.read_bytes() != (PACKAGE / f.name).read_bytes()]
+        generate_schema(Path(folder))
+        fresh = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        stale = [f.name for f in fresh if f.read_bytes() != _committed(HERE / f.relative_to(folder))]
     if stale:
         raise SystemExit(f"stale generated files: {', '.join(stale)}; run `make generate` and commit the result")
+
+
+def _committed(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
 
 
 if __name__ == "__main__":

@@ -1,0 +1,262 @@
+"""The report of one capture, or of a folder of traces: `report.json`.
+
+Guarantees: versioned (`schema_version`, readers refuse a newer one through `read_report`); published as JSON Schema
+(api/schemas/report.v1.schema.json, made by `json_schema`); every duration is an integer of nanoseconds, every share is
+left to whoever shows it. Definitions with formulas: docs/measures.md. Absolute times are Unix nanoseconds: they pass
+2^53, so a reader in JavaScript must not parse them as plain numbers where it needs the last digits.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from fleetprof_api.ledger import LedgerEntry
+
+SCHEMA_VERSION: Final = 1
+_SCHEMA_ID: Final = "https://fleetprof.io/schemas/report.v1.schema.json"
+
+UnixNs = Annotated[int, Meta(description="Unix time, ns, of the rank's own clock")]
+Ns = Annotated[int, Meta(description="duration, ns", ge=0)]
+
+
+class UnreadableReport(ValueError):
+    """The bytes are no report that this version reads; the message says why and what to do."""
+
+
+class TimeBreakdown(msgspec.Struct, kw_only=True, frozen=True):
+    """Where the time went, ns: span = compute + exposed_communication + exposed_memory + idle, exactly.
+
+    `time_basis` of the rank says what "work" is: rows of the device, or operators on the host (docs/measures.md).
+    """
+
+    span: Annotated[int, Meta(description="first start to last end of work, ns", ge=0)] = 0
+    compute: Annotated[int, Meta(description="union of compute, ns", ge=0)] = 0
+    overlapped_communication: Annotated[
+        int, Meta(description="communication while compute ran, ns; a part of compute", ge=0)
+    ] = 0
+    exposed_communication: Annotated[int, Meta(description="communication without compute, ns", ge=0)] = 0
+    exposed_memory: Annotated[
+        int, Meta(description="memory operations without compute and without communication, ns", ge=0)
+    ] = 0
+    idle: Annotated[int, Meta(description="none of them, ns", ge=0)] = 0
+
+
+class DeviceTime(msgspec.Struct, kw_only=True, frozen=True):
+    """One device of a rank, over all its streams."""
+
+    device: str
+    time_ns: TimeBreakdown
+    work_count: int = 0
+
+
+class Iteration(msgspec.Struct, kw_only=True, frozen=True):
+    """One training iteration on one rank."""
+
+    index: Annotated[int, Meta(description="iteration number; `Rank.index_from` says how it is known")]
+    start_ns: Annotated[int, Meta(description="Unix ns, or ns of the trace's clock where `time_origin` is trace")]
+    duration_ns: Ns
+    step: Annotated[
+        int | None, Meta(description="first optimizer step in it, in KinetoStepTracker's count; null without the agent")
+    ] = None
+    complete: Annotated[
+        bool | None, Meta(description="false: cut by the window; null: the trace cannot tell (first one, no agent)")
+    ] = True
+
+
+class Series(msgspec.Struct, kw_only=True, frozen=True):
+    """One measured quantity over time, thinned for charts: each value is the mean of its time bucket."""
+
+    name: str
+    unit: str
+    at_unix_ns: list[int]
+    values: list[float | None]
+
+
+class HostSeries(msgspec.Struct, kw_only=True, frozen=True):
+    """Samples of one host, shared by its ranks."""
+
+    host_name: str
+    ranks: list[int]
+    series: list[Series]
+
+
+class Rank(msgspec.Struct, kw_only=True, frozen=True):
+    """One trace. `rank` is null where nothing says which rank it is; equal ranks are kept side by side."""
+
+    rank: int | None
+    source: Annotated[str, Meta(description="file name, or object key below the request")]
+    kind: Annotated[Literal["gpu", "cpu"], Meta(description="gpu: has device work; cpu: has host work only")]
+    time_basis: Annotated[
+        Literal["device", "host"],
+        Meta(description="device: rows of the GPU; host: operators and collective ranges of a CPU-only rank"),
+    ]
+    time_ns: TimeBreakdown
+    devices: list[DeviceTime] = []
+    start_ns: Annotated[int, Meta(description="start of the first recorded iteration, else of the first row")] = 0
+    time_origin: Annotated[
+        Literal["unix", "trace"], Meta(description="unix: start_ns are Unix ns; trace: the trace has no absolute time")
+    ] = "unix"
+    iterations: list[Iteration] = []
+    iterations_from: Annotated[
+        Literal["optimizer_step", "profiler_step", "none"], Meta(description="the marks that bound iterations")
+    ] = "none"
+    index_from: Annotated[
+        Literal["agent", "profiler_step", "position", "none"],
+        Meta(description="agent: its step times lie in the marks; position: counted from 0 in this trace"),
+    ] = "none"
+    steps_per_iteration: int = 1
+    first_step: Annotated[int | None, Meta(description="first complete optimizer step recorded, as measured")] = None
+    truncated: bool = False
+    event_count: int = 0
+    trace_bytes: Annotated[int, Meta(description="length of the trace, decompressed, bytes")] = 0
+    trace_id: str = ""
+    host_name: str = ""
+    torch_version: str = ""
+    device_name: str = ""
+    device_series: list[Series] = []
+
+
+class KindTotal(msgspec.Struct, kw_only=True, frozen=True):
+    """Sum over all ranks of one kind; GPU and CPU ranks are never added together."""
+
+    kind: Literal["gpu", "cpu"]
+    time_basis: Literal["device", "host"]
+    ranks: int
+    time_ns: TimeBreakdown
+
+
+class Problem(msgspec.Struct, kw_only=True, frozen=True):
+    """Something that was lost, repaired or doubted while reading, counted. Kinds: docs/measures.md."""
+
+    kind: str
+    message: str
+    count: int = 1
+    source: str = ""
+    rank: int | None = None
+
+
+class RequestInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """What was asked, and how the request as a whole ended."""
+
+    uid: str
+    name: str = ""
+    namespace: str = ""
+    target: str = ""
+    start_mode: Annotated[str, Meta(description='"step" (same optimizer step everywhere), "time", or ""')] = ""
+    asked_first_step: int | None = None
+    asked_start_unix_ns: int | None = None
+    asked_iterations: int | None = None
+    asked_duration_ns: int | None = None
+    submitted_unix_ns: int = 0
+    armed_unix_ns: int = 0
+    completed_unix_ns: int = 0
+    outcome: str = ""
+    message: str = ""
+
+
+class RankStart(msgspec.Struct, kw_only=True, frozen=True):
+    """Where one rank's recording begins."""
+
+    rank: int | None
+    source: str
+    start_ns: int
+    first_step: int | None
+    verified: Annotated[
+        bool | None, Meta(description="the first recorded step is the asked one; null: cannot be told")
+    ] = None
+
+
+class StartSkew(msgspec.Struct, kw_only=True, frozen=True):
+    """How well the ranks' windows line up, as measured in the traces."""
+
+    ranks: list[RankStart] = []
+    spread_ns: Annotated[
+        int | None,
+        Meta(description="latest minus earliest start over ranks; null below two ranks with absolute time"),
+    ] = None
+    same_first_iteration: Annotated[bool | None, Meta(description="null: cannot be told")] = None
+    verified_by: Annotated[
+        Literal["agent_steps", "profiler_steps", "none"], Meta(description="what the verdict rests on")
+    ] = "none"
+    hosts: Annotated[int, Meta(description="number of hosts; above 1 the spread holds their clocks' offset")] = 0
+
+
+class Interval(msgspec.Struct, kw_only=True, frozen=True):
+    """A confidence interval."""
+
+    low: float
+    high: float
+
+
+class Phase(msgspec.Struct, kw_only=True, frozen=True):
+    """Iteration times of one phase of the capture, over the job."""
+
+    iterations: int
+    median_ns: int | None = None
+    median_low_ns: int | None = None
+    median_high_ns: int | None = None
+
+
+class CaptureCost(msgspec.Struct, kw_only=True, frozen=True):
+    """What the capture cost the job, from the agent's step times. Formulas: docs/measures.md#capture-cost."""
+
+    before: Phase
+    during: Phase
+    after: Phase
+    during_ratio: Annotated[float | None, Meta(description="median during / median before")] = None
+    during_ratio_interval: Interval | None = None
+    stall_ns: Annotated[
+        int | None, Meta(description="excess of the longest iteration between the window's end and the written trace")
+    ] = None
+    residue_ratio: Annotated[float | None, Meta(description="median after / median before, minus 1")] = None
+    residue_interval: Interval | None = None
+    residue_is_zero: Annotated[bool | None, Meta(description="the interval holds 0; null: too few iterations")] = None
+    confidence_permille: int = 950
+    method: str = ""
+    ranks: Annotated[int, Meta(description="ranks whose step times were used")] = 0
+
+
+class Report(msgspec.Struct, kw_only=True, frozen=True):
+    """`report.json`, whole. `ranks` is sorted by rank, unknown ranks last, then by source."""
+
+    schema_version: int = SCHEMA_VERSION
+    made_by: str = ""
+    made_unix_ns: int = 0
+    title: str = ""
+    request: RequestInfo | None = None
+    totals: list[KindTotal] = []
+    ranks: list[Rank] = []
+    start: StartSkew = msgspec.field(default_factory=StartSkew)
+    capture_cost: CaptureCost | None = None
+    ledger: list[LedgerEntry] = []
+    hosts: list[HostSeries] = []
+    problems: list[Problem] = []
+
+
+def json_schema() -> dict[str, Any]:
+    """The published JSON Schema (draft 2020-12) of `report.json`."""
+    schema = msgspec.json.schema(Report)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": _SCHEMA_ID, **schema}
+
+
+def write_report(report: Report) -> bytes:
+    """`report.json`: UTF-8, indented, keys in the order of the schema."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
+
+
+def read_report(data: bytes) -> Report:
+    """A report from its bytes. Raises UnreadableReport, also for a newer schema version."""
+    try:
+        version = msgspec.json.decode(data, type=_Version).schema_version
+        if version > SCHEMA_VERSION:
+            raise UnreadableReport(
+                f"report has schema version {version}, this fleetprof reads up to {SCHEMA_VERSION}: upgrade fleetprof"
+            )
+        return msgspec.json.decode(data, type=Report)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UnreadableReport(f"not a fleetprof report: {error}") from None
+
+
+class _Version(msgspec.Struct):
+    schema_version: int
