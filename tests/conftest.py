@@ -1,0 +1,129 @@
+"""Fixtures that more than one folder of tests uses. Sections by room; keep each small."""
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import boto3
+    from fleetprof_api.store.s3 import S3Store
+
+# ---------------------------------------------------------------- store: a real S3 server (versitygw)
+
+VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+
+
+class S3Server:
+    """versitygw over a directory, on loopback. `stop` and `start` keep port and data."""
+
+    access_key = "fleetprof-tests"
+
+    def __init__(self, binary: Path, data: Path) -> None:
+        self.secret_key = secrets.token_hex(16)
+        self._binary = binary
+        self._data = data
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        self.endpoint_url = f"http://127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[bytes] | None = None
+        data.mkdir(exist_ok=True)
+
+    def start(self) -> None:
+        """Starts the server and waits until it listens."""
+        environment = os.environ | {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
+        command = [
+            self._binary,
+            "--port",
+            f"127.0.0.1:{self.port}",
+            "--region",
+            "us-east-1",
+            "--quiet",
+            "posix",
+            self._data,
+        ]
+        with (self._data.parent / "s3-server.log").open("ab") as log:
+            self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        until = time.monotonic() + 30
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return
+            except OSError:
+                if self._process.poll() is not None or time.monotonic() > until:
+                    pytest.fail(f"the S3 server does not start; see {self._data.parent / 's3-server.log'}")
+                time.sleep(0.02)
+
+    def stop(self) -> None:
+        """Ends the server; its data stays."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait(10)
+            self._process = None
+
+    def session(self, secret_key: str = "") -> "boto3.Session":
+        """Credentials for this server (or wrong ones)."""
+        import boto3
+
+        return boto3.Session(
+            aws_access_key_id=self.access_key,
+            aws_secret_access_key=secret_key or self.secret_key,
+            region_name="us-east-1",
+        )
+
+    def make_bucket(self) -> str:
+        """A new bucket's name."""
+        name = f"bucket-{secrets.token_hex(6)}"
+        self.session().client("s3", endpoint_url=self.endpoint_url).create_bucket(Bucket=name)
+        return name
+
+    def make_store(self, bucket: str, prefix: str = "", *, secret_key: str = "") -> "S3Store":
+        """A store over one of its buckets."""
+        from fleetprof_api.store.s3 import S3Store
+
+        return S3Store(bucket, prefix, self.endpoint_url, session=self.session(secret_key), patience_s=2)
+
+
+def _find_versitygw() -> Path | str:
+    """The binary, built once into a cache outside the tree; or the reason why there is none."""
+    if named := os.environ.get("FLEETPROF_S3_SERVER"):
+        return Path(named) if Path(named).is_file() else f"FLEETPROF_S3_SERVER={named} is not a file"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fleetprof" / "bin"
+    if (cache / "versitygw").is_file():
+        return cache / "versitygw"
+    if not shutil.which("go"):
+        return "no S3 server: there is no Go to build versitygw with, and FLEETPROF_S3_SERVER names none"
+    built = subprocess.run(
+        ["go", "install", VERSITYGW],
+        env=os.environ | {"GOBIN": str(cache)},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    return cache / "versitygw" if built.returncode == 0 else f"versitygw cannot be built: {built.stderr[-500:]}"
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A running S3 server that tests share, each with a bucket of its own."""
+    binary = _find_versitygw()
+    if isinstance(binary, str):
+        if "s3" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
+            pytest.fail(binary)
+        pytest.skip(binary)
+    server = S3Server(binary, tmp_path_factory.mktemp("s3") / "data")
+    server.start()
+    yield server
+    server.stop()
