@@ -128,7 +128,7 @@ ProcessEvent = Changed | Delivered | Expired | Gone | BusyChanged | AgentMessage
 
 
 class OrderRefused(Exception):
-    """No order was placed. reason: Unknown, Launcher, Worker, NotChosen, NotPolling, Outstanding."""
+    """No order was placed. reason: Unknown, Launcher, Worker, NotChosen, NotPolling, NotStepping, Outstanding."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)

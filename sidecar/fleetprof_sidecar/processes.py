@@ -164,7 +164,7 @@ class ProcessTable:
         time); the order expires with why "step" once the process is too far for Kineto to begin at F - 2.
         `chosen`: the caller takes this process although its role is unknown (`ProcessView.candidate` says whether
         that is possible).
-        Raises OrderRefused with reason Unknown, Launcher, Worker, NotChosen, NotPolling or Outstanding.
+        Raises OrderRefused with reason Unknown, Launcher, Worker, NotChosen, NotPolling, NotStepping or Outstanding.
         """
         with self._lock:
             self._infer_roles()
@@ -186,6 +186,11 @@ class ProcessTable:
             if process.kineto is None or not self._polls(process, self._clock()):
                 raise OrderRefused(
                     "NotPolling", f"process {process_id} does not ask for configs; is KINETO_USE_DAEMON=1 set in it?"
+                )
+            if first_step is not None and not (process.agent and process.agent.step and process.agent.step.step >= 1):
+                # Kineto would make it a trace by time: 500 ms, seconds later.
+                raise OrderRefused(
+                    "NotStepping", f"process {process_id} has not reported an optimizer step; start by time instead"
                 )
             if process.order is not None:
                 raise OrderRefused("Outstanding", f"another order for process {process_id} is not delivered yet")

@@ -1,0 +1,121 @@
+"""The text that makes Kineto take one trace: generated from a closed list of keys, never passed through.
+
+Guarantees: `build_config` writes keys of the list below and nothing else, never PROFILE_MEMORY (its thread spins a
+core for the rest of the trainer's life), one `KEY=VALUE` a line; every value is a checked number, a checked path or a
+checked id, so that no `=`, `#`, CR, LF, `..` or non-ASCII character gets in (libkineto schedules what it parsed up to a
+bad line). Keys and their meaning: libkineto's Config.cpp, PyTorch 2.13 to 2.15.
+
+The first step. Kineto begins to trace inside the hook of step PROFILE_START_ITERATION + 1, so the first step that is
+recorded whole is two later: for a window that begins with step F, F - 2 is sent. Warm-up iterations do not shift that.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+FIRST_STEP_OFFSET: Final = 2
+CUDA_WARMUP_S: Final = 2
+"""CUPTI takes seconds to start; in a trace by time that must be over before the window begins."""
+DELIVERY_MARGIN_NS: Final = 500 * 10**6
+"""Kineto refuses a start time that is nearer than its warm-up when it reads the config."""
+
+_COLLECT: Final = {
+    "Shapes": ("PROFILE_REPORT_INPUT_SHAPES",),
+    "Stacks": ("PROFILE_WITH_STACK",),
+    "Modules": ("PROFILE_WITH_MODULES",),
+    "Memory": ("PROFILE_PROFILE_MEMORY",),
+    "Flops": ("PROFILE_WITH_FLOPS",),
+    "DeviceMetrics": (),  # sampled by the agent through NVML, nothing of Kineto's
+}
+_PATH: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+\.json")
+_TRACE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStart:
+    """A window of `steps` optimizer steps whose first whole one is `first_step` in KinetoStepTracker's count.
+
+    `steps` is training iterations times optimizer steps per iteration, and so is `warmup_steps`.
+    """
+
+    first_step: int
+    steps: int
+    warmup_steps: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeStart:
+    """A window of `duration_ms` that begins at `start_unix_ms`."""
+
+    start_unix_ms: int
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOrder:
+    """One trace of one process. `output` is the path that Kineto is told; `trace_path` says what it makes of it."""
+
+    output: str
+    trace_id: str
+    start: StepStart | TimeStart
+    collect: Collection[str] = ()
+    device_kind: str = ""
+
+
+def build_config(order: TraceOrder) -> str:
+    """The config of one order. Raises ValueError naming the field that breaks a rule."""
+    lines: dict[str, str] = {
+        "ACTIVITIES_LOG_FILE": _checked_path(order.output),
+        "REQUEST_TRACE_ID": _checked_trace_id(order.trace_id),
+    }
+    match order.start:
+        case StepStart(first_step=first_step, steps=steps, warmup_steps=warmup_steps):
+            first = _within("first_step", first_step, FIRST_STEP_OFFSET, 2**31)
+            lines["PROFILE_START_ITERATION"] = str(first - FIRST_STEP_OFFSET)
+            lines["ACTIVITIES_ITERATIONS"] = str(_within("steps", steps, 1, 100_000))
+            lines["ACTIVITIES_WARMUP_ITERATIONS"] = str(_within("warmup_steps", warmup_steps, 0, 100_000))
+        case TimeStart(start_unix_ms=start_unix_ms, duration_ms=duration_ms):
+            lines["PROFILE_START_TIME"] = str(_within("start_unix_ms", start_unix_ms, 1, 2**53))
+            lines["ACTIVITIES_DURATION_MSECS"] = str(_within("duration_ms", duration_ms, 1, 600_000))
+            lines["ACTIVITIES_WARMUP_PERIOD_SECS"] = str(warmup_s(order.device_kind))
+    for name in sorted(order.collect):
+        if name not in _COLLECT:
+            raise ValueError(f"collect: {name!r} is not one of {', '.join(_COLLECT)}")
+        for key in _COLLECT[name]:
+            lines[key] = "true"
+    return "".join(f"{key}={value}\n" for key, value in lines.items())
+
+
+def warmup_s(device_kind: str) -> int:
+    """Seconds that Kineto needs before a window by time begins."""
+    return 0 if device_kind == "cpu" else CUDA_WARMUP_S
+
+
+def latest_delivery_unix_ns(start: TimeStart, device_kind: str) -> int:
+    """After this moment Kineto would refuse the order, silently."""
+    return start.start_unix_ms * 10**6 - warmup_s(device_kind) * 10**9 - DELIVERY_MARGIN_NS
+
+
+def trace_path(output: str, pid: int) -> str:
+    """Where Kineto writes: the pid (its own namespace's) goes before `.json`; `.tmp` is appended until it is whole."""
+    return f"{_checked_path(output).removesuffix('.json')}_{pid}.json"
+
+
+def _checked_path(path: str) -> str:
+    # libkineto puts the pid before the first ".json" of the whole path and refuses any "..".
+    if not _PATH.fullmatch(path) or ".." in path or path.count(".json") != 1 or ".pt.trace" in path:
+        raise ValueError(f"output {path!r}: must be an absolute path of A-Z a-z 0-9 . _ - with one '.json', at its end")
+    return path
+
+
+def _checked_trace_id(trace_id: str) -> str:
+    if not _TRACE_ID.fullmatch(trace_id) or ".." in trace_id:
+        raise ValueError(f"trace_id {trace_id!r}: must be 1 to 128 of A-Z a-z 0-9 . _ -, no '..'")
+    return trace_id
+
+
+def _within(name: str, value: int, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"{name} {value!r}: must be an integer from {low} to {high}")
+    return value

@@ -1,0 +1,170 @@
+"""The one directory that trainers and sidecar share: sockets, traces, Kineto's base configuration, the agent.
+
+    <dir>/dynolog                  the sidecar's Kineto socket        <dir>/dynoconfigclient<uuid>   one per process
+    <dir>/fleetprof                the sidecar's agent socket         <dir>/fleetprofagent<token>    one per agent
+    <dir>/traces/                  Kineto writes here, the sidecar takes away
+    <dir>/libkineto.conf           Kineto polls every second instead of every five
+    <dir>/agent/                   what PYTHONPATH names: sitecustomize.py, fleetprof_agent/, pynvml.py
+
+Guarantees: a path that would crash a trainer is refused (libkineto copies it into 108 bytes unchecked, and terminates
+the process when an answer's path does not begin with exactly the string it was given: so no trailing slash, no symlink,
+no `..`, at most 54 characters). Every file appears whole or not at all. What belongs to a living process is never
+removed. A directory that was there before keeps its permissions.
+"""
+
+import os
+import shutil
+import struct
+from collections.abc import Collection, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import fleetprof_agent
+from fleetprof_agent import wire
+
+from fleetprof_sidecar.liveness import has_listener
+
+MAX_PATH: Final = 54
+KINETO_SOCKET: Final = "dynolog"
+CLIENT_PREFIX: Final = "dynoconfigclient"
+POLL_INTERVAL_S: Final = 1
+_ACL: Final = "system.posix_acl_default"
+
+
+class UnusableDirectory(ValueError):
+    """The path cannot be the socket directory; the message says why and what to do."""
+
+
+def check_path(path: str) -> str:
+    """Returns `path` when it is fit to be KINETO_IPC_SOCKET_DIR, else raises UnusableDirectory."""
+    rule = ""
+    if len(path) > MAX_PATH:
+        rule = f"has {len(path)} characters, at most {MAX_PATH} fit into a socket address beside Kineto's names"
+    elif not path.startswith("/") or os.path.normpath(path) != path or path in ("/", "//"):
+        rule = "must be absolute, without a trailing slash, '//', '.' or '..'"
+    elif not path.isascii() or not path.isprintable() or any(character in path for character in "=# ,:"):
+        rule = "must be plain ASCII without spaces and = # , :"
+    elif os.path.realpath(path) != path:
+        rule = f"goes through a symbolic link; use {os.path.realpath(path)!r}"
+    if rule:
+        raise UnusableDirectory(f"directory {path!r} {rule}")
+    return path
+
+
+def trainer_environment(path: str, base_env: Mapping[str, str]) -> dict[str, str]:
+    """`base_env` with what a trainer needs to be captured; a value that is there already is kept.
+
+    PYTHONPATH gets `<dir>/agent` in front, unless FLEETPROF_AGENT=0 turns the agent off.
+    Raises UnusableDirectory.
+    """
+    check_path(path)
+    wanted = {
+        "KINETO_USE_DAEMON": "1",
+        "KINETO_IPC_SOCKET_DIR": path,
+        "KINETO_ONDEMAND_TRACE_DIR": f"{path}/traces",
+        "KINETO_CONFIG": f"{path}/libkineto.conf",
+    }
+    environment = {**wanted, **base_env}
+    if base_env.get("FLEETPROF_AGENT") != "0":
+        agent = f"{path}/agent"
+        others = [part for part in base_env.get("PYTHONPATH", "").split(os.pathsep) if part and part != agent]
+        environment["PYTHONPATH"] = os.pathsep.join([agent, *others])
+    return environment
+
+
+class SocketDirectory:
+    """See the module. Raises UnusableDirectory for a path that no trainer should be given."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(check_path(str(path)))
+        self.traces = self.path / "traces"
+        self.agent = self.path / "agent"
+
+    def prepare(self) -> None:
+        """Makes everything but the sockets; may be repeated. Raises OSError when the volume cannot be written."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.traces.is_dir():
+            self.traces.mkdir()
+            # Trainers of other uids write here; sticky, so that only they and we (its owner) take their files away.
+            self.traces.chmod(0o1777)
+            _grant_ourselves(self.traces)
+        _write_whole(
+            self.path / "libkineto.conf", f"ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS={POLL_INTERVAL_S}\n".encode()
+        )
+        self._hand_over_agent()
+        self.collect_garbage()
+
+    def collect_garbage(self) -> int:
+        """Removes the client sockets that dead processes left behind (Kineto never does); returns how many."""
+        removed = 0
+        for prefix in (CLIENT_PREFIX, wire.AGENT_SOCKET_PREFIX):
+            for path in self.path.glob(f"{prefix}*"):
+                if path.is_socket() and has_listener(str(path)) is False:
+                    path.unlink(missing_ok=True)
+                    removed += 1
+        return removed
+
+    def collect_leftovers(self, active_stems: Collection[str]) -> int:
+        """Removes the empty `.tmp` files of traces that never came to be; returns how many.
+
+        `active_stems`: beginnings of the names of traces that are being taken: theirs are empty until they are written.
+        """
+        removed = 0
+        for path in self.traces.glob("*.tmp"):
+            if path.name.startswith(tuple(active_stems)):
+                continue
+            try:
+                if path.lstat().st_size == 0:
+                    path.unlink()
+                    removed += 1
+            except FileNotFoundError:
+                continue
+        return removed
+
+    def close(self) -> None:
+        """Removes the sidecar's sockets unless somebody listens on them: a stale one delays every trainer's exit."""
+        for name in (KINETO_SOCKET, wire.SIDECAR_SOCKET):
+            path = self.path / name
+            if path.is_socket() and not has_listener(str(path)):
+                path.unlink(missing_ok=True)
+
+    def _hand_over_agent(self) -> None:
+        # sitecustomize.py comes last: whoever finds it finds the rest.
+        source = Path(fleetprof_agent.__file__).parent
+        files = {Path("fleetprof_agent") / path.name: path for path in sorted(source.glob("*.py"))}
+        start = files.pop(Path("fleetprof_agent/sitecustomize.py"), None)
+        pynvml = find_spec("pynvml")
+        if pynvml is not None and pynvml.origin is not None:
+            files[Path("pynvml.py")] = Path(pynvml.origin)
+        if start is not None:
+            files[Path("sitecustomize.py")] = start
+        for target, origin in files.items():
+            path = self.agent / target
+            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            _write_whole(path, origin.read_bytes())
+        for path in self.agent.rglob("*.py"):
+            if path.relative_to(self.agent) not in files:
+                path.unlink()  # of an older version; it could be imported in place of a new one
+        for cache in self.agent.rglob("__pycache__"):
+            shutil.rmtree(cache, ignore_errors=True)
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    if path.is_file() and path.read_bytes() == data:
+        return
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(data)
+    temporary.chmod(0o644)
+    temporary.replace(path)
+
+
+def _grant_ourselves(path: Path) -> None:
+    """A default ACL (acl(5)) that lets us read what a trainer with umask 077 writes; not every filesystem has it."""
+    anyone = 0xFFFFFFFF
+    entries = [(0x01, 7, anyone), (0x02, 7, os.getuid()), (0x04, 0, anyone), (0x10, 7, anyone), (0x20, 0, anyone)]
+    value = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(path, _ACL, value)
+    except OSError:
+        return

@@ -1,0 +1,56 @@
+"""Everything that faces the trainers, made and ended together: directory, table, two endpoints, housekeeping.
+
+Guarantees: after `start` every poll is answered; after `stop` no socket and no thread is left, and every event that
+happened has been handed out.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from fleetprof_sidecar.agent_endpoint import AgentEndpoint
+from fleetprof_sidecar.housekeeping import Housekeeping
+from fleetprof_sidecar.kineto_endpoint import KinetoEndpoint
+from fleetprof_sidecar.processes import ProcessTable
+from fleetprof_sidecar.socket_directory import SocketDirectory
+
+
+class TrainerSide:
+    """Serves the directory `path` between `start` and `stop`; subscribe to `table` before `start`."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Callable[[], int] = time.time_ns,
+        allowed_uids: frozenset[int] | None = None,
+    ) -> None:
+        self.directory = SocketDirectory(path)
+        self.table = ProcessTable(clock)
+        self._kineto = KinetoEndpoint(str(self.directory.path), self.table, allowed_uids)
+        self._agents = AgentEndpoint(str(self.directory.path), self.table, allowed_uids)
+        self._housekeeping = Housekeeping(self.table, self.directory)
+
+    def start(self) -> None:
+        """Prepares the directory, then binds and serves. Raises UnusableDirectory, SocketInUse, OSError."""
+        self.directory.prepare()
+        self._housekeeping.start()
+        try:
+            self._agents.start()
+            self._kineto.start()
+        except OSError:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Ends all threads and removes the sockets. May be repeated."""
+        self._kineto.stop()
+        self._agents.stop()
+        self._housekeeping.stop()
+        self.directory.close()
+
+    @property
+    def counters(self) -> dict[str, Counter[str]]:
+        """What was refused, lost or wrong, by where it was seen: kineto, agents, table."""
+        return {"kineto": self._kineto.counters, "agents": self._agents.counters, "table": self.table.counters}
