@@ -86,6 +86,16 @@ class LedgerEntry(msgspec.Struct, kw_only=True, forbid_unknown_fields=False):
     sha256: str = ""
 
 
+class Condition(msgspec.Struct, kw_only=True):
+    """One aspect of a request (Kubernetes' metav1.Condition): status is "True", "False" or "Unknown"."""
+
+    type: str
+    status: str
+    reason: str
+    message: str = ""
+    transition_unix_ns: int = 0  # when `status` last changed
+
+
 class Ledger(msgspec.Struct, kw_only=True):
     """`ledger.json`: all ranks of one request, in rank order, and how the request as a whole stands."""
 
@@ -96,11 +106,14 @@ class Ledger(msgspec.Struct, kw_only=True):
     start_mode: str = ""  # "step", "time" or "" while nothing is armed
     first_step: int | None = None
     start_unix_ns: int | None = None  # asked start, mode "time"
+    deliver_until_unix_ns: int = 0  # orders that no process fetched by then are withdrawn
     submitted_unix_ns: int = 0
     armed_unix_ns: int = 0
+    cancelled_unix_ns: int = 0  # the user's cancel came
     completed_unix_ns: int = 0
     outcome: str = ""  # reason of the Succeeded condition
     message: str = ""
+    conditions: list[Condition] = []
     entries: list[LedgerEntry] = []
 
 
