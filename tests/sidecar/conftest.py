@@ -1,0 +1,49 @@
+"""Fixtures of the sidecar's tests: short directories (socket paths are limited), simulated trainers."""
+
+import asyncio
+import importlib.util
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture
+def short_directory() -> Iterator[str]:
+    """A directory whose path fits beside Kineto's socket names; gone afterwards with all it holds."""
+    path = tempfile.mkdtemp(prefix="fp", dir="/tmp")
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def simulation() -> ModuleType:
+    """The module tests/simulation/trainer.py."""
+    path = Path(__file__).parents[1] / "simulation" / "trainer.py"
+    spec = importlib.util.spec_from_file_location("simulated_trainer", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def await_that() -> Callable[..., object]:
+    """`await await_that(condition)`: returns its first true value; fails after a generous while."""
+
+    async def wait(condition: Callable[[], object], patience_s: float = 30.0) -> object:
+        end = time.monotonic() + patience_s
+        while True:
+            if value := condition():
+                return value
+            assert time.monotonic() < end, f"waited {patience_s} s in vain"
+            await asyncio.sleep(0.01)
+
+    return wait
