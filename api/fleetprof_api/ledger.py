@@ -106,6 +106,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     start_mode: str = ""  # "step", "time" or "" while nothing is armed
     first_step: int | None = None
     start_unix_ns: int | None = None  # asked start, mode "time"
+    duration_ns: int = 0  # of the window, mode "time"
     deliver_until_unix_ns: int = 0  # orders that no process fetched by then are withdrawn
     submitted_unix_ns: int = 0
     armed_unix_ns: int = 0
