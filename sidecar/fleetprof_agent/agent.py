@@ -1,0 +1,281 @@
+"""The agent in a trainer: an optimizer hook, and for the length of a capture a thread.
+
+Guarantees, in the order in which they matter: no exception of ours reaches the training, and the first one ends the
+agent; a step costs a clock reading, three array writes and two comparisons (bench/agent_hook.py measures it), and twice
+a second a datagram; nothing waits; no thread outside a capture; a forked child is silent and does nothing; the
+interpreter's exit while Kineto is at work is made safe (kineto.py).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import threading
+import time
+from typing import Any, Callable
+
+from fleetprof_agent import identity, kineto, nvml, wire
+from fleetprof_agent.arrival import report_error
+from fleetprof_agent.channel import Channel
+from fleetprof_agent.ring import MASK, StepRing, find_period
+from fleetprof_agent.watch import CaptureWatch, InvalidArm, make_columns
+
+SECOND_NS = 1_000_000_000
+LISTEN_NS = SECOND_NS // 4  # how long a command waits at most, if steps are shorter
+REPORT_NS = int(wire.REPORT_EVERY_S * SECOND_NS)
+HELLO_NS = int(wire.HELLO_EVERY_S * SECOND_NS)
+# Outside a capture the device is sampled from the hook, and may take a ten-thousandth of the time there.
+SLOW_SAMPLE_NS = 10 * SECOND_NS
+SLOW_SAMPLE_SHARE = 10_000
+LONGEST_SLEEP_S = 1.0
+JOIN_S = 2.0
+
+Hook = Callable[[Any, Any, Any], None]
+
+
+def start() -> None:
+    """Registers the optimizer hook; torch.profiler has just been imported. Raises what goes wrong. Once per process."""
+    global _agent
+    if _agent is not None:
+        return
+    directory = os.environ.get("KINETO_IPC_SOCKET_DIR", "")
+    optimizer = identity.loaded("torch.optim.optimizer")
+    profiler = identity.loaded("torch.autograd.profiler")
+    _agent = Agent(directory, profiler.KinetoStepTracker)
+    hook = _agent.make_hook()
+    handle = optimizer.register_optimizer_step_post_hook(hook)
+    _agent.remove_hook = lambda: _replace(optimizer, handle, hook)
+    os.register_at_fork(after_in_child=_agent.abandon)
+
+
+_agent: Agent | None = None
+
+
+def _ignore_step(_optimizer: Any, _args: Any, _kwargs: Any) -> None:
+    """Stands where the hook was."""
+
+
+def _replace(optimizer: Any, handle: Any, hook: Hook) -> None:
+    # Not removed: PyTorch may be iterating over its hooks at this moment, and a dict that shrinks then would raise
+    # in the training.
+    hooks = optimizer._global_optimizer_post_hooks
+    if hooks.get(handle.id) is hook:
+        hooks[handle.id] = _ignore_step
+
+
+class Agent:
+    """The agent of one process; `tracker` is torch.autograd.profiler.KinetoStepTracker."""
+
+    def __init__(self, directory: str, tracker: Any) -> None:
+        self.remove_hook: Callable[[], None] = lambda: None
+        self._directory = directory
+        self._tracker = tracker
+        self._ring = StepRing()
+        self._started_unix_ns = time.time_ns()
+        self._serving = threading.Lock()
+        self._is_alive = True
+        self._next_service = 0
+        self._next_report = 0
+        self._next_hello = 0
+        self._next_slow_sample = 0
+        self._slow_sample_ns = SLOW_SAMPLE_NS
+        self._per_iteration = 1
+        self._channel: Channel | None = None
+        self._hello: dict[str, Any] = {}
+        self._sampler: nvml.DeviceSampler | None = None
+        self._watch: CaptureWatch | None = None
+        self._thread: threading.Thread | None = None
+
+    def make_hook(self) -> Hook:
+        """The hook for register_optimizer_step_post_hook; PyTorch calls it after Kineto has counted the step."""
+        ring, current_step, time_ns = self._ring, self._tracker.current_step, time.time_ns
+        column_step, column_end, column_optimizer = ring.step, ring.end_unix_ns, ring.optimizer
+
+        def record_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
+            try:
+                now = time_ns()
+                row = ring.count
+                slot = row & MASK
+                column_step[slot] = current_step()
+                column_end[slot] = now
+                column_optimizer[slot] = id(optimizer)
+                ring.count = row + 1
+                if now >= self._next_service or now < self._next_service - LISTEN_NS:  # or the clock was set back
+                    self._serve(optimizer, now)
+            except Exception:
+                report_error()
+                self._give_up()
+
+        # torch.compile must neither trace this function nor guard on what it touches.
+        record_step._torchdynamo_disable = True  # type: ignore[attr-defined]
+        return record_step
+
+    def abandon(self) -> None:
+        """Called in a forked child: the socket, the captures and the exit are the parent's."""
+        self._is_alive = False
+        self._watch = self._thread = None
+        channel, self._channel = self._channel, None
+        try:
+            self.remove_hook()
+            atexit.unregister(self._leave)
+            if channel is not None:
+                channel.close()
+        except Exception:
+            report_error()
+
+    def _serve(self, optimizer: Any, now: int) -> None:
+        """Listens and reports; runs in the hook, at most every LISTEN_NS, in one thread at a time."""
+        if not self._is_alive or not self._serving.acquire(blocking=False):
+            return
+        try:
+            self._next_service = now + LISTEN_NS
+            if self._tracker.current_step() < 1:
+                return  # Kineto does not count in this process: it cannot be asked for steps
+            if self._channel is None:
+                self._open(optimizer, now)
+            if self._thread is None or not self._thread.is_alive():
+                self._watch = None
+                self._listen(now)
+            if now >= self._next_report or now < self._next_report - REPORT_NS:
+                self._report(now)
+            if self._sampler is not None and self._watch is None and now >= self._next_slow_sample:
+                self._sample_slowly(now)
+        finally:
+            self._serving.release()
+
+    def _open(self, optimizer: Any, now: int) -> None:
+        torch = identity.loaded("torch")
+        device = identity.read_device(torch, optimizer)
+        self._sampler = _open_sampler(device)
+        self._hello = {
+            **identity.describe_process(torch),
+            **{name: value for name, value in device.items() if name != "device_index"},
+            "kineto": identity.find_kineto_socket(self._directory),
+            "started_unix_ns": self._started_unix_ns,
+        }
+        self._channel = Channel(self._directory)
+        self._next_slow_sample = now + SLOW_SAMPLE_NS
+        # Before the handlers that are registered already, PyTorch's among them.
+        atexit.register(self._leave)
+
+    def _listen(self, now: int) -> None:
+        channel = self._channel
+        assert channel is not None
+        for command in channel.receive():
+            self._obey(command, now)
+        if self._watch is not None:
+            self._thread = threading.Thread(target=self._run_watch, name="fleetprof-capture", daemon=True)
+            self._thread.start()
+
+    def _obey(self, command: dict[str, Any], now: int) -> None:
+        kind, watch = command["t"], self._watch
+        if kind == "query":
+            self._next_hello = self._next_report = 0
+        elif watch is not None and command.get("capture") == watch.capture:
+            watch.obey(command, now)
+        elif kind == "arm":
+            self._begin_watch(command, command, now)
+        elif kind == "cancel" and (watch is None or not watch.is_armed):
+            # The order to watch was lost, or its watch is over: what Kineto holds can only be this capture's.
+            arm = {"capture": command.get("capture"), "until_unix_ns": now + 10 * SECOND_NS, "sample_interval_ns": 0}
+            self._begin_watch(arm, command, now)
+
+    def _begin_watch(self, arm: dict[str, Any], command: dict[str, Any], now: int) -> None:
+        channel = self._channel
+        assert channel is not None
+        sample = None if self._sampler is None or command["t"] == "cancel" else self._sampler.sample
+        try:
+            watch = CaptureWatch(arm, now, self._ring, channel.send, sample, kineto.drop_trace)
+        except InvalidArm:
+            report_error()
+            return
+        if self._watch is not None:
+            self._watch.flush()
+        watch.obey(command, now)
+        self._watch = watch
+
+    def _report(self, now: int) -> None:
+        channel = self._channel
+        assert channel is not None
+        self._next_report = now + REPORT_NS
+        if now >= self._next_hello or now < self._next_hello - HELLO_NS:
+            ranks = identity.read_ranks(dict(os.environ), identity.loaded("torch.distributed"))
+            if channel.send("hello", **self._hello, **ranks):
+                self._next_hello = now + HELLO_NS
+        ring = self._ring
+        self._per_iteration = find_period(ring.latest_optimizers(), self._per_iteration)
+        last = (ring.count - 1) & MASK
+        channel.send(
+            "steps",
+            step=ring.step[last],
+            at_unix_ns=ring.end_unix_ns[last],
+            iteration_ns=ring.iteration_ns(self._per_iteration),
+            per_iteration=self._per_iteration,
+        )
+
+    def _sample_slowly(self, now: int) -> None:
+        sampler, channel = self._sampler, self._channel
+        assert sampler is not None
+        assert channel is not None
+        began = time.perf_counter_ns()
+        values = sampler.sample()
+        cost = time.perf_counter_ns() - began
+        self._next_slow_sample = now + max(SLOW_SAMPLE_NS, cost * SLOW_SAMPLE_SHARE)
+        channel.send("device", capture="", **make_columns([{"at_unix_ns": now, **values}]))
+
+    def _run_watch(self) -> None:
+        """The capture's thread."""
+        try:
+            channel = self._channel
+            while self._is_alive and self._watch is not None and channel is not None:
+                due = self._watch.tick(time.time_ns())
+                if self._watch.is_over:
+                    return
+                wait = (due - time.time_ns()) / SECOND_NS
+                select.select([channel], [], [], min(max(wait, 0.0), LONGEST_SLEEP_S))
+                for command in channel.receive():
+                    self._obey(command, time.time_ns())
+        except Exception:
+            report_error()
+
+    def _leave(self) -> None:
+        """The exit of the interpreter, in the orderly way."""
+        try:
+            if not self._is_alive:
+                return
+            self._is_alive = False
+            channel, watch, thread = self._channel, self._watch, self._thread
+            assert channel is not None
+            if thread is not None and thread.is_alive():
+                channel.wake()
+                thread.join(JOIN_S)
+            is_watched = watch is not None and not watch.is_over
+            if (is_watched and watch is not None and watch.is_armed) or kineto.is_trace_open():
+                kineto.drop_trace()
+            if is_watched and watch is not None:
+                watch.flush()
+            channel.send("bye", capture=watch.capture if is_watched and watch is not None else "", reason="exit")
+            channel.close()
+        except Exception:
+            report_error()
+
+    def _give_up(self) -> None:
+        """After an error of ours: no step is looked at any more; only the exit is still guarded."""
+        try:
+            self.remove_hook()
+        except Exception:
+            report_error()
+
+
+def _open_sampler(device: dict[str, Any]) -> nvml.DeviceSampler | None:
+    # In the first step, which is slow in any job: loading NVML takes tens of milliseconds.
+    if device["device_kind"] != "cuda":
+        return None
+    try:
+        return nvml.open_device(
+            nvml.load_pynvml(), device["device_uuid"], device["device_index"], os.environ.get("CUDA_VISIBLE_DEVICES")
+        )
+    except Exception:  # no driver library, no pynvml: training without device samples
+        report_error()
+        return None

@@ -1,0 +1,115 @@
+"""Who this process is: its rank, its versions, its device, and which of Kineto's sockets is its own.
+
+Guarantees: nothing is initialised by asking (CUDA least of all); what is not known is None or ""; no question costs
+more than some hundred microseconds. Read at the first optimizer step, when the job has set itself up.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+from typing import Any
+
+CLIENT_PREFIX = "dynoconfigclient"
+# A process with more descriptors than this is not searched to the end: the search must stay below a millisecond or so.
+MAX_DESCRIPTORS = 4096
+
+
+def read_ranks(environ: dict[str, str], distributed: Any) -> dict[str, int | None]:
+    """rank, local_rank, world_size, restart_count. `distributed`: the torch.distributed module, or None.
+
+    An initialised process group knows best: some launchers set RANK to the number of the node. Sources: torchrun's
+    environment variables.
+    """
+    rank, world_size = _number(environ, "RANK"), _number(environ, "WORLD_SIZE")
+    try:
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            rank, world_size = int(distributed.get_rank()), int(distributed.get_world_size())
+    except Exception:  # an exotic backend: the environment's word stands
+        pass
+    return {
+        "rank": rank,
+        "local_rank": _number(environ, "LOCAL_RANK"),
+        "world_size": world_size,
+        "restart_count": _number(environ, "TORCHELASTIC_RESTART_COUNT") or 0,
+    }
+
+
+def _number(environ: dict[str, str], name: str) -> int | None:
+    text = environ.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def read_device(torch: Any, optimizer: Any) -> dict[str, Any]:
+    """device_kind ("cuda", "rocm", "cpu", "xpu", ...), device_name, device_uuid, device_index (None: there is none).
+
+    The device is that of the optimizer's first parameter, or the current one where a job keeps its optimizer's state on
+    the CPU and has initialised CUDA.
+    """
+    kind, index = "", None
+    try:
+        device = optimizer.param_groups[0]["params"][0].device
+        kind, index = str(device.type), device.index
+    except Exception:
+        pass
+    found = {"device_kind": kind, "device_name": "", "device_uuid": "", "device_index": index}
+    try:
+        cuda = torch.cuda
+        if kind in ("", "cpu", "cuda") and cuda.is_initialized():
+            if kind != "cuda" or index is None:
+                index = int(cuda.current_device())
+            properties = cuda.get_device_properties(index)
+            found["device_kind"] = "rocm" if getattr(torch.version, "hip", None) else "cuda"
+            found["device_name"] = str(properties.name)
+            found["device_uuid"] = str(getattr(properties, "uuid", ""))
+            found["device_index"] = index
+    except Exception:
+        pass
+    return found
+
+
+def find_kineto_socket(directory: str) -> str:
+    """The file name of this process's own Kineto client socket in `directory`, "" when it is not found.
+
+    Asks each socket of the process for its name; no table of the whole machine has to be read.
+    """
+    prefix = directory + "/" + CLIENT_PREFIX
+    try:
+        descriptors = os.listdir("/proc/self/fd")
+    except OSError:
+        return ""
+    for descriptor in descriptors[:MAX_DESCRIPTORS]:
+        try:
+            if not os.readlink("/proc/self/fd/" + descriptor).startswith("socket:"):
+                continue
+            borrowed = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM, 0, fileno=int(descriptor))
+        except (OSError, ValueError):
+            continue
+        try:
+            name = borrowed.getsockname()
+        except (OSError, ValueError):
+            continue
+        finally:
+            borrowed.detach()  # it is Kineto's: never close it
+        if isinstance(name, str) and name.startswith(prefix):
+            return name[len(directory) + 1 :]
+    return ""
+
+
+def describe_process(torch: Any) -> dict[str, Any]:
+    """ppid, uid, role, torch, python, host."""
+    return {
+        "ppid": os.getppid(),
+        "uid": os.getuid(),
+        "role": "trainer",  # it steps an optimizer: nothing else of a job does
+        "torch": str(getattr(torch, "__version__", "")),
+        "python": platform.python_version(),
+        "host": socket.gethostname(),
+    }
+
+
+def loaded(name: str) -> Any:
+    """The module `name` when the job has imported it, else None."""
+    return sys.modules.get(name)

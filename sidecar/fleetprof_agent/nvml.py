@@ -1,0 +1,147 @@
+"""Samples of this process's NVIDIA device, from inside the trainer's container.
+
+Guarantees: a field that the device, the driver or the library does not have is None and is not asked for again; the
+device is the one that PyTorch names, never a neighbour; nothing but NVML is touched (no CUDA context, no setting).
+`pynvml` is a seam: any module with its functions will do. Sources: nvml.h; GPM percentages need Hopper or later.
+The fields are those of fleetprof_api.samples.DeviceColumns.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Callable
+
+FIELDS = (
+    "utilization_permille",
+    "memory_utilization_permille",
+    "memory_used_bytes",
+    "power_milliwatts",
+    "energy_millijoules",
+    "temperature_celsius",
+    "sm_clock_megahertz",
+    "memory_clock_megahertz",
+    "throttle_reasons",
+    "sm_active_permille",
+    "sm_occupancy_permille",
+    "tensor_active_permille",
+    "dram_active_permille",
+)
+# nvmlGpmMetricId_t
+GPM_METRICS = {
+    "sm_active_permille": 2,  # NVML_GPM_METRIC_SM_UTIL
+    "sm_occupancy_permille": 3,  # NVML_GPM_METRIC_SM_OCCUPANCY
+    "tensor_active_permille": 5,  # NVML_GPM_METRIC_ANY_TENSOR_UTIL
+    "dram_active_permille": 10,  # NVML_GPM_METRIC_DRAM_BW_UTIL
+}
+
+
+def load_pynvml() -> Any:
+    """The pynvml module: the one handed over with the agent, else the job's own. Raises ImportError."""
+    try:
+        return importlib.import_module("fleetprof_agent.pynvml")
+    except ImportError:
+        return importlib.import_module("pynvml")
+
+
+def open_device(nvml: Any, uuid: str, index: int | None, visible: str | None) -> DeviceSampler | None:
+    """A sampler of the device that PyTorch calls `index` with `uuid`; None when NVML does not know it.
+
+    `visible` is CUDA_VISIBLE_DEVICES: without a uuid it says which of the machine's devices `index` is.
+    Raises what `nvml` raises when there is no driver.
+    """
+    nvml.nvmlInit()
+    names = [uuid if uuid.startswith(("GPU-", "MIG-")) else "GPU-" + uuid] if uuid else []
+    if not names and index is not None:
+        entries = [entry.strip() for entry in (visible or "").split(",") if entry.strip()]
+        if not entries:
+            names = [str(index)]
+        elif index < len(entries):
+            names = [entries[index]]
+    for name in names:
+        try:
+            if name.isdigit():
+                return DeviceSampler(nvml, nvml.nvmlDeviceGetHandleByIndex(int(name)))
+            return DeviceSampler(nvml, nvml.nvmlDeviceGetHandleByUUID(name))
+        except nvml.NVMLError:
+            continue
+    return None
+
+
+class DeviceSampler:
+    """Reads one device. Not for two threads at once."""
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml = nvml
+        self._readers: dict[str, Callable[[], dict[str, int]]] = {
+            "utilization": lambda: self._utilization(handle),
+            "memory": lambda: {"memory_used_bytes": int(nvml.nvmlDeviceGetMemoryInfo(handle).used)},
+            "power": lambda: {"power_milliwatts": int(nvml.nvmlDeviceGetPowerUsage(handle))},
+            "energy": lambda: {"energy_millijoules": int(nvml.nvmlDeviceGetTotalEnergyConsumption(handle))},
+            "temperature": lambda: {"temperature_celsius": int(nvml.nvmlDeviceGetTemperature(handle, 0))},
+            "sm_clock": lambda: {"sm_clock_megahertz": int(nvml.nvmlDeviceGetClockInfo(handle, 1))},
+            "memory_clock": lambda: {"memory_clock_megahertz": int(nvml.nvmlDeviceGetClockInfo(handle, 2))},
+            "throttle": lambda: {"throttle_reasons": self._throttle_reasons(handle)},
+            "gpm": self._gpm_metrics,
+        }
+        self._handle = handle
+        self._gpm_samples: list[Any] | None = None
+
+    def sample(self) -> dict[str, int | None]:
+        """One value per field. The GPM fields tell of the time since the sample before: None in the first."""
+        values: dict[str, int | None] = dict.fromkeys(FIELDS)
+        for name, read in list(self._readers.items()):
+            try:
+                values.update(read())
+            except Exception as error:
+                if self._is_permanent(error):
+                    del self._readers[name]
+        return values
+
+    def _is_permanent(self, error: Exception) -> bool:
+        # A library or driver of another age lacks functions; pynvml says so in two ways.
+        return isinstance(error, (AttributeError, TypeError)) or type(error).__name__ in (
+            "NVMLError_NotSupported",
+            "NVMLError_FunctionNotFound",
+            "NVMLError_NoPermission",
+        )
+
+    def _utilization(self, handle: Any) -> dict[str, int]:
+        rates = self._nvml.nvmlDeviceGetUtilizationRates(handle)
+        return {"utilization_permille": int(rates.gpu) * 10, "memory_utilization_permille": int(rates.memory) * 10}
+
+    def _throttle_reasons(self, handle: Any) -> int:
+        nvml = self._nvml
+        read = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)  # since driver 535
+        try:
+            if read is not None:
+                return int(read(handle))
+        except nvml.NVMLError as error:
+            if type(error).__name__ != "NVMLError_FunctionNotFound":
+                raise
+        return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
+
+    def _gpm_metrics(self) -> dict[str, int]:
+        nvml = self._nvml
+        if self._gpm_samples is None:
+            if not nvml.nvmlGpmQueryDeviceSupport(self._handle).isSupportedDevice:
+                raise AttributeError("no GPM on this device")
+            latest, spare = nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()
+            nvml.nvmlGpmSampleGet(self._handle, latest)
+            self._gpm_samples = [latest, spare]
+            return {}
+        earlier, later = self._gpm_samples
+        nvml.nvmlGpmSampleGet(self._handle, later)
+        self._gpm_samples = [later, earlier]
+        question = nvml.c_nvmlGpmMetricsGet_t()
+        question.version = nvml.NVML_GPM_METRICS_GET_VERSION
+        question.numMetrics = len(GPM_METRICS)
+        question.sample1, question.sample2 = earlier, later
+        for slot, metric in enumerate(GPM_METRICS.values()):
+            question.metrics[slot].metricId = metric
+        answer = nvml.nvmlGpmMetricsGet(question)
+        found = {}
+        for slot, field in enumerate(GPM_METRICS):
+            metric = answer.metrics[slot]
+            if metric.nvmlReturn == 0 and 0.0 <= metric.value <= 100.0:  # NaN fails the comparison
+                found[field] = round(metric.value * 10)
+        return found

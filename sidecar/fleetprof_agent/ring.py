@@ -1,0 +1,65 @@
+"""The latest optimizer steps of this process, in memory that is allocated once.
+
+Guarantees: `StepRing` never grows; reading never stops a step from being recorded (a reader that is overtaken loses the
+oldest rows, it never gets a torn one: rows are read up to the count that was seen, and checked against it afterwards).
+The hook in agent.py writes the columns itself: a call per step would cost more than the work.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+SIZE = 4096  # 8 s of 2 ms steps, 96 KiB; a power of two
+MASK = SIZE - 1
+MEDIAN_OF = 32
+# A job steps its optimizers in a fixed order. Longer periods than this are taken for none.
+LONGEST_PERIOD = 32
+PERIOD_SEEN_IN = 2 * LONGEST_PERIOD
+
+
+class StepRing:
+    """Columns of the same shape [SIZE]: step count after the step, Unix ns of its end, and which optimizer (its id)."""
+
+    __slots__ = ("count", "end_unix_ns", "optimizer", "step")
+
+    def __init__(self) -> None:
+        self.count = 0  # rows ever written; row i is in slot i & MASK
+        self.step = array("q", bytes(8 * SIZE))
+        self.end_unix_ns = array("q", bytes(8 * SIZE))
+        self.optimizer = array("Q", bytes(8 * SIZE))
+
+    def read(self, start: int, limit: int) -> tuple[int, list[int], list[int]]:
+        """Rows from row `start` on, at most `limit`: the row after the last, their steps, their ends."""
+        start = max(start, self.count - SIZE, 0)
+        stop = min(self.count, start + limit)
+        steps = [self.step[row & MASK] for row in range(start, stop)]
+        ends = [self.end_unix_ns[row & MASK] for row in range(start, stop)]
+        lost = max(0, min(self.count - SIZE - start, len(steps)))
+        return stop, steps[lost:], ends[lost:]
+
+    def latest_optimizers(self) -> list[int]:
+        """Which optimizers made the latest steps, oldest first; at most PERIOD_SEEN_IN."""
+        count = self.count
+        return [self.optimizer[row & MASK] for row in range(max(0, count - PERIOD_SEEN_IN), count)]
+
+    def iteration_ns(self, per_iteration: int) -> int:
+        """Median of the latest MEDIAN_OF distances over `per_iteration` steps; 0 when there is none yet."""
+        count = self.count
+        first = max(per_iteration, count - MEDIAN_OF, count - SIZE + per_iteration)
+        ends = self.end_unix_ns
+        distances = sorted(ends[row & MASK] - ends[(row - per_iteration) & MASK] for row in range(first, count))
+        return max(0, distances[len(distances) // 2]) if distances else 0
+
+
+def find_period(optimizers: list[int], known: int) -> int:
+    """Optimizer steps per training iteration: the shortest period of the sequence of optimizers that stepped.
+
+    One optimizer is a period of 1, whatever is accumulated before it steps; D D D G is one of 4. The whole sequence
+    must repeat, at least once; while it does not (a GradScaler skipped a step, the training entered a new phase)
+    `known` stands.
+    """
+    length = len(optimizers)
+    for period in range(1, min(LONGEST_PERIOD, length // 2) + 1):
+        if optimizers[period:] == optimizers[: length - period]:
+            return period
+    return known

@@ -1,0 +1,143 @@
+"""What the agent does around one capture, apart from how it is run: a state machine with time passed in.
+
+    arm ──▶ watching ──done──▶ after-window ──▶ over        cancel, or `until` reached ──▶ over
+
+Guarantees: each row of step ends is sent once it can be sent, oldest first; nothing is sampled faster than asked or
+after the end; a watch ends by itself at `until_unix_ns`, whatever the sidecar does. Called from one thread at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from fleetprof_agent.ring import StepRing
+
+SECOND_NS = 1_000_000_000
+STEPS_BEFORE = 512  # rows sent from before the order
+STEPS_PER_CHUNK = 800  # 31 bytes each: below 32 KiB
+SAMPLES_PER_CHUNK = 96
+MOST_SAMPLES = 10 * SAMPLES_PER_CHUNK
+FLUSH_NS = SECOND_NS
+MIN_SAMPLE_INTERVAL_NS = 10_000_000
+LONGEST_WATCH_NS = 3600 * SECOND_NS
+LONGEST_AFTER_NS = 60 * SECOND_NS
+LAST_FLUSH_NS = 2 * SECOND_NS  # how long the last rows wait for a sidecar that does not read
+
+Send = Callable[..., bool]
+Sample = Callable[[], "dict[str, int | None] | None"]
+
+
+class InvalidArm(ValueError):
+    """An "arm" command with a field missing or out of range."""
+
+
+class CaptureWatch:
+    """One capture. `send(kind, **fields)` sends a datagram, `sample()` reads the device; `drop_trace()`: kineto.py."""
+
+    def __init__(
+        self,
+        arm: dict[str, Any],
+        now: int,
+        ring: StepRing,
+        send: Send,
+        sample: Sample | None,
+        drop_trace: Callable[[], bool],
+    ) -> None:
+        """Raises InvalidArm."""
+        self.capture = _text(arm, "capture")
+        self.until = min(_integer(arm, "until_unix_ns"), now + LONGEST_WATCH_NS)
+        self.is_armed = True  # until the sidecar says that the trace is written, or it has been dropped
+        self.is_over = False
+        self._ring = ring
+        self._send = send
+        self._sample = sample
+        self._drop_trace = drop_trace
+        self._sample_interval = max(_integer(arm, "sample_interval_ns"), MIN_SAMPLE_INTERVAL_NS)
+        self._next_row = max(0, ring.count - STEPS_BEFORE)
+        self._next_sample = now
+        self._next_flush = now + FLUSH_NS
+        self._samples: list[dict[str, int | None]] = []
+        self._is_cancelling = False
+        self._give_up = 0  # once the end is reached: when to stop trying to send what is left
+
+    def obey(self, command: dict[str, Any], now: int) -> None:
+        """Takes "arm" (the first and its repetitions), "cancel" or "done" for this capture."""
+        kind = command["t"]
+        if kind == "arm":
+            self._send("armed", capture=self.capture)
+        elif kind == "cancel":
+            self._is_cancelling = True
+        elif kind == "done":
+            self.is_armed = False
+            after = command.get("after_ns")
+            after = after if isinstance(after, int) and after > 0 else 0
+            self.until = now + min(after, LONGEST_AFTER_NS)
+
+    def tick(self, now: int) -> int:
+        """Does what is due; returns when to be called again at the latest (Unix ns)."""
+        if self._is_cancelling and self._drop_trace():
+            self.is_armed = False
+            self.is_over = True
+            self._send("cancelled", capture=self.capture)
+            return now
+        if now >= self.until:
+            return self._finish(now)
+        if self._sample is not None and now >= self._next_sample:
+            self._add_sample(now)
+            self._next_sample = max(self._next_sample + self._sample_interval, now + self._sample_interval // 2)
+        if now >= self._next_flush:
+            self.flush()
+            self._next_flush = now + FLUSH_NS
+        due = min(self._next_flush, self.until)
+        if self._sample is not None:
+            due = min(due, self._next_sample)
+        # A cancel that the job's own profiler stands in the way of is tried again soon.
+        return min(due, now + SECOND_NS // 10) if self._is_cancelling else due
+
+    def flush(self) -> bool:
+        """Sends what has gathered; False when something is left that could not be sent."""
+        while self._samples:
+            chunk = self._samples[:SAMPLES_PER_CHUNK]
+            if not self._send("device", capture=self.capture, **make_columns(chunk)):
+                return False
+            del self._samples[: len(chunk)]
+        while self._next_row < self._ring.count:
+            after, steps, ends = self._ring.read(self._next_row, STEPS_PER_CHUNK)
+            if not self._send("times", capture=self.capture, step=steps, end_unix_ns=ends):
+                return False
+            self._next_row = after
+        return True
+
+    def _finish(self, now: int) -> int:
+        if not self._give_up:
+            self._give_up = now + LAST_FLUSH_NS
+        self.is_over = self.flush() or now >= self._give_up
+        return now + SECOND_NS // 20
+
+    def _add_sample(self, now: int) -> None:
+        values = self._sample() if self._sample is not None else None
+        if values is None:
+            self._sample = None
+            return
+        self._samples.append({"at_unix_ns": now, **values})
+        if len(self._samples) > MOST_SAMPLES:  # nobody listens: memory stays bounded
+            del self._samples[0]
+
+
+def make_columns(samples: list[dict[str, int | None]]) -> dict[str, list[int | None]]:
+    """The fields of a "device" message from samples of the same fields."""
+    return {name: [sample[name] for sample in samples] for name in samples[0]}
+
+
+def _integer(fields: dict[str, Any], name: str) -> int:
+    value = fields.get(name)
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise InvalidArm("%s: must be an integer of 0 or more" % name)
+    return value
+
+
+def _text(fields: dict[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not 0 < len(value) <= 64:
+        raise InvalidArm("%s: must be a text of 1 to 64 characters" % name)
+    return value
