@@ -1,0 +1,280 @@
+"""One capture on one process: what was asked, where it stands, what may happen to it, what is to be done about it.
+
+asked → armed → started → written → uploaded, or failed with a precise reason at any point before. These are values
+only; the rules that lead from one to the next are in `capture_machine`. `Capture` is what the journal holds and what
+`CaptureEvent` tells the hub.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+from fleetprof_api.ledger import RankState, Reason
+
+FINAL: Final = frozenset({RankState.UPLOADED, RankState.FAILED})
+
+
+class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A compressed file in the spool: its name there, sizes in bytes, and SHA-256 (hex) whole and by part."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+    part_sizes: list[int]
+    part_sha256: list[str]
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked of one process; never changes. Exactly one of `first_step` and `start_unix_ns` is set."""
+
+    capture_id: str
+    process_id: str
+    rank: int
+    pid: int = 0
+    has_agent: bool = False
+    first_step: int | None = None
+    start_unix_ns: int | None = None
+    iterations: int = 0
+    warmup_iterations: int = 0
+    duration_ns: int = 0
+    steps_per_iteration: int = 1
+    iteration_ns: int = 0  # median before the capture, 0 when unknown
+    poll_interval_ns: int = 0
+    collect: list[str] = []
+    deliver_until_unix_ns: int = 0
+    give_up_unix_ns: int = 0
+    max_trace_bytes: int = 0
+    max_slowdown_percent: int = 0
+    sample_interval_ns: int = 0
+
+    @property
+    def trace_id(self) -> str:
+        """The id that Kineto writes into the trace, and the stem of its file name."""
+        return f"{self.capture_id}-r{self.rank}"
+
+    @property
+    def last_step(self) -> int | None:
+        """The last optimizer step of the window, None in a window by time."""
+        if self.first_step is None:
+            return None
+        return self.first_step + max(1, self.iterations) * self.steps_per_iteration - 1
+
+    def is_due(self, now_unix_ns: int, step: int | None) -> bool:
+        """Tells whether tracing should have begun: a busy process before that is busy with something else."""
+        if self.first_step is not None:
+            return step is not None and step >= self.first_step - 2
+        return self.start_unix_ns is not None and now_unix_ns >= self.start_unix_ns
+
+
+class Capture(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one capture on one process stands; everything that must survive a restart of the sidecar."""
+
+    terms: Terms
+    state: RankState = RankState.ASKED
+    reason: Reason | None = None
+    message: str = ""
+    asked_unix_ns: int = 0
+    armed_unix_ns: int = 0
+    started_unix_ns: int = 0
+    written_unix_ns: int = 0
+    uploaded_unix_ns: int = 0
+    failed_unix_ns: int = 0
+    trace_bytes: int = 0
+    tmp_bytes: int | None = None  # of the `.tmp` file as last seen; None: never seen
+    file_name: str = ""  # of the finished trace in the traces directory, while it is checked and compressed
+    last_sign_unix_ns: int = 0  # when something of this trace last moved
+    due_unix_ns: int = 0  # when tracing was first seen to be due
+    farewell: bool | None = None  # the process is gone: with (True) or without an orderly end
+    settle_unix_ns: int = 0  # when to decide that no file will come, 0: not yet
+    cancel_reason: Reason | None = None
+    cancel_message: str = ""
+    dropped_by_agent: bool = False  # without being asked: its own time limit, or the exit guard
+    trace: StoredFile | None = None
+    trace_stored: bool = False
+    samples: StoredFile | None = None
+    samples_note: str = ""  # why the rank has no samples in the store
+
+    @property
+    def is_final(self) -> bool:
+        """Tells whether nothing can change any more."""
+        return self.state in FINAL
+
+    @property
+    def awaits_file(self) -> bool:
+        """Tells whether Kineto may still write this trace and we want it."""
+        return self.state in (RankState.ASKED, RankState.ARMED, RankState.STARTED) and not self.file_name
+
+
+class Effect(StrEnum):
+    """What the binder has to do; everything it needs for that is in the capture."""
+
+    REPORT = "report"  # tell the hub
+    WITHDRAW_ORDER = "withdraw order"  # from the endpoint's queue, when not yet delivered
+    CANCEL_IN_PROCESS = "cancel in process"  # the agent drops Kineto's pending or running trace
+    TELL_AGENT_DONE = "tell agent done"  # the trace is written: send the times, rest
+    COMPRESS = "compress"  # verify and compress `file_name` into the spool
+    GATHER_SAMPLES = "gather samples"  # after the after-window, make the samples file
+    UPLOAD_TRACE = "upload trace"
+    UPLOAD_SAMPLES = "upload samples"
+    STOP_WORK = "stop work"  # end compression and uploads of this capture
+    DISCARD = "discard"  # delete every file of it, also one that appears later
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The order was not accepted for this process."""
+
+    reason: Reason
+    message: str
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """Kineto fetched the order."""
+
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The order was withdrawn undelivered: its time or step passed, or the process was busy throughout."""
+
+    why: str  # "time", "step" or "busy"
+    polling: bool
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class BusyChanged:
+    """The busy bit of the process's polls changed; `step` is its latest known step."""
+
+    busy: bool
+    step: int | None
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TmpSeen:
+    """The unfinished trace is in the directory, `size_bytes` long."""
+
+    size_bytes: int
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinalSeen:
+    """The finished trace is in the directory."""
+
+    name: str
+    size_bytes: int
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileChecked:
+    """The trace is whole, carries `trace_id`, and lies compressed in the spool as `stored`."""
+
+    name: str
+    trace_id: str
+    trace_bytes: int
+    stored: StoredFile
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileRejected:
+    """The trace is unusable or has no room: WrongTrace, EmptyTrace, CorruptTrace, TraceTooLarge, SpoolFull, …."""
+
+    name: str
+    reason: Reason
+    message: str
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The process ended."""
+
+    farewell: bool
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """The hub, or a limit, ends this capture."""
+
+    reason: Reason
+    message: str
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCancelled:
+    """The agent dropped Kineto's trace, asked to or by itself (exit guard)."""
+
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passed. `step`, `busy`, `last_poll_unix_ns`: the process as last seen, None and 0 when unknown."""
+
+    at_unix_ns: int
+    step: int | None = None
+    busy: bool | None = None
+    last_poll_unix_ns: int = 0
+    hint: str = ""  # what else was found, e.g. a trace in another directory
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStored:
+    """The store holds the trace."""
+
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SamplesReady:
+    """The samples file is in the spool; None: there is none, `note` says why."""
+
+    stored: StoredFile | None
+    note: str
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SamplesStored:
+    """The store holds the samples."""
+
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class UploadEnded:
+    """The upload failed for good. `samples`: that of the samples, which does not fail the rank."""
+
+    message: str
+    samples: bool
+    at_unix_ns: int
+
+
+Event = (
+    Refused
+    | Delivered
+    | Expired
+    | BusyChanged
+    | TmpSeen
+    | FinalSeen
+    | FileChecked
+    | FileRejected
+    | Gone
+    | Cancel
+    | AgentCancelled
+    | Tick
+    | TraceStored
+    | SamplesReady
+    | SamplesStored
+    | UploadEnded
+)

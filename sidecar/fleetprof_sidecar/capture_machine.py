@@ -1,0 +1,292 @@
+"""The rules of a capture, as a pure state machine: what an event changes and what is to be done about it.
+
+Kineto has no status channel, so states are inferred from what can be seen: the poll that fetched the order, the `.tmp`
+file, the renamed file, the busy bit of later polls, the agent's step reports (protocol facts §4 to §6).
+
+Guarantees: `advance` touches nothing outside its arguments and takes the time from its events; a final state is never
+left; a capture always ends (`Tick` at `give_up_unix_ns + STORE_PATIENCE_NS` at the latest); a trace is uploaded only
+after its own trace id was found in it; repeating an event changes nothing.
+"""
+
+from typing import Final
+
+import msgspec
+from fleetprof_api.ledger import RankState, Reason
+
+from fleetprof_sidecar.capture import (
+    AgentCancelled,
+    BusyChanged,
+    Cancel,
+    Capture,
+    Delivered,
+    Effect,
+    Event,
+    Expired,
+    FileChecked,
+    FileRejected,
+    FinalSeen,
+    Gone,
+    Refused,
+    SamplesReady,
+    SamplesStored,
+    Terms,
+    Tick,
+    TmpSeen,
+    TraceStored,
+    UploadEnded,
+)
+from fleetprof_sidecar.capture_reasons import explain_end_of_process, explain_expiry, explain_missing_file
+
+# How long an agent may take to confirm that it dropped the trace: it answers from the next optimizer step.
+CANCEL_PATIENCE_NS: Final = 10_000_000_000
+# From the end of a process to the verdict: the directory is scanned several times in between.
+GONE_PATIENCE_NS: Final = 2_000_000_000
+# Kineto idle again, and neither a file nor a sign of one: its write ends with the busy bit (facts §4).
+QUIET_PATIENCE_NS: Final = 5_000_000_000
+# From the time (or step) at which tracing should have begun to "it did not".
+START_PATIENCE_NS: Final = 15_000_000_000
+# A finished trace outlives its request by this much while the store is away.
+STORE_PATIENCE_NS: Final = 300_000_000_000
+
+Step = tuple[Capture, list[Effect]]
+
+
+def begin(terms: Terms, now_unix_ns: int) -> Capture:
+    """A capture that was just asked for."""
+    return Capture(terms=terms, asked_unix_ns=now_unix_ns, last_sign_unix_ns=now_unix_ns)
+
+
+def resume(capture: Capture) -> Step:
+    """A capture read from the journal after a restart: what has to be begun again."""
+    if capture.is_final:
+        return capture, []
+    if capture.state == RankState.WRITTEN:
+        effects = [] if capture.trace_stored else [Effect.UPLOAD_TRACE]
+        if capture.samples is None and not capture.samples_note:
+            effects.append(Effect.GATHER_SAMPLES)
+        elif capture.trace_stored:
+            effects.append(Effect.UPLOAD_SAMPLES)
+        return capture, effects
+    # The compression died with us; the scan finds the file again.
+    return msgspec.structs.replace(capture, file_name=""), []
+
+
+def advance(capture: Capture, event: Event) -> Step:
+    """The capture after `event`, and what is to be done about it."""
+    if capture.is_final:
+        return capture, _clean_up(capture, event)
+    match event:
+        case Refused(reason, message, at):
+            if capture.state == RankState.ASKED:
+                return _fail(capture, reason, message, at)
+        case Expired():
+            if capture.state == RankState.ASKED:
+                return _fail(capture, *explain_expiry(capture, event), event.at_unix_ns)
+        case Delivered(at):
+            if capture.state == RankState.ASKED:
+                return _to_armed(capture, at), [Effect.REPORT]
+        case BusyChanged(busy, step, at):
+            if capture.awaits_file and capture.state != RankState.ASKED:
+                moved = msgspec.structs.replace(capture, last_sign_unix_ns=at)
+                if capture.state == RankState.ARMED and busy and capture.terms.is_due(at, step):
+                    return _to_started(moved, at), [Effect.REPORT]
+                return moved, []
+        case TmpSeen():
+            return _see_tmp(capture, event)
+        case FinalSeen():
+            return _see_final(capture, event)
+        case FileChecked():
+            return _keep(capture, event)
+        case FileRejected(name, reason, message, at):
+            if capture.file_name == name and capture.state == RankState.STARTED:
+                return _fail(capture, reason, message, at)
+        case Gone(farewell, at):
+            if capture.state == RankState.ASKED:
+                return _fail(msgspec.structs.replace(capture, farewell=farewell), *explain_end_of_process(farewell), at)
+            if capture.awaits_file and capture.farewell is None:
+                return msgspec.structs.replace(capture, farewell=farewell, settle_unix_ns=at + GONE_PATIENCE_NS), []
+        case Cancel():
+            return _cancel(capture, event)
+        case AgentCancelled(at):
+            if capture.cancel_reason is not None:
+                return _fail(
+                    capture,
+                    capture.cancel_reason,
+                    f"{capture.cancel_message}; the trace was stopped in the process",
+                    at,
+                )
+            if capture.awaits_file and not capture.dropped_by_agent:
+                dropped = msgspec.structs.replace(
+                    capture, dropped_by_agent=True, settle_unix_ns=capture.settle_unix_ns or at + QUIET_PATIENCE_NS
+                )
+                return dropped, []
+        case Tick():
+            return _tick(capture, event)
+        case TraceStored(at):
+            if capture.state == RankState.WRITTEN and not capture.trace_stored:
+                return _proceed_to_samples(msgspec.structs.replace(capture, trace_stored=True), at)
+        case SamplesReady(stored, note, at):
+            if capture.state == RankState.WRITTEN and capture.samples is None and not capture.samples_note:
+                ready = msgspec.structs.replace(capture, samples=stored, samples_note="" if stored else note or "none")
+                return _proceed_to_samples(ready, at) if ready.trace_stored else (ready, [])
+        case SamplesStored(at):
+            if capture.state == RankState.WRITTEN and capture.trace_stored and capture.samples is not None:
+                return _to_uploaded(capture, at)
+        case UploadEnded(message, samples, at):
+            if capture.state == RankState.WRITTEN:
+                if not samples:
+                    return _fail(capture, Reason.UPLOAD_FAILED, message, at)
+                if capture.trace_stored:
+                    return _to_uploaded(msgspec.structs.replace(capture, samples_note=message), at)
+    return capture, []
+
+
+def _clean_up(capture: Capture, event: Event) -> list[Effect]:
+    """What a capture that is over still has to do: take back what was delivered after all, drop what appears."""
+    if isinstance(event, Delivered) and capture.terms.has_agent and not capture.armed_unix_ns:
+        return [Effect.CANCEL_IN_PROCESS, Effect.DISCARD]
+    return [Effect.DISCARD] if isinstance(event, Delivered | FinalSeen) else []
+
+
+def _to_armed(capture: Capture, at: int) -> Capture:
+    return msgspec.structs.replace(capture, state=RankState.ARMED, armed_unix_ns=at, last_sign_unix_ns=at)
+
+
+def _to_started(capture: Capture, at: int) -> Capture:
+    # A file without a delivery: we were away, or the endpoint's event is still on its way.
+    armed = capture if capture.state == RankState.ARMED else _to_armed(capture, at)
+    return msgspec.structs.replace(armed, state=RankState.STARTED, started_unix_ns=at, last_sign_unix_ns=at)
+
+
+def _see_tmp(capture: Capture, event: TmpSeen) -> Step:
+    if not capture.awaits_file or capture.tmp_bytes == event.size_bytes:
+        return capture, []
+    at = event.at_unix_ns
+    seen = msgspec.structs.replace(capture, tmp_bytes=event.size_bytes, last_sign_unix_ns=at)
+    effects = []
+    if capture.state != RankState.STARTED:
+        seen = _to_started(seen, at)
+        effects = [Effect.REPORT]
+    if _is_too_large(seen, event.size_bytes):
+        return _fail_too_large(seen, event.size_bytes, at)
+    return seen, effects
+
+
+def _see_final(capture: Capture, event: FinalSeen) -> Step:
+    if not capture.awaits_file:
+        return capture, []
+    at = event.at_unix_ns
+    seen = capture if capture.state == RankState.STARTED else _to_started(capture, at)
+    if capture.cancel_reason is not None:
+        return _fail(seen, capture.cancel_reason, f"{capture.cancel_message}; the trace is discarded", at)
+    if _is_too_large(seen, event.size_bytes):
+        return _fail_too_large(seen, event.size_bytes, at)
+    seen = msgspec.structs.replace(seen, file_name=event.name, trace_bytes=event.size_bytes, written_unix_ns=at)
+    effects = [Effect.COMPRESS]
+    if capture.state == RankState.ASKED:
+        effects.insert(0, Effect.WITHDRAW_ORDER)
+    if capture.state != RankState.STARTED:
+        effects.append(Effect.REPORT)
+    return seen, effects
+
+
+def _is_too_large(capture: Capture, size_bytes: int) -> bool:
+    return 0 < capture.terms.max_trace_bytes < size_bytes
+
+
+def _fail_too_large(capture: Capture, size_bytes: int, at: int) -> Step:
+    limit = capture.terms.max_trace_bytes
+    message = f"the trace has {size_bytes} bytes or more, limits.maxTraceBytes allows {limit}; capture fewer iterations"
+    return _fail(capture, Reason.TRACE_TOO_LARGE, message, at)
+
+
+def _keep(capture: Capture, event: FileChecked) -> Step:
+    if capture.state != RankState.STARTED or capture.file_name != event.name:
+        return capture, []
+    if event.trace_id != capture.terms.trace_id:
+        message = f"the file carries the trace id {event.trace_id[:80]!r}, this request's is {capture.terms.trace_id!r}"
+        return _fail(capture, Reason.WRONG_TRACE, message, event.at_unix_ns)
+    kept = msgspec.structs.replace(
+        capture, state=RankState.WRITTEN, trace=event.stored, trace_bytes=event.trace_bytes, file_name=""
+    )
+    return kept, [Effect.REPORT, Effect.TELL_AGENT_DONE, Effect.UPLOAD_TRACE, Effect.GATHER_SAMPLES]
+
+
+def _proceed_to_samples(capture: Capture, at: int) -> Step:
+    if capture.samples is not None:
+        return capture, [Effect.UPLOAD_SAMPLES]
+    if capture.samples_note:
+        return _to_uploaded(capture, at)
+    return capture, []
+
+
+def _to_uploaded(capture: Capture, at: int) -> Step:
+    note = f"the rank's samples are missing: {capture.samples_note}" if capture.samples_note else ""
+    done = msgspec.structs.replace(capture, state=RankState.UPLOADED, uploaded_unix_ns=at, message=note)
+    return done, [Effect.REPORT, Effect.DISCARD]
+
+
+def _cancel(capture: Capture, event: Cancel) -> Step:
+    at = event.at_unix_ns
+    if capture.state == RankState.ASKED:
+        return _fail(capture, event.reason, f"{event.message}; the order was withdrawn", at)
+    if not capture.awaits_file:
+        return _fail(capture, event.reason, f"{event.message}; the trace is discarded", at)
+    if not capture.terms.has_agent:
+        message = f"{event.message}; Kineto cannot take an order back: it ends with its window and is discarded"
+        return _fail(capture, event.reason, message, at)
+    if capture.cancel_reason is not None:
+        return capture, []
+    cancelling = msgspec.structs.replace(
+        capture,
+        cancel_reason=event.reason,
+        cancel_message=event.message,
+        settle_unix_ns=at + CANCEL_PATIENCE_NS,
+    )
+    return cancelling, [Effect.CANCEL_IN_PROCESS]
+
+
+def _tick(capture: Capture, tick: Tick) -> Step:
+    now, terms = tick.at_unix_ns, capture.terms
+    if not capture.awaits_file:
+        if now < terms.give_up_unix_ns + STORE_PATIENCE_NS:
+            return capture, []
+        if capture.state == RankState.WRITTEN and capture.trace_stored:
+            note = capture.samples_note or "the store did not take them in time"
+            return _to_uploaded(msgspec.structs.replace(capture, samples_note=note), now)
+        if capture.state == RankState.WRITTEN:
+            message = f"not in the store until after the deadline; {tick.hint or 'the hub gave no answer'}"
+            return _fail(capture, Reason.UPLOAD_FAILED, message, now)
+        return _fail(capture, Reason.DEADLINE_EXCEEDED, "the trace was not compressed in time", now)
+    if now >= terms.give_up_unix_ns or (capture.settle_unix_ns and now >= capture.settle_unix_ns):
+        return _fail(capture, *explain_missing_file(capture, tick), now)
+    if capture.state == RankState.ARMED and terms.is_due(now, tick.step) and not capture.due_unix_ns:
+        # A process that is busy when its window begins is busy with it.
+        capture = msgspec.structs.replace(capture, due_unix_ns=now)
+    if capture.state == RankState.ARMED and capture.due_unix_ns:
+        patience = START_PATIENCE_NS + 3 * terms.iteration_ns + 3 * terms.poll_interval_ns
+        if now - capture.due_unix_ns >= patience and not tick.busy:
+            return _fail(capture, *explain_missing_file(capture, tick), now)
+    if capture.state == RankState.STARTED and tick.busy is False:
+        patience = QUIET_PATIENCE_NS + 3 * terms.poll_interval_ns
+        quiet = min(now, tick.last_poll_unix_ns) - capture.last_sign_unix_ns
+        if quiet >= patience:
+            return _fail(capture, *explain_missing_file(capture, tick), now)
+    return capture, []
+
+
+def _fail(capture: Capture, reason: Reason, message: str, at: int) -> Step:
+    failed = msgspec.structs.replace(
+        capture, state=RankState.FAILED, reason=reason, message=message, failed_unix_ns=at, file_name=""
+    )
+    effects = [Effect.REPORT]
+    if capture.state == RankState.ASKED:
+        effects.insert(0, Effect.WITHDRAW_ORDER)
+    in_kineto = capture.awaits_file and capture.farewell is None and capture.cancel_reason is None
+    if capture.terms.has_agent and in_kineto:
+        # Also frees Kineto's one slot, and ends the agent's guard and sampling.
+        effects.append(Effect.CANCEL_IN_PROCESS)
+    if not capture.awaits_file:
+        effects.append(Effect.STOP_WORK)
+    effects.append(Effect.DISCARD)
+    return failed, effects

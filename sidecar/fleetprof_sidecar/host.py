@@ -1,0 +1,129 @@
+"""The host (or pod) as /proc and /sys show it: CPU, memory, network and InfiniBand counters.
+
+Guarantees: a value that cannot be read is None and never an error. Sources: proc(5) `stat`, `meminfo`, `net/dev`;
+/sys/class/infiniband (port counters count 4-byte words, InfiniBand specification PortCountersExtended).
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fleetprof_api.samples import HostColumns
+
+_WORD_BYTES: Final = 4
+_KEPT: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class HostReading:
+    """One sample. Counters are totals since boot; differences count."""
+
+    at_unix_ns: int
+    cpu_busy_permille: int | None = None  # of all cores, since the reading before
+    memory_available_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    network_received_bytes: int | None = None
+    network_sent_bytes: int | None = None
+    infiniband_received_bytes: int | None = None
+    infiniband_sent_bytes: int | None = None
+
+
+class HostSource:
+    """Reads below `proc` and `sys`, which tests replace."""
+
+    def __init__(self, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> None:
+        self._proc = proc
+        self._sys = sys
+        self._cpu: tuple[int, int] | None = None
+
+    def read(self, now_unix_ns: int) -> HostReading:
+        """The host now."""
+        available, total = self._memory()
+        received, sent = self._network()
+        ib_received, ib_sent = self._infiniband()
+        return HostReading(
+            at_unix_ns=now_unix_ns,
+            cpu_busy_permille=self._cpu_busy(),
+            memory_available_bytes=available,
+            memory_total_bytes=total,
+            network_received_bytes=received,
+            network_sent_bytes=sent,
+            infiniband_received_bytes=ib_received,
+            infiniband_sent_bytes=ib_sent,
+        )
+
+    def _cpu_busy(self) -> int | None:
+        try:
+            with (self._proc / "stat").open() as file:
+                ticks = [int(value) for value in file.readline().split()[1:9]]
+            whole, resting = sum(ticks), ticks[3] + ticks[4]
+        except (OSError, ValueError, IndexError):
+            return None
+        before, self._cpu = self._cpu, (whole, resting)
+        if before is None or whole <= before[0]:
+            return None
+        return min(1000, max(0, 1000 - 1000 * (resting - before[1]) // (whole - before[0])))
+
+    def _memory(self) -> tuple[int | None, int | None]:
+        found: dict[str, int] = {}
+        try:
+            with (self._proc / "meminfo").open() as file:
+                for line in file:
+                    name, _, value = line.partition(":")
+                    if name in ("MemTotal", "MemAvailable"):
+                        found[name] = int(value.split()[0]) * 1024
+        except (OSError, ValueError, IndexError):
+            return None, None
+        return found.get("MemAvailable"), found.get("MemTotal")
+
+    def _network(self) -> tuple[int | None, int | None]:
+        received = sent = 0
+        try:
+            for line in (self._proc / "net/dev").read_text().splitlines()[2:]:
+                name, _, counters = line.partition(":")
+                if name.strip() == "lo":
+                    continue
+                fields = counters.split()
+                received += int(fields[0])
+                sent += int(fields[8])
+        except (OSError, ValueError, IndexError):
+            return None, None
+        return received, sent
+
+    def _infiniband(self) -> tuple[int | None, int | None]:
+        received = sent = 0
+        ports = list(self._sys.glob("class/infiniband/*/ports/*/counters"))
+        if not ports:
+            return None, None
+        try:
+            for port in ports:
+                received += int((port / "port_rcv_data").read_text()) * _WORD_BYTES
+                sent += int((port / "port_xmit_data").read_text()) * _WORD_BYTES
+        except (OSError, ValueError):
+            return None, None
+        return received, sent
+
+
+class HostHistory:
+    """The latest readings, for the captures that they belong to."""
+
+    def __init__(self) -> None:
+        self._readings: deque[HostReading] = deque(maxlen=_KEPT)
+
+    def add(self, reading: HostReading) -> None:
+        """Keeps one more reading."""
+        self._readings.append(reading)
+
+    def columns(self, begin_unix_ns: int, end_unix_ns: int) -> HostColumns:
+        """What was read within [begin, end]."""
+        chosen = [r for r in self._readings if begin_unix_ns <= r.at_unix_ns <= end_unix_ns]
+        return HostColumns(
+            at_unix_ns=[r.at_unix_ns for r in chosen],
+            cpu_busy_permille=[r.cpu_busy_permille for r in chosen],
+            memory_available_bytes=[r.memory_available_bytes for r in chosen],
+            network_received_bytes=[r.network_received_bytes for r in chosen],
+            network_sent_bytes=[r.network_sent_bytes for r in chosen],
+            infiniband_received_bytes=[r.infiniband_received_bytes for r in chosen],
+            infiniband_sent_bytes=[r.infiniband_sent_bytes for r in chosen],
+        )

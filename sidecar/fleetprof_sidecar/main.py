@@ -1,0 +1,175 @@
+"""`fleetprof-sidecar`: joins the trainers' side, the captures and the link to the hub, and ends them in order.
+
+Exit codes: 0 ended as asked (SIGTERM, SIGINT); 2 wrong settings; 3 the socket directory or the spool is unusable or
+taken by another sidecar; 1 an error of its own. Whatever the exit, no socket stays behind, except after SIGKILL.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from fleetprof_api import hub_pb2
+
+from fleetprof_sidecar.backoff import Backoff
+from fleetprof_sidecar.capture import StoredFile
+from fleetprof_sidecar.captures import Captures
+from fleetprof_sidecar.device import NvmlSource
+from fleetprof_sidecar.host import HostSource
+from fleetprof_sidecar.hub_link import PROTOCOL_VERSION, HubLink
+from fleetprof_sidecar.hub_messages import make_device_sample, make_host_sample, make_process
+from fleetprof_sidecar.log import set_up_logging
+from fleetprof_sidecar.output import TracesDirectory
+from fleetprof_sidecar.sampling import Sampling
+from fleetprof_sidecar.settings import Settings, read_settings
+from fleetprof_sidecar.spool import Spool, SpoolBusy
+from fleetprof_sidecar.trainer_side import TrainerSide
+from fleetprof_sidecar.upload import PartGrant, make_pool, put_parts
+
+UNUSABLE: Final = 3
+# Each upload holds one part of 8 MiB in memory.
+_UPLOADS_AT_ONCE: Final = 2
+
+log = logging.getLogger(__name__)
+
+
+class Sidecar:
+    """All of it; `run` returns after `stop` was set."""
+
+    def __init__(self, settings: Settings, trainers: TrainerSide, spool: Spool) -> None:
+        self._settings = settings
+        self._trainers = trainers
+        self._spool = spool
+        self._table = trainers.table
+        self._uploads = ThreadPoolExecutor(_UPLOADS_AT_ONCE, thread_name_prefix="upload")
+        self._pool = make_pool()
+        self._link = HubLink(
+            settings.hub,
+            hello=self._hello,
+            heartbeat=self._heartbeat,
+            receive=lambda message: self._captures.receive(message),
+            connected=lambda: self._captures.ask_again(),
+        )
+        self._sampling = Sampling(HostSource(), NvmlSource(), self._wants_devices)
+        self._captures = Captures(
+            processes=self._table,
+            traces=TracesDirectory(trainers.directory.traces),
+            spool=spool,
+            sampling=self._sampling,
+            send=self._link.send,
+            put=self._put,
+            host_name=socket.gethostname(),
+        )
+        self._sampling.on_devices = self._captures.on_devices
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serves until `stop`, then lets finished traces leave within the grace period."""
+        loop = asyncio.get_running_loop()
+        self._table.subscribe(lambda event: _call_soon(loop, self._captures.on_process_event, event))
+        self._trainers.start()
+        log.info("serving %s as sidecar %s", self._settings.directory, self._spool.sidecar_id)
+        self._captures.restore()
+        work = [asyncio.create_task(part) for part in (self._captures.run(), self._sampling.run(), self._link.run())]
+        ending = asyncio.create_task(stop.wait())
+        try:
+            done, _ = await asyncio.wait([*work, ending], return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {ending}:
+                task.result()
+            log.info("ending: waiting at most %g s for uploads", self._settings.grace_seconds)
+            await self._captures.drain(self._settings.grace_seconds)
+        finally:
+            for task in [*work, ending]:
+                task.cancel()
+            await asyncio.gather(*work, ending, return_exceptions=True)
+            await self._captures.close()
+            self._uploads.shutdown(wait=False, cancel_futures=True)
+
+    async def _put(self, stored: StoredFile, grants: Sequence[PartGrant], stop: threading.Event) -> list[str]:
+        path = self._spool.path_of(stored.name)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._uploads, put_parts, self._pool, path, stored, grants, stop, Backoff(0.5, 8.0)
+        )
+
+    def _wants_devices(self) -> bool:
+        return any(view.polls_kineto and not view.has_agent for view in self._table.snapshot())
+
+    def _hello(self) -> hub_pb2.Hello:
+        settings = self._settings
+        workload = settings.workload
+        return hub_pb2.Hello(
+            protocol_version=PROTOCOL_VERSION,
+            sidecar_id=self._spool.sidecar_id,
+            identity=hub_pb2.Identity(
+                namespace=settings.namespace,
+                pod_name=settings.pod_name,
+                pod_uid=settings.pod_uid,
+                node_name=settings.node_name,
+                host_name=socket.gethostname(),
+                workload=None
+                if workload is None
+                else hub_pb2.Workload(api_version=workload.api_version, kind=workload.kind, name=workload.name),
+                labels=settings.labels,
+            ),
+            processes=[make_process(view) for view in self._table.snapshot()],
+            held=self._captures.held_events(),
+        )
+
+    def _heartbeat(self) -> hub_pb2.Heartbeat:
+        return hub_pb2.Heartbeat(
+            at_unix_ns=time.time_ns(),
+            processes=[make_process(view) for view in self._table.snapshot()],
+            host=make_host_sample(self._sampling.latest_host),
+            devices=[make_device_sample(reading) for reading in self._sampling.latest_devices],
+        )
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, call: object, event: object) -> None:
+    # The endpoints are ended after the loop: their last events have nowhere to go.
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(call, event)  # type: ignore[arg-type]
+
+
+async def _serve(settings: Settings, trainers: TrainerSide, spool: Spool) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await Sidecar(settings, trainers, spool).run(stop)
+
+
+def main() -> None:
+    """Runs the sidecar until SIGTERM or SIGINT."""
+    settings = read_settings(sys.argv[1:])
+    set_up_logging(settings.log_level)
+    code = 0
+    try:
+        trainers = TrainerSide(settings.directory)
+        spool = Spool(settings.spool, settings.spool_limit_bytes)
+    except (ValueError, OSError, SpoolBusy) as problem:
+        log.critical("cannot start: %s", problem)
+        raise SystemExit(UNUSABLE) from None
+    try:
+        asyncio.run(_serve(settings, trainers, spool))
+    except (ValueError, OSError) as problem:
+        log.critical("cannot serve %s: %s", settings.directory, problem)
+        code = UNUSABLE
+    except Exception:
+        log.critical("ended by an error of its own", exc_info=True)
+        code = 1
+    finally:
+        trainers.stop()
+        spool.close()
+        logging.shutdown()
+    # An upload that hangs in the network must not hold the pod: its file is in the spool.
+    sys.stdout.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""From the hub's Arm to what one process is asked: checked terms, the Kineto order, the agent's command."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from fleetprof_api import hub_pb2
+
+from fleetprof_sidecar.capture import Terms
+from fleetprof_sidecar.kineto_config import (
+    StepStart,
+    TimeStart,
+    TraceOrder,
+    build_config,
+    latest_delivery_unix_ns,
+)
+from fleetprof_sidecar.process_views import ProcessView
+from fleetprof_sidecar.spool import check_capture_id
+
+# A window in iterations on a process whose iteration time nobody knows (no agent): cut to whole iterations afterwards.
+_BLIND_WINDOW_NS: Final = 3_000_000_000
+_MOST_WINDOW_NS: Final = 60_000_000_000
+_FASTEST_SAMPLES_NS: Final = 10_000_000
+_USUAL_SAMPLES_NS: Final = 200_000_000
+_SLOWEST_SAMPLES_NS: Final = 10_000_000_000
+
+
+def read_terms(arm: hub_pb2.Arm, order: hub_pb2.Order, view: ProcessView | None) -> Terms:
+    """What `arm` asks of one process, given how the process was last seen. Raises ValueError naming the wrong field."""
+    check_capture_id(arm.capture_id)
+    if not 0 <= order.rank <= 1_000_000:
+        raise ValueError(f"orders.rank {order.rank} must be from 0 to 1000000")
+    if not 0 < len(order.process_id) <= 256:
+        raise ValueError("orders.process_id must have 1 to 256 characters")
+    start = arm.WhichOneof("start")
+    if start is None:
+        raise ValueError("start: first_step or start_unix_ns must be set")
+    if (arm.window.iterations > 0) == (arm.window.duration_ns > 0):
+        raise ValueError("window: exactly one of iterations and duration_ns must be above 0")
+    if start == "first_step" and arm.window.iterations <= 0:
+        raise ValueError("window.iterations must be set where the start is a step")
+    step = view.step if view is not None else None
+    return Terms(
+        capture_id=arm.capture_id,
+        process_id=order.process_id,
+        rank=order.rank,
+        pid=view.pid if view is not None else 0,
+        has_agent=view is not None and view.has_agent,
+        first_step=arm.first_step if start == "first_step" else None,
+        start_unix_ns=arm.start_unix_ns if start == "start_unix_ns" else None,
+        iterations=arm.window.iterations,
+        warmup_iterations=max(0, arm.window.warmup_iterations),
+        duration_ns=min(_MOST_WINDOW_NS, arm.window.duration_ns),
+        steps_per_iteration=step.steps_per_iteration if step is not None else 1,
+        iteration_ns=step.iteration_ns if step is not None else 0,
+        poll_interval_ns=view.poll_interval_ns if view is not None else 0,
+        collect=list(arm.collect),
+        deliver_until_unix_ns=arm.deliver_until_unix_ns,
+        give_up_unix_ns=arm.give_up_unix_ns,
+        max_trace_bytes=max(0, arm.max_trace_bytes),
+        max_slowdown_percent=max(0, arm.max_slowdown_percent),
+        sample_interval_ns=sample_interval_ns(arm.sample_interval_ns),
+    )
+
+
+def sample_interval_ns(asked_ns: int) -> int:
+    """The capture's rate of device and host samples, within what is reasonable; 0 asks for the usual."""
+    return min(_SLOWEST_SAMPLES_NS, max(_FASTEST_SAMPLES_NS, asked_ns)) if asked_ns > 0 else _USUAL_SAMPLES_NS
+
+
+def window_ns(terms: Terms) -> int:
+    """How long the window takes, estimated where it is given in iterations."""
+    if terms.duration_ns:
+        return terms.duration_ns
+    if terms.iteration_ns:
+        # One iteration more: a start by time falls into the middle of one.
+        return min(_MOST_WINDOW_NS, (terms.iterations + 1) * terms.iteration_ns)
+    return _BLIND_WINDOW_NS
+
+
+def build_order(terms: Terms, traces: Path, device_kind: str) -> tuple[str, int]:
+    """The config for Kineto, and until when it may be delivered. Raises ValueError naming the field."""
+    start: StepStart | TimeStart
+    deliver_until = terms.deliver_until_unix_ns or terms.give_up_unix_ns
+    if terms.first_step is not None:
+        start = StepStart(
+            first_step=terms.first_step,
+            steps=terms.iterations * terms.steps_per_iteration,
+            warmup_steps=terms.warmup_iterations * terms.steps_per_iteration,
+        )
+    else:
+        start = TimeStart(
+            start_unix_ms=(terms.start_unix_ns or 0) // 1_000_000, duration_ms=max(1, window_ns(terms) // 1_000_000)
+        )
+        deliver_until = min(deliver_until, latest_delivery_unix_ns(start, device_kind))
+    order = TraceOrder(
+        output=str(traces / f"{terms.trace_id}.json"),
+        trace_id=terms.trace_id,
+        start=start,
+        collect=terms.collect,
+        device_kind=device_kind,
+    )
+    return build_config(order), deliver_until
+
+
+def agent_command(terms: Terms) -> dict[str, Any]:
+    """The fields of the agent's `arm` (wire.py). A window by time has no steps: the agent only guards and samples."""
+    return {
+        "capture": terms.capture_id,
+        "first_step": terms.first_step,
+        "last_step": terms.last_step,
+        "sample_interval_ns": terms.sample_interval_ns,
+        "until_unix_ns": terms.give_up_unix_ns,
+    }

@@ -1,0 +1,145 @@
+"""The sidecar's settings: flags, each also as an environment variable FLEETPROF_<FLAG>, checked as a whole."""
+
+import argparse
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from fleetprof_sidecar.hub_link import HubAddress, UnsafeAddress
+
+_WORKLOAD: Final = re.compile(
+    r"(?P<api_version>[a-z0-9.-]+(?:/v[0-9a-z]+)?)/(?P<kind>[A-Z][A-Za-z0-9]*)/(?P<name>[a-z0-9.-]+)"
+)
+_LEAST_SPOOL_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What the pod belongs to, e.g. batch/v1, Job, llama."""
+
+    api_version: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that the sidecar is told from outside."""
+
+    directory: Path
+    spool: Path
+    hub: HubAddress
+    namespace: str = "default"
+    pod_name: str = ""
+    pod_uid: str = ""
+    node_name: str = ""
+    workload: Workload | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    spool_limit_bytes: int = 4 << 30
+    grace_seconds: float = 20.0
+    log_level: str = "info"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Flags whose defaults are environment variables."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        super().__init__(
+            prog="fleetprof-sidecar",
+            description="Captures traces of the PyTorch trainers that share a socket directory with it.",
+            epilog="Each flag is also read from FLEETPROF_<FLAG>, e.g. FLEETPROF_HUB; the flag wins. "
+            "Exit codes: 0 ended as asked (SIGTERM, SIGINT); 2 wrong settings; 3 the socket directory or spool "
+            "is unusable or taken by another sidecar; 1 an error of its own.",
+            allow_abbrev=False,
+        )
+        self._environment = environment
+
+    def setting(self, flag: str, *, required: bool = False, **options: Any) -> None:
+        """Adds `--flag`, taken from the environment when not given."""
+        value = self._environment.get("FLEETPROF_" + flag.upper().replace("-", "_"))
+        if value is not None:
+            options["default"] = value
+        self.add_argument(f"--{flag}", required=required and value is None, **options)
+
+
+def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings. Ends the process with exit code 2 and a message when they are wrong, as argparse does."""
+    parser = _Parser(environment)
+    parser.setting("directory", required=True, metavar="DIR", help="the socket directory shared with the trainers")
+    parser.setting("spool", required=True, metavar="DIR", help="private directory for finished traces and the journal")
+    parser.setting("hub", required=True, metavar="HOST:PORT", help="where the hub listens")
+    parser.setting("token-file", required=True, metavar="FILE", help="holds the bearer token; read again on each dial")
+    parser.setting("ca-file", metavar="FILE", help="certificate authority of the hub; default: gRPC's own list")
+    insecure = environment.get("FLEETPROF_INSECURE_LOOPBACK", "").lower() in ("1", "true", "yes")
+    parser.add_argument(
+        "--insecure-loopback", action="store_true", default=insecure, help="plain text, to a loopback address only"
+    )
+    parser.setting("namespace", default="default", help="namespace of the pod")
+    parser.setting("pod-name", default="")
+    parser.setting("pod-uid", default="")
+    parser.setting("node-name", default="")
+    parser.setting("workload", metavar="APIVERSION/KIND/NAME", help="what the pod belongs to, e.g. batch/v1/Job/llama")
+    labels = [item for item in environment.get("FLEETPROF_LABEL", "").split(",") if item]
+    parser.add_argument(
+        "--label", metavar="K=V", action="append", default=None, help="label of the pod; may be repeated (env: a,b)"
+    )
+    parser.setting("spool-limit-bytes", default=4 << 30, type=int, help="most bytes of finished traces on disk")
+    parser.setting("grace-seconds", default=20.0, type=float, help="how long SIGTERM waits for uploads")
+    parser.setting("log-level", default="info", choices=("debug", "info", "warning", "error"))
+    given = parser.parse_args(arguments)
+    try:
+        return _check(given, given.label if given.label is not None else labels)
+    except ValueError as problem:
+        parser.error(str(problem))
+
+
+def _check(given: argparse.Namespace, labels: list[str]) -> Settings:
+    host, _, port = given.hub.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"--hub: {given.hub!r} must be HOST:PORT with a port from 1 to 65535")
+    if given.insecure_loopback and given.ca_file:
+        raise ValueError("--insecure-loopback and --ca-file exclude each other")
+    if given.spool_limit_bytes < _LEAST_SPOOL_BYTES:
+        raise ValueError(f"--spool-limit-bytes: must be {_LEAST_SPOOL_BYTES} or more")
+    if not 0 <= given.grace_seconds <= 3600:
+        raise ValueError("--grace-seconds: must be from 0 to 3600")
+    try:
+        hub = HubAddress(
+            target=given.hub,
+            token_file=Path(given.token_file),
+            ca_file=Path(given.ca_file) if given.ca_file else None,
+            plain_text=given.insecure_loopback,
+        )
+    except UnsafeAddress as problem:
+        raise ValueError(str(problem)) from None
+    return Settings(
+        directory=Path(given.directory),
+        spool=Path(given.spool),
+        hub=hub,
+        namespace=given.namespace,
+        pod_name=given.pod_name,
+        pod_uid=given.pod_uid,
+        node_name=given.node_name,
+        workload=_read_workload(given.workload) if given.workload else None,
+        labels=dict(_read_label(item) for item in labels),
+        spool_limit_bytes=given.spool_limit_bytes,
+        grace_seconds=given.grace_seconds,
+        log_level=given.log_level,
+    )
+
+
+def _read_workload(text: str) -> Workload:
+    match = _WORKLOAD.fullmatch(text)
+    if match is None:
+        raise ValueError(f"--workload: {text!r} must be APIVERSION/KIND/NAME, e.g. batch/v1/Job/llama")
+    return Workload(api_version=match["api_version"], kind=match["kind"], name=match["name"])
+
+
+def _read_label(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise ValueError(f"--label: {text!r} must be KEY=VALUE")
+    return key, value
