@@ -6,6 +6,7 @@ granted, 403 without a valid grant, 411 without a length, 503 while the disk ref
 """
 
 import asyncio
+import ssl
 from typing import Final
 
 from aiohttp import web
@@ -28,8 +29,12 @@ class UploadServer:
         await self._runner.cleanup()
 
 
-async def serve_uploads(store: DirectoryStore, host: str, port: int) -> UploadServer:
+async def serve_uploads(
+    store: DirectoryStore, host: str, port: int, *, tls: ssl.SSLContext | None = None
+) -> UploadServer:
     """Listens on `host`:`port` (0: any free one). Fills in the store's `base_url` when it has none.
+
+    Anything but loopback should have `tls`: a signed URL may be replayed until it expires.
 
     Raises OSError when the address is taken.
     """
@@ -38,14 +43,14 @@ async def serve_uploads(store: DirectoryStore, host: str, port: int) -> UploadSe
     runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=2)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
     except OSError:
         await runner.cleanup()
         raise
     bound = int(runner.addresses[0][1])
     if not store.base_url:
         shown = f"[{host}]" if ":" in host else host
-        store.base_url = f"http://{shown}:{bound}"
+        store.base_url = f"{'https' if tls else 'http'}://{shown}:{bound}"
     return UploadServer(runner, bound)
 
 

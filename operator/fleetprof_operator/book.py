@@ -1,0 +1,314 @@
+"""One request's ledger and what follows from it: each rank's line, the conditions, the outcome.
+
+Guarantees: pure, time is passed in; a rank's line only moves forward whatever order events come in; every rank that is
+not uploaded ends with a reason and a sentence; the conditions can be derived anew from a ledger that was read back.
+`Succeeded` carries the state of the request in its reason, there is no phase (design §4.1):
+
+    Unknown  Waiting, Capturing, Uploading, Analyzing
+    True     Complete; PartiallyCaptured (some ranks failed, the others are in the store and analysed)
+    False    NothingMatched, NothingSpeaksKineto, RanksMissing, AmbiguousTarget, AlreadyCapturing, AllRanksFailed,
+             Cancelled, DeadlineExceeded, AnalysisFailed, Internal
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.ledger import Condition, Ledger, LedgerEntry, RankState, Reason, is_final, merge_entries
+
+from fleetprof_operator.plan import Plan
+from fleetprof_operator.resolution import RankTarget
+
+_EVENT_TIMES = ("asked", "armed", "started", "written", "uploaded", "failed")
+_BEYOND_CAPTURE = (RankState.WRITTEN, RankState.UPLOADED)
+
+
+class Book:
+    """Keeps one request's ledger. `ledger` is what is written to the store."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self._lines = {(e.sidecar_id, e.process_id): e for e in ledger.entries}
+        self._analyzing = False
+
+    # ------------------------------------------------------------ lines
+
+    def find(self, sidecar_id: str, process_id: str) -> LedgerEntry | None:
+        """The line of one process."""
+        return self._lines.get((sidecar_id, process_id))
+
+    def open_entries(self) -> list[LedgerEntry]:
+        """Lines that can still change."""
+        return [entry for entry in self.ledger.entries if not is_final(entry)]
+
+    def sidecar_ids(self) -> list[str]:
+        """All sidecars that hold a rank of this request."""
+        return sorted({entry.sidecar_id for entry in self.ledger.entries})
+
+    def ask(self, targets: Sequence[RankTarget], plan: Plan, note: str, now_unix_ns: int) -> None:
+        """Opens a line for every rank and notes the plan. Ranks that do not poll fail at once."""
+        for target in targets:
+            entry = LedgerEntry(
+                rank=target.rank,
+                process_id=target.process.process_id,
+                sidecar_id=target.sidecar_id,
+                pod_name=target.pod_name,
+                node_name=target.node_name,
+                pid=target.process.pid,
+                rank_source=target.rank_source,
+                asked_unix_ns=now_unix_ns,
+            )
+            self._put(entry)
+            if not target.process.polls_kineto:
+                message = "the process does not ask for Kineto configs: it was started without KINETO_USE_DAEMON=1"
+                self.fail(entry, Reason.NOT_POLLING, message, now_unix_ns)
+        ledger = self.ledger
+        ledger.start_mode = plan.mode
+        ledger.first_step = plan.first_step
+        ledger.start_unix_ns = plan.start_unix_ns if plan.mode == "time" else None
+        ledger.duration_ns = plan.duration_ns
+        ledger.deliver_until_unix_ns = plan.deliver_until_unix_ns
+        ledger.armed_unix_ns = now_unix_ns
+        nodes = len({target.node_name or target.sidecar_id for target in targets})
+        text = f"{_count(len(targets), 'rank')} on {_count(nodes, 'node')}; {plan.explanation}"
+        self._set("TargetsResolved", "True", "Resolved", f"{text}; {note}" if note else text, now_unix_ns)
+        self.derive(now_unix_ns)
+
+    def withdraw_plan(self) -> None:
+        """Forgets lines and plan of an order that no sidecar ever took."""
+        self._lines.clear()
+        ledger = self.ledger
+        ledger.entries, ledger.start_mode, ledger.first_step, ledger.start_unix_ns = [], "", None, None
+        ledger.duration_ns = ledger.deliver_until_unix_ns = ledger.armed_unix_ns = 0
+
+    def adopt(self, event: pb.CaptureEvent, sidecar_id: str, identity: pb.Identity, now_unix_ns: int) -> None:
+        """Opens a line that this ledger has lost, from what a sidecar restates."""
+        entry = LedgerEntry(
+            rank=event.rank,
+            process_id=event.process_id,
+            sidecar_id=sidecar_id,
+            pod_name=identity.pod_name,
+            node_name=identity.node_name or identity.host_name,
+        )
+        self._put(entry)
+        if not self.ledger.armed_unix_ns:
+            self.ledger.armed_unix_ns = event.asked_unix_ns or now_unix_ns
+        self._set("TargetsResolved", "True", "Resolved", "rebuilt from what the sidecars hold", now_unix_ns)
+        self.apply(event, sidecar_id, now_unix_ns)
+
+    def apply(self, event: pb.CaptureEvent, sidecar_id: str, now_unix_ns: int) -> bool:
+        """Merges what a sidecar says into its rank's line. False when nothing changed."""
+        known = self.find(sidecar_id, event.process_id)
+        if known is None or known.rank != event.rank:
+            return False
+        return self._merge(known, _to_entry(event, known), now_unix_ns)
+
+    def mark_uploaded(self, entry: LedgerEntry, message: str, now_unix_ns: int) -> None:
+        """The store holds this rank's trace."""
+        done = msgspec.structs.replace(
+            entry, state=RankState.UPLOADED, reason=None, message=message, uploaded_unix_ns=now_unix_ns
+        )
+        self._merge(entry, done, now_unix_ns)
+
+    def fail(self, entry: LedgerEntry, reason: Reason, message: str, now_unix_ns: int) -> None:
+        """This rank ends without a trace in the store."""
+        failed = msgspec.structs.replace(
+            entry, state=RankState.FAILED, reason=reason, message=message, failed_unix_ns=now_unix_ns
+        )
+        self._merge(entry, failed, now_unix_ns)
+
+    # ------------------------------------------------------------ conditions
+
+    def wait_for(self, reason: str, message: str, now_unix_ns: int) -> bool:
+        """The target is not there yet. False when that was known."""
+        changed = self._set("TargetsResolved", "False", reason, message, now_unix_ns)
+        return self._set("Succeeded", "Unknown", "Waiting", message, now_unix_ns) or changed
+
+    def begin_analysis(self, now_unix_ns: int) -> None:
+        """All lines are final, the report is being made."""
+        self._analyzing = True
+        self.derive(now_unix_ns)
+
+    def end_analysis(self, status: str, reason: str, message: str, now_unix_ns: int) -> None:
+        """The report is there ("True"), could not be made ("False"), or is nobody's to make ("Unknown")."""
+        self._analyzing = False
+        self._set("Analyzed", status, reason, message, now_unix_ns)
+
+    def derive(self, now_unix_ns: int) -> bool:
+        """Brings the conditions in line with the lines. False when they already were."""
+        if self.ledger.outcome or not self.ledger.entries:
+            return False
+        entries = self.ledger.entries
+        beyond = [e for e in entries if e.state in _BEYOND_CAPTURE or e.written_unix_ns]
+        uploaded = [e for e in entries if e.state is RankState.UPLOADED]
+        open_capture = [e for e in entries if not is_final(e) and e.state is not RankState.WRITTEN]
+        open_upload = [e for e in entries if not is_final(e)]
+        failed = summarize_failures(entries)
+        count = _count(len(entries), "rank")
+        changed = self._derive_one("Captured", open_capture, beyond, "Capturing", failed, count, now_unix_ns)
+        stage = "Uploading" if not open_capture else "Capturing"
+        changed |= self._derive_one("Uploaded", open_upload, uploaded, stage, failed, count, now_unix_ns)
+        if self._analyzing:
+            changed |= self._set("Analyzed", "Unknown", "Analyzing", "", now_unix_ns)
+        state = "Capturing" if open_capture else "Uploading" if open_upload else "Analyzing"
+        done = len(uploaded) if state != "Capturing" else len(beyond)
+        word = "uploaded" if state != "Capturing" else "captured"
+        said = f"{done} of {count} {word}" + (f"; failed: {failed}" if failed else "")
+        return self._set("Succeeded", "Unknown", state, said, now_unix_ns) or changed
+
+    def conclude(self, status: str, reason: str, message: str, now_unix_ns: int) -> None:
+        """Ends the request."""
+        if self.ledger.outcome:
+            return
+        if not self.ledger.entries and self._get("TargetsResolved") is None:
+            self._set("TargetsResolved", "False", reason, message, now_unix_ns)
+        for kind in ("Captured", "Uploaded", "Analyzed"):
+            condition = self._get(kind)
+            if condition is None or (condition.status == "Unknown" and condition.reason != "NoAnalyzer"):
+                self._set(kind, "False", reason, "", now_unix_ns)
+        self._set("Succeeded", status, reason, message, now_unix_ns)
+        self.ledger.outcome = reason
+        self.ledger.message = message
+        self.ledger.completed_unix_ns = now_unix_ns
+
+    # ------------------------------------------------------------ inside
+
+    def _put(self, entry: LedgerEntry) -> None:
+        self._lines[entry.sidecar_id, entry.process_id] = entry
+        self.ledger.entries = sorted(self._lines.values(), key=lambda e: (e.rank, e.sidecar_id, e.process_id))
+
+    def _merge(self, known: LedgerEntry, told: LedgerEntry, now_unix_ns: int) -> bool:
+        merged = merge_entries(known, told)
+        if merged == known:
+            return False
+        self._put(merged)
+        self.derive(now_unix_ns)
+        return True
+
+    def _get(self, kind: str) -> Condition | None:
+        return next((c for c in self.ledger.conditions if c.type == kind), None)
+
+    def _set(self, kind: str, status: str, reason: str, message: str, now_unix_ns: int) -> bool:
+        known = self._get(kind)
+        if known is not None and (known.status, known.reason, known.message) == (status, reason, message):
+            return False
+        since = known.transition_unix_ns if known is not None and known.status == status else now_unix_ns
+        fresh = Condition(type=kind, status=status, reason=reason, message=message, transition_unix_ns=since)
+        order = ("TargetsResolved", "Captured", "Uploaded", "Analyzed", "Succeeded")
+        others = [c for c in self.ledger.conditions if c.type != kind]
+        self.ledger.conditions = sorted([*others, fresh], key=lambda c: order.index(c.type))
+        return True
+
+    def _derive_one(
+        self,
+        kind: str,
+        still_open: Sequence[LedgerEntry],
+        done: Sequence[LedgerEntry],
+        stage: str,
+        failed: str,
+        count: str,
+        now_unix_ns: int,
+    ) -> bool:
+        said = f"{len(done)} of {count}" + (f"; failed: {failed}" if failed else "")
+        if still_open:
+            return self._set(kind, "Unknown", stage, said, now_unix_ns)
+        if not done:
+            return self._set(kind, "False", "AllRanksFailed", said, now_unix_ns)
+        whole = len(done) == len(self.ledger.entries)
+        return self._set(kind, "True", f"All{kind}" if whole else f"Partially{kind}", said, now_unix_ns)
+
+
+def summarize_failures(entries: Iterable[LedgerEntry]) -> str:
+    """The reasons of the failed ranks, counted: `2 TooLate, 1 ProcessExited`."""
+    reasons = Counter(str(e.reason or Reason.INTERNAL) for e in entries if e.state is RankState.FAILED)
+    return ", ".join(f"{number} {reason}" for reason, number in sorted(reasons.items(), key=lambda r: (-r[1], r[0])))
+
+
+def decide_outcome(ledger: Ledger, deadline_passed: bool) -> tuple[str, str, str]:
+    """(status, reason, message) of Succeeded once every line is final and, where there is one, the report is made."""
+    entries = ledger.entries
+    uploaded = sum(e.state is RankState.UPLOADED for e in entries)
+    said = f"{uploaded} of {_count(len(entries), 'rank')} captured"
+    if failed := summarize_failures(entries):
+        said += f"; failed: {failed}"
+    if ledger.cancelled_unix_ns:
+        return "False", "Cancelled", f"cancelled by the user; {said}"
+    if not uploaded:
+        first = next((e for e in entries if e.message), None)
+        detail = f". Rank {first.rank}: {first.message}" if first is not None else ""
+        return "False", "DeadlineExceeded" if deadline_passed else "AllRanksFailed", said + detail
+    return "True", "Complete" if uploaded == len(entries) else "PartiallyCaptured", said
+
+
+def to_status(
+    ledger: Ledger, *, target: str, request_json: str, finished: bool, report_location: str
+) -> pb.CaptureStatus:
+    """The ledger as the command line sees it."""
+    return pb.CaptureStatus(
+        uid=ledger.uid,
+        name=ledger.name,
+        namespace=ledger.namespace,
+        target=target,
+        conditions=[
+            pb.Condition(
+                type=c.type,
+                status=c.status,
+                reason=c.reason,
+                message=c.message,
+                transition_unix_ns=c.transition_unix_ns,
+            )
+            for c in ledger.conditions
+        ],
+        ranks=[_to_event(ledger.uid, e) for e in ledger.entries],
+        finished=finished,
+        start_mode=ledger.start_mode,
+        first_step=ledger.first_step or 0,
+        submitted_unix_ns=ledger.submitted_unix_ns,
+        armed_unix_ns=ledger.armed_unix_ns,
+        completed_unix_ns=ledger.completed_unix_ns,
+        report_location=report_location,
+        request_json=request_json,
+    )
+
+
+def _to_event(uid: str, entry: LedgerEntry) -> pb.CaptureEvent:
+    times = {f"{name}_unix_ns": getattr(entry, f"{name}_unix_ns") for name in _EVENT_TIMES}
+    return pb.CaptureEvent(
+        capture_id=uid,
+        process_id=entry.process_id,
+        rank=entry.rank,
+        state=pb.RankState.Value(entry.state.value),
+        reason=entry.reason or "",
+        message=entry.message,
+        trace_bytes=entry.trace_bytes,
+        compressed_bytes=entry.compressed_bytes,
+        sha256=entry.sha256,
+        **times,
+    )
+
+
+def _to_entry(event: pb.CaptureEvent, known: LedgerEntry) -> LedgerEntry:
+    failed = event.state == pb.FAILED
+    reason = None
+    if failed:
+        reason = Reason(event.reason) if event.reason in set(Reason) else Reason.INTERNAL
+    return msgspec.structs.replace(
+        known,
+        state=RankState(pb.RankState.Name(event.state)) if event.state else RankState.ASKED,
+        reason=reason,
+        message=event.message or ("the sidecar gave no explanation" if failed else ""),
+        asked_unix_ns=event.asked_unix_ns,
+        armed_unix_ns=event.armed_unix_ns,
+        started_unix_ns=event.started_unix_ns,
+        written_unix_ns=event.written_unix_ns,
+        uploaded_unix_ns=event.uploaded_unix_ns,
+        failed_unix_ns=event.failed_unix_ns,
+        trace_bytes=event.trace_bytes,
+        compressed_bytes=event.compressed_bytes,
+        sha256=event.sha256,
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,308 @@
+"""The hub: who is there, what was asked, and how far it has come. A library; no Kubernetes, no sockets.
+
+Guarantees: a request is in the store before it is accepted; all that a restarted hub needs is there or with the
+sidecars (`restore`); captures never share a rank. Everything happens in one event loop; the store is called through
+threads. `server` puts gRPC in front of it.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import msgspec
+from fleetprof_api import hub_pb2 as pb
+from fleetprof_api import keys
+from fleetprof_api.ledger import Ledger
+from fleetprof_api.request import InvalidRequest, ProfileRequest, load_request
+from fleetprof_api.store.base import Store, StoreError
+
+from fleetprof_operator.authentication import Authenticator
+from fleetprof_operator.capture import Analyze, Capture, Surroundings
+from fleetprof_operator.messages import PROTOCOL_VERSION, ProtocolError
+from fleetprof_operator.orders import build_release
+from fleetprof_operator.registry import Link, Registry, SidecarRecord
+from fleetprof_operator.resolution import RankTarget, resolve
+from fleetprof_operator.settings import SECOND_NS, HubSettings
+from fleetprof_operator.store_calls import StoreCalls
+from fleetprof_operator.submission import (
+    CaptureRefused,
+    UnknownCapture,
+    choose_namespace,
+    find_unsupported,
+    make_uid,
+    name_capture,
+)
+
+log = logging.getLogger(__name__)
+
+_NEWS_PAUSE_S = 0.05  # between two statuses of one watcher
+_CLOSE_PATIENCE_NS = 2 * SECOND_NS
+
+
+class Hub:
+    """Use it inside one running event loop; end it with `close`.
+
+    `analyze(namespace, uid)` makes report.json and report.html in the store and raises when it cannot; None: no
+    reports. `authenticate` decides who may speak to a server in front of this hub (see `server.serve`).
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        authenticate: Authenticator | None = None,
+        analyze: Analyze | None = None,
+        settings: HubSettings | None = None,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.authenticate = authenticate
+        self.settings = settings or HubSettings()
+        self._calls = StoreCalls(store)
+        self._registry = Registry()
+        self._clock = clock
+        self._captures: dict[str, Capture] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._surroundings = Surroundings(
+            calls=self._calls,
+            registry=self._registry,
+            settings=self.settings,
+            clock=clock,
+            analyze=analyze,
+            find_holder=self._find_holder,
+        )
+
+    # ------------------------------------------------------------ for people
+
+    async def submit(self, request: ProfileRequest, namespace: str, *, fail_fast: bool) -> pb.CaptureStatus:
+        """Takes a request. `fail_fast` refuses what could only wait.
+
+        Raises InvalidRequest, CaptureRefused, StoreError (then nothing was begun).
+        """
+        namespace = choose_namespace(request, namespace)
+        if problems := find_unsupported(request):
+            raise InvalidRequest(problems)
+        if len(self._tasks) >= self.settings.max_unfinished:
+            raise CaptureRefused(
+                "TooManyCaptures", f"{len(self._tasks)} captures are unfinished; cancel some, or wait for their end"
+            )
+        if fail_fast:
+            self._refuse_what_would_wait(request, namespace)
+        ledger = Ledger(
+            uid=make_uid(), name=name_capture(request), namespace=namespace, submitted_unix_ns=self._clock()
+        )
+        request_json = request.to_json()
+        key = keys.request_key(namespace, ledger.uid)
+        await self._calls.run(lambda: self._calls.store.put(key, request_json.encode()))
+        capture = Capture(request, request_json, ledger, self._surroundings)
+        self._begin(capture)
+        await asyncio.sleep(0)  # so that the status already says what it waits for, or that it is armed
+        return capture.status()
+
+    async def watch(self, ref: str) -> AsyncIterator[pb.CaptureStatus]:
+        """The status of a capture now and after every change; ends with the one that is finished.
+
+        Raises UnknownCapture.
+        """
+        capture = self._find(ref)
+        while True:
+            seen, status = capture.version, capture.status()
+            yield status
+            if status.finished:
+                return
+            await capture.wait_for_news(seen)
+            await asyncio.sleep(_NEWS_PAUSE_S)
+
+    async def cancel(self, ref: str) -> pb.CaptureStatus:
+        """Takes a capture back as far as that goes; its end comes through `watch`. Raises UnknownCapture."""
+        capture = self._find(ref)
+        capture.cancel()
+        return capture.status()
+
+    async def fleet(self) -> list[pb.SidecarStatus]:
+        """All sidecars and what they see."""
+        self._registry.forget(self._clock() - self.settings.sidecar_forgotten_ns)
+        return [record.to_status() for record in self._registry.list()]
+
+    async def list(self) -> list[pb.CaptureStatus]:
+        """All captures that this hub remembers, the newest first."""
+        known = sorted(self._captures.values(), key=lambda c: c.ledger.submitted_unix_ns, reverse=True)
+        return [capture.status() for capture in known]
+
+    # ------------------------------------------------------------ life
+
+    async def restore(self) -> None:
+        """Takes up what the store knows: call it once, before sidecars connect. Raises StoreError after a while."""
+        until = self._clock() + self.settings.store_patience_ns
+        while True:
+            try:
+                infos = await self._calls.list(f"{keys.MAJOR}/")
+                break
+            except StoreError as error:
+                if not error.retryable or self._clock() >= until:
+                    raise
+                log.warning("the store cannot be read yet: %s", error)
+                await asyncio.sleep(self.settings.store_retry_ns / SECOND_NS)
+        places = [place for info in infos if (place := _request_place(info.key)) is not None]
+        room = asyncio.Semaphore(16)
+        restored = await asyncio.gather(*(self._restore_one(namespace, uid, room) for namespace, uid in places))
+        # The newest are remembered, and all that is unfinished goes on.
+        found = sorted((c for c in restored if c is not None), key=lambda c: c.ledger.submitted_unix_ns)
+        finished = [capture for capture in found if capture.finished]
+        for capture in finished[-self.settings.max_remembered :]:
+            self._captures[capture.ledger.uid] = capture
+        for capture in found:
+            if not capture.finished:
+                log.info("request %s goes on", capture.ledger.uid)
+                self._begin(capture)
+
+    async def close(self) -> None:
+        """Ends the hub; unfinished requests are taken up by the next one's `restore`."""
+        running = list(self._tasks.values())
+        unfinished = [c for c in self._captures.values() if not c.finished]
+        await asyncio.gather(*(capture.flush(_CLOSE_PATIENCE_NS) for capture in unfinished))
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        self._calls.close()
+
+    # ------------------------------------------------------------ for sidecars
+
+    def connect(self, hello: pb.Hello, link: Link) -> SidecarRecord:
+        """A sidecar's stream begins. The caller gives the record back with every message and at the end.
+
+        Raises ProtocolError when the sidecar's id is that of a sidecar in another namespace.
+        """
+        known = self._registry.find(hello.sidecar_id)
+        if known is not None and known.identity.namespace != hello.identity.namespace:
+            raise ProtocolError("hello.sidecar_id: is that of a sidecar in another namespace")
+        record = self._registry.connect(hello, link, self._clock())
+        link.send(
+            pb.HubMessage(
+                welcome=pb.Welcome(
+                    protocol_version=PROTOCOL_VERSION, heartbeat_interval_ns=self.settings.heartbeat_interval_ns
+                )
+            )
+        )
+        held: dict[str, list[pb.CaptureEvent]] = {}
+        for event in hello.held:
+            held.setdefault(event.capture_id, []).append(event)
+        for uid in held:
+            if uid not in self._captures:
+                # `restore` read everything, so this request was deleted from the store: nobody waits for it.
+                link.send(build_release(uid))
+        for uid, capture in list(self._captures.items()):
+            ours = capture.ledger.namespace == record.identity.namespace
+            if ours and (uid in held or not capture.finished):
+                capture.welcome(record, held.get(uid, []))
+        return record
+
+    async def receive(self, record: SidecarRecord, message: pb.SidecarMessage) -> None:
+        """One message of a connected sidecar. Uploads take as long as the store does."""
+        match message.WhichOneof("body"):
+            case "heartbeat":
+                self._registry.beat(record, message.heartbeat, self._clock())
+            case "event":
+                if capture := self._known(message.event.capture_id, record):
+                    capture.hear(message.event, record)
+            case "upload_request":
+                if capture := self._known(message.upload_request.capture_id, record):
+                    await capture.grant(message.upload_request, record)
+            case "upload_done":
+                if capture := self._known(message.upload_done.capture_id, record):
+                    await capture.accept(message.upload_done, record)
+
+    def disconnect(self, record: SidecarRecord, link: Link) -> None:
+        """The end of a sidecar's stream."""
+        self._registry.disconnect(record, link, self._clock())
+
+    # ------------------------------------------------------------ inside
+
+    def _begin(self, capture: Capture) -> None:
+        uid = capture.ledger.uid
+        self._captures[uid] = capture
+        task = asyncio.create_task(capture.run())
+        self._tasks[uid] = task
+        task.add_done_callback(lambda _: self._end(uid))
+
+    def _end(self, uid: str) -> None:
+        self._tasks.pop(uid, None)
+        finished = [c for c in self._captures.values() if c.finished and c.ledger.uid not in self._tasks]
+        if len(finished) > self.settings.max_remembered:
+            oldest = min(finished, key=lambda c: c.ledger.submitted_unix_ns)
+            del self._captures[oldest.ledger.uid]
+
+    def _find(self, ref: str) -> Capture:
+        if ref in self._captures:
+            return self._captures[ref]
+        named = [c for c in self._captures.values() if c.ledger.name == ref]
+        if len(named) == 1:
+            return named[0]
+        if not named:
+            raise UnknownCapture(f"no capture has the id or name {ref[:200]!r}; `fleetprof list` shows all")
+        uids = ", ".join(sorted(c.ledger.uid for c in named)[:5])
+        raise UnknownCapture(f"{len(named)} captures are named {ref!r}; use an id: {uids}")
+
+    def _known(self, uid: str, record: SidecarRecord) -> Capture | None:
+        capture = self._captures.get(uid)
+        if capture is None:
+            if record.link is not None:
+                record.link.send(build_release(uid))
+            return None
+        return capture if capture.ledger.namespace == record.identity.namespace else None
+
+    def _find_holder(self, targets: Sequence[RankTarget]) -> str:
+        for capture in self._captures.values():
+            ranks = sorted(target.rank for target in targets if capture.holds(target))
+            if ranks:
+                shown = ", ".join(map(str, ranks[:10])) + (" and more" if len(ranks) > 10 else "")
+                return (
+                    f"capture {capture.ledger.name} ({capture.ledger.uid}) is capturing rank {shown} of "
+                    f"{capture.request.target_text()}; wait for its end or cancel it"
+                )
+        return ""
+
+    def _refuse_what_would_wait(self, request: ProfileRequest, namespace: str) -> None:
+        found = resolve(request.spec, namespace, self._registry.list(), self._clock(), request.target_text())
+        if found.reason:
+            raise CaptureRefused(found.reason, found.message)
+        if holder := self._find_holder(found.targets):
+            raise CaptureRefused("AlreadyCapturing", holder)
+
+    async def _restore_one(self, namespace: str, uid: str, room: asyncio.Semaphore) -> Capture | None:
+        async with room:
+            text = await self._calls.get_if_there(keys.request_key(namespace, uid))
+            data = await self._calls.get_if_there(keys.ledger_key(namespace, uid))
+        if text is None:
+            return None
+        try:
+            request = load_request(text.decode())
+        except (InvalidRequest, UnicodeDecodeError) as error:
+            log.warning("%s is not a request and is left alone: %s", keys.request_key(namespace, uid), error)
+            return None
+        ledger = _decode_ledger(data, namespace, uid)
+        if ledger is None:
+            ledger = Ledger(uid=uid, name=name_capture(request), namespace=namespace, submitted_unix_ns=self._clock())
+        capture = Capture(request, text.decode(), ledger, self._surroundings, restored=True)
+        if ledger.outcome:
+            capture.remember_finished()
+        return capture
+
+
+def _request_place(key: str) -> tuple[str, str] | None:
+    try:
+        namespace, uid, rest = keys.split_request_prefix(key)
+    except ValueError:
+        return None
+    return (namespace, uid) if rest == "request.json" else None
+
+
+def _decode_ledger(data: bytes | None, namespace: str, uid: str) -> Ledger | None:
+    if data is None:
+        return None
+    try:
+        ledger = msgspec.json.decode(data, type=Ledger)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        log.warning("%s cannot be read and is rebuilt: %s", keys.ledger_key(namespace, uid), error)
+        return None
+    return ledger if (ledger.namespace, ledger.uid) == (namespace, uid) else None

@@ -1,0 +1,68 @@
+"""Brings one request's ledger into the store whenever it changed, for as long as that takes.
+
+Guarantees: changes within a short interval are one write; the last state is always written in the end, through any
+outage of the store, while `run` runs; a failed write is told once and repeated.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from fleetprof_api.store.base import StoreError
+
+from fleetprof_operator.settings import SECOND_NS, HubSettings
+from fleetprof_operator.store_calls import StoreCalls
+
+log = logging.getLogger(__name__)
+
+
+class LedgerWriter:
+    """Writes what `encode` gives under `key`. `trouble` says why the latest write failed, empty when it did not."""
+
+    def __init__(self, calls: StoreCalls, key: str, encode: Callable[[], bytes], settings: HubSettings) -> None:
+        self._calls = calls
+        self._key = key
+        self._encode = encode
+        self._settings = settings
+        self._wanted = 0
+        self._written = 0
+        self._touched = asyncio.Event()
+        self._progress = asyncio.Event()
+        self.trouble = ""
+
+    def touch(self) -> None:
+        """The ledger has changed."""
+        self._wanted += 1
+        self._touched.set()
+
+    async def flush(self, patience_ns: int) -> bool:
+        """Waits until all changes so far are in the store. False when that took longer."""
+        wanted = self._wanted
+        try:
+            async with asyncio.timeout(patience_ns / SECOND_NS):
+                while self._written < wanted:
+                    self._progress.clear()
+                    await self._progress.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def run(self) -> None:
+        """Writes until cancelled."""
+        while True:
+            await self._touched.wait()
+            self._touched.clear()
+            wanted, data = self._wanted, self._encode()
+            try:
+                await self._calls.run(lambda data=data: self._calls.store.put(self._key, data))  # type: ignore[misc]
+            except StoreError as error:
+                if not self.trouble:
+                    log.warning("%s cannot be written and will be tried again: %s", self._key, error)
+                self.trouble = str(error)
+                self._touched.set()
+                await asyncio.sleep(self._settings.store_retry_ns / SECOND_NS)
+                continue
+            self.trouble = ""
+            self._written = wanted
+            self._progress.set()
+            await asyncio.sleep(self._settings.write_interval_ns / SECOND_NS)

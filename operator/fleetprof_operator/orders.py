@@ -1,0 +1,49 @@
+"""The messages that a request sends down to sidecars, made from its ledger alone, so that they can be repeated."""
+
+from collections.abc import Sequence
+
+from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.ledger import Ledger, LedgerEntry, Reason
+from fleetprof_api.request import Collect, Spec
+
+from fleetprof_operator.settings import HubSettings
+
+
+def build_arm(
+    ledger: Ledger, spec: Spec, entries: Sequence[LedgerEntry], give_up_unix_ns: int, settings: HubSettings
+) -> pb.HubMessage:
+    """The order for one sidecar's ranks; `entries` are their lines."""
+    window, limits = spec.window, spec.limits
+    by_time = ledger.start_mode == "time"
+    arm = pb.Arm(
+        capture_id=ledger.uid,
+        orders=[pb.Order(process_id=entry.process_id, rank=entry.rank) for entry in entries],
+        window=pb.Window(
+            iterations=0 if by_time else window.iterations or 0,
+            warmup_iterations=0 if by_time else window.warmup_iterations or 0,
+            duration_ns=ledger.duration_ns if by_time else 0,
+        ),
+        collect=[item.value for item in spec.collect],
+        deliver_until_unix_ns=ledger.deliver_until_unix_ns,
+        give_up_unix_ns=give_up_unix_ns,
+        max_trace_bytes=(limits.max_trace_bytes or 0) if limits else 0,
+        max_slowdown_percent=(limits.max_slowdown_percent or 0) if limits else 0,
+        sample_interval_ns=(
+            settings.dense_sample_interval_ns if Collect.DEVICE_METRICS in spec.collect else settings.sample_interval_ns
+        ),
+    )
+    if by_time:
+        arm.start_unix_ns = ledger.start_unix_ns or 0
+    else:
+        arm.first_step = ledger.first_step or 0
+    return pb.HubMessage(arm=arm)
+
+
+def build_cancel(uid: str, reason: Reason, message: str) -> pb.HubMessage:
+    """Takes a capture back as far as that goes."""
+    return pb.HubMessage(cancel=pb.Cancel(capture_id=uid, reason=reason, message=message))
+
+
+def build_release(uid: str) -> pb.HubMessage:
+    """The ledger holds the capture's end."""
+    return pb.HubMessage(release=pb.Release(capture_id=uid))

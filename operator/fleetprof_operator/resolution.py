@@ -1,0 +1,221 @@
+"""From a request's target to processes: who is rank 3 right now, and if nobody is, what exactly is missing.
+
+Guarantees: pure; launchers and data-loader workers are never chosen; two live processes that claim one rank (torchrun
+restarted its workers) resolve to the newer; one rank has one process. Ranks come from the agent or the process's
+environment, else they are numbered in the order of node, pod and process (RANK_ASSIGNED).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.request import Ranks, Spec
+
+from fleetprof_operator.registry import SidecarRecord
+
+SETTLED_NS: Final = 10 * 10**9
+"""A process whose role stays unknown for so long is taken for a trainer where no other is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankTarget:
+    """One rank and the process that is it."""
+
+    rank: int
+    rank_source: str  # name of hub.proto's RankSource
+    sidecar_id: str
+    pod_name: str
+    node_name: str
+    process: pb.Process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """The ranks that a request names, in rank order; or none, with `reason` and a sentence about what is missing.
+
+    `incomplete` says, when set, what may still come (the job's other ranks, a sidecar that reconnects): worth a short
+    wait. `final` means that waiting for more processes will not help.
+    """
+
+    targets: list[RankTarget] = field(default_factory=list)
+    reason: str = ""
+    message: str = ""
+    incomplete: str = ""
+    deaf_since_unix_ns: int = 0  # trainers are there since then, none of which asks for Kineto configs
+
+
+def resolve(spec: Spec, namespace: str, sidecars: Sequence[SidecarRecord], now_unix_ns: int, what: str) -> Resolution:
+    """Finds the processes of a request among the sidecars; `what` names the target for people."""
+    there = [s for s in sidecars if s.identity.namespace == namespace]
+    matched = [s for s in there if _matches(spec, s.identity)]
+    connected = [s for s in matched if s.link is not None]
+    if not connected:
+        return Resolution(reason="NothingMatched", message=_say_nothing_matched(what, namespace, there, bool(matched)))
+    trainers = [t for s in connected for t in _find_trainers(s)]
+    if not trainers:
+        trainers = [t for s in connected for t in _find_settled(s, now_unix_ns)]
+    if not trainers:
+        return Resolution(reason="NothingSpeaksKineto", message=_say_no_trainer(what, connected))
+    targets = _number(_newest_per_rank([t for t in trainers if t.process.HasField("rank")]), trainers)
+    clash = _find_clash(trainers, connected)
+    if clash:
+        return Resolution(reason="AmbiguousTarget", message=f"{what} matches {clash}; narrow the target to one of them")
+    world_size = max((t.process.world_size for t in targets), default=0)
+    incomplete = _say_incomplete(targets, world_size, len(matched) - len(connected), spec.ranks)
+    chosen, absent = choose_ranks(spec.ranks, targets)
+    if absent:
+        return Resolution(
+            reason="RanksMissing",
+            message=f"{_name_ranks(absent)} of {what} not there; there are {_name_ranks([t.rank for t in targets])}",
+        )
+    if not any(t.process.polls_kineto for t in chosen):
+        return Resolution(
+            reason="NothingSpeaksKineto",
+            message=f"{_name_ranks([t.rank for t in chosen])} of {what} train, but do not ask for Kineto configs: "
+            "start the job with KINETO_USE_DAEMON=1 and the other variables of `fleetprof run`",
+            deaf_since_unix_ns=max(t.process.first_seen_unix_ns for t in chosen),
+        )
+    return Resolution(targets=chosen, incomplete=incomplete)
+
+
+def choose_ranks(ranks: Ranks | None, targets: Sequence[RankTarget]) -> tuple[list[RankTarget], list[int]]:
+    """The chosen among all ranks (in rank order), and the listed ranks that are not there.
+
+    A sample takes the same number from every node as far as that goes, and what is left over from nodes spread evenly.
+    """
+    ordered = sorted(targets, key=lambda t: t.rank)
+    if ranks is None:
+        return ordered, []
+    if ranks.list_ is not None:
+        there = {t.rank: t for t in ordered}
+        return [there[r] for r in sorted(ranks.list_) if r in there], sorted(r for r in ranks.list_ if r not in there)
+    if ranks.every is not None:
+        return [t for t in ordered if t.rank % ranks.every == 0], []
+    assert ranks.sample is not None
+    nodes: dict[tuple[str, str], list[RankTarget]] = {}
+    for target in ordered:
+        nodes.setdefault((target.node_name, target.node_name or target.sidecar_id), []).append(target)
+    chosen: list[RankTarget] = []
+    for place in range(max(map(len, nodes.values()), default=0)):
+        row = [node[place] for node in nodes.values() if len(node) > place]
+        wanted = min(ranks.sample - len(chosen), len(row))
+        chosen += [row[i * len(row) // wanted] for i in range(wanted)]
+    return sorted(chosen, key=lambda t: t.rank), []
+
+
+def _matches(spec: Spec, identity: pb.Identity) -> bool:
+    workload = spec.target.workload
+    if workload is not None:
+        there = identity.workload
+        return (there.api_version, there.kind, there.name) == (workload.api_version, workload.kind, workload.name)
+    assert spec.target.selector is not None
+    return spec.target.selector.matches(dict(identity.labels))
+
+
+def _find_trainers(sidecar: SidecarRecord) -> list[RankTarget]:
+    return [_target(sidecar, p) for p in sidecar.processes.values() if p.role == pb.TRAINER]
+
+
+def _find_settled(sidecar: SidecarRecord, now_unix_ns: int) -> list[RankTarget]:
+    return [
+        _target(sidecar, p)
+        for p in sidecar.processes.values()
+        if p.role == pb.ROLE_UNSPECIFIED and p.polls_kineto and now_unix_ns - p.first_seen_unix_ns >= SETTLED_NS
+    ]
+
+
+def _target(sidecar: SidecarRecord, process: pb.Process) -> RankTarget:
+    return RankTarget(
+        rank=process.rank if process.HasField("rank") else -1,
+        rank_source=pb.RankSource.Name(process.rank_source),
+        sidecar_id=sidecar.sidecar_id,
+        pod_name=sidecar.identity.pod_name,
+        node_name=sidecar.identity.node_name or sidecar.identity.host_name,
+        process=process,
+    )
+
+
+def _age(target: RankTarget) -> tuple[int, int, str]:
+    return target.process.restart_count, target.process.first_seen_unix_ns, target.process.process_id
+
+
+def _newest_per_rank(targets: Sequence[RankTarget]) -> list[RankTarget]:
+    newest: dict[int, RankTarget] = {}
+    for target in targets:
+        other = newest.get(target.rank)
+        if other is None or _age(target) > _age(other):
+            newest[target.rank] = target
+    return list(newest.values())
+
+
+def _number(known: list[RankTarget], trainers: Sequence[RankTarget]) -> list[RankTarget]:
+    taken = {t.rank for t in known}
+    nameless = sorted(
+        (t for t in trainers if not t.process.HasField("rank")),
+        key=lambda t: (t.node_name, t.pod_name, t.sidecar_id, t.process.local_rank, *_age(t)),
+    )
+    rank = 0
+    numbered = list(known)
+    for target in nameless:
+        while rank in taken:
+            rank += 1
+        taken.add(rank)
+        numbered.append(
+            RankTarget(
+                rank=rank,
+                rank_source="RANK_ASSIGNED",
+                sidecar_id=target.sidecar_id,
+                pod_name=target.pod_name,
+                node_name=target.node_name,
+                process=target.process,
+            )
+        )
+    return sorted(numbered, key=lambda t: t.rank)
+
+
+def _find_clash(trainers: Sequence[RankTarget], sidecars: Sequence[SidecarRecord]) -> str:
+    names = {s.sidecar_id: f"{s.identity.workload.kind}/{s.identity.workload.name}" for s in sidecars}
+    owners: dict[int, set[str]] = {}
+    for target in trainers:
+        if target.process.HasField("rank") and names[target.sidecar_id] != "/":
+            owners.setdefault(target.rank, set()).add(names[target.sidecar_id])
+    clashing = sorted(set().union(*(o for o in owners.values() if len(o) > 1)))
+    return f"{len(clashing)} workloads with the same ranks ({', '.join(clashing[:5])})" if clashing else ""
+
+
+def _say_nothing_matched(what: str, namespace: str, there: Sequence[SidecarRecord], reconnecting: bool) -> str:
+    if reconnecting:
+        return f"the sidecar of {what} is not connected at the moment; it reconnects by itself when it still runs"
+    workloads = sorted({f"{s.identity.workload.kind}/{s.identity.workload.name}" for s in there} - {"/"})
+    seen = f"there are {', '.join(workloads[:5])}" if workloads else f"{len(there)} sidecars are connected there"
+    return (
+        f"no sidecar of {what} is connected in namespace {namespace}; {seen}. Is the job running, and with a sidecar?"
+    )
+
+
+def _say_no_trainer(what: str, sidecars: Sequence[SidecarRecord]) -> str:
+    processes = [p for s in sidecars for p in s.processes.values()]
+    if not processes:
+        return (
+            f"{len(sidecars)} sidecars of {what} are connected, but no process there asks for Kineto configs: has it "
+            "imported torch yet, and with KINETO_USE_DAEMON=1 and KINETO_IPC_SOCKET_DIR set?"
+        )
+    kinds = [pb.Role.Name(p.role).lower().replace("role_unspecified", "unknown") for p in processes]
+    counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
+    return f"no trainer of {what} yet: {counted}; a trainer is known by its rank, or after its first optimizer step"
+
+
+def _say_incomplete(targets: Sequence[RankTarget], world_size: int, away: int, ranks: Ranks | None) -> str:
+    if ranks is not None and ranks.list_ is not None:
+        return ""
+    there = {t.rank for t in targets}
+    absent = [rank for rank in range(world_size) if rank not in there]
+    if absent:
+        return f"{_name_ranks(absent)} of {world_size} not there"
+    return f"{away} sidecars not connected at the moment" if away > 0 else ""
+
+
+def _name_ranks(ranks: Sequence[int]) -> str:
+    shown = ", ".join(map(str, sorted(ranks)[:10])) + (f" and {len(ranks) - 10} more" if len(ranks) > 10 else "")
+    return f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}"

@@ -1,0 +1,300 @@
+"""The hub over gRPC: sidecars' streams and the command line's calls.
+
+Guarantees: nobody is heard without a good token; plain text is served on loopback only; messages are bounded in size
+and pace (a sender that is too fast is read more slowly, not dropped); a malformed message ends its stream with
+INVALID_ARGUMENT and a sentence; the sidecar's first message is its hello, and it speaks for its token's namespace.
+Source: grpc.aio; statuses as in google.rpc.Code.
+"""
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import grpc
+import grpc.aio
+from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.hub_pb2_grpc import CapturesServicer, add_CapturesServicer_to_server
+from fleetprof_api.request import InvalidRequest, load_request
+from fleetprof_api.store.base import StoreError
+
+from fleetprof_operator.authentication import Authenticator, Principal, SharedToken
+from fleetprof_operator.hub import Hub
+from fleetprof_operator.messages import MAX_MESSAGE_BYTES, ProtocolError, parse_message
+from fleetprof_operator.submission import CaptureRefused, UnknownCapture
+
+log = logging.getLogger(__name__)
+
+MESSAGES_PER_S: Final = 200
+BURST: Final = 2000
+MAX_STREAMS: Final = 5000
+_MAX_WAITING: Final = 4096  # messages down to one sidecar that does not read
+_MAX_UPLOADS: Final = 64  # store calls under way for one sidecar
+_HELLO_PATIENCE_S: Final = 15.0
+_STOP_GRACE_S: Final = 1.0
+_OPTIONS: Final[list[tuple[str, Any]]] = [
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", 64 << 20),
+    ("grpc.max_metadata_size", 16 << 10),
+    ("grpc.so_reuseport", 0),  # a second hub on the port fails, rather than share its sidecars
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+]
+_Context = grpc.aio.ServicerContext[Any, Any]
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """The server's certificate chain and private key, PEM."""
+
+    certificate_chain: bytes
+    private_key: bytes
+
+
+class RunningServer:
+    """The server; `port` is where it listens."""
+
+    def __init__(self, server: grpc.aio.Server, port: int) -> None:
+        self._server = server
+        self.port = port
+
+    async def stop(self) -> None:
+        """Ends all streams; sidecars dial again by themselves."""
+        await self._server.stop(_STOP_GRACE_S)
+
+
+async def serve(hub: Hub, address: str, *, token: str | None = None, tls: ServerTls | None = None) -> RunningServer:
+    """Serves the hub at `address` (host:port, port 0: any free one).
+
+    `token` is the one secret of everybody; without it the hub's own authenticator decides. Raises ValueError when
+    neither or both are there, or when plain text would leave the machine; OSError when the address is taken.
+    """
+    if (token is None) == (hub.authenticate is None):
+        raise ValueError("a hub is served with a token or with an authenticator of its own, one of both")
+    authenticator = SharedToken(token) if token is not None else hub.authenticate
+    assert authenticator is not None
+    if tls is None and not _is_loopback(address):
+        raise ValueError(
+            f"{address} is not a loopback address: a hub there needs TLS (a certificate and its key), since tokens and "
+            "orders would cross the network in plain text"
+        )
+    server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=MAX_STREAMS)
+    gate = _Gate(authenticator)
+    # The stream's messages are taken as bytes, so that a malformed one is answered by us.
+    connect = grpc.stream_stream_rpc_method_handler(
+        _Streams(hub, gate).connect, response_serializer=pb.HubMessage.SerializeToString
+    )
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("fleetprof.v1.Hub", {"Connect": connect}),))
+    add_CapturesServicer_to_server(_Captures(hub, gate), server)
+    try:
+        if tls is None:
+            port = server.add_insecure_port(address)
+        else:
+            pair = (tls.private_key, tls.certificate_chain)
+            port = server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
+    except RuntimeError as error:
+        raise OSError(f"cannot listen at {address}: {error}; is another hub there?") from None
+    await server.start()
+    return RunningServer(server, port)
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _Gate:
+    """Lets in who has a good token."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    async def admit(self, context: _Context) -> Principal:
+        """The caller. Ends the call with UNAUTHENTICATED when there is none."""
+        given = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
+        text = given[0] if len(given) == 1 and isinstance(given[0], str) else ""
+        token = text.removeprefix("Bearer ") if text.startswith("Bearer ") else ""
+        principal = await self._authenticator.authenticate(token) if token else None
+        if principal is None:
+            said = "the token is not the hub's" if token else "no token: send `authorization: Bearer <token>`"
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, said)
+        return principal
+
+
+class _Pace:
+    """A token bucket: `wait` returns when one more message may be read."""
+
+    def __init__(self) -> None:
+        self._left = float(BURST)
+        self._at = asyncio.get_running_loop().time()
+
+    async def wait(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._left = min(float(BURST), self._left + (now - self._at) * MESSAGES_PER_S) - 1
+        self._at = now
+        if self._left < 0:
+            await asyncio.sleep(-self._left / MESSAGES_PER_S)
+
+
+class _Link:
+    """What waits to be sent to one sidecar; None ends the stream."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[pb.HubMessage | None] = asyncio.Queue()
+        self.status = grpc.StatusCode.OK
+        self.why = ""
+
+    def send(self, message: pb.HubMessage) -> None:
+        if self._waiting.qsize() >= _MAX_WAITING:
+            self.end(grpc.StatusCode.RESOURCE_EXHAUSTED, "the sidecar does not read what the hub sends")
+            return
+        self._waiting.put_nowait(message)
+
+    def close(self, why: str) -> None:
+        self.end(grpc.StatusCode.ABORTED, why)
+
+    def end(self, status: grpc.StatusCode, why: str) -> None:
+        """Ends the stream with this status; the first one counts."""
+        if not self.why:
+            self.status, self.why = status, why
+            self._waiting.put_nowait(None)
+
+    async def next(self) -> pb.HubMessage | None:
+        return await self._waiting.get()
+
+
+class _Streams:
+    """The sidecars' streams."""
+
+    def __init__(self, hub: Hub, gate: _Gate) -> None:
+        self._hub = hub
+        self._gate = gate
+
+    async def connect(self, requests: AsyncIterator[bytes], context: _Context) -> AsyncIterator[pb.HubMessage]:
+        """One stream from its hello to its end."""
+        principal = await self._gate.admit(context)
+        link = _Link()
+        reader = asyncio.create_task(self._read(requests, principal, link))
+        try:
+            while (message := await link.next()) is not None:
+                yield message
+        finally:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+        if link.status is not grpc.StatusCode.OK:
+            await context.abort(link.status, link.why)
+
+    async def _read(self, requests: AsyncIterator[bytes], principal: Principal, link: _Link) -> None:
+        record = None
+        pace, uploads = _Pace(), set[asyncio.Task[None]]()
+        try:
+            messages = aiter(requests)
+            async with asyncio.timeout(_HELLO_PATIENCE_S):
+                first = parse_message(await anext(messages))
+            if first.WhichOneof("body") != "hello":
+                raise ProtocolError("the first message must be hello")
+            if principal.namespace not in (None, first.hello.identity.namespace):
+                raise ProtocolError("hello.identity.namespace: is not that of the token")
+            record = self._hub.connect(first.hello, link)
+            async for data in messages:
+                await pace.wait()
+                message = parse_message(data)
+                if message.WhichOneof("body") == "hello":
+                    raise ProtocolError("hello may come once only")
+                work = self._hub.receive(record, message)
+                if message.WhichOneof("body") in ("upload_request", "upload_done"):
+                    while len(uploads) >= _MAX_UPLOADS:
+                        await asyncio.wait(uploads, return_when=asyncio.FIRST_COMPLETED)
+                    task = asyncio.create_task(work)
+                    uploads.add(task)
+                    task.add_done_callback(uploads.discard)
+                else:
+                    await work
+            link.end(grpc.StatusCode.OK, "the sidecar ended the stream")
+        except ProtocolError as error:
+            log.warning("a sidecar's stream ends: %s", error)
+            link.end(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except StopAsyncIteration:
+            link.end(grpc.StatusCode.OK, "the stream was empty")
+        except TimeoutError:
+            link.end(grpc.StatusCode.DEADLINE_EXCEEDED, f"no hello came within {_HELLO_PATIENCE_S:.0f} s")
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("a sidecar's stream ends by a fault of the hub")
+            link.end(grpc.StatusCode.INTERNAL, "a fault of the hub; see its log")
+        finally:
+            for task in uploads:
+                task.cancel()
+            await asyncio.gather(*uploads, return_exceptions=True)
+            if record is not None:
+                self._hub.disconnect(record, link)
+
+
+class _Captures(CapturesServicer):
+    """What the command line asks."""
+
+    def __init__(self, hub: Hub, gate: _Gate) -> None:
+        self._hub = hub
+        self._gate = gate
+
+    async def Submit(self, request: pb.SubmitRequest, context: _Context) -> pb.CaptureStatus:  # noqa: N802
+        """Takes a request. INVALID_ARGUMENT with every problem; FAILED_PRECONDITION when it is refused."""
+        await self._gate.admit(context)
+
+        async def submit() -> pb.CaptureStatus:
+            parsed = load_request(request.request_json)
+            return await self._hub.submit(parsed, request.namespace, fail_fast=request.fail_fast)
+
+        return await _answer(context, submit)
+
+    async def Watch(self, request: pb.CaptureRef, context: _Context) -> AsyncIterator[pb.CaptureStatus]:  # noqa: N802
+        """The status now and after every change, up to the finished one."""
+        await self._gate.admit(context)
+        try:
+            async for status in self._hub.watch(request.uid):
+                yield status
+        except UnknownCapture as error:
+            await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+
+    async def Cancel(self, request: pb.CaptureRef, context: _Context) -> pb.CaptureStatus:  # noqa: N802
+        """Takes a capture back as far as that goes."""
+        await self._gate.admit(context)
+        return await _answer(context, lambda: self._hub.cancel(request.uid))
+
+    async def List(self, request: pb.ListRequest, context: _Context) -> pb.ListReply:  # noqa: N802
+        """All captures, the newest first."""
+        await self._gate.admit(context)
+        return pb.ListReply(captures=await self._hub.list())
+
+    async def Fleet(self, request: pb.FleetRequest, context: _Context) -> pb.FleetReply:  # noqa: N802
+        """All sidecars and what they see."""
+        await self._gate.admit(context)
+        return pb.FleetReply(sidecars=await self._hub.fleet())
+
+
+async def _answer(context: _Context, call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
+    """The call's result; its errors end the RPC with the fitting status."""
+    try:
+        return await call()
+    except InvalidRequest as error:
+        status, said = grpc.StatusCode.INVALID_ARGUMENT, str(error)
+    except CaptureRefused as error:
+        status, said = grpc.StatusCode.FAILED_PRECONDITION, f"{error.reason}: {error}"
+    except UnknownCapture as error:
+        status, said = grpc.StatusCode.NOT_FOUND, str(error)
+    except StoreError as error:
+        # Not UNAVAILABLE: that is what a client sees when the hub itself does not answer.
+        code = grpc.StatusCode.ABORTED if error.retryable else grpc.StatusCode.FAILED_PRECONDITION
+        status, said = code, f"the store did not take the request: {error}"
+    await context.abort(status, said)

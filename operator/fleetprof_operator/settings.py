@@ -1,0 +1,33 @@
+"""The hub's bounds, in one place. Tests shorten them; nobody else has had a reason to yet."""
+
+from dataclasses import dataclass
+from typing import Final
+
+SECOND_NS: Final = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubSettings:
+    """How long the hub waits for what, and how much it takes."""
+
+    heartbeat_interval_ns: int = SECOND_NS
+    sidecar_forgotten_ns: int = 600 * SECOND_NS  # a closed stream's record stays so long: longer than sidecar_lost_ns
+    look_again_ns: int = SECOND_NS // 4  # a request whose target is not there yet
+    gather_ns: int = 5 * SECOND_NS  # some ranks are there, others (or their first steps) may still come
+    deaf_patience_ns: int = 30 * SECOND_NS  # trainers are there, and none asks for Kineto configs
+    restate_ns: int = 5 * SECOND_NS  # after a restart of the hub, for sidecars to come back
+    cancel_wait_ns: int = (
+        90 * SECOND_NS
+    )  # for sidecars to confirm: a running window cannot be stopped without the agent
+    deadline_wait_ns: int = 5 * SECOND_NS  # for sidecars' own, more precise reasons
+    sidecar_lost_ns: int = 300 * SECOND_NS
+    write_interval_ns: int = SECOND_NS // 4  # between two writes of one ledger
+    store_retry_ns: int = 2 * SECOND_NS
+    store_patience_ns: int = 120 * SECOND_NS  # at a request's end, for the store to take the ledger
+    analysis_patience_ns: int = 1800 * SECOND_NS
+    grant_lifetime_s: int = 900
+    sample_interval_ns: int = SECOND_NS // 10
+    dense_sample_interval_ns: int = SECOND_NS // 50  # when DeviceMetrics are collected
+    max_unfinished: int = 200
+    max_remembered: int = 1000  # finished requests in memory; all are in the store
+    max_object_bytes: int = 16 << 30

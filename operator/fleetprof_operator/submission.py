@@ -1,0 +1,66 @@
+"""What a request must be, beyond its form, for this hub to take it; and the name and id that it gets.
+
+Guarantees: pure but for the random id; what this version cannot do is refused by name, never ignored: a user who asks
+for redaction must not find unredacted traces in the store.
+"""
+
+import re
+import secrets
+import uuid
+
+from fleetprof_api import keys
+from fleetprof_api.request import InvalidRequest, ProfileRequest, Traces
+
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+class CaptureRefused(Exception):
+    """The hub does not begin this capture; `reason` is that of a Succeeded condition, the message says what to do."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class UnknownCapture(LookupError):
+    """No capture has this uid or name, or several have the name."""
+
+
+def choose_namespace(request: ProfileRequest, namespace: str) -> str:
+    """The namespace to capture in. Raises InvalidRequest when the request names another one or it is unusable."""
+    named = request.metadata.namespace
+    if named and namespace and named != namespace:
+        raise InvalidRequest(
+            [f"metadata.namespace: is {named!r}, but the request was sent for namespace {namespace!r}; make them agree"]
+        )
+    chosen = named or namespace or "default"
+    if not _NAMESPACE.fullmatch(chosen):
+        raise InvalidRequest([f"metadata.namespace: must be a DNS label (a-z 0-9 -), got {chosen[:80]!r}"])
+    keys.request_prefix(chosen, "uid")
+    return chosen
+
+
+def find_unsupported(request: ProfileRequest) -> list[str]:
+    """One sentence per field that asks for what this version does not do."""
+    spec = request.spec
+    problems = []
+    if spec.suspend:
+        problems.append("spec.suspend: must be false here: nothing can resume a suspended request outside Kubernetes")
+    if spec.traces is not Traces.FULL:
+        problems.append(f"spec.traces: must be Full in this version, got {spec.traces.value}")
+    if spec.redact:
+        problems.append("spec.redact: this version cannot redact; leave it out, or do not capture what must not leave")
+    if spec.storage is not None and spec.storage.profile is not None:
+        problems.append("spec.storage.profile: this hub has its own store only; leave it out")
+    return problems
+
+
+def name_capture(request: ProfileRequest) -> str:
+    """The request's name, made from generateName where there is none."""
+    metadata = request.metadata
+    return metadata.name or f"{metadata.generate_name or 'capture-'}{secrets.token_hex(3)}"
+
+
+def make_uid() -> str:
+    """A new id: as Kubernetes makes them, and usable as capture id, trace id and part of a key."""
+    return str(uuid.uuid4())
