@@ -49,7 +49,7 @@ class Sidecar:
         self._spool = spool
         self._table = trainers.table
         self._uploads = ThreadPoolExecutor(_UPLOADS_AT_ONCE, thread_name_prefix="upload")
-        self._pool = make_pool()
+        self._pool = make_pool(settings.hub.ca_file)
         self._link = HubLink(
             settings.hub,
             hello=self._hello,

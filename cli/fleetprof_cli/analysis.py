@@ -1,0 +1,63 @@
+"""Analysis in a process of its own, at the lowest priority: the hub stays quick, and a bad trace can harm nobody.
+
+Guarantees: at most one analysis runs at a time; it ends with the hub; what went wrong comes back as one sentence.
+Run as a module it is that process: `python -m fleetprof_cli.analysis STORE_JSON NAMESPACE UID`.
+"""
+
+import asyncio
+import os
+import sys
+from typing import Final
+
+import msgspec
+
+from fleetprof_cli.child import child_command
+from fleetprof_cli.store_location import StoreLocation, open_store
+
+_NICE: Final = 10
+_SAID_BYTES: Final = 4096
+
+
+class AnalysisFailed(Exception):
+    """The analysis ended without a report; the message is its last line."""
+
+
+class Analyses:
+    """Runs analyses one after the other for the hub."""
+
+    def __init__(self, store: StoreLocation) -> None:
+        self._store = msgspec.json.encode(store).decode()
+        self._turn = asyncio.Lock()
+
+    async def analyze(self, namespace: str, uid: str) -> None:
+        """Makes report.json and report.html of one capture. Raises AnalysisFailed."""
+        async with self._turn:
+            process = await asyncio.create_subprocess_exec(
+                *child_command("fleetprof_cli.analysis", self._store, namespace, uid),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+            try:
+                _, said = await process.communicate()
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+            if process.returncode != 0:
+                lines = said[-_SAID_BYTES:].decode(errors="replace").strip().splitlines()
+                raise AnalysisFailed(lines[-1] if lines else f"the analysis ended with code {process.returncode}")
+
+
+def main() -> None:
+    """Analyses one capture in this process."""
+    os.nice(_NICE)
+    from fleetprof_analyzer.analysis import analyze_capture
+
+    location, namespace, uid = sys.argv[1:]
+    analyze_capture(open_store(msgspec.json.decode(location, type=StoreLocation)), namespace, uid)
+
+
+if __name__ == "__main__":
+    main()

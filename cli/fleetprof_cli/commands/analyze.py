@@ -1,0 +1,68 @@
+"""`fleetprof analyze`: a report of traces that somebody already has; neither hub nor store is needed.
+
+Guarantees: reads only; `-o json` prints the same report.json that a capture gets; one damaged trace is named in the
+report and spoils no other.
+"""
+
+import tempfile
+from pathlib import Path
+
+import click
+from fleetprof_analyzer.analysis import analyze_directory
+from fleetprof_analyzer.page import render_page
+from fleetprof_analyzer.terminal import render_text
+from fleetprof_api.report import Report, write_report
+
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.options import output_option
+from fleetprof_cli.terminal import print_report
+
+
+@click.command("analyze")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="DIR|FILE...")
+@output_option("text", "json", "html", text="Form of the report.")
+@click.option("--out", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
+def command(*, paths: tuple[Path, ...], output: str, out: Path | None) -> None:
+    """Analyse traces that you already have: one folder, or the files of one job (*.json, *.json.gz)."""
+    report = _analyze(paths)
+    if output == "text" and out is None:
+        print_report(report)
+    else:
+        data = _render(report, output)
+        if out is None:
+            click.echo(data, nl=False)
+        else:
+            try:
+                out.write_bytes(data)
+            except OSError as error:
+                raise Failure(f"cannot write {out}: {error.strerror}") from None
+            say(f"wrote {out}")
+    if not report.ranks:
+        raise Failure("no trace could be read", next_step="the report's problems say why, file by file")
+
+
+def _analyze(paths: tuple[Path, ...]) -> Report:
+    folders = [path for path in paths if path.is_dir()]
+    if folders and len(paths) > 1:
+        raise Failure("one folder, or files; not both", code=ExitCode.INVALID)
+    if folders:
+        return analyze_directory(folders[0])
+    # The analyzer reads folders: one with links to exactly these files is the same thing.
+    with tempfile.TemporaryDirectory(prefix="fleetprof-") as name:
+        for path in paths:
+            link = Path(name) / path.name
+            if link.is_symlink():
+                raise Failure(
+                    f"two files are called {path.name}: the report could not tell them apart", code=ExitCode.INVALID
+                )
+            link.symlink_to(path.absolute())
+        return analyze_directory(Path(name))
+
+
+def _render(report: Report, output: str) -> bytes:
+    if output == "json":
+        return write_report(report)
+    if output == "html":
+        return render_page(report).encode()
+    return (render_text(report, 100).rstrip("\n") + "\n").encode()

@@ -1,0 +1,191 @@
+"""`fleetprof demo`: the whole way on this machine, with a small model: train, capture, report.
+
+Guarantees: everything goes through the same commands that a user has; all that it started has ended when it ends, by
+process id; what it shows lies in OUT.
+"""
+
+import asyncio
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import click
+from fleetprof_api import hub_pb2 as pb
+from fleetprof_api import keys
+from fleetprof_api.report import read_report
+
+from fleetprof_cli import training
+from fleetprof_cli.capturing import take_capture
+from fleetprof_cli.checks import probe_interpreter
+from fleetprof_cli.child import child_command
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.hub_client import HubClient, NoHub
+from fleetprof_cli.jobs import group_jobs
+from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.request_flags import Wishes
+from fleetprof_cli.state import StateDirectory
+from fleetprof_cli.status_text import exit_code, failure_lines, size_text
+from fleetprof_cli.store_location import StoreLocation, open_store
+from fleetprof_cli.terminal import print_report
+
+_JOB: Final = "demo"
+_HUB_WITHIN_S: Final = 60.0
+_STEPPING_WITHIN_S: Final = 300.0
+_ENDS_WITHIN_S: Final = 60.0
+_SETTLED_STEPS: Final = 30
+_MADE: Final = ("report.json", "report.html", "up.log", "job.log", "state", "store")
+
+
+@click.command("demo")
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("build/demo"),
+    show_default=True,
+    help="Where report.json, report.html and the capture go.",
+)
+@click.option("--ranks", type=click.IntRange(1, 64), default=4, show_default=True, help="Training processes.")
+@click.option("--iterations", type=click.IntRange(1, 100), default=5, show_default=True, help="Iterations to capture.")
+@click.option("--python", metavar="PATH", default=sys.executable, help="Interpreter with PyTorch  [default: this one].")
+@click.option("--hold", is_flag=True, help="Leave job and hub running until Ctrl-C, to try the other commands.")
+def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) -> None:
+    """Train a small model on four ranks, capture it and show the report."""
+    facts = probe_interpreter(python)
+    if "torch" not in facts:
+        raise Failure(
+            f"the demo trains with PyTorch, and {python} has none: {facts.get('error', '')}",
+            next_step="install it there (pip install torch), or name another interpreter: fleetprof demo --python PATH",
+        )
+    say(f"PyTorch {facts['torch']}, Python {facts['python']}; {ranks} ranks on this machine's CPU")
+    out = out.absolute()
+    _clear(out)
+    state = StateDirectory(out / "state")
+    with ExitStack() as cleanup:
+        hub = _start(out / "up.log", "up", "--state", str(state.path), "--store", str(out / "store"))
+        cleanup.callback(_stop, hub, "hub")
+        _await_hub(state, hub, out / "up.log")
+        job = _start(out / "job.log", "run", "--state", str(state.path), "--name", _JOB, "--", *_train(python, ranks))
+        cleanup.callback(_stop, job, "job")
+        say("the job starts (its output: job.log); waiting until every rank has trained a little")
+        asyncio.run(_await_training(state, job, ranks, out / "job.log"))
+        say(f"capturing {iterations} iterations on {ranks} ranks while it trains")
+        status = asyncio.run(take_capture(state, None, Wishes(iterations=iterations), _JOB, None, wait=True))
+        _show(out, status)
+        if hold:
+            say(f"job and hub go on until Ctrl-C; try: fleetprof capture --state {state.path} --iterations 10")
+            _hold()
+        say("stopping the job and the hub")
+    sys.exit(exit_code(status))
+
+
+def _clear(out: Path) -> None:
+    """Makes OUT and removes what an earlier demo left in it, nothing else."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name in _MADE:
+            path = out / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise Failure(f"cannot use {out}: {error.strerror}", next_step="choose another: --out DIR") from None
+
+
+def _train(python: str, ranks: int) -> list[str]:
+    """The command line that a user would type."""
+    script = Path(training.__file__).parent / "train.py"
+    launch = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    slow = ["--slow-rank", str(ranks // 2)] if ranks > 1 else []
+    return [*launch, str(script), "--seconds", "3600", *slow]
+
+
+def _start(log: Path, *words: str) -> subprocess.Popen[bytes]:
+    """One of our own commands in a session of its own, so that Ctrl-C reaches only the demo."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            child_command("fleetprof_cli.main", *words),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+
+def _stop(process: subprocess.Popen[bytes], what: str) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        say(f"the {what} (pid {process.pid}) does not end; killing it")
+        process.kill()
+        process.wait()
+
+
+def _await_hub(state: StateDirectory, hub: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + _HUB_WITHIN_S
+    while state.hub() is None:
+        if hub.poll() is not None or time.monotonic() > end:
+            raise Failure(f"the hub did not start: {_tail(log)}")
+        time.sleep(0.05)
+
+
+async def _await_training(state: StateDirectory, job: subprocess.Popen[bytes], ranks: int, log: Path) -> None:
+    """Returns once every rank trains steadily."""
+    end = time.monotonic() + _STEPPING_WITHIN_S
+    while True:
+        if job.poll() is not None:
+            raise Failure(f"the job ended with code {job.returncode}: {_tail(log)}")
+        if time.monotonic() > end:
+            raise Failure(
+                f"the job did not begin to train within {_STEPPING_WITHIN_S:.0f} s: {_tail(log)}",
+                next_step=f"fleetprof doctor --state {state.path}",
+            )
+        try:
+            async with HubClient(state) as hub:
+                jobs = group_jobs(await hub.fleet())
+        except NoHub:
+            jobs = []
+        trainers = [process for running in jobs for process in running.trainers() if process.role == pb.TRAINER]
+        if sum(process.step.step >= _SETTLED_STEPS for process in trainers) >= ranks:
+            return
+        await asyncio.sleep(0.25)
+
+
+def _show(out: Path, status: pb.CaptureStatus) -> None:
+    """Copies the report into OUT and prints it."""
+    if not status.report_location:
+        reasons = "\n".join(failure_lines(status))
+        raise Failure(
+            f"the capture ended without a report\n{reasons}", code=exit_code(status) or ExitCode.CAPTURE_FAILED
+        )
+    store = open_store(StoreLocation(directory=str(out / "store")))
+    data = store.get(keys.report_key(status.namespace, status.uid))
+    (out / "report.json").write_bytes(data)
+    (out / "report.html").write_bytes(store.get(keys.report_page_key(status.namespace, status.uid)))
+    print_report(read_report(data))
+    folder = out / "store" / keys.request_prefix(status.namespace, status.uid)
+    stored = sum(rank.compressed_bytes for rank in status.ranks)
+    say(f"the report:  {out / 'report.html'}")
+    say(f"for tools:   {out / 'report.json'}")
+    say(f"the capture: {folder} ({size_text(stored)} of traces)")
+
+
+def _hold() -> None:
+    try:
+        while True:
+            signal.pause()
+    except KeyboardInterrupt:
+        return
+
+
+def _tail(log: Path) -> str:
+    lines: Sequence[str] = log.read_text(errors="replace").strip().splitlines()
+    return "\n".join(lines[-8:]) or "it said nothing"

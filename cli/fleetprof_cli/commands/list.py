@@ -1,0 +1,141 @@
+"""`fleetprof list`: what can be captured now, and what was captured.
+
+Guarantees: without a hub it still lists what the object store holds.
+"""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import click
+from fleetprof_api import hub_pb2 as pb
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fleetprof_cli.hub_client import HubClient, NoHub
+from fleetprof_cli.jobs import RunningJob, group_jobs
+from fleetprof_cli.messages import say
+from fleetprof_cli.options import output_option, state_option
+from fleetprof_cli.state import StateDirectory
+from fleetprof_cli.status_text import duration_text, sentence, status_document, succeeded
+from fleetprof_cli.store_location import open_store
+from fleetprof_cli.stored import read_captures
+
+
+@click.command("list")
+@output_option("text", "json", text="Form of the output.")
+@state_option
+@click.pass_obj
+def command(state: StateDirectory, *, output: str) -> None:
+    """List the jobs that can be captured and the captures there are, the latest first."""
+    try:
+        jobs, captures = asyncio.run(_ask(state))
+    except NoHub as error:
+        say(f"{error.message}; this is what the object store holds")
+        jobs, captures = [], [_from_store(state, capture) for capture in read_captures(open_store(state.store()))]
+    if output == "json":
+        document: dict[str, Any] = {
+            "jobs": [job.document() for job in jobs],
+            "captures": [status_document(capture) for capture in captures],
+        }
+        click.echo(json.dumps(document, indent=2))
+        return
+    console = Console()
+    console.print(_job_table(jobs) if jobs else "No job can be captured now. Start one: fleetprof run -- COMMAND")
+    console.print()
+    console.print(_capture_table(captures) if captures else "No capture yet. Take one: fleetprof capture")
+
+
+async def _ask(state: StateDirectory) -> tuple[list[RunningJob], list[pb.CaptureStatus]]:
+    async with HubClient(state) as hub:
+        captures = await hub.captures()
+        return group_jobs(await hub.fleet()), sorted(captures, key=lambda c: -c.submitted_unix_ns)
+
+
+def _from_store(state: StateDirectory, capture: Any) -> pb.CaptureStatus:
+    """A stored ledger as the status that its hub would give."""
+    ledger = capture.ledger
+    return pb.CaptureStatus(
+        uid=ledger.uid,
+        name=ledger.name,
+        namespace=ledger.namespace,
+        conditions=[
+            pb.Condition(
+                type=condition.type,
+                status=condition.status,
+                reason=condition.reason,
+                message=condition.message,
+                transition_unix_ns=condition.transition_unix_ns,
+            )
+            for condition in ledger.conditions
+        ],
+        ranks=[
+            pb.CaptureEvent(
+                capture_id=ledger.uid,
+                process_id=entry.process_id,
+                rank=entry.rank,
+                state=pb.RankState.Value(entry.state),
+                reason=entry.reason or "",
+                message=entry.message,
+                asked_unix_ns=entry.asked_unix_ns,
+                armed_unix_ns=entry.armed_unix_ns,
+                started_unix_ns=entry.started_unix_ns,
+                written_unix_ns=entry.written_unix_ns,
+                uploaded_unix_ns=entry.uploaded_unix_ns,
+                failed_unix_ns=entry.failed_unix_ns,
+                trace_bytes=entry.trace_bytes,
+                compressed_bytes=entry.compressed_bytes,
+                sha256=entry.sha256,
+            )
+            for entry in ledger.entries
+        ],
+        finished=bool(ledger.completed_unix_ns),
+        start_mode=ledger.start_mode,
+        first_step=ledger.first_step or 0,
+        submitted_unix_ns=ledger.submitted_unix_ns,
+        armed_unix_ns=ledger.armed_unix_ns,
+        completed_unix_ns=ledger.completed_unix_ns,
+    )
+
+
+def _job_table(jobs: list[RunningJob]) -> Table:
+    table = Table("JOB", "NAMESPACE", "HOSTS", "RANKS", "AGENT", "ITERATION", "STATE", box=None, pad_edge=False)
+    for running in jobs:
+        trainers = running.trainers()
+        iterations = [p.step.iteration_ns for p in trainers if p.HasField("step") and p.step.iteration_ns]
+        with_agent = sum(process.has_agent for process in trainers)
+        table.add_row(
+            Text(running.job.name),
+            Text(running.job.namespace),
+            str(len(running.hosts)),
+            str(len(trainers)),
+            "all" if trainers and with_agent == len(trainers) else str(with_agent),
+            duration_text(sorted(iterations)[len(iterations) // 2]) if iterations else "",
+            "busy" if any(process.busy for process in trainers) else "ready" if trainers else "no trainer yet",
+        )
+    return table
+
+
+def _capture_table(captures: list[pb.CaptureStatus]) -> Table:
+    table = Table("CAPTURE", "NAME", "RANKS", "STATE", "AGE", box=None, pad_edge=False)
+    now = time.time_ns()
+    for capture in captures:
+        stored = sum(rank.state == pb.UPLOADED for rank in capture.ranks)
+        table.add_row(
+            Text(capture.uid),
+            Text(capture.name),
+            f"{stored}/{len(capture.ranks)}",
+            Text(succeeded(capture).reason or sentence(capture)),
+            _age(now - capture.submitted_unix_ns),
+        )
+    return table
+
+
+def _age(age_ns: int) -> str:
+    seconds = max(0, age_ns // 1_000_000_000)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

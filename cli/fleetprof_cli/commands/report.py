@@ -1,0 +1,74 @@
+"""`fleetprof report`: what a capture found, read from the object store; no hub is needed.
+
+Guarantees: `-o json` prints report.json as it is stored; `-o path` prints where it lies.
+"""
+
+import sys
+import tempfile
+import webbrowser
+from pathlib import Path
+
+import click
+from fleetprof_api import keys
+from fleetprof_api.ledger import Ledger
+from fleetprof_api.report import UnreadableReport, read_report
+from fleetprof_api.store.base import NotFound, Store, StoreError
+
+from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.options import output_option, state_option
+from fleetprof_cli.state import StateDirectory
+from fleetprof_cli.store_location import open_store
+from fleetprof_cli.stored import LATEST, StoredCapture, find_capture, read_captures
+from fleetprof_cli.terminal import print_report
+
+
+@click.command("report")
+@click.argument("capture", default=LATEST)
+@click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
+@output_option("text", "json", "path", text="The report in words, report.json itself, or the page's address.")
+@state_option
+@click.pass_obj
+def command(state: StateDirectory, *, capture: str, open_page: bool, output: str) -> None:
+    """Show the report of CAPTURE: its uid, the beginning of it, its name, or `latest` (the default)."""
+    store = open_store(state.store())
+    found = find_capture(read_captures(store), capture)
+    ledger = found.ledger
+    data = _read(store, keys.report_key(ledger.namespace, ledger.uid), found)
+    page_key = keys.report_page_key(ledger.namespace, ledger.uid)
+    if output == "json":
+        sys.stdout.buffer.write(data)
+    elif output == "path":
+        click.echo(store.locate(page_key))
+    else:
+        try:
+            print_report(read_report(data))
+        except UnreadableReport as error:
+            raise Failure(str(error)) from None
+        say(f"the page: {store.locate(page_key)}")
+    if open_page:
+        _open(store, page_key, found)
+
+
+def _read(store: Store, key: str, found: StoredCapture) -> bytes:
+    try:
+        return store.get(key)
+    except NotFound:
+        raise Failure(f"capture {found.ledger.uid} has no report", next_step=_why(found.ledger)) from None
+    except StoreError as error:
+        raise Failure(f"cannot read the object store: {error}") from None
+
+
+def _why(ledger: Ledger) -> str:
+    if not ledger.completed_unix_ns:
+        return "it is not finished yet: fleetprof list"
+    return f"it ended with {ledger.outcome or 'no result'}: {ledger.message}"
+
+
+def _open(store: Store, key: str, found: StoredCapture) -> None:
+    """Opens the page, after fetching it when it does not lie on this machine."""
+    path = Path(store.locate(key))
+    if not path.is_file():
+        path = Path(tempfile.mkdtemp(prefix="fleetprof-")) / f"{found.ledger.uid}.html"
+        path.write_bytes(_read(store, key, found))
+    if not webbrowser.open(path.as_uri()):
+        raise Failure("no browser could be started", next_step=f"open it yourself: {path}")

@@ -1,0 +1,206 @@
+"""`fleetprof run -- COMMAND`: the command with Kineto switched on and a sidecar beside it, and nothing else changed.
+
+Guarantees: the command runs whatever happens to us, and its exit code is ours; signals reach it once; the sidecar ends
+after it within a bound; no socket and no directory stays behind, except finished traces that could not be stored.
+"""
+
+import os
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import click
+from fleetprof_sidecar.socket_directory import trainer_environment
+
+from fleetprof_cli import job
+from fleetprof_cli.job_name import as_label, name_job
+from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.options import state_option
+from fleetprof_cli.run_folder import RunFolder, RunRecord, make_socket_directory, new_run_folder, run_folders
+from fleetprof_cli.sidecar_process import SidecarProcess
+from fleetprof_cli.state import StateDirectory
+
+WORKLOAD_API_VERSION: Final = "batch/v1"
+WORKLOAD_KIND: Final = "Job"
+DEFAULT_NAMESPACE: Final = "local"
+
+
+@click.command(
+    "run",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option("--name", metavar="NAME", help="Name of the job [default: the Slurm job's, else the script's].")
+@click.option("--namespace", metavar="NAME", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace of the job.")
+@click.option("--label", "labels", metavar="KEY=VALUE", multiple=True, help="A label for selectors; may be repeated.")
+@click.option("--no-agent", is_flag=True, help="Leave our agent out: start by time instead of by iteration.")
+@click.option(
+    "--linger",
+    metavar="SECONDS",
+    type=click.IntRange(0, 3600),
+    default=30,
+    show_default=True,
+    help="How long the sidecar may take after the command to store what was captured.",
+)
+@click.option("--hub", metavar="HOST:PORT", envvar="FLEETPROF_HUB", help="A hub elsewhere [default: that of `up`].")
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    envvar="FLEETPROF_TOKEN_FILE",
+    type=click.Path(path_type=Path),
+    help="That hub's token [default: the state directory's].",
+)
+@click.option(
+    "--ca-file",
+    metavar="FILE",
+    envvar="FLEETPROF_CA_FILE",
+    type=click.Path(path_type=Path),
+    help="Certificates to check that hub with [default: those of `up --tls-cert`].",
+)
+@click.argument("words", metavar="-- COMMAND [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
+@state_option
+@click.pass_obj
+def command(
+    state: StateDirectory,
+    *,
+    name: str | None,
+    namespace: str,
+    labels: tuple[str, ...],
+    no_agent: bool,
+    linger: int,
+    hub: str | None,
+    token_file: Path | None,
+    ca_file: Path | None,
+    words: tuple[str, ...],
+) -> None:
+    """Run a training command so that it can be captured.
+
+    The command keeps its terminal, its signals and its exit code. It needs no change: the environment that Kineto
+    wants is set, and a sidecar process runs beside it. `fleetprof up` may be started before or after.
+    """
+    _check(name, labels)
+    environment = dict(os.environ)
+    if no_agent:
+        environment["FLEETPROF_AGENT"] = "0"
+    job.block_signals()
+    with ExitStack() as cleanup:
+        try:
+            link = _link(state, hub, token_file, ca_file)
+            sidecar, environment = _prepare(state, cleanup, name, namespace, labels, linger, link, words, environment)
+        except Exception as error:  # the job is sacred: it runs without us
+            why = error.message if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
+            say(f"this job cannot be captured: {why}")
+            sidecar = None
+        code = _run(words, environment, sidecar)
+    sys.exit(code)
+
+
+def _check(name: str | None, labels: Sequence[str]) -> None:
+    if name is not None and as_label(name) != name:
+        raise click.BadParameter(
+            f"{name!r} must be 1 to 52 of a-z, 0-9 and '-', beginning and ending with a letter or digit; "
+            f"for example {as_label(name)!r}",
+            param_hint="--name",
+        )
+    for label in labels:
+        if not label.partition("=")[0] or "=" not in label:
+            raise click.BadParameter(f"{label!r} must be KEY=VALUE", param_hint="--label")
+
+
+def _link(state: StateDirectory, hub: str | None, token_file: Path | None, ca_file: Path | None) -> list[str]:
+    """The sidecar's arguments that say how to reach the hub."""
+    state.prepare()
+    record = state.hub()
+    if hub is None:
+        hub = record.address if record else f"127.0.0.1:{state.ports().hub}"
+        if record and record.ca_file and ca_file is None:
+            ca_file = Path(record.ca_file)
+    if token_file is None:
+        state.token()
+        token_file = state.token_file
+    security = ["--ca-file", str(ca_file)] if ca_file else ["--insecure-loopback"]
+    return ["--hub", hub, "--token-file", str(token_file), *security]
+
+
+def _prepare(
+    state: StateDirectory,
+    cleanup: ExitStack,
+    name: str | None,
+    namespace: str,
+    labels: Sequence[str],
+    linger: int,
+    link: Sequence[str],
+    words: Sequence[str],
+    environment: Mapping[str, str],
+) -> tuple[SidecarProcess, dict[str, str]]:
+    """Starts the sidecar; it and the environment that the command needs. Raises when there can be no capture."""
+    folders = run_folders(state)
+    taken = {record.name for folder in folders if folder.is_alive() and (record := folder.record())}
+    name = name or name_job(words, environment, taken)
+    directory = make_socket_directory()
+    cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
+    folder = new_run_folder(state, name)
+    record = RunRecord(
+        name=name,
+        namespace=namespace,
+        pid=os.getpid(),
+        socket_directory=str(directory),
+        started_unix_ns=time.time_ns(),
+        command=list(words),
+    )
+    cleanup.enter_context(folder.hold(record))
+    host = socket.gethostname()
+    arguments = [
+        *("--directory", str(directory)),
+        *("--spool", str(folder.spool)),
+        *link,
+        *("--namespace", namespace),
+        *("--pod-name", f"{host}-{folder.path.name}"),
+        *("--node-name", host),
+        *("--grace-seconds", str(linger)),
+        *("--workload", f"{WORKLOAD_API_VERSION}/{WORKLOAD_KIND}/{name}"),
+    ]
+    for label in labels:
+        arguments += ["--label", label]
+    sidecar = SidecarProcess(arguments, log=folder.log, socket=directory / "dynolog")
+    # The spool may be cleared only after the sidecar has ended: callbacks run in reverse order.
+    cleanup.callback(_leave, folder)
+    cleanup.callback(sidecar.stop, linger)
+    if not sidecar.start():
+        sidecar.kill()
+        raise Failure(f"the sidecar did not start; {_last_line(folder.log)}")
+    say(f"job {name!r} can be captured: fleetprof capture {name}")
+    if state.hub() is None and "127.0.0.1" in " ".join(link):
+        say("no hub runs yet: start `fleetprof up` at any time, in another terminal")
+    return sidecar, trainer_environment(str(directory), environment)
+
+
+def _run(words: Sequence[str], environment: Mapping[str, str], sidecar: SidecarProcess | None) -> int:
+    """The command's exit code."""
+    try:
+        pid = job.start(words, environment)
+    except job.CannotStart as error:
+        say(str(error))
+        return error.code
+    return job.wait_for(pid, sidecar.look_after if sidecar else lambda: 3600.0)
+
+
+def _leave(folder: RunFolder) -> None:
+    """Removes the run's folder, or says what is still in it."""
+    unsent = folder.unsent_bytes()
+    if unsent:
+        say(f"{unsent} bytes of traces could not be stored yet and stay in {folder.spool}")
+    else:
+        folder.remove()
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return f"its log ends with: {lines[-1]}" if lines else f"see {log}"

@@ -1,0 +1,19 @@
+"""What the exit code of `fleetprof` says, so that scripts need not read text. docs/cli.md holds the same table.
+
+Guarantees: `fleetprof run` is the exception: it ends with the code of the command that it ran.
+"""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """One meaning per code, the same for every command."""
+
+    DONE = 0  # what was asked is there: every rank's trace, the report, nothing wrong
+    FAILED = 1  # could not do it, for a reason of this machine: a file, a port, a missing program; doctor: found faults
+    INVALID = 2  # the command line or the request is wrong; every problem is named
+    PARTIAL = 3  # some ranks were captured, others were not
+    CAPTURE_FAILED = 4  # no rank was captured
+    REFUSED = 5  # the hub refused: nothing matches, nothing speaks Kineto, or those ranks are being captured
+    NO_HUB = 6  # no hub answers, or it does not accept the token
+    INTERRUPTED = 130  # left by a second Ctrl-C

@@ -1,0 +1,116 @@
+"""The hub as a command sees it: gRPC calls whose failures are sentences with an exit code.
+
+Guarantees: no call waits for ever for a hub that is not there; the token is shown to loopback or over TLS only.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import grpc
+import grpc.aio
+from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.hub_pb2_grpc import CapturesStub
+
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.messages import Failure
+from fleetprof_cli.state import StateDirectory
+
+_CALL_S: Final = 20.0
+_START_IT: Final = "start it in another terminal: fleetprof up"
+_CODES: Final = {
+    grpc.StatusCode.INVALID_ARGUMENT: ExitCode.INVALID,
+    grpc.StatusCode.NOT_FOUND: ExitCode.REFUSED,
+    grpc.StatusCode.ALREADY_EXISTS: ExitCode.REFUSED,
+    grpc.StatusCode.FAILED_PRECONDITION: ExitCode.REFUSED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ExitCode.REFUSED,
+}
+_GONE: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+_DENIED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+
+
+class NoHub(Failure):
+    """No hub answers."""
+
+    def __init__(self, message: str, next_step: str = _START_IT) -> None:
+        super().__init__(message, next_step=next_step, code=ExitCode.NO_HUB)
+
+
+class HubClient:
+    """An open connection; use it with `async with`. Raises NoHub when the state directory names no hub."""
+
+    def __init__(self, state: StateDirectory) -> None:
+        record = state.hub()
+        if record is None:
+            raise NoHub(f"no hub runs with the state directory {state.path}")
+        self._address = record.address
+        self._state = state
+        try:
+            self._metadata = (("authorization", f"Bearer {state.token_file.read_text().strip()}"),)
+            if record.ca_file:
+                credentials = grpc.ssl_channel_credentials(Path(record.ca_file).read_bytes())
+                self._channel = grpc.aio.secure_channel(record.address, credentials)
+            else:
+                self._channel = grpc.aio.insecure_channel(record.address)
+        except OSError as error:
+            raise NoHub(f"cannot read what the hub at {record.address} needs: {error}") from None
+        self._stub = CapturesStub(self._channel)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._channel.close(None)
+
+    async def submit(self, request_json: str, namespace: str) -> pb.CaptureStatus:
+        """Asks for a capture; refused when nothing matches now."""
+        message = pb.SubmitRequest(namespace=namespace, request_json=request_json, fail_fast=True)
+        try:
+            return await self._stub.Submit(message, metadata=self._metadata, timeout=_CALL_S)
+        except grpc.aio.AioRpcError as error:
+            raise self._failure(error) from None
+
+    async def watch(self, uid: str) -> AsyncIterator[pb.CaptureStatus]:
+        """Every change of a capture until it is finished. Raises NoHub when the hub goes away meanwhile."""
+        try:
+            async for status in self._stub.Watch(pb.CaptureRef(uid=uid), metadata=self._metadata):
+                yield status
+        except grpc.aio.AioRpcError as error:
+            raise self._failure(error) from None
+
+    async def cancel(self, uid: str) -> pb.CaptureStatus:
+        """Asks the hub to take a capture back."""
+        try:
+            return await self._stub.Cancel(pb.CaptureRef(uid=uid), metadata=self._metadata, timeout=_CALL_S)
+        except grpc.aio.AioRpcError as error:
+            raise self._failure(error) from None
+
+    async def captures(self) -> list[pb.CaptureStatus]:
+        """All captures the hub knows, as it orders them."""
+        try:
+            reply = await self._stub.List(pb.ListRequest(), metadata=self._metadata, timeout=_CALL_S)
+        except grpc.aio.AioRpcError as error:
+            raise self._failure(error) from None
+        return list(reply.captures)
+
+    async def fleet(self) -> list[pb.SidecarStatus]:
+        """All sidecars and the processes they see."""
+        try:
+            reply = await self._stub.Fleet(pb.FleetRequest(), metadata=self._metadata, timeout=_CALL_S)
+        except grpc.aio.AioRpcError as error:
+            raise self._failure(error) from None
+        return list(reply.sidecars)
+
+    def _failure(self, error: grpc.aio.AioRpcError) -> Failure:
+        code, said = error.code(), error.details() or ""
+        if code in _GONE:
+            return NoHub(f"the hub at {self._address} does not answer")
+        if code in _DENIED:
+            return NoHub(
+                f"the hub at {self._address} does not accept the token in {self._state.token_file}: {said}",
+                "use the state directory that `fleetprof up` uses (--state), or start `fleetprof up` again",
+            )
+        return Failure(said or code.name, code=_CODES.get(code, ExitCode.FAILED))

@@ -1,0 +1,106 @@
+"""The jobs that sidecars report: which there are, and which one a name on the command line means.
+
+Guarantees: pure; a choice that cannot be made is refused with the list of what there is.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from fleetprof_api import hub_pb2 as pb
+
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.messages import Failure
+from fleetprof_cli.request_flags import Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningJob:
+    """A job with the processes that its sidecars see."""
+
+    job: Job
+    hosts: tuple[str, ...]
+    processes: tuple[pb.Process, ...]
+
+    def trainers(self) -> list[pb.Process]:
+        """The processes that can be captured: they speak Kineto and are not launchers or workers."""
+        return [
+            process
+            for process in self.processes
+            if process.polls_kineto and process.role in (pb.TRAINER, pb.ROLE_UNSPECIFIED)
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """Its item in `list -o json`."""
+        return {
+            "api_version": self.job.api_version,
+            "kind": self.job.kind,
+            "name": self.job.name,
+            "namespace": self.job.namespace,
+            "hosts": list(self.hosts),
+            "ranks": sorted(process.rank for process in self.trainers() if process.HasField("rank")),
+            "processes": [
+                {
+                    "pid": process.pid,
+                    "role": pb.Role.Name(process.role),
+                    "rank": process.rank if process.HasField("rank") else None,
+                    "polls_kineto": process.polls_kineto,
+                    "has_agent": process.has_agent,
+                    "busy": process.busy,
+                    "step": process.step.step if process.HasField("step") else None,
+                    "iteration_ns": process.step.iteration_ns if process.HasField("step") else None,
+                    "torch_version": process.torch_version,
+                    "device_kind": process.device_kind,
+                    "device_name": process.device_name,
+                }
+                for process in self.processes
+            ],
+        }
+
+
+def group_jobs(sidecars: Iterable[pb.SidecarStatus]) -> list[RunningJob]:
+    """Sidecars by the workload they belong to, sorted by namespace and name."""
+    members: dict[tuple[str, str, str, str], list[pb.SidecarStatus]] = {}
+    for sidecar in sidecars:
+        identity = sidecar.identity
+        key = (identity.namespace, identity.workload.name, identity.workload.kind, identity.workload.api_version)
+        if identity.workload.name:
+            members.setdefault(key, []).append(sidecar)
+    return [
+        RunningJob(
+            job=Job(namespace=namespace, name=name, kind=kind, api_version=api_version),
+            hosts=tuple(sorted({sidecar.identity.node_name or sidecar.identity.host_name for sidecar in group})),
+            processes=tuple(process for sidecar in group for process in sidecar.processes),
+        )
+        for (namespace, name, kind, api_version), group in sorted(members.items())
+    ]
+
+
+def choose_job(jobs: list[RunningJob], name: str | None, namespace: str | None) -> RunningJob:
+    """The job that is meant; the only one when none is named. Raises Failure with what there is."""
+    wanted = [
+        running
+        for running in jobs
+        if name in (None, running.job.name, f"{running.job.kind}/{running.job.name}")
+        and namespace in (None, running.job.namespace)
+    ]
+    if len(wanted) == 1:
+        return wanted[0]
+    there = ", ".join(f"{running.job.name} (namespace {running.job.namespace})" for running in wanted or jobs)
+    if not jobs:
+        raise Failure(
+            "no job that can be captured is running",
+            next_step="start yours with: fleetprof run -- COMMAND",
+            code=ExitCode.REFUSED,
+        )
+    if not wanted:
+        raise Failure(
+            f"no job {name or ''} is running" + (f" in namespace {namespace}" if namespace else ""),
+            next_step=f"there are: {there}",
+            code=ExitCode.REFUSED,
+        )
+    raise Failure(
+        "several jobs are running" if name is None else f"several jobs are named {name}",
+        next_step=f"name one: fleetprof capture JOB [--namespace NAME]; there are: {there}",
+        code=ExitCode.REFUSED if name else ExitCode.INVALID,
+    )

@@ -1,0 +1,82 @@
+"""The hub, its upload server and its analyses in one process: what `fleetprof up` is.
+
+Guarantees: whoever reads hub.json finds a hub that answers; stopping leaves no port, no file and no process behind; a
+capture that runs meanwhile is taken up again by the next one.
+"""
+
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from fleetprof_api.store.base import StoreError
+from fleetprof_api.store.directory import DirectoryStore
+from fleetprof_operator.hub import Hub
+from fleetprof_operator.server import ServerTls, serve
+from fleetprof_operator.uploads import serve_uploads
+
+from fleetprof_cli.analysis import Analyses
+from fleetprof_cli.listen import ListenAddress, TlsFiles, join_address
+from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.state import HubRecord, StateDirectory, port_is_free
+from fleetprof_cli.store_location import StoreLocation, open_store
+
+
+@asynccontextmanager
+async def run_hub(
+    state: StateDirectory, listen: ListenAddress, location: StoreLocation, tls: TlsFiles | None
+) -> AsyncIterator[HubRecord]:
+    """A hub that answers, until the block ends. Raises Failure when it cannot be started."""
+    store = open_store(location, secret=state.upload_secret())
+    async with AsyncExitStack() as cleanup:
+        try:
+            if isinstance(store, DirectoryStore):
+                context = tls.server_context() if tls else None
+                uploads = await serve_uploads(store, listen.host, state.ports().uploads, tls=context)
+                cleanup.push_async_callback(uploads.stop)
+                scheme = "https" if tls else "http"
+                store.base_url = f"{scheme}://{join_address(listen.advertised_host(), uploads.port)}"
+            hub = Hub(store=store, analyze=Analyses(location).analyze)
+            cleanup.push_async_callback(hub.close)
+            await _restore(hub, location)
+            server = await serve(
+                hub,
+                join_address(listen.host, listen.port or state.ports().hub),
+                token=state.token(),
+                tls=ServerTls(*tls.pem_pair()) if tls else None,
+            )
+            cleanup.push_async_callback(server.stop)
+        except OSError as error:
+            raise Failure(
+                f"cannot listen on {join_address(listen.host, listen.port)}: {error.strerror or error}",
+                next_step="choose another address: --listen HOST:PORT",
+            ) from None
+        record = HubRecord(
+            address=join_address(listen.advertised_host(), server.port),
+            pid=os.getpid(),
+            store=location,
+            started_unix_ns=time.time_ns(),
+            ca_file=str(tls.authority) if tls else "",
+        )
+        state.publish(record)
+        cleanup.callback(state.withdraw)
+        yield record
+
+
+async def _restore(hub: Hub, location: StoreLocation) -> None:
+    try:
+        await hub.restore()
+    except StoreError as error:
+        raise Failure(
+            f"cannot read the store {location.text()}: {error}",
+            next_step="is it there, and are its credentials in the environment? See docs/local.md",
+        ) from None
+
+
+def settle_ports(state: StateDirectory, listen: ListenAddress) -> None:
+    """Gives kept ports up that somebody else has taken meanwhile."""
+    ports = state.ports()
+    wanted = (ports.uploads,) if listen.port else (ports.hub, ports.uploads)
+    if not all(port_is_free(listen.host, port) for port in wanted):
+        state.forget_ports()
+        say("the ports of the last `fleetprof up` are taken; jobs that run since then do not see this one")

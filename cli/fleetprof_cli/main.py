@@ -1,0 +1,58 @@
+"""`fleetprof`: finds the command and loads only that one, so that `fleetprof run` costs a job nothing to speak of.
+
+Guarantees: machine-readable output goes to stdout, everything for people to stderr; exit codes are those of
+`exit_codes` (docs/cli.md).
+"""
+
+import importlib
+from typing import Final
+
+import click
+from fleetprof_api import __version__
+
+# The order is the order of use; the text is what `fleetprof --help` shows without loading the command.
+COMMANDS: Final = {
+    "up": "Start the hub, the object store and the analysis on this machine.",
+    "run": "Run a training command so that it can be captured.",
+    "capture": "Capture a few iterations of a running job on every rank.",
+    "list": "List the jobs that can be captured and the captures there are.",
+    "report": "Show the report of a capture.",
+    "analyze": "Analyse traces that you already have.",
+    "doctor": "Find what is wrong with this set-up and say what to do.",
+    "demo": "Train a small model on four ranks, capture it and show the report.",
+    "completion": "Print the shell completion script.",
+}
+
+
+class _Commands(click.Group):
+    """Commands by name, each in the module of its name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"fleetprof_cli.commands.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="fleetprof")
+def main() -> None:
+    """Capture the same few iterations on every rank of a running PyTorch job, and see where the time went.
+
+    \b
+    In one terminal:  fleetprof up
+    Start the job:    fleetprof run -- torchrun --nproc-per-node 4 train.py
+    While it trains:  fleetprof capture
+    """
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fleetprof_cli.state import StateDirectory, default_state_path
+
+
+def _set_state(context: click.Context, _parameter: click.Parameter, value: Path) -> None:
+    context.obj = StateDirectory(value)
+
+
+def state_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--state`; the command gets the StateDirectory with `click.pass_obj`."""
+    return click.option(
+        "--state",
+        metavar="DIR",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=default_state_path,
+        show_default="$FLEETPROF_STATE, else ~/.local/state/fleetprof",
+        expose_value=False,
+        callback=_set_state,
+        help="State directory; commands that belong together name the same one.",
+    )(command)
+
+
+def output_option(*forms: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds `-o/--output` with `forms`, the first one being the default."""
+    return click.option("-o", "--output", type=click.Choice(forms), default=forms[0], show_default=True, help=text)

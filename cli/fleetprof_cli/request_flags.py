@@ -1,0 +1,83 @@
+"""A ProfileRequest from the flags of `fleetprof capture`: the same document that a file would hold.
+
+Guarantees: pure; what the flags cannot say is left to its default; the rules are those of `fleetprof_api.request`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from fleetprof_api.request import API_VERSION, KIND
+
+_NAME_LENGTH: Final = 38  # and 12 for the time: names have at most 52
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A workload as sidecars name it."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the flags said; None where a flag was not given."""
+
+    iterations: int | None = None
+    duration_ms: int | None = None
+    warmup: int | None = None
+    ranks: Sequence[int] | None = None
+    sample: int | None = None
+    every: int | None = None
+    collect: Sequence[str] = ()
+    deadline_s: int | None = None
+    max_trace_mib: int | None = None
+
+
+def parse_ranks(text: str) -> list[int]:
+    """`0,8,16-19` as numbers. Raises ValueError with the rule."""
+    ranks: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,7})(?:-(\d{1,7}))?\s*", part)
+        if not match:
+            raise ValueError(f"{part!r} must be a rank or a range of ranks, for example 0,8,16-19")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise ValueError(f"{part!r} must be a range from a lower to a higher rank")
+        if last - first >= 1024:
+            raise ValueError(f"{part!r} names more than 1024 ranks; use --sample or --every")
+        ranks.extend(range(first, last + 1))
+    return ranks
+
+
+def make_document(job: Job, wishes: Wishes, now: datetime) -> dict[str, Any]:
+    """The request as a document; `now` goes into its name."""
+    window: dict[str, Any] = {"iterations": wishes.iterations, "durationMillis": wishes.duration_ms}
+    if wishes.iterations is None and wishes.duration_ms is None:
+        window["iterations"] = 5
+    window["warmupIterations"] = wishes.warmup
+    ranks = {"list": wishes.ranks, "sample": wishes.sample, "every": wishes.every}
+    spec: dict[str, Any] = {
+        "target": {"workload": {"apiVersion": job.api_version, "kind": job.kind, "name": job.name}},
+        "window": _given(window),
+        "ranks": _given(ranks) or None,
+        "collect": list(wishes.collect) or None,
+        "activeDeadlineSeconds": wishes.deadline_s,
+        "limits": {"maxTraceBytes": wishes.max_trace_mib << 20} if wishes.max_trace_mib is not None else None,
+    }
+    stem = job.name[:_NAME_LENGTH].strip("-.")
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": f"{stem}-{now:%m%d-%H%M%S}", "namespace": job.namespace},
+        "spec": _given(spec),
+    }
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,141 @@
+"""What the state of a capture looks like: as one JSON document, and in words.
+
+Guarantees: pure. The document has the names of hub.proto's CaptureStatus, 64-bit numbers as numbers.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fleetprof_api import hub_pb2 as pb
+
+from fleetprof_cli.exit_codes import ExitCode
+
+# Words for people, in the order of a capture's life.
+STATE_WORDS: Final = {
+    pb.ASKED: "waiting for its next poll",
+    pb.ARMED: "waiting for the first iteration",
+    pb.STARTED: "recording",
+    pb.WRITTEN: "written, on its way to the store",
+    pb.UPLOADED: "stored",
+    pb.FAILED: "failed",
+}
+STATE_ORDER: Final = tuple(STATE_WORDS)
+_RANKS_SHOWN: Final = 12
+_REASONS_SHOWN: Final = 8
+
+
+def succeeded(status: pb.CaptureStatus) -> pb.Condition:
+    """The condition that tells how the capture as a whole stands; an empty one before there is any."""
+    return next((condition for condition in status.conditions if condition.type == "Succeeded"), pb.Condition())
+
+
+def count_states(ranks: Sequence[pb.CaptureEvent]) -> Counter[int]:
+    """How many ranks are in each state."""
+    return Counter(rank.state for rank in ranks)
+
+
+def exit_code(status: pb.CaptureStatus) -> ExitCode:
+    """What a finished capture means for a script."""
+    stored = sum(rank.state == pb.UPLOADED for rank in status.ranks)
+    if not status.ranks:
+        return ExitCode.REFUSED
+    if stored == 0:
+        return ExitCode.CAPTURE_FAILED
+    if stored < len(status.ranks) or succeeded(status).status == "False":
+        return ExitCode.PARTIAL
+    return ExitCode.DONE
+
+
+def status_document(status: pb.CaptureStatus) -> dict[str, Any]:
+    """The JSON document of `capture -o json` and of each item of `list -o json`."""
+    return {
+        "uid": status.uid,
+        "name": status.name,
+        "namespace": status.namespace,
+        "target": status.target,
+        "finished": status.finished,
+        "conditions": [
+            {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+                "transition_unix_ns": condition.transition_unix_ns,
+            }
+            for condition in status.conditions
+        ],
+        "start_mode": status.start_mode,
+        "first_step": status.first_step,
+        "submitted_unix_ns": status.submitted_unix_ns,
+        "armed_unix_ns": status.armed_unix_ns,
+        "completed_unix_ns": status.completed_unix_ns,
+        "report_location": status.report_location,
+        "ranks": [
+            {
+                "rank": rank.rank,
+                "process_id": rank.process_id,
+                "state": pb.RankState.Name(rank.state),
+                "reason": rank.reason,
+                "message": rank.message,
+                "asked_unix_ns": rank.asked_unix_ns,
+                "armed_unix_ns": rank.armed_unix_ns,
+                "started_unix_ns": rank.started_unix_ns,
+                "written_unix_ns": rank.written_unix_ns,
+                "uploaded_unix_ns": rank.uploaded_unix_ns,
+                "failed_unix_ns": rank.failed_unix_ns,
+                "trace_bytes": rank.trace_bytes,
+                "compressed_bytes": rank.compressed_bytes,
+                "sha256": rank.sha256,
+            }
+            for rank in status.ranks
+        ],
+    }
+
+
+def sentence(status: pb.CaptureStatus) -> str:
+    """How the capture stands, in one line."""
+    states = count_states(status.ranks)
+    stored, failed = states[pb.UPLOADED], states[pb.FAILED]
+    condition = succeeded(status)
+    if not status.ranks:
+        return condition.message or "no rank yet"
+    counted = f"{stored} of {len(status.ranks)} ranks stored" + (f", {failed} failed" if failed else "")
+    if not status.finished:
+        return counted
+    return f"{counted}: {condition.reason}" + (f", {condition.message}" if condition.message else "")
+
+
+def failure_lines(status: pb.CaptureStatus) -> list[str]:
+    """One line per reason, with the ranks it is about: a thousand ranks may fail for one."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for rank in status.ranks:
+        if rank.state == pb.FAILED:
+            groups.setdefault((rank.reason, rank.message), []).append(rank.rank)
+    lines = []
+    for (reason, message), ranks in sorted(groups.items(), key=lambda group: -len(group[1])):
+        shown = ", ".join(map(str, sorted(ranks)[:_RANKS_SHOWN]))
+        more = f" and {len(ranks) - _RANKS_SHOWN} more" if len(ranks) > _RANKS_SHOWN else ""
+        lines.append(f"{'rank' if len(ranks) == 1 else 'ranks'} {shown}{more}: {reason}: {message}")
+    if len(lines) > _REASONS_SHOWN:
+        lines[_REASONS_SHOWN:] = [f"and {len(lines) - _REASONS_SHOWN} more reasons: fleetprof list -o json"]
+    return lines
+
+
+def size_text(size_bytes: int) -> str:
+    """A size for people, binary units."""
+    size = float(size_bytes)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+def duration_text(duration_ns: int) -> str:
+    """A duration for people, in the unit that fits."""
+    if duration_ns < 1_000_000:
+        return f"{duration_ns / 1e3:.0f} µs"
+    if duration_ns < 1_000_000_000:
+        return f"{duration_ns / 1e6:.1f} ms"
+    return f"{duration_ns / 1e9:.1f} s"

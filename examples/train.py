@@ -1,0 +1,1 @@
+../cli/fleetprof_cli/training/train.py
