@@ -1,0 +1,136 @@
+"""The reduce step: merged summaries, request and ledger in, report out.
+
+Guarantees: pure (the time of making is passed in); made of summaries only; GPU and CPU ranks are never added together;
+a verdict on the first iteration is given only where every rank can prove it.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from fleetprof_api import __version__
+from fleetprof_api.ledger import Ledger, RankState
+from fleetprof_api.report import (
+    HostSeries,
+    KindTotal,
+    Problem,
+    Rank,
+    RankStart,
+    Report,
+    RequestInfo,
+    StartSkew,
+)
+
+from fleetprof_analyzer.breakdown import add
+from fleetprof_analyzer.cost import measure_cost
+from fleetprof_analyzer.identity import find_doubles
+from fleetprof_analyzer.problems import Kind
+from fleetprof_analyzer.summary import RankSummary
+
+
+def assemble(
+    summaries: Sequence[RankSummary],
+    *,
+    title: str,
+    made_unix_ns: int,
+    request: RequestInfo | None = None,
+    ledger: Ledger | None = None,
+    problems: Sequence[Problem] = (),
+) -> Report:
+    """The report of merged summaries (`summary.merge`). `problems` are those that belong to no trace."""
+    ranks = [summary.rank for summary in summaries if summary.rank is not None]
+    asked = None if request is None else request.asked_first_step
+    return Report(
+        made_by=f"fleetprof {__version__}",
+        made_unix_ns=made_unix_ns,
+        title=title,
+        request=request,
+        totals=[total for kind in ("gpu", "cpu") for total in _total(ranks, kind)],
+        ranks=ranks,
+        start=measure_start(ranks, asked),
+        capture_cost=measure_cost([s.step_times for s in summaries if s.step_times is not None]),
+        ledger=[] if ledger is None else sorted(ledger.entries, key=lambda entry: (entry.rank, entry.process_id)),
+        hosts=_join_hosts([summary.host for summary in summaries if summary.host is not None]),
+        problems=[
+            *problems,
+            *(_missing(ledger, summaries) if ledger is not None else []),
+            *find_doubles([(rank.rank, rank.source) for rank in ranks]),
+            *(problem for summary in summaries for problem in summary.problems),
+            *_first_step_problems(ranks, asked),
+        ],
+    )
+
+
+def measure_start(ranks: Sequence[Rank], asked_first_step: int | None) -> StartSkew:
+    """How the windows line up: spread of the starts, and whether the first iteration is the same one."""
+    starts = [rank.start_ns for rank in ranks if rank.time_origin == "unix"]
+    same: bool | None = None
+    verified_by: Literal["agent_steps", "profiler_steps", "none"] = "none"
+    if len(ranks) > 1 and all(rank.first_step is not None for rank in ranks):
+        same, verified_by = len({rank.first_step for rank in ranks}) == 1, "agent_steps"
+    elif len(ranks) > 1 and all(rank.index_from == "profiler_step" and rank.iterations for rank in ranks):
+        same, verified_by = len({rank.iterations[0].index for rank in ranks}) == 1, "profiler_steps"
+    return StartSkew(
+        ranks=[
+            RankStart(
+                rank=rank.rank,
+                source=rank.source,
+                start_ns=rank.start_ns,
+                first_step=rank.first_step,
+                verified=None
+                if asked_first_step is None or rank.first_step is None
+                else rank.first_step == asked_first_step,
+            )
+            for rank in ranks
+        ],
+        spread_ns=max(starts) - min(starts) if len(starts) > 1 and len(starts) == len(ranks) else None,
+        same_first_iteration=same,
+        verified_by=verified_by,
+        hosts=len({rank.host_name for rank in ranks if rank.host_name}),
+    )
+
+
+def _total(ranks: Sequence[Rank], kind: str) -> list[KindTotal]:
+    chosen = [rank for rank in ranks if rank.kind == kind]
+    if not chosen:
+        return []
+    time_ns = add([rank.time_ns for rank in chosen])
+    return [KindTotal(kind=chosen[0].kind, time_basis=chosen[0].time_basis, ranks=len(chosen), time_ns=time_ns)]
+
+
+def _join_hosts(hosts: Sequence[HostSeries]) -> list[HostSeries]:
+    """One entry per host: every rank's sidecar samples the same machine, so the lowest rank's series stand for all."""
+    by_name: dict[str, list[HostSeries]] = {}
+    for host in hosts:
+        by_name.setdefault(host.host_name, []).append(host)
+    return [
+        HostSeries(
+            host_name=name,
+            ranks=sorted({rank for host in group for rank in host.ranks}),
+            series=min(group, key=lambda host: (host.ranks or [1 << 31], str(host.series))).series,
+        )
+        for name, group in sorted(by_name.items())
+    ]
+
+
+def _missing(ledger: Ledger, summaries: Sequence[RankSummary]) -> list[Problem]:
+    here = {summary.rank_number for summary in summaries}
+    return [
+        Problem(
+            kind=Kind.RANK_MISSING, message="the ledger says uploaded, but the store holds no trace", rank=entry.rank
+        )
+        for entry in ledger.entries
+        if entry.state == RankState.UPLOADED and entry.rank not in here
+    ]
+
+
+def _first_step_problems(ranks: Sequence[Rank], asked: int | None) -> list[Problem]:
+    return [
+        Problem(
+            kind=Kind.FIRST_STEP_DIFFERS,
+            message=f"asked for step {asked} first, recorded from step {rank.first_step}",
+            source=rank.source,
+            rank=rank.rank,
+        )
+        for rank in ranks
+        if asked is not None and rank.first_step is not None and rank.first_step != asked
+    ]

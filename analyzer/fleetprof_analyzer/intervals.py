@@ -1,0 +1,48 @@
+"""Exact arithmetic on sets of time intervals.
+
+Every measure of time here is a length of a union, so that nothing is counted twice and parts add up to the whole.
+Guarantees: int64 in, int64 out, no rounding; O(n log n); half-open intervals [start, end).
+"""
+
+import numpy as np
+
+from fleetprof_analyzer.trace import Bools, Int64s
+
+Union = tuple[Int64s, Int64s]
+"""Disjoint, non-empty, sorted intervals: (starts, ends), both of shape (m,)."""
+
+
+def union(start: Int64s, end: Int64s) -> Union:
+    """The union of n intervals, shapes (n,); empty and reversed ones count as nothing."""
+    real = end > start
+    if not real.all():
+        start, end = start[real], end[real]
+    if len(start) == 0:
+        return start, end
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end)
+    begins = np.concatenate(([True], start[1:] > reach[:-1]))
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(start)) - 1
+    return start[first], reach[last]
+
+
+def length(intervals: Union) -> int:
+    """Total length of a union."""
+    starts, ends = intervals
+    return int((ends - starts).sum())
+
+
+def join(first: Union, second: Union) -> Union:
+    """The union of two unions."""
+    return union(np.concatenate((first[0], second[0])), np.concatenate((first[1], second[1])))
+
+
+def covered(points: Int64s, intervals: Union) -> Bools:
+    """Which points, shape (n,), lie in the union."""
+    starts, ends = intervals
+    if len(starts) == 0:
+        return np.zeros(len(points), np.bool_)
+    position = np.searchsorted(starts, points, side="right") - 1
+    return np.asarray((position >= 0) & (points < ends[np.maximum(position, 0)]))

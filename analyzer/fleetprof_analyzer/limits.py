@@ -1,0 +1,28 @@
+"""How much of an untrusted trace is read before it is refused.
+
+Guarantees: a reader's memory is bounded by these numbers, whatever the file claims; passing one raises `Refused`, whose
+message names the limit.
+"""
+
+from dataclasses import dataclass
+
+
+class Refused(Exception):
+    """The input passes a limit and is not read further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Upper limits of one trace. The defaults hold traces eight times larger than the largest seen in the field."""
+
+    decoded_bytes: int = 16 << 30  # after gunzip; a bomb ends here
+    events: int = 100_000_000  # decoded, kept or not
+    kept_rows: int = 24_000_000  # 29 bytes each in columns
+    name_bytes: int = 256 << 20  # distinct names together
+    event_bytes: int = 16 << 20  # one event, so also one string, one number, one nesting
+    metadata_bytes: int = 64 << 20  # everything around the list of events
+
+
+def refuse(what: str, limit: int, unit: str) -> Refused:
+    """The error for a passed limit, worded for people."""
+    return Refused(f"{what} passes the limit of {limit:,} {unit}; it was not read further")

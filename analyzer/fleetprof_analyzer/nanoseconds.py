@@ -1,0 +1,82 @@
+"""Reads microsecond numbers, as Kineto writes them, into exact integer nanoseconds.
+
+A float64 holds 1700000000000000.123 only to 0.25 µs, so the digits are read themselves. Guarantees: exact for every
+number with up to three decimals; further decimals are cut (towards zero); what is no number becomes `MISSING`.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+
+MISSING: Final = np.iinfo(np.int64).min
+_LARGEST: Final = 1 << 62
+_DOT: Final = ord(".")
+_SPACE: Final = ord(" ")
+_BYTES: Final = np.zeros(256, np.bool_)
+_BYTES[list(b"0123456789. ")] = True
+# 18 characters less the point: 17 digits stay below 2^63 whatever they are.
+_FAST_LENGTH: Final = 18
+
+
+def parse_microseconds(tokens: Sequence[msgspec.Raw | bytes]) -> Int64s:
+    """Nanoseconds of JSON number tokens in µs. Shape (len(tokens),), int64; unreadable ones are MISSING."""
+    if not tokens:
+        return np.zeros(0, np.int64)
+    text = b" ".join(tokens)
+    fast = _parse_regular(text, len(tokens))
+    if fast is not None:
+        return fast
+    return np.array([_parse_one(bytes(token)) for token in tokens], dtype=np.int64)
+
+
+def _parse_regular(text: bytes, count: int) -> Int64s | None:
+    """All tokens at once where each is digits with none, or each with three decimals; else None."""
+    characters = np.frombuffer(text, np.uint8)
+    if not _BYTES[characters].all():
+        return None
+    ends = np.append(np.flatnonzero(characters == _SPACE), len(text))
+    if len(ends) != count:
+        return None
+    lengths = np.diff(ends, prepend=-1) - 1
+    if lengths.min() < 1 or lengths.max() > _FAST_LENGTH:
+        return None
+    dots = np.flatnonzero(characters == _DOT)
+    if len(dots) == 0:
+        if lengths.max() > _FAST_LENGTH - 3:
+            return None
+        return np.fromstring(text, np.int64, sep=" ") * 1000
+    # Three decimals everywhere: without the point the number is nanoseconds.
+    if len(dots) == count and (ends - dots == 4).all() and lengths.min() > 4:
+        return np.fromstring(text.replace(b".", b""), np.int64, sep=" ")
+    return _parse_mixed(characters, ends, lengths, dots)
+
+
+def _parse_mixed(characters: npt.NDArray[np.uint8], ends: Int64s, lengths: Int64s, dots: Int64s) -> Int64s | None:
+    """Numbers with zero to three decimals each, as other writers leave them (`0.5`, `7`, `12.25`)."""
+    starts = ends - lengths
+    owner = np.searchsorted(ends, dots)
+    decimals = np.zeros(len(ends), np.int64)
+    decimals[owner] = ends[owner] - dots - 1
+    if len(np.unique(owner)) != len(owner) or decimals.max() > 3 or (dots == starts[owner]).any():
+        return None
+    if (decimals[owner] == 0).any() or lengths.max() > _FAST_LENGTH - 3:
+        return None
+    text = characters[characters != _DOT].tobytes()
+    return np.fromstring(text, np.int64, sep=" ") * np.array([1000, 100, 10, 1], np.int64)[decimals]
+
+
+def _parse_one(token: bytes) -> int:
+    try:
+        value = Decimal(token.decode("ascii").strip().strip('"'))
+        if not value.is_finite() or abs(value.adjusted()) > 20:
+            return 0 if value == 0 else MISSING
+        nanoseconds = int(value * 1000)
+    except (InvalidOperation, ValueError):
+        return MISSING
+    return nanoseconds if -_LARGEST < nanoseconds < _LARGEST else MISSING

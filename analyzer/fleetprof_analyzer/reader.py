@@ -1,0 +1,146 @@
+"""Reads one rank's trace: file object in, `Trace` out.
+
+gunzip -> blocks cut at event borders -> typed decode -> columns. Guarantees: untrusted input is read within `Limits`
+(`Refused` names the one that is passed); memory is that of the kept columns plus a few blocks; what can be read is
+read, and what is lost is counted. Layouts: plain or gzip, object or bare list, one line or many, µs with or without
+decimals, with or without baseTimeNanoseconds, old and new category names, CUDA and ROCm.
+"""
+
+from collections.abc import Iterable
+from typing import IO, Final
+
+import numpy as np
+
+from fleetprof_analyzer.decompress import read_blocks
+from fleetprof_analyzer.events import Event, EventStream, Scalar
+from fleetprof_analyzer.limits import Limits, refuse
+from fleetprof_analyzer.metadata import read_metadata
+from fleetprof_analyzer.nanoseconds import MISSING, parse_microseconds
+from fleetprof_analyzer.plausibility import drop_impossible
+from fleetprof_analyzer.problems import Kind, Problems
+from fleetprof_analyzer.trace import CATEGORIES, NO_ROWS, Category, Place, Rows, Trace
+
+_DEVICE_CATEGORIES: Final = (Category.KERNEL, Category.MEMCPY, Category.MEMSET)
+_NAME_CHARACTERS: Final = 2048
+_PLACE_CHARACTERS: Final = 64
+# Traces without a base time: Unix µs since 2001 are absolute, smaller numbers count from somewhere.
+_ABSOLUTE_FROM_NS: Final = 10**18
+
+
+def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits | None = None) -> Trace:
+    """Reads a whole trace. `source` is the name to report it by. Raises Refused, and OSError of the file."""
+    limits = limits or Limits()
+    stream = EventStream(read_blocks(file, problems, limits), problems, limits)
+    columns = _Columns(problems, limits)
+    for events in stream:
+        columns.add(events)
+    metadata = read_metadata(stream.metadata, problems)
+    rows = columns.rows()
+    absolute = len(rows) > 0 and int(rows.start_ns.min()) >= _ABSOLUTE_FROM_NS
+    base_ns = 0 if absolute or metadata.base_ns is None else metadata.base_ns
+    rows = Rows(rows.category, rows.name, rows.place, rows.start_ns + base_ns, rows.duration_ns)
+    window_end_ns = None if columns.window_end_ns is None else columns.window_end_ns + base_ns
+    rows = drop_impossible(rows, window_end_ns, problems)
+    if len(rows) == 0 and not problems.count(Kind.EMPTY_FILE) and not problems.count(Kind.NOT_A_TRACE):
+        problems.add(Kind.NO_EVENTS)
+    absolute = len(rows) > 0 and int(rows.start_ns.min()) >= _ABSOLUTE_FROM_NS
+    return Trace(
+        source=source,
+        metadata=metadata,
+        rows=rows,
+        names=list(columns.names),
+        places=list(columns.places),
+        time_origin="unix" if absolute else "trace",
+        window_start_ns=None if columns.window_start_ns is None else columns.window_start_ns + base_ns,
+        window_end_ns=window_end_ns,
+        truncated=bool(problems.count(Kind.TRUNCATED) or problems.count(Kind.CORRUPT_GZIP)),
+        event_count=columns.event_count,
+        decoded_bytes=stream.decoded_bytes,
+    )
+
+
+class _Columns:
+    """Collects kept rows, one array per batch."""
+
+    def __init__(self, problems: Problems, limits: Limits) -> None:
+        self._problems = problems
+        self._limits = limits
+        self._batches: list[Rows] = []
+        self._row_count = 0
+        self._name_bytes = 0
+        self.names: dict[str, int] = {}
+        self.places: dict[Place, int] = {}
+        self._place_keys: dict[tuple[Scalar, Scalar], int] = {}
+        self.event_count = 0
+        self.window_start_ns: int | None = None
+        self.window_end_ns: int | None = None
+
+    def add(self, events: list[Event]) -> None:
+        """Adds one batch. Raises Refused."""
+        self.event_count += len(events)
+        if self.event_count > self._limits.events:
+            raise refuse("the number of events", self._limits.events, "events")
+        self._find_window(events)
+        kept = [event for event in events if event.cat in CATEGORIES and event.ph == "X"]
+        if not kept:
+            return
+        self._row_count += len(kept)
+        if self._row_count > self._limits.kept_rows:
+            raise refuse("the number of operators, annotations and kernels", self._limits.kept_rows, "rows")
+        start = parse_microseconds([event.ts for event in kept])
+        duration = parse_microseconds([event.dur for event in kept])
+        names = self.names
+        known = len(names)
+        name = [names.setdefault(event.name[:_NAME_CHARACTERS], len(names)) for event in kept]
+        if len(names) > known:
+            self._name_bytes += sum(len(text) for text in list(names)[known:])
+            if self._name_bytes > self._limits.name_bytes:
+                raise refuse("the names of events together", self._limits.name_bytes, "characters")
+        category = np.array([CATEGORIES[event.cat or ""] for event in kept], np.int8)
+        rows = Rows(
+            category,
+            np.array(name, np.int32),
+            np.array([self._place(event) for event in kept], np.int32),
+            start,
+            duration,
+        )
+        unreadable = (start == MISSING) | (duration == MISSING)
+        if unreadable.any():
+            self._problems.add(Kind.BAD_TIMES, kept[int(unreadable.argmax())].name, int(unreadable.sum()))
+            rows = rows.select(~unreadable)
+        self._batches.append(rows)
+
+    def rows(self) -> Rows:
+        """All rows in file order."""
+        if not self._batches:
+            return NO_ROWS
+        columns = [
+            np.concatenate([getattr(batch, name) for batch in self._batches])
+            for name in ("category", "name", "place", "start_ns", "duration_ns")
+        ]
+        self._batches.clear()
+        return Rows(*columns)
+
+    def _place(self, event: Event) -> int:
+        first, second = event.pid, event.tid
+        if event.args is not None and CATEGORIES[event.cat or ""] in _DEVICE_CATEGORIES:
+            first = first if event.args.device is None else event.args.device
+            second = second if event.args.stream is None else event.args.stream
+        number = self._place_keys.get((first, second))
+        if number is None:
+            place = (str(first)[:_PLACE_CHARACTERS], str(second)[:_PLACE_CHARACTERS])
+            number = self.places.setdefault(place, len(self.places))
+            if len(self._place_keys) < self._limits.kept_rows // 100:
+                self._place_keys[(first, second)] = number
+        return number
+
+    def _find_window(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if event.ph != "i":
+                continue
+            if event.name.startswith("Iteration Start"):
+                time = int(parse_microseconds([event.ts])[0])
+                self.window_start_ns = time if time != MISSING else self.window_start_ns
+            elif event.name == "Record Window End":
+                time = int(parse_microseconds([event.ts])[0])
+                self.window_end_ns = time if time != MISSING else self.window_end_ns

@@ -1,0 +1,130 @@
+"""The map step and the merge: one rank's trace and samples in, a small summary out; summaries in, one collection out.
+
+Guarantees: `summarise` is pure and its result stays below about 100 KB; `merge` is associative, commutative and
+idempotent, so that summaries may be made anywhere and joined in any order. A summary is self-contained: the report is
+made of summaries, never of traces.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+from fleetprof_api.report import HostSeries, Problem, Rank
+from fleetprof_api.samples import RankSamples, StepColumns
+
+from fleetprof_analyzer.breakdown import add, measure_devices, measure_host
+from fleetprof_analyzer.iterations import find_iterations
+from fleetprof_analyzer.problems import Problems
+from fleetprof_analyzer.series import device_series, host_series
+from fleetprof_analyzer.trace import Trace
+
+_STEPS_KEPT: Final = 2000
+_ITERATIONS_KEPT: Final = 400
+
+
+class StepTimes(msgspec.Struct, kw_only=True, frozen=True):
+    """The agent's step times of one rank, and what surrounds the capture on its clock. Unix ns, 0 where unknown."""
+
+    steps: StepColumns
+    steps_per_iteration: int = 1
+    armed_unix_ns: int = 0
+    window_start_unix_ns: int = 0
+    window_end_unix_ns: int = 0
+    written_unix_ns: int = 0
+
+
+class RankSummary(msgspec.Struct, kw_only=True, frozen=True):
+    """All that the report needs of one trace. `rank` is None where the file holds nothing to report but problems."""
+
+    source: str
+    rank_number: int | None
+    rank: Rank | None = None
+    step_times: StepTimes | None = None
+    host: HostSeries | None = None
+    problems: list[Problem] = []
+
+
+def summarise(
+    trace: Trace,
+    samples: RankSamples | None,
+    *,
+    rank_number: int | None,
+    asked_first_step: int | None,
+    problems: Problems,
+) -> RankSummary:
+    """One rank's summary. `problems` holds what reading the trace has met, and receives what is met here."""
+    if len(trace.rows) == 0:
+        return RankSummary(
+            source=trace.source, rank_number=rank_number, problems=problems.entries(trace.source, rank_number)
+        )
+    devices = measure_devices(trace)
+    found = find_iterations(trace, samples, asked_first_step, problems)
+    begin = trace.window_start_ns if trace.window_start_ns is not None else int(trace.rows.start_ns.min())
+    iterations = found.iterations[:_ITERATIONS_KEPT]
+    rank = Rank(
+        rank=rank_number,
+        source=trace.source,
+        kind="gpu" if devices else "cpu",
+        time_basis="device" if devices else "host",
+        time_ns=add([device.time_ns for device in devices]) if devices else measure_host(trace),
+        devices=devices,
+        start_ns=iterations[0].start_ns if iterations else begin,
+        time_origin=trace.time_origin,
+        iterations=iterations,
+        iterations_from=found.marks,
+        index_from=found.index_from,
+        steps_per_iteration=found.steps_per_iteration,
+        first_step=found.first_step,
+        truncated=trace.truncated,
+        event_count=trace.event_count,
+        trace_bytes=trace.decoded_bytes,
+        trace_id=trace.metadata.trace_id,
+        host_name=(samples.host_name if samples is not None else "") or trace.metadata.host_name,
+        torch_version="" if samples is None else samples.torch_version,
+        device_name=(samples.device_name if samples is not None else "") or trace.metadata.device_name,
+        device_series=[] if samples is None else device_series(samples.device),
+    )
+    return RankSummary(
+        source=trace.source,
+        rank_number=rank_number,
+        rank=rank,
+        step_times=None if samples is None else _step_times(rank, samples),
+        host=None if samples is None else _host(samples, rank_number),
+        problems=problems.entries(trace.source, rank_number),
+    )
+
+
+def merge(parts: Iterable[Sequence[RankSummary]]) -> list[RankSummary]:
+    """Joins collections of summaries into one, sorted by rank and source; equal summaries become one."""
+    distinct = {msgspec.json.encode(summary): summary for part in parts for summary in part}
+    return [summary for _, summary in sorted(distinct.items(), key=lambda item: (*_order(item[1]), item[0]))]
+
+
+def _order(summary: RankSummary) -> tuple[bool, int, str]:
+    number = summary.rank_number
+    return number is None, -1 if number is None else number, summary.source
+
+
+def _step_times(rank: Rank, samples: RankSamples) -> StepTimes | None:
+    steps = samples.steps
+    if not samples.agent or not steps.step or len(steps.step) != len(steps.end_unix_ns):
+        return None
+    first, last = samples.started_unix_ns, 0
+    if rank.time_origin == "unix":
+        first = rank.start_ns
+        last = max((i.start_ns + i.duration_ns for i in rank.iterations), default=0)
+    return StepTimes(
+        steps=StepColumns(step=steps.step[-_STEPS_KEPT:], end_unix_ns=steps.end_unix_ns[-_STEPS_KEPT:]),
+        steps_per_iteration=max(1, samples.steps_per_iteration),
+        armed_unix_ns=samples.armed_unix_ns,
+        window_start_unix_ns=first,
+        window_end_unix_ns=last,
+        written_unix_ns=samples.written_unix_ns,
+    )
+
+
+def _host(samples: RankSamples, rank_number: int | None) -> HostSeries | None:
+    series = host_series(samples.host)
+    if not series:
+        return None
+    return HostSeries(host_name=samples.host_name, ranks=[] if rank_number is None else [rank_number], series=series)

@@ -1,0 +1,159 @@
+"""The report as plain text for a terminal.
+
+Guarantees: no line longer than the width (at least 60); no control character of a trace reaches the terminal; says in
+words what a chart would show.
+"""
+
+from statistics import median
+
+from fleetprof_api.report import Rank, Report, TimeBreakdown
+
+from fleetprof_analyzer.text import change, duration, parts_of, plain, rank_name, share
+
+_NARROWEST = 60
+_MOST_RANKS = 64
+_MOST_PROBLEMS = 20
+_MARKS = {"compute": "█", "exposed_communication": "▓", "exposed_memory": "▒", "idle": "░"}
+
+
+def render_text(report: Report, width: int = 100) -> str:
+    """The report in lines of at most `width` characters."""
+    width = max(width, _NARROWEST)
+    blocks = [_head(report), _totals(report, width), _ranks(report, width), _start(report), _cost(report)]
+    blocks += [_ledger(report), _problems(report)]
+    lines = [line for block in blocks if block for line in [*block, ""]]
+    return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines).rstrip() + "\n"
+
+
+def _head(report: Report) -> list[str]:
+    lines = [plain(report.title) or "fleetprof report"]
+    request = report.request
+    if request is not None:
+        asked = (
+            f"{request.asked_iterations} iterations"
+            if request.asked_iterations is not None
+            else duration(request.asked_duration_ns)
+        )
+        where = f" of {plain(request.target, 60)}" if request.target else ""
+        how = {"step": f" from step {request.asked_first_step}", "time": " from one time on"}.get(
+            request.start_mode, ""
+        )
+        lines.append(f"{asked}{where}{how}; {len(report.ranks)} of {_asked_ranks(report)} ranks recorded")
+        if request.outcome:
+            lines.append(f"{plain(request.outcome)}: {plain(request.message)}".rstrip(": "))
+    return lines
+
+
+def _asked_ranks(report: Report) -> int:
+    return len({entry.rank for entry in report.ledger}) or len(report.ranks)
+
+
+def _totals(report: Report, width: int) -> list[str]:
+    lines = []
+    for total in report.totals:
+        what = "GPU time" if total.time_basis == "device" else "host time (CPU-only ranks)"
+        lines.append(f"Where the {what} of {total.ranks} rank{'s' * (total.ranks > 1)} went")
+        lines.append("  " + _bar(total.time_ns, width - 4))
+        for name, words, part in parts_of(total.time_ns):
+            lines.append(f"  {_MARKS[name]} {words:<22} {share(part, total.time_ns.span):>8}  {duration(part):>10}")
+        overlapped = total.time_ns.overlapped_communication
+        lines.append(f"    overlapped communication {duration(overlapped)}, a part of compute")
+    return lines
+
+
+def _bar(time_ns: TimeBreakdown, width: int) -> str:
+    if time_ns.span <= 0:
+        return ""
+    bar, reached, drawn = "", 0, 0
+    for name, _, part in parts_of(time_ns):
+        reached += part
+        upto = reached * width // time_ns.span
+        bar += _MARKS[name] * (upto - drawn)
+        drawn = upto
+    return bar
+
+
+def _ranks(report: Report, width: int) -> list[str]:
+    if not report.ranks:
+        return ["No trace could be read."]
+    bar_width = max(10, width - 76)
+    lines = [f"{'rank':>5}  {'kind':<4} {'iterations':>10} {'median':>10} {'compute':>9} {'comm.':>9} {'idle':>9}"]
+    lines[0] += f" {'span':>10}"
+    for rank in report.ranks[:_MOST_RANKS]:
+        time_ns = rank.time_ns
+        lines.append(
+            f"{rank_name(rank.rank):>5}  {rank.kind:<4} {len(rank.iterations):>10} {duration(_median(rank)):>10}"
+            f" {share(time_ns.compute, time_ns.span):>9} {share(time_ns.exposed_communication, time_ns.span):>9}"
+            f" {share(time_ns.idle, time_ns.span):>9} {duration(time_ns.span):>10}  {_bar(time_ns, bar_width)}"
+        )
+    if len(report.ranks) > _MOST_RANKS:
+        lines.append(f"… and {len(report.ranks) - _MOST_RANKS} ranks more: they are in report.json and report.html")
+    return lines
+
+
+def _median(rank: Rank) -> int | None:
+    durations = [iteration.duration_ns for iteration in rank.iterations]
+    return int(median(durations)) if durations else None
+
+
+def _start(report: Report) -> list[str]:
+    start = report.start
+    if len(start.ranks) < 2:
+        return []
+    same = {True: "the same on all ranks", False: "NOT the same on all ranks", None: "not known to be the same"}
+    how = {
+        "agent_steps": " (by the agent's step times)",
+        "profiler_steps": " (by ProfilerStep numbers)",
+        "none": ": neither the agent's step times nor ProfilerStep ranges are there",
+    }[start.verified_by]
+    spread = "unknown: a trace has no absolute time" if start.spread_ns is None else duration(start.spread_ns)
+    clocks = f" on {start.hosts} hosts, their clocks' offset included" if start.hosts > 1 else ""
+    return [f"First iteration: {same[start.same_first_iteration]}{how}", f"Start spread: {spread}{clocks}"]
+
+
+def _cost(report: Report) -> list[str]:
+    cost = report.capture_cost
+    if cost is None:
+        return []
+    lines = ["Cost of the capture (iteration time of the job)"]
+    for words, phase in (("before", cost.before), ("during", cost.during), ("after", cost.after)):
+        interval = ""
+        if phase.median_low_ns is not None:
+            interval = f"  [{duration(phase.median_low_ns)}, {duration(phase.median_high_ns)}]"
+        lines.append(f"  {words:<7} {duration(phase.median_ns):>10} median of {phase.iterations}{interval}")
+    within = cost.during_ratio_interval
+    during = f"  during the window {change(cost.during_ratio)}"
+    lines.append(
+        during + (f" [{change(within.low)}, {change(within.high)}]" if within else " (too few for an interval)")
+    )
+    lines.append(f"  stall at the end {duration(cost.stall_ns)}")
+    if cost.residue_ratio is not None:
+        zero = {True: "statistically zero", False: "NOT zero", None: "too few iterations for a verdict"}
+        interval = ""
+        if cost.residue_interval is not None:
+            low, high = cost.residue_interval.low, cost.residue_interval.high
+            interval = f" [{change(1 + low)}, {change(1 + high)}]"
+        lines.append(f"  residue afterwards {change(1 + cost.residue_ratio)}{interval}: {zero[cost.residue_is_zero]}")
+    return lines
+
+
+def _ledger(report: Report) -> list[str]:
+    failed = [entry for entry in report.ledger if entry.reason is not None]
+    if not report.ledger:
+        return []
+    lines = [f"Ledger: {len(report.ledger) - len(failed)} of {len(report.ledger)} lines without a failure"]
+    for entry in failed[:_MOST_RANKS]:
+        lines.append(f"  rank {entry.rank}: {entry.reason}: {plain(entry.message)}")
+    return lines
+
+
+def _problems(report: Report) -> list[str]:
+    if not report.problems:
+        return []
+    lines = [f"Problems with the input ({len(report.problems)})"]
+    for problem in report.problems[:_MOST_PROBLEMS]:
+        where = f"{plain(problem.source, 60)}: " if problem.source else ""
+        lines.append(f"  {where}{problem.count} × {problem.kind}: {plain(problem.message, 300)}")
+    if len(report.problems) > _MOST_PROBLEMS:
+        lines.append(f"  … and {len(report.problems) - _MOST_PROBLEMS} more in report.json")
+    return lines
