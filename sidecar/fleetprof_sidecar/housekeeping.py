@@ -82,5 +82,5 @@ class Housekeeping:
             handle = self._handles[process.process_id] = ProcessHandle(process.visible_pid)
         if handle.has_exited() or (process.kineto_address and has_listener(process.kineto_address) is False):
             self._table.record_exit(process.process_id)
-        elif process.agent_address and has_listener(process.agent_address) is False:
+        elif process.agent_address and not has_listener(process.agent_address):
             self._table.record_agent_exit(process.process_id, process.agent_address)

@@ -124,6 +124,7 @@ class ProcessTable:
         self._processes: dict[str, _Process] = {}
         self._by_kineto: dict[str, _Process] = {}
         self._by_agent: dict[str, _Process] = {}
+        self._roles_stale = False  # inferred when somebody looks: a poll must not wait for it
         self._subscribers: list[Callable[[ProcessEvent], None]] = []
         self._events: deque[ProcessEvent] = deque(maxlen=MAX_WAITING_EVENTS)
         self._agent_sender: Callable[[bytes, str], bool] = lambda data, address: False
@@ -141,11 +142,13 @@ class ProcessTable:
         """All processes, in the order in which they were first seen."""
         now = self._clock()
         with self._lock:
+            self._refresh_roles()
             return [self._view(process, now) for process in self._processes.values()]
 
     def get(self, process_id: str) -> ProcessView | None:
         """One process, or None when it is gone or was never here."""
         with self._lock:
+            self._refresh_roles()
             process = self._processes.get(process_id)
             return None if process is None else self._view(process, self._clock())
 
@@ -222,7 +225,7 @@ class ProcessTable:
             process = self._processes.get(process_id)
             if process is not None and not process.proved_trainer:
                 process.proved_trainer = True
-                self._infer_roles()
+                self._roles_stale = True
 
     # ------------------------------------------------------------ for the endpoints
 
@@ -282,7 +285,7 @@ class ProcessTable:
                     if agent.hello != message:
                         agent.hello = message
                         self._emit(Changed(process.process_id, now))
-                        self._infer_roles()
+                        self._roles_stale = True
                 case AgentSteps():
                     agent.step = StepView(message.step, message.at_unix_ns, message.iteration_ns, message.per_iteration)
                 case AgentReport():
@@ -353,7 +356,7 @@ class ProcessTable:
             if process is not None:
                 process.environment = environment
                 process.examined = True
-                self._infer_roles()
+                self._roles_stale = True
 
     def record_exit(self, process_id: str) -> None:
         """The process is known to have ended."""
@@ -396,7 +399,7 @@ class ProcessTable:
         process.kineto = kineto
         self._by_kineto[address] = process
         self._emit(Changed(process.process_id, now))
-        self._infer_roles()
+        self._roles_stale = True
         return process
 
     def _new_agent(self, address: str, hello: AgentHello, credentials: Credentials, now: int) -> _Process | None:
@@ -459,6 +462,7 @@ class ProcessTable:
         if order.first_step is not None and step is not None and step.latest_step(now) >= order.first_step - 2:
             self._drop_order(process, "step", now)
             return None
+        self._refresh_roles()
         if process.verdict.role in (Role.LAUNCHER, Role.WORKER):
             # It showed what it is only after the order was placed.
             self._drop_order(process, "role", now)
@@ -489,6 +493,7 @@ class ProcessTable:
             self._by_kineto.pop(process.kineto.address, None)
         if process.agent is not None:
             self._by_agent.pop(process.agent.address, None)
+        self._roles_stale = True
         self._emit(Gone(process.process_id, now, process.farewell))
 
     def _credentials(self, process: _Process) -> Credentials:
@@ -496,8 +501,13 @@ class ProcessTable:
         assert peer is not None
         return peer.credentials
 
+    def _refresh_roles(self) -> None:
+        if self._roles_stale:
+            self._infer_roles()
+
     def _infer_roles(self) -> None:
         now = self._clock()
+        self._roles_stale = False
         verdicts = infer_roles(
             Facts(
                 key=process.process_id,
