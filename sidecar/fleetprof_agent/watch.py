@@ -21,6 +21,10 @@ FLUSH_NS = SECOND_NS
 MIN_SAMPLE_INTERVAL_NS = 10_000_000
 LONGEST_WATCH_NS = 3600 * SECOND_NS
 LONGEST_AFTER_NS = 60 * SECOND_NS
+# Twice: Kineto may be about to take an order that was on its way when we dropped what it held (it waits up to 90 ms for
+# an answer to a poll). Also how often it is tried again while the job's own profiler stands in the way.
+CANCEL_DROPS = 2
+DROP_INTERVAL_NS = SECOND_NS // 5
 LAST_FLUSH_NS = 2 * SECOND_NS  # how long the last rows wait for a sidecar that does not read
 
 Send = Callable[..., bool]
@@ -57,7 +61,8 @@ class CaptureWatch:
         self._next_sample = now
         self._next_flush = now + FLUSH_NS
         self._samples: list[dict[str, int | None]] = []
-        self._is_cancelling = False
+        self._drops_left = 0
+        self._next_drop = 0
         self._give_up = 0  # once the end is reached: when to stop trying to send what is left
 
     def obey(self, command: dict[str, Any], now: int) -> None:
@@ -66,7 +71,8 @@ class CaptureWatch:
         if kind == "arm":
             self._send("armed", capture=self.capture)
         elif kind == "cancel":
-            self._is_cancelling = True
+            if not self._drops_left:
+                self._drops_left, self._next_drop = CANCEL_DROPS, now
         elif kind == "done":
             self.is_armed = False
             after = command.get("after_ns")
@@ -75,11 +81,15 @@ class CaptureWatch:
 
     def tick(self, now: int) -> int:
         """Does what is due; returns when to be called again at the latest (Unix ns)."""
-        if self._is_cancelling and self._drop_trace():
-            self.is_armed = False
-            self.is_over = True
-            self._send("cancelled", capture=self.capture)
-            return now
+        if self._drops_left and now >= self._next_drop:
+            self._next_drop = now + DROP_INTERVAL_NS
+            if self._drop_trace():
+                self._drops_left -= 1
+                if not self._drops_left:
+                    self.is_armed = False
+                    self.is_over = True
+                    self._send("cancelled", capture=self.capture)
+                    return now
         if now >= self.until:
             return self._finish(now)
         if self._sample is not None and now >= self._next_sample:
@@ -91,8 +101,7 @@ class CaptureWatch:
         due = min(self._next_flush, self.until)
         if self._sample is not None:
             due = min(due, self._next_sample)
-        # A cancel that the job's own profiler stands in the way of is tried again soon.
-        return min(due, now + SECOND_NS // 10) if self._is_cancelling else due
+        return min(due, self._next_drop) if self._drops_left else due
 
     def flush(self) -> bool:
         """Sends what has gathered; False when something is left that could not be sent."""

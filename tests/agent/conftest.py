@@ -1,0 +1,276 @@
+"""Fixtures of the agent's tests: jobs in real interpreters, and the other end of their datagrams.
+
+`python` runs over the interpreters that FLEETPROF_TORCH_PYTHONS names (os.pathsep between them; each has PyTorch), by
+default the one that runs the tests.
+"""
+
+import os
+import selectors
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetprof_agent import wire
+from fleetprof_sidecar.kineto_config import StepStart, TraceOrder, build_config
+from fleetprof_sidecar.kineto_wire import RequestMessage, build_reply, parse
+from fleetprof_sidecar.socket_directory import SocketDirectory, trainer_environment
+
+PATIENCE_S = 90.0  # a torch import on a loaded machine takes its time; no test measures time with this
+PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pathsep)
+
+PRELUDE = """\
+import os, sys, time
+import torch
+
+def is_stopped():
+    return os.path.exists(os.environ["JOB_STOP"])
+
+def iterate(model, *optimizers):
+    for optimizer in optimizers:
+        model(torch.randn(4, 8)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    time.sleep(0.005)
+
+def make(kind=torch.optim.SGD):
+    model = torch.nn.Linear(8, 8)
+    return model, kind(model.parameters(), lr=0.01)
+
+"""
+
+
+class SidecarSide:
+    """Binds both sockets of a directory, answers Kineto's polls, keeps what the agents say."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.messages: list[dict[str, Any]] = []
+        self.polls: list[tuple[str, RequestMessage]] = []
+        self.delivered = 0
+        self._config = ""
+        self._changed = threading.Condition()
+        self._agents: list[str] = []
+        self._kineto = self._bind("dynolog")
+        self._own = self._bind(wire.SIDECAR_SOCKET)
+        self._wake, self._woken = socket.socketpair()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _bind(self, name: str) -> socket.socket:
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        bound.bind(f"{self.directory}/{name}")
+        return bound
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for readable in (self._kineto, self._own, self._woken):
+                selector.register(readable, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is self._woken:
+                        return
+                    data, address = key.fileobj.recvfrom(wire.MAX_BYTES)  # type: ignore[union-attr]
+                    with self._changed:
+                        if key.fileobj is self._kineto:
+                            self._answer(data, address)
+                        else:
+                            message = wire.decode(data, wire.FROM_AGENT)
+                            self.messages.append(message | {"address": address, "heard_unix_ns": time.time_ns()})
+                            if address not in self._agents:
+                                self._agents.append(address)
+                        self._changed.notify_all()
+
+    def _answer(self, data: bytes, address: str) -> None:
+        request = parse(data)
+        assert isinstance(request, RequestMessage)
+        self.polls.append((address, request))
+        config = ""
+        if self._config and request.idle:
+            config, self._config = self._config, ""
+            self.delivered += 1
+        self._kineto.sendto(build_reply(config), address)
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The messages of one kind so far."""
+        with self._changed:
+            return [message for message in self.messages if message["t"] == kind]
+
+    def await_message(self, kind: str, where: Callable[[dict[str, Any]], bool] = lambda _: True) -> dict[str, Any]:
+        """The latest message of a kind that `where` holds for."""
+        found: list[dict[str, Any]] = []
+
+        def is_there() -> bool:
+            found[:] = [message for message in self.messages if message["t"] == kind and where(message)]
+            return bool(found)
+
+        with self._changed:
+            assert self._changed.wait_for(is_there, PATIENCE_S), f"no {kind!r}; heard {self.messages[-5:]}"
+        return found[-1]
+
+    def order(self, trace_id: str, first_step: int, steps: int, collect: tuple[str, ...] = ()) -> None:
+        """Has the next idle poll answered with an order for this window, and waits until it has been."""
+        output = f"{self.directory}/traces/{trace_id}.json"
+        start = StepStart(first_step=first_step, steps=steps)
+        config = build_config(TraceOrder(output=output, trace_id=trace_id, start=start, collect=collect))
+        with self._changed:
+            before = self.delivered
+            self._config = config
+            assert self._changed.wait_for(lambda: self.delivered > before, PATIENCE_S), "nobody polls"
+
+    def command(self, kind: str, **fields: Any) -> None:
+        """Sends a command to the only agent there is."""
+        (address,) = self._agents
+        self._own.sendto(wire.encode(kind, **fields), address)
+
+    def arm(self, capture: str, *, sample_interval_ns: int = 10**8, seconds: int = 60) -> None:
+        """Sends "arm" and waits for the answer."""
+        until = time.time_ns() + seconds * 10**9
+        self.command(
+            "arm",
+            capture=capture,
+            first_step=1,
+            last_step=2,
+            sample_interval_ns=sample_interval_ns,
+            until_unix_ns=until,
+        )
+        self.await_message("armed", lambda message: message["capture"] == capture)
+
+    def trace(self, trace_id: str) -> Path:
+        """The finished trace of an order; waits for it."""
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            found = list(Path(self.directory, "traces").glob(f"{trace_id}_*.json"))
+            if found:
+                return found[0]
+            assert time.monotonic() < end, "no trace"
+            time.sleep(0.02)
+
+    def await_collecting(self, trace_id: str) -> None:
+        """Waits until Kineto has begun this trace: its output file is open."""
+        end = time.monotonic() + PATIENCE_S
+        while not list(Path(self.directory, "traces").glob(f"{trace_id}_*.json.tmp")):
+            assert time.monotonic() < end, "tracing does not begin"
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        """Ends the thread, closes the sockets."""
+        self._wake.send(b".")
+        self._thread.join()
+        for one in (self._wake, self._woken, self._kineto, self._own):
+            one.close()
+
+
+class Job:
+    """One started interpreter."""
+
+    def __init__(self, process: "subprocess.Popen[str]", stop: Path, output: Path) -> None:
+        self.process = process
+        self._stop = stop
+        self._output = output
+
+    @property
+    def output(self) -> str:
+        """What it has written to stdout and stderr."""
+        return self._output.read_text()
+
+    def await_output(self, text: str) -> None:
+        """Waits until `text` is in what it has written."""
+        end = time.monotonic() + PATIENCE_S
+        while text not in self.output:
+            assert self.process.poll() is None, f"it ended: {self.output[-2000:]}"
+            assert time.monotonic() < end, f"never wrote {text!r}: {self.output[-2000:]}"
+            time.sleep(0.02)
+
+    def stop(self) -> int:
+        """Tells it to end as it means to, and returns its exit code."""
+        self._stop.touch()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Its exit code."""
+        return self.process.wait(PATIENCE_S)
+
+
+class Ground:
+    """A prepared socket directory in which jobs are started."""
+
+    def __init__(self, directory: str, side: SidecarSide, scratch: Path) -> None:
+        self.directory = directory
+        self.side = side
+        self.scratch = scratch
+        self.jobs: list[Job] = []
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """A trainer's, without what the tests' own environment would add."""
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTHON", "FLEETPROF", "KINETO", "COV_"))
+            and name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+        }
+        return trainer_environment(
+            self.directory, inherited | {"OMP_NUM_THREADS": "1", "KINETO_LOG_LEVEL": "99"} | more
+        )
+
+    def start(self, python: str, script: str, *options: str, **environment: str) -> Job:
+        """Starts `python [options] script`, the script's text given."""
+        number = len(self.jobs)
+        path = self.scratch / f"job{number}.py"
+        path.write_text(script)
+        stop, output = self.scratch / f"stop{number}", self.scratch / f"output{number}"
+        with output.open("w") as log:
+            process = subprocess.Popen(
+                [python, *options, str(path)],
+                env=self.environment(JOB_STOP=str(stop), **environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
+                cwd=self.scratch,
+            )
+        job = Job(process, stop, output)
+        self.jobs.append(job)
+        return job
+
+    def agent_sockets(self) -> list[str]:
+        """The agents' socket files that lie in the directory."""
+        return sorted(path.name for path in Path(self.directory).glob(wire.AGENT_SOCKET_PREFIX + "*"))
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Iterator[Ground]:
+    """A socket directory with everything a trainer needs, the other end of its sockets, and no job yet."""
+    directory = tempfile.mkdtemp(prefix="fp", dir="/tmp")
+    SocketDirectory(directory).prepare()
+    side = SidecarSide(directory)
+    made = Ground(directory, side, tmp_path)
+    try:
+        yield made
+    finally:
+        for job in made.jobs:
+            if job.process.poll() is None:
+                job.process.kill()
+                job.process.wait()
+        side.close()
+        shutil.rmtree(directory)
+
+
+@pytest.fixture(params=PYTHONS)
+def python(request: pytest.FixtureRequest) -> str:
+    """An interpreter that has PyTorch."""
+    return str(request.param)
+
+
+@pytest.fixture
+def prelude() -> str:
+    """The beginning of every torch job: `iterate`, `make`, `is_stopped`."""
+    return PRELUDE
