@@ -177,11 +177,12 @@ def _see_final(capture: Capture, event: FinalSeen) -> Step:
         return capture, []
     at = event.at_unix_ns
     seen = capture if capture.state == RankState.STARTED else _to_started(capture, at)
+    seen = msgspec.structs.replace(seen, trace_bytes=event.size_bytes, written_unix_ns=at)
     if capture.cancel_reason is not None:
         return _fail(seen, capture.cancel_reason, f"{capture.cancel_message}; the trace is discarded", at)
     if _is_too_large(seen, event.size_bytes):
         return _fail_too_large(seen, event.size_bytes, at)
-    seen = msgspec.structs.replace(seen, file_name=event.name, trace_bytes=event.size_bytes, written_unix_ns=at)
+    seen = msgspec.structs.replace(seen, file_name=event.name)
     effects = [Effect.COMPRESS]
     if capture.state == RankState.ASKED:
         effects.insert(0, Effect.WITHDRAW_ORDER)
@@ -282,10 +283,10 @@ def _fail(capture: Capture, reason: Reason, message: str, at: int) -> Step:
     effects = [Effect.REPORT]
     if capture.state == RankState.ASKED:
         effects.insert(0, Effect.WITHDRAW_ORDER)
-    in_kineto = capture.awaits_file and capture.farewell is None and capture.cancel_reason is None
-    if capture.terms.has_agent and in_kineto:
-        # Also frees Kineto's one slot, and ends the agent's guard and sampling.
-        effects.append(Effect.CANCEL_IN_PROCESS)
+    if capture.terms.has_agent and capture.farewell is None and capture.cancel_reason is None:
+        # Dropping frees Kineto's one slot; it costs the trainer milliseconds, so only where there is something.
+        held_by_kineto = capture.state != RankState.ASKED and not capture.written_unix_ns
+        effects.append(Effect.CANCEL_IN_PROCESS if held_by_kineto else Effect.TELL_AGENT_DONE)
     if not capture.awaits_file:
         effects.append(Effect.STOP_WORK)
     effects.append(Effect.DISCARD)

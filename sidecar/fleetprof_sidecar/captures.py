@@ -448,7 +448,7 @@ class Captures:
                 case Effect.CANCEL_IN_PROCESS:
                     self._processes.send_to_agent(process_id, "cancel", capture=key[0])
                 case Effect.TELL_AGENT_DONE:
-                    after = after_window_ns(capture.terms.iteration_ns)
+                    after = 0 if capture.is_final else after_window_ns(capture.terms.iteration_ns)
                     self._processes.send_to_agent(process_id, "done", capture=key[0], after_ns=after)
                 case Effect.COMPRESS:
                     self._start(key, self._compress(key, capture))

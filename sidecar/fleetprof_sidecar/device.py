@@ -1,14 +1,16 @@
 """Device samples taken by the sidecar itself, for trainers without the agent: NVML behind a seam.
 
-Guarantees: no device, no driver, a driver that fails: no samples and no error; a value that a device does not support
-is None. Source: nvml.h through pynvml (nvidia-ml-py); units as in fleetprof_api.samples.DeviceColumns.
+Guarantees: no device, no driver, a driver that fails: no samples and no error. How one device is read is the agent's
+(fleetprof_agent.nvml), so that both sources give the same columns.
 """
 
 import importlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
+
+from fleetprof_agent.nvml import DeviceSampler
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +20,7 @@ class DeviceReading:
     """One sample of one device; keys of `values` are columns of DeviceColumns."""
 
     at_unix_ns: int
-    device: int  # NVML's index: that of all devices visible to this process
+    device: int  # NVML's index among the devices visible to this process
     values: dict[str, int | None]
 
 
@@ -34,58 +36,21 @@ class NvmlSource:
 
     def __init__(self, load: Callable[[], Any] = lambda: importlib.import_module("pynvml")) -> None:
         self._load = load
-        self._nvml: Any = None
-        self._handles: list[Any] = []
-        self._tried = False
+        self._samplers: list[DeviceSampler] | None = None
 
     def read(self, now_unix_ns: int) -> list[DeviceReading]:
         """All devices that NVML shows."""
-        if not self._tried:
-            self._open()
-        readings = []
-        for index, handle in enumerate(self._handles):
-            readings.append(DeviceReading(now_unix_ns, index, self._read_device(handle)))
-        return readings
+        if self._samplers is None:
+            self._samplers = self._open()
+        return [DeviceReading(now_unix_ns, device, sampler.sample()) for device, sampler in enumerate(self._samplers)]
 
-    def close(self) -> None:
-        """Lets NVML go."""
-        if self._nvml is not None:
-            self._attempt(self._nvml.nvmlShutdown)
-        self._nvml, self._handles = None, []
-
-    def _open(self) -> None:
-        self._tried = True
+    def _open(self) -> list[DeviceSampler]:
         try:
             nvml = self._load()
             nvml.nvmlInit()
             count = int(nvml.nvmlDeviceGetCount())
-            self._handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
-            self._nvml = nvml
+            return [DeviceSampler(nvml, nvml.nvmlDeviceGetHandleByIndex(device)) for device in range(count)]
         except Exception as error:
             # NVMLError, a missing module or library alike: this host shows us no NVIDIA device.
             log.info("no device samples from here: %s", error)
-
-    def _read_device(self, handle: Any) -> dict[str, int | None]:
-        nvml, attempt = self._nvml, self._attempt
-        rates = attempt(nvml.nvmlDeviceGetUtilizationRates, handle)
-        memory = attempt(nvml.nvmlDeviceGetMemoryInfo, handle)
-        return {
-            "utilization_permille": None if rates is None else int(rates.gpu) * _PERMILLE_OF_PERCENT,
-            "memory_utilization_permille": None if rates is None else int(rates.memory) * _PERMILLE_OF_PERCENT,
-            "memory_used_bytes": None if memory is None else int(memory.used),
-            "power_milliwatts": attempt(nvml.nvmlDeviceGetPowerUsage, handle),
-            "energy_millijoules": attempt(nvml.nvmlDeviceGetTotalEnergyConsumption, handle),
-            "temperature_celsius": attempt(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
-            "sm_clock_megahertz": attempt(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
-            "memory_clock_megahertz": attempt(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM),
-            "throttle_reasons": attempt(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle),
-        }
-
-    def _attempt(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            return call(*arguments)
-        except self._nvml.NVMLError:
-            return None
-
-
-_PERMILLE_OF_PERCENT: Final = 10
+            return []
