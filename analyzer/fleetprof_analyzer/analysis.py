@@ -21,6 +21,7 @@ from fleetprof_api.store.base import NotFound, Store
 
 from fleetprof_analyzer.assembly import assemble
 from fleetprof_analyzer.identity import identify
+from fleetprof_analyzer.iterations import Asked
 from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.page import render_page
 from fleetprof_analyzer.problems import Kind, Problems
@@ -46,6 +47,7 @@ def analyze_capture(store: Store, namespace: str, uid: str, *, progress: Progres
     """
     ledger = _read_ledger(store, namespace, uid)
     request = describe_request(_get(store, keys.request_key(namespace, uid)), uid, namespace, ledger)
+    asked = Asked(request.start_mode, request.asked_first_step)
     ranks = _ranks_with_trace(store, namespace, uid)
     summaries: list[list[RankSummary]] = []
     for done, rank in enumerate(ranks, 1):
@@ -57,7 +59,7 @@ def analyze_capture(store: Store, namespace: str, uid: str, *, progress: Progres
             source,
             samples=samples,
             assigned=rank,
-            asked_first_step=request.asked_first_step,
+            asked=asked,
             problems=problems,
         )
         summaries.append([summary])
@@ -93,7 +95,7 @@ def analyze_directory(path: Path | str, *, progress: Progress | None = None) -> 
                     source,
                     samples=samples,
                     assigned=None if samples is None else samples.rank,
-                    asked_first_step=None,
+                    asked=Asked(),
                     problems=problems,
                 )
             ]
@@ -122,7 +124,7 @@ def summarise_file(
     *,
     samples: RankSamples | None,
     assigned: int | None,
-    asked_first_step: int | None,
+    asked: Asked,
     problems: Problems,
     limits: Limits | None = None,
 ) -> RankSummary:
@@ -143,7 +145,7 @@ def summarise_file(
                 Kind.TRACE_ID_CONTRADICTED,
                 f"carries trace id {trace.metadata.trace_id!r}, expected {samples.trace_id!r}",
             )
-        return summarise(trace, samples, rank_number=rank, asked_first_step=asked_first_step, problems=problems)
+        return summarise(trace, samples, rank_number=rank, asked=asked, problems=problems)
     return RankSummary(source=source, rank_number=assigned, problems=problems.entries(source, assigned))
 
 

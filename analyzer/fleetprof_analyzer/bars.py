@@ -55,13 +55,12 @@ def _rank_rows(ranks: Sequence[Rank], longest: int) -> Markup:
     row, gap = (22, 6) if len(ranks) <= 16 else (13, 4)
     height = len(ranks) * (row + gap) + 26
     scale = (_WIDTH - _LEFT - _RIGHT) / longest
-    drawn = []
+    drawn = _time_axis(longest, scale, height - 20)
     for number, rank in enumerate(ranks):
         y = number * (row + gap)
         who = f"rank {rank_name(rank.rank)}, "
         drawn.append(svg.text(_LEFT - 10, y + row / 2 + 4, rank_name(rank.rank), "label", "end"))
         drawn += _stack(rank.time_ns, _LEFT, y, rank.time_ns.span * scale, row, who)
-    drawn += _time_axis(longest, scale, height - 20)
     return svg.chart(_WIDTH, height, f"Time of each of {len(ranks)} ranks; the table below holds the numbers", *drawn)
 
 

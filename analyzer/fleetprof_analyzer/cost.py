@@ -5,6 +5,7 @@ seed); no number without enough iterations behind it; the interval's method is w
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -31,21 +32,20 @@ def measure_cost(ranks: Sequence[StepTimes]) -> CaptureCost | None:
     ranks = [rank for rank in ranks if rank.window_start_unix_ns and rank.window_end_unix_ns]
     if not ranks:
         return None
-    armed = min((rank.armed_unix_ns for rank in ranks if rank.armed_unix_ns), default=0)
-    start = min(rank.window_start_unix_ns for rank in ranks)
-    end = max(rank.window_end_unix_ns for rank in ranks)
-    written = max(end, *(rank.written_unix_ns for rank in ranks))
+    window = _find_window(ranks)
     phases: dict[str, list[int]] = {"before": [], "during": [], "settling": [], "after": []}
-    for begin, finish, duration in _job_iterations(ranks):
-        phase = _phase(begin, finish, duration, armed or start, start, end, written)
+    for iteration in _job_iterations(ranks):
+        phase = _phase(iteration, window)
         if phase is not None:
-            phases[phase].append(duration)
+            phases[phase].append(iteration.duration_ns)
     before, during, after = (np.array(phases[name], np.float64) for name in ("before", "during", "after"))
     during_ratio, during_interval = _ratio(during, before)
     after_ratio, after_interval = _ratio(after, before)
-    residue = None if after_ratio is None else after_ratio - 1
+    residue = None if after_ratio is None else round(after_ratio - 1, 6)
     residue_interval = (
-        None if after_interval is None else Interval(low=after_interval.low - 1, high=after_interval.high - 1)
+        None
+        if after_interval is None
+        else Interval(low=round(after_interval.low - 1, 6), high=round(after_interval.high - 1, 6))
     )
     stall = None
     if phases["settling"] and len(before):
@@ -66,8 +66,43 @@ def measure_cost(ranks: Sequence[StepTimes]) -> CaptureCost | None:
     )
 
 
-def _job_iterations(ranks: Sequence[StepTimes]) -> list[tuple[int, int, int]]:
-    """(earliest begin, latest end, median duration) of every iteration that some rank saw whole, in order."""
+@dataclass(frozen=True, slots=True)
+class _JobIteration:
+    """One iteration over all ranks that saw it whole: earliest begin, latest end, median duration, its last step."""
+
+    begin_ns: int
+    end_ns: int
+    duration_ns: int
+    last_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The capture over all ranks; steps where every rank's trace is numbered."""
+
+    armed_ns: int
+    start_ns: int
+    end_ns: int
+    written_ns: int
+    steps: tuple[int, int] | None
+
+
+def _find_window(ranks: Sequence[StepTimes]) -> _Window:
+    start = min(rank.window_start_unix_ns for rank in ranks)
+    end = max(rank.window_end_unix_ns for rank in ranks)
+    first = [rank.first_step for rank in ranks if rank.first_step is not None]
+    last = [rank.last_step for rank in ranks if rank.last_step is not None]
+    return _Window(
+        armed_ns=min((rank.armed_unix_ns for rank in ranks if rank.armed_unix_ns), default=start),
+        start_ns=start,
+        end_ns=end,
+        written_ns=max(end, *(rank.written_unix_ns for rank in ranks)),
+        steps=(min(first), max(last)) if len(first) == len(ranks) and last else None,
+    )
+
+
+def _job_iterations(ranks: Sequence[StepTimes]) -> list[_JobIteration]:
+    """Every iteration that some rank saw whole, in order."""
     seen: dict[int, list[tuple[int, int]]] = {}
     for rank in ranks:
         per_iteration = rank.steps_per_iteration
@@ -75,25 +110,34 @@ def _job_iterations(ranks: Sequence[StepTimes]) -> list[tuple[int, int, int]]:
         for step, end in ends.items():
             begin = ends.get(step - per_iteration)
             if step % per_iteration == 0 and begin is not None and end > begin:
-                seen.setdefault(step // per_iteration, []).append((begin, end))
+                seen.setdefault(step, []).append((begin, end))
     return [
-        (min(b for b, _ in spans), max(e for _, e in spans), int(np.median([e - b for b, e in spans])))
-        for _, spans in sorted(seen.items())
+        _JobIteration(
+            begin_ns=min(begin for begin, _ in spans),
+            end_ns=max(end for _, end in spans),
+            duration_ns=int(np.median([end - begin for begin, end in spans])),
+            last_step=step,
+        )
+        for step, spans in sorted(seen.items())
     ]
 
 
-def _phase(begin: int, finish: int, duration: int, armed: int, start: int, end: int, written: int) -> str | None:
-    """The phase of one iteration; None between the order and the window, and for one that straddles two phases."""
-    if finish <= armed:
+def _phase(iteration: _JobIteration, window: _Window) -> str | None:
+    """The phase of one iteration; None between the order and the window."""
+    if iteration.end_ns <= window.armed_ns:
         return "before"
-    inside = min(finish, end) - max(begin, start)
-    if 2 * inside > duration:
+    if window.steps is not None:
+        during = window.steps[0] <= iteration.last_step <= window.steps[1]
+        later = iteration.last_step > window.steps[1]
+    else:
+        inside = min(iteration.end_ns, window.end_ns) - max(iteration.begin_ns, window.start_ns)
+        during = 2 * inside > iteration.end_ns - iteration.begin_ns
+        later = iteration.end_ns > window.end_ns
+    if during:
         return "during"
-    if begin >= written:
-        return "after"
-    if finish > end:
-        return "settling"
-    return None
+    if not later:
+        return None
+    return "after" if iteration.begin_ns >= window.written_ns else "settling"
 
 
 def _describe(durations: Floats) -> Phase:

@@ -101,12 +101,16 @@ def _start_sentence(start: StartSkew) -> list[str]:
 def _cost_sentence(cost: CaptureCost) -> list[str]:
     if cost.during_ratio is None:
         return []
-    sentence = f"While recording, an iteration took {change(cost.during_ratio)}"
+    extra = 100 * (cost.during_ratio - 1)
+    within = cost.during_ratio_interval
+    certain = within is None or not within.low <= 1 <= within.high
+    sentence = f"While recording, an iteration took {abs(extra):.1f} % {'longer' if extra > 0 else 'less'} than before"
+    sentence += "" if certain else " (no difference that can be told from noise)"
     if cost.stall_ns is not None:
-        sentence += f", the longest one until the trace was written {duration(cost.stall_ns)} more than before"
+        sentence += f"; until the trace was written, the longest one took {duration(cost.stall_ns)} more"
     verdict = {
         True: "; afterwards no difference can be measured.",
         False: f"; afterwards a difference of {change(1 + (cost.residue_ratio or 0))} remained.",
-        None: "; too few iterations afterwards for a verdict on what remained.",
+        None: "; there are too few iterations afterwards for a verdict on what remained.",
     }
     return [sentence + verdict[cost.residue_is_zero]]

@@ -29,6 +29,14 @@ _FRAGMENT_DIVISOR: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """How the recording was to begin: "step" with its first step, "time" (anywhere in an iteration), or not known."""
+
+    start_mode: str = ""
+    first_step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Iterations:
     """What was found; `first_step` is the first complete optimizer step, in KinetoStepTracker's count."""
 
@@ -39,9 +47,7 @@ class Iterations:
     first_step: int | None = None
 
 
-def find_iterations(
-    trace: Trace, samples: RankSamples | None, asked_first_step: int | None, problems: Problems
-) -> Iterations:
+def find_iterations(trace: Trace, samples: RankSamples | None, asked: Asked, problems: Problems) -> Iterations:
     """The complete iterations of a trace, in time order."""
     steps = _optimizer_marks(trace)
     number = None
@@ -50,7 +56,7 @@ def find_iterations(
     profiler = _profiler_iterations(trace, problems)
     # With the agent's numbers the optimizer marks are exact; without them the profiler's own ranges are.
     if steps is not None and (number is not None or not profiler):
-        return _optimizer_iterations(trace, steps, samples, number, asked_first_step)
+        return _optimizer_iterations(trace, steps, samples, number, asked)
     if profiler:
         return Iterations(profiler, "profiler_step", "profiler_step")
     return Iterations()
@@ -132,7 +138,7 @@ def _step_of_first_mark(marks: Rows, samples: RankSamples, problems: Problems) -
 
 
 def _optimizer_iterations(
-    trace: Trace, marks: _Marks, samples: RankSamples | None, number: int | None, asked_first_step: int | None
+    trace: Trace, marks: _Marks, samples: RankSamples | None, number: int | None, asked: Asked
 ) -> Iterations:
     per_iteration = marks.per_iteration
     if samples is not None and number is not None:
@@ -145,7 +151,7 @@ def _optimizer_iterations(
         begin = int(ends[first - 1]) if first else _recording_start(trace, marks)
         duration = int(ends[first + per_iteration - 1]) - begin
         step = None if number is None else number + first
-        complete = True if first else _began_in_time(begin, duration, step, samples, asked_first_step)
+        complete = True if first else _began_in_time(begin, duration, step, samples, asked)
         if complete is False:
             continue
         iterations.append(
@@ -173,12 +179,12 @@ def _recording_start(trace: Trace, marks: _Marks) -> int:
 
 
 def _began_in_time(
-    begin: int, duration: int, step: int | None, samples: RankSamples | None, asked_first_step: int | None
+    begin: int, duration: int, step: int | None, samples: RankSamples | None, asked: Asked
 ) -> bool | None:
     """Whether the recording holds the first iteration whole; None when nothing tells."""
     if step is None or samples is None:
-        return None
-    if step == asked_first_step:
+        return False if asked.start_mode == "time" else None
+    if asked.start_mode == "step" and step == asked.first_step:
         return True
     before = dict(zip(samples.steps.step, samples.steps.end_unix_ns, strict=False)).get(step - 1)
     if before is None:

@@ -23,6 +23,15 @@ from fleetprof_analyzer.text import change, duration, parts_of, plain, rank_name
 
 _MOST_CHARTS: Final = 12
 _LONG_TABLE: Final = 24
+_QUANTITIES: Final = {
+    "sm_active": "SM active",
+    "sm_occupancy": "SM occupancy",
+    "sm_clock": "SM clock",
+    "dram_active": "DRAM active",
+    "cpu_busy": "CPU busy",
+    "infiniband_received": "InfiniBand received",
+    "infiniband_sent": "InfiniBand sent",
+}
 
 
 def render_page(report: Report) -> str:
@@ -36,6 +45,7 @@ def render_page(report: Report) -> str:
         headline=describe(report),
         long_table=_LONG_TABLE,
         overlapping=any(total.time_ns.overlapped_communication for total in report.totals),
+        devices=sorted({rank.device_name for rank in report.ranks if rank.device_name}),
         median_ns=_median,
         samples=_sample_charts(report),
         since=lambda entry, at: _since(report, entry, at),
@@ -90,7 +100,7 @@ def _sample_charts(report: Report) -> list[tuple[str, str, Markup]]:
             named.setdefault((series.name, "host"), []).append((host.host_name or "host", series))
     window = _window(report)
     return [
-        (name.replace("_", " "), whose, plots.series_chart(of_all, window))
+        (_QUANTITIES.get(name, name.replace("_", " ").capitalize()), whose, plots.series_chart(of_all, window))
         for (name, whose), of_all in list(named.items())[:_MOST_CHARTS]
     ]
 

@@ -13,7 +13,7 @@ from fleetprof_api.report import HostSeries, Problem, Rank
 from fleetprof_api.samples import RankSamples, StepColumns
 
 from fleetprof_analyzer.breakdown import add, measure_devices, measure_host
-from fleetprof_analyzer.iterations import find_iterations
+from fleetprof_analyzer.iterations import Asked, find_iterations
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.series import device_series, host_series
 from fleetprof_analyzer.trace import Trace
@@ -30,6 +30,8 @@ class StepTimes(msgspec.Struct, kw_only=True, frozen=True):
     armed_unix_ns: int = 0
     window_start_unix_ns: int = 0
     window_end_unix_ns: int = 0
+    first_step: int | None = None  # of the recorded iterations
+    last_step: int | None = None
     written_unix_ns: int = 0
 
 
@@ -49,7 +51,7 @@ def summarise(
     samples: RankSamples | None,
     *,
     rank_number: int | None,
-    asked_first_step: int | None,
+    asked: Asked,
     problems: Problems,
 ) -> RankSummary:
     """One rank's summary. `problems` holds what reading the trace has met, and receives what is met here."""
@@ -58,7 +60,7 @@ def summarise(
             source=trace.source, rank_number=rank_number, problems=problems.entries(trace.source, rank_number)
         )
     devices = measure_devices(trace)
-    found = find_iterations(trace, samples, asked_first_step, problems)
+    found = find_iterations(trace, samples, asked, problems)
     begin = trace.window_start_ns if trace.window_start_ns is not None else int(trace.rows.start_ns.min())
     iterations = found.iterations[:_ITERATIONS_KEPT]
     rank = Rank(
@@ -113,12 +115,15 @@ def _step_times(rank: Rank, samples: RankSamples) -> StepTimes | None:
     if rank.time_origin == "unix":
         first = rank.start_ns
         last = max((i.start_ns + i.duration_ns for i in rank.iterations), default=0)
+    numbered = [iteration.step for iteration in rank.iterations if iteration.step is not None]
     return StepTimes(
         steps=StepColumns(step=steps.step[-_STEPS_KEPT:], end_unix_ns=steps.end_unix_ns[-_STEPS_KEPT:]),
         steps_per_iteration=max(1, samples.steps_per_iteration),
         armed_unix_ns=samples.armed_unix_ns,
         window_start_unix_ns=first,
         window_end_unix_ns=last,
+        first_step=min(numbered, default=None),
+        last_step=max(numbered) + rank.steps_per_iteration - 1 if numbered else None,
         written_unix_ns=samples.written_unix_ns,
     )
 
