@@ -41,7 +41,7 @@ def check_path(path: str) -> str:
     rule = ""
     if len(path) > MAX_PATH:
         rule = f"has {len(path)} characters, at most {MAX_PATH} fit into a socket address beside Kineto's names"
-    elif not path.startswith("/") or os.path.normpath(path) != path or path in ("/", "//"):
+    elif not path.startswith("/") or path.startswith("//") or os.path.normpath(path) != path or path == "/":
         rule = "must be absolute, without a trailing slash, '//', '.' or '..'"
     elif not path.isascii() or not path.isprintable() or any(character in path for character in "=# ,:"):
         rule = "must be plain ASCII without spaces and = # , :"

@@ -1,0 +1,209 @@
+"""Real PyTorch through the endpoint, with orders placed by hand and without the agent.
+
+`python` runs over the interpreters that FLEETPROF_TORCH_PYTHONS names (os.pathsep between them), by default the one
+that runs the tests.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fleetprof_sidecar.kineto_config import (
+    StepStart,
+    TimeStart,
+    TraceOrder,
+    build_config,
+    latest_delivery_unix_ns,
+    trace_path,
+)
+from fleetprof_sidecar.processes import Delivered, Gone, OrderRefused, Role
+from fleetprof_sidecar.socket_directory import trainer_environment
+from fleetprof_sidecar.trainer_side import TrainerSide
+
+pytestmark = pytest.mark.torch
+PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pathsep)
+
+# Writes "<KinetoStepTracker's count> <before> <after>" (Unix ns) for every optimizer step to steps.<rank>.
+JOB = """
+import os, time, torch
+torch.set_num_threads(1)
+if "MASTER_ADDR" in os.environ:
+    torch.distributed.init_process_group("gloo")
+from torch.autograd.profiler import KinetoStepTracker
+model = torch.nn.Linear(32, 32)
+if "MASTER_ADDR" in os.environ:
+    model = torch.nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+with open(f"steps.{os.environ.get('RANK', '0')}", "w", buffering=1) as steps:
+    while not os.path.exists("stop"):
+        optimizer.zero_grad()
+        model(torch.randn(8, 32)).sum().backward()
+        before = time.time_ns()
+        optimizer.step()
+        steps.write(f"{KinetoStepTracker.current_step()} {before} {time.time_ns()}\\n")
+        time.sleep(0.02)
+"""
+
+
+class Job:
+    """A running job in its own folder, and the sidecar's side of it."""
+
+    def __init__(self, folder: Path, directory: str, python: str, ranks: int) -> None:
+        self.folder = folder
+        (folder / "job.py").write_text(JOB)
+        self.side = TrainerSide(directory)
+        self.events: list[object] = []
+        self.side.table.subscribe(self.events.append)
+        self.side.start()
+        alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"} if ranks == 1 else {}
+        quiet = {"FLEETPROF_AGENT": "0", "KINETO_LOG_LEVEL": "99"}
+        environment = trainer_environment(directory, os.environ | quiet | alone)
+        words = [python, "job.py"]
+        if ranks > 1:
+            words[1:1] = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", "0"]
+        with (folder / "output").open("wb") as output:
+            self.process = subprocess.Popen(words, cwd=folder, env=environment, stdout=output, stderr=output)
+
+    def await_that(self, condition, patience_s=120):
+        end = time.monotonic() + patience_s
+        while not (value := condition()):
+            assert self.process.poll() is None, (self.folder / "output").read_text()[-3000:]
+            assert time.monotonic() < end, "waited in vain"
+            time.sleep(0.02)
+        return value
+
+    def steps(self, rank: int = 0) -> list[tuple[int, int, int]]:
+        path = self.folder / f"steps.{rank}"
+        lines = path.read_text().splitlines()[:-1] if path.exists() else []
+        return [tuple(int(word) for word in line.split()) for line in lines]
+
+    def await_trainer(self, rank: int = 0):
+        """The process table's view of a rank that steps and polls."""
+        self.await_that(lambda: self.steps(rank))
+        return self.await_that(
+            lambda: next((v for v in self.side.table.snapshot() if v.rank == rank and v.role is Role.TRAINER), None)
+        )
+
+    def order(self, view, start, collect=()) -> Path:
+        """Places an order by hand; returns where its trace will be."""
+        output = f"{self.side.directory.traces}/c-r{view.rank}.json"
+        wanted = TraceOrder(output=output, trace_id=f"c-r{view.rank}", start=start, collect=collect, device_kind="cpu")
+        until = time.time_ns() + 20 * 10**9
+        if isinstance(start, TimeStart):
+            until = latest_delivery_unix_ns(start, "cpu")
+        self.side.table.place_order(view.process_id, build_config(wanted), until, None)
+        return Path(trace_path(output, view.pid))
+
+    def await_trace(self, path: Path) -> dict:
+        self.await_that(path.exists)
+        return json.loads(path.read_text())
+
+    def finish(self) -> int:
+        (self.folder / "stop").touch()
+        return self.process.wait(60)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(60)
+        self.side.stop()
+
+
+def recorded_steps(trace: dict, steps: list[tuple[int, int, int]]) -> list[int]:
+    """The numbers of the optimizer steps that a trace holds whole, by time."""
+    found = []
+    for event in trace["traceEvents"]:
+        if event.get("name", "").startswith("Optimizer.step#"):
+            middle = trace["baseTimeNanoseconds"] + int(1000 * (event["ts"] + event["dur"] / 2))
+            found += [step for step, before, after in steps if before <= middle <= after]
+    return sorted(found)
+
+
+@pytest.fixture(params=PYTHONS, ids=lambda path: "torch-of-" + path.split(os.sep)[-3])
+def run_job(request, tmp_path, short_directory):
+    jobs = []
+
+    def run(ranks: int = 1) -> Job:
+        jobs.append(Job(tmp_path, short_directory, request.param, ranks))
+        return jobs[-1]
+
+    yield run
+    for job in jobs:
+        job.close()
+
+
+def test_a_window_of_iterations_begins_with_exactly_the_asked_step(run_job):
+    job = run_job()
+    view = job.await_trainer()
+    assert view.rank_source == "RANK_ENVIRON"
+    for collect in ((), ("Shapes", "Stacks", "Modules", "Flops")):
+        first_step = job.steps()[-1][0] + 150  # 20 ms each, a poll every second
+        path = job.order(view, StepStart(first_step=first_step, steps=5), collect)
+        trace = job.await_trace(path)
+        job.await_that(lambda last=first_step + 5: job.steps()[-1][0] > last)
+        assert recorded_steps(trace, job.steps()) == list(range(first_step, first_step + 5))
+        assert trace["trace_id"] == "c-r0"
+        job.await_that(lambda: not job.side.table.get(view.process_id).busy)
+        path.unlink()
+    assert len([event for event in job.events if isinstance(event, Delivered)]) == 2
+    assert job.finish() == 0
+
+
+def test_warm_up_does_not_shift_the_first_step(run_job):
+    job = run_job()
+    view = job.await_trainer()
+    first_step = job.steps()[-1][0] + 150
+    trace = job.await_trace(job.order(view, StepStart(first_step=first_step, steps=4, warmup_steps=3)))
+    job.await_that(lambda: job.steps()[-1][0] > first_step + 4)
+    assert recorded_steps(trace, job.steps()) == list(range(first_step, first_step + 4))
+    assert job.finish() == 0
+
+
+def test_a_window_by_time_holds_the_steps_of_that_time(run_job):
+    job = run_job()
+    view = job.await_trainer()
+    start_ms = time.time_ns() // 10**6 + 3000
+    trace = job.await_trace(job.order(view, TimeStart(start_unix_ms=start_ms, duration_ms=400)))
+    recorded = recorded_steps(trace, job.steps())
+    inside = [
+        step for step, before, after in job.steps() if start_ms * 10**6 <= before and after <= (start_ms + 400) * 10**6
+    ]
+    assert len(recorded) >= 3
+    assert set(recorded) & set(inside)
+    assert recorded == list(range(recorded[0], recorded[-1] + 1))
+    assert job.finish() == 0
+
+
+def test_the_launcher_is_refused_and_its_ranks_begin_together(run_job):
+    job = run_job(ranks=2)
+    views = [job.await_trainer(rank) for rank in range(2)]
+    launchers = [v for v in job.side.table.snapshot() if v.process_id not in {view.process_id for view in views}]
+    assert [v.role for v in launchers] == [Role.LAUNCHER]
+    with pytest.raises(OrderRefused) as refused:
+        job.side.table.place_order(launchers[0].process_id, "", time.time_ns() + 10**9, None, chosen=True)
+    assert refused.value.reason == "Launcher"
+    assert [(view.local_rank, view.world_size) for view in views] == [(0, 2), (1, 2)]
+
+    first_step = job.steps(0)[-1][0] + 150
+    paths = [job.order(view, StepStart(first_step=first_step, steps=3)) for view in views]
+    traces = [job.await_trace(path) for path in paths]
+    job.await_that(lambda: all(job.steps(rank)[-1][0] > first_step + 3 for rank in range(2)))
+    for rank, trace in enumerate(traces):
+        assert recorded_steps(trace, job.steps(rank)) == [first_step, first_step + 1, first_step + 2]
+    assert job.finish() == 0
+
+
+def test_an_end_by_a_signal_is_noticed(run_job):
+    job = run_job()
+    view = job.await_trainer()
+    job.process.kill()
+    job.process.wait(30)
+    end = time.monotonic() + 30
+    while not any(isinstance(event, Gone) and event.process_id == view.process_id for event in job.events):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert job.side.directory.collect_garbage() == 1
