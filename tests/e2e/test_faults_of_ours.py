@@ -1,0 +1,86 @@
+"""Our own processes die at every state of a capture: the training goes on, and a finished trace is never lost."""
+
+import os
+import signal
+import time
+
+import pytest
+from fleetprof_api.ledger import RankState, Reason
+from local_system import Local, failures, outcome, wait_until
+
+pytestmark = pytest.mark.torch
+
+STATES = [RankState.ASKED, RankState.ARMED, RankState.STARTED, RankState.WRITTEN]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_sidecar_killed(local: Local, state: RankState) -> None:
+    job = local.run("llama", ranks=2)
+    job.await_steps()
+    uid = local.submit("llama", iterations=40)
+    local.await_state(uid, state)
+    os.kill(job.sidecar_pid(), signal.SIGKILL)
+
+    status = local.await_end(uid)
+
+    if state is RankState.ASKED:
+        # An order that the dead sidecar had not handed over is not repeated: its step has passed.
+        assert outcome(status) == ("True", "Complete") or set(failures(status).values()) <= {
+            Reason.TOO_LATE,
+            Reason.SIDECAR_RESTARTED,
+            Reason.NOT_STARTED,
+        }
+    else:
+        assert outcome(status) == ("True", "Complete"), status
+    assert outcome(local.await_end(local.submit("llama", iterations=2))) == ("True", "Complete")
+    assert job.stop() == 0
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_hub_killed(local: Local, state: RankState) -> None:
+    job = local.run("llama", ranks=2)
+    job.await_steps()
+    uid = local.submit("llama", iterations=40)
+    local.await_state(uid, state)
+    local.kill_hub()
+    time.sleep(1)
+    local.up()
+
+    status = local.await_end(uid)
+
+    assert outcome(status) == ("True", "Complete"), status
+    assert job.stop() == 0
+
+
+def test_the_job_outlives_hub_and_sidecar(local: Local) -> None:
+    job = local.run("llama", ranks=2)
+    job.await_steps()
+    local.kill_hub()
+    os.kill(job.sidecar_pid(), signal.SIGKILL)
+
+    assert job.stop() == 0
+
+
+def test_an_order_that_arrives_too_late_is_not_delivered(local: Local) -> None:
+    job = local.run("llama", ranks=2)
+    job.await_steps()
+    sidecar = job.sidecar_pid()
+    uid = local.submit("llama", iterations=5)
+    os.kill(sidecar, signal.SIGSTOP)
+    try:
+        time.sleep(8)
+    finally:
+        os.kill(sidecar, signal.SIGCONT)
+
+    status = local.await_end(uid)
+
+    assert set(failures(status).values()) <= {Reason.TOO_LATE}, status
+    assert outcome(local.await_end(local.submit("llama", iterations=2))) == ("True", "Complete")
+    assert job.stop() == 0
+
+
+def test_stopping_the_hub_while_nothing_runs_leaves_no_file(local: Local) -> None:
+    assert local.hub is not None
+    local.hub.send_signal(signal.SIGINT)
+    assert local.hub.wait(30) in (0, 130)
+    wait_until(lambda: not (local.state / "hub.json").exists(), "the hub's address to be withdrawn")

@@ -1,0 +1,63 @@
+"""Jobs of every make: what is captured is whole iterations of the trainer, and nobody else is given a config."""
+
+import sys
+
+import pytest
+from local_system import Local, outcome
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.mark.parametrize(
+    ("arguments", "iterations"),
+    [
+        (("--optimizers", "2"), 3),
+        (("--optimizers", "3"), 2),
+        (("--accumulate", "4", "--pause", "0.005"), 3),
+        (("--workers", "fork"), 3),
+        (("--workers", "spawn"), 3),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_whole_iterations(local: Local, arguments: tuple[str, ...], iterations: int) -> None:
+    job = local.run("shape", *arguments, ranks=2)
+    job.await_steps()
+    uid = local.submit("shape", iterations=iterations)
+
+    status = local.await_end(uid)
+
+    assert outcome(status) == ("True", "Complete"), status
+    report = local.report(uid)
+    assert [len(rank.iterations) for rank in report.ranks] == [iterations] * 2
+    assert len({tuple(i.index for i in rank.iterations) for rank in report.ranks}) == 1
+    assert job.stop() == 0
+
+
+def test_no_optimizer_step_is_captured_by_time(local: Local) -> None:
+    job = local.run("plain", "--no-optimizer", ranks=2)
+    job.await_steps()
+    uid = local.submit("plain", iterations=3)
+
+    status = local.await_end(uid)
+
+    assert status.start_mode == "time"
+    assert outcome(status)[0] == "True", status
+    assert job.stop() == 0
+
+
+def test_isolated_python_is_captured_by_time(local: Local) -> None:
+    job = local.run("isolated", ranks=1, python_flags=("-I",))
+    job.await_steps()
+    uid = local.submit("isolated", iterations=3)
+
+    status = local.await_end(uid)
+
+    assert status.start_mode == "time"
+    assert outcome(status)[0] == "True", status
+    assert job.stop() == 0
+
+
+def test_a_command_without_torch_is_left_alone(local: Local) -> None:
+    done = local.command("run", "--name", "other", "--", sys.executable, "-c", "raise SystemExit(23)")
+
+    assert done.returncode == 23, done.stderr

@@ -1,0 +1,110 @@
+"""A small training job with switches for the faults that the end-to-end tests plant. Knows nothing of fleetprof.
+
+One process trains alone; under torchrun the ranks train together over gloo. Each iteration waits `--pause` seconds for
+its "data", so that four ranks fit on two cores.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import time
+
+if os.environ.get("DEAF_RANK") == os.environ.get("RANK", "0"):
+    # Kineto reads this once, at the import: a rank that nobody can reach through it.
+    os.environ.pop("KINETO_USE_DAEMON", None)
+
+import torch
+from torch import nn
+
+
+class Batches(torch.utils.data.Dataset):
+    def __len__(self):
+        return 1_000_000
+
+    def __getitem__(self, index):
+        return torch.full((16,), float(index % 7))
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=100_000, help="iterations before the job ends by itself")
+    parser.add_argument("--seconds", type=float, default=120, help="the job ends by itself after this long")
+    parser.add_argument("--pause", type=float, default=0.02)
+    parser.add_argument("--optimizers", type=int, default=1)
+    parser.add_argument("--accumulate", type=int, default=1)
+    parser.add_argument("--workers", choices=["none", "fork", "spawn"], default="none")
+    parser.add_argument("--no-optimizer", action="store_true")
+    parser.add_argument("--fault", choices=["exit", "raise", "abort", "kill", "term"])
+    parser.add_argument("--fault-rank", type=int, default=0)
+    parser.add_argument("--fault-when", help="the fault strikes once this file is there")
+    parser.add_argument("--progress", help="touched after the fifth iteration, one file per rank")
+    parser.add_argument("--stop-when", help="the job ends in the orderly way once this file is there")
+    return parser.parse_args()
+
+
+def strike(fault):
+    if fault == "exit":
+        sys.exit(7)
+    if fault == "raise":
+        raise RuntimeError("planted")
+    if fault == "abort":
+        os.abort()
+    os.kill(os.getpid(), signal.SIGKILL if fault == "kill" else signal.SIGTERM)
+    time.sleep(60)
+
+
+def main():
+    arguments = parse_arguments()
+    torch.set_num_threads(1)
+    rank = int(os.environ.get("RANK", "0"))
+    world_size = int(os.environ.get("WORLD_SIZE", "1"))
+    model = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 16))
+    if world_size > 1:
+        torch.distributed.init_process_group("gloo")
+        model = nn.parallel.DistributedDataParallel(model)
+    groups = [list(model.parameters())[i :: arguments.optimizers] for i in range(arguments.optimizers)]
+    optimizers = [torch.optim.SGD(group, lr=1e-3) for group in groups]
+    loader = torch.utils.data.DataLoader(
+        Batches(),
+        batch_size=8,
+        num_workers=0 if arguments.workers == "none" else 2,
+        multiprocessing_context=None if arguments.workers == "none" else arguments.workers,
+    )
+    batches = iter(loader)
+    begin = time.monotonic()
+    ends = False
+    for step in range(arguments.steps):
+        for _ in range(arguments.accumulate):
+            batch = next(batches)
+            time.sleep(arguments.pause)
+            loss = (model(batch) - batch).square().mean()
+            loss.backward()
+        if arguments.no_optimizer:
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter -= 1e-3 * parameter.grad
+            model.zero_grad()
+        for optimizer in () if arguments.no_optimizer else optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        if step == 5 and arguments.progress:
+            open(f"{arguments.progress}.{rank}", "w").close()
+        if arguments.fault and rank == arguments.fault_rank and os.path.exists(arguments.fault_when):
+            strike(arguments.fault)
+        if step % 10 == 0:
+            over = time.monotonic() - begin > arguments.seconds
+            asked = bool(arguments.stop_when) and os.path.exists(arguments.stop_when)
+            ends = over or asked
+            if world_size > 1:  # all ranks leave together
+                flag = torch.tensor(float(ends))
+                torch.distributed.all_reduce(flag)
+                ends = bool(flag)
+        if ends:
+            break
+    if world_size > 1:
+        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
