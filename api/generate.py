@@ -14,6 +14,7 @@ from fleetprof_api.report import json_schema
 from grpc_tools import protoc
 
 HERE = Path(__file__).parent
+SCRIPTS = Path(sys.executable).parent
 
 
 def generate_protocol(out: Path) -> None:
@@ -23,6 +24,9 @@ def generate_protocol(out: Path) -> None:
             "protoc",
             f"-I{HERE}",
             f"-I{files('grpc_tools') / '_proto'}",
+            # The plug-ins of this interpreter's environment, whatever PATH says.
+            f"--plugin=protoc-gen-mypy={SCRIPTS / 'protoc-gen-mypy'}",
+            f"--plugin=protoc-gen-mypy_grpc={SCRIPTS / 'protoc-gen-mypy_grpc'}",
             f"--python_out={out}",
             f"--grpc_python_out={out}",
             f"--mypy_out={out}",

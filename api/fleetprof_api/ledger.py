@@ -121,19 +121,20 @@ class Ledger(msgspec.Struct, kw_only=True):
 def merge_entries(a: LedgerEntry, b: LedgerEntry) -> LedgerEntry:
     """Joins two accounts of the same (sidecar, process): the further state wins, times are the first known.
 
-    Raises ValueError when the two are not about the same process.
+    Every field is joined by itself through the greater of two values in a total order (a join-semilattice), so neither
+    order nor grouping nor repetition matters. Raises ValueError when the two are not about the same process.
     """
     if (a.rank, a.process_id) != (b.rank, b.process_id):
         raise ValueError(f"rank {a.rank}/{a.process_id} and rank {b.rank}/{b.process_id} are different lines")
-    # A total order over whole lines makes the choice independent of the argument order.
-    lead, other = (a, b) if _precedence(a) >= _precedence(b) else (b, a)
-    merged = msgspec.structs.replace(lead)
+    merged = msgspec.structs.replace(max(a, b, key=_standing))
+    file = max(a, b, key=_file)
+    merged.compressed_bytes, merged.sha256, merged.trace_bytes = _file(file)
     for field in _TIMES:
         known = [t for t in (getattr(a, field), getattr(b, field)) if t]
         setattr(merged, field, min(known) if known else 0)
     for field in _FACTS:
-        if not getattr(merged, field):
-            setattr(merged, field, getattr(other, field))
+        setattr(merged, field, max(getattr(a, field), getattr(b, field)))
+    merged.rank_source = max(a.rank_source, b.rank_source, key=lambda source: (source != "RANK_UNKNOWN", source))
     return merged
 
 
@@ -145,11 +146,17 @@ _TIMES: Final = (
     "uploaded_unix_ns",
     "failed_unix_ns",
 )
-_FACTS: Final = ("sidecar_id", "pod_name", "node_name", "pid", "trace_bytes", "compressed_bytes", "sha256")
+_FACTS: Final = ("sidecar_id", "pod_name", "node_name", "pid")
 
 
-def _precedence(entry: LedgerEntry) -> tuple[int, str, str, bytes]:
-    return _ORDER[entry.state], entry.reason or "", entry.message, msgspec.json.encode(entry)
+def _standing(entry: LedgerEntry) -> tuple[int, str, str]:
+    """State, reason and message belong together; the greater one stands."""
+    return _ORDER[entry.state], entry.reason or "", entry.message
+
+
+def _file(entry: LedgerEntry) -> tuple[int, str, int]:
+    """Sizes and checksum belong together; what was stored knows more than what was only written."""
+    return entry.compressed_bytes, entry.sha256, entry.trace_bytes
 
 
 def is_final(entry: LedgerEntry) -> bool:

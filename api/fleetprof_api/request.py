@@ -7,6 +7,7 @@ contract, so that the sidecar's image does without them.
 """
 
 import re
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -14,6 +15,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
+
+from fleetprof_api.request_fields import field_names, find_rule
 
 API_VERSION: Final = "fleetprof.io/v1alpha1"
 KIND: Final = "ProfileRequest"
@@ -75,18 +78,30 @@ class WorkloadReference(_Part):
     """A workload by reference; its ranks are found by the labels of its kind or by owner references."""
 
     api_version: str = Field(
-        min_length=2, max_length=317, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?$"
+        min_length=2,
+        max_length=317,
+        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?$",
+        description="API group and version of the workload's kind.",
     )
-    kind: str = Field(min_length=1, max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")
-    name: str = Field(min_length=1, max_length=253, pattern=rf"^{_DNS_NAME}$")
+    kind: str = Field(min_length=1, max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$", description="The workload's kind.")
+    name: str = Field(
+        min_length=1,
+        max_length=253,
+        pattern=rf"^{_DNS_NAME}$",
+        description="The workload's name; in local mode that of `fleetprof run --name`.",
+    )
 
 
 class LabelRequirement(_Part):
     """One requirement of a label selector (Kubernetes' LabelSelectorRequirement)."""
 
-    key: str = Field(min_length=1, max_length=316)
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: list[Annotated[str, Field(max_length=63)]] | None = Field(default=None, max_length=32)
+    key: str = Field(min_length=1, max_length=316, description="The label's name.")
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
+        description="How the label is compared with `values`."
+    )
+    values: list[Annotated[str, Field(max_length=63)]] | None = Field(
+        default=None, max_length=32, description="What it is compared with, for In and NotIn."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -98,8 +113,12 @@ class LabelRequirement(_Part):
 class Selector(_Part):
     """A label selector (Kubernetes' LabelSelector); an empty one is refused."""
 
-    match_labels: dict[str, Annotated[str, Field(max_length=63)]] | None = Field(default=None, max_length=16)
-    match_expressions: list[LabelRequirement] | None = Field(default=None, max_length=16)
+    match_labels: dict[str, Annotated[str, Field(max_length=63)]] | None = Field(
+        default=None, max_length=16, description="Labels that must all be there with these values."
+    )
+    match_expressions: list[LabelRequirement] | None = Field(
+        default=None, max_length=16, description="Further requirements, all of which must hold."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -130,8 +149,8 @@ class Selector(_Part):
 class Target(_Part):
     """What to profile: a workload or a label selector."""
 
-    workload: WorkloadReference | None = None
-    selector: Selector | None = None
+    workload: WorkloadReference | None = Field(default=None, description="A workload by its name.")
+    selector: Selector | None = Field(default=None, description="Pods by their labels.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -143,10 +162,14 @@ class Ranks(_Part):
     """Which ranks to capture; all when absent."""
 
     list_: list[Annotated[int, Field(ge=0, le=1_000_000)]] | None = Field(
-        default=None, alias="list", min_length=1, max_length=1024
+        default=None,
+        alias="list",
+        min_length=1,
+        max_length=1024,
+        description="Exactly these ranks.",
     )
-    sample: int | None = Field(default=None, ge=1, le=100_000)
-    every: int | None = Field(default=None, ge=2, le=100_000)
+    sample: int | None = Field(default=None, ge=1, le=100_000, description="So many ranks, spread evenly over all.")
+    every: int | None = Field(default=None, ge=2, le=100_000, description="Every Nth rank, beginning with 0.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -161,9 +184,21 @@ class Ranks(_Part):
 class Window(_Part):
     """How much to capture: whole training iterations, or a length of time."""
 
-    iterations: int | None = Field(default=None, ge=1, le=100)
-    duration_millis: int | None = Field(default=None, ge=10, le=60_000)
-    warmup_iterations: int | None = Field(default=None, ge=0, le=100)
+    iterations: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="How many whole training iterations to record, the same ones on every rank.",
+    )
+    duration_millis: int | None = Field(
+        default=None,
+        ge=10,
+        le=60_000,
+        description="How long to record instead; above 10000 only together with `ranks`.",
+    )
+    warmup_iterations: int | None = Field(
+        default=None, ge=0, le=100, description="Iterations that are traced and thrown away before; needs `iterations`."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -176,38 +211,66 @@ class Window(_Part):
 class Limits(_Part):
     """The capture is aborted on a rank that passes a limit."""
 
-    max_trace_bytes: int | None = Field(default=None, ge=1 << 20, le=1 << 36)
-    max_slowdown_percent: int | None = Field(default=None, ge=1, le=1000)
+    max_trace_bytes: int | None = Field(
+        default=None, ge=1 << 20, le=1 << 36, description="A rank whose trace is larger gives it up."
+    )
+    max_slowdown_percent: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="A rank whose iterations become slower by more stops recording; needs the agent.",
+    )
 
 
 class Storage(_Part):
     """Where the result goes, below what the administrator configured."""
 
-    profile: str | None = Field(default=None, min_length=1, max_length=63)
+    profile: str | None = Field(
+        default=None, min_length=1, max_length=63, description="Name of an administrator's storage profile."
+    )
 
 
 class Analysis(_Part):
     """How the analysis is run."""
 
-    parallelism: int | None = Field(default=None, ge=1, le=1000)
-    resources: dict[Literal["requests", "limits"], dict[str, str | int]] | None = None
+    parallelism: int | None = Field(default=None, ge=1, le=1000, description="How many workers the analysis may use.")
+    resources: dict[Literal["requests", "limits"], dict[str, str | int]] | None = Field(
+        default=None, description="Kubernetes resources of each worker."
+    )
 
 
 class Spec(_Part):
     """What to capture, from which ranks, when and within which limits. Fixed at creation, except `suspend`."""
 
-    target: Target
-    ranks: Ranks | None = None
-    window: Window
-    collect: list[Annotated[Collect, Field(strict=False)]] = Field(default=[], max_length=6)
-    traces: Annotated[Traces, Field(strict=False)] = Traces.FULL
-    redact: list[Annotated[Redact, Field(strict=False)]] = Field(default=[], max_length=3)
-    limits: Limits | None = None
-    active_deadline_seconds: int = Field(default=900, ge=30, le=86_400)
-    ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=31_536_000)
-    suspend: bool = False
-    storage: Storage | None = None
-    analysis: Analysis | None = None
+    target: Target = Field(description="What to profile; exactly one of its fields.")
+    ranks: Ranks | None = Field(
+        default=None, description="Which ranks, exactly one of its fields; all ranks when absent."
+    )
+    window: Window = Field(description="How much to record; exactly one of `iterations` and `durationMillis`.")
+    collect: list[Annotated[Collect, Field(strict=False)]] = Field(
+        default=[], max_length=6, description="What to record beside operators and kernels; each costs time in the job."
+    )
+    traces: Annotated[Traces, Field(strict=False)] = Field(
+        default=Traces.FULL, description="Which ranks upload a whole trace."
+    )
+    redact: list[Annotated[Redact, Field(strict=False)]] = Field(
+        default=[], max_length=3, description="What to remove before anything leaves the pod."
+    )
+    limits: Limits | None = Field(default=None, description="When to give a rank up.")
+    active_deadline_seconds: int = Field(
+        default=900, ge=30, le=86_400, description="What is not written by then has failed."
+    )
+    ttl_seconds_after_finished: int | None = Field(
+        default=None,
+        ge=0,
+        le=31_536_000,
+        description="The request is deleted so long after its end; never when absent.",
+    )
+    suspend: bool = Field(default=False, description="Do not begin yet.")
+    storage: Storage | None = Field(
+        default=None, description="Where the result goes, below what the administrator configured."
+    )
+    analysis: Analysis | None = Field(default=None, description="How the analysis is run.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -224,21 +287,35 @@ class Metadata(BaseModel):
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow", frozen=True)
 
-    name: str | None = Field(default=None, min_length=1, max_length=52, pattern=rf"^{_DNS_NAME}$")
-    generate_name: str | None = Field(default=None, min_length=1, max_length=46)
-    namespace: str | None = Field(default=None, min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+    name: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=52,
+        pattern=rf"^{_DNS_NAME}$",
+        description="The request's name; made from `generateName` when absent.",
+    )
+    generate_name: str | None = Field(
+        default=None, min_length=1, max_length=46, description="Beginning of a name that is made."
+    )
+    namespace: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=63,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        description="Where the workload runs; `local` in local mode.",
+    )
+    labels: dict[str, str] = Field(default={}, description="Labels of the request.")
+    annotations: dict[str, str] = Field(default={}, description="Annotations of the request.")
 
 
 class ProfileRequest(_Part):
     """One bounded capture of a running training workload."""
 
-    api_version: Literal["fleetprof.io/v1alpha1"]
-    kind: Literal["ProfileRequest"]
-    metadata: Metadata = Metadata()
-    spec: Spec
-    status: dict[str, Any] | None = None
+    api_version: Literal["fleetprof.io/v1alpha1"] = Field(description="Version of this form.")
+    kind: Literal["ProfileRequest"] = Field(description="Kind of this document.")
+    metadata: Metadata = Field(default=Metadata(), description="Kubernetes' ObjectMeta; what else is in it is kept.")
+    spec: Spec = Field(description="What is asked.")
+    status: dict[str, Any] | None = Field(default=None, description="Written by the operator; ignored when read.")
 
     def to_json(self) -> str:
         """The request in the form it was written in, defaults filled in."""
@@ -259,22 +336,56 @@ class ProfileRequest(_Part):
         return ",".join(labels + expressions)
 
 
-_WORDS: Final = {
-    "missing": "is required",
-    "extra_forbidden": "is not a field of this object",
-}
+# The kinds of pydantic's errors that a field's rule answers better than pydantic's own words.
+_RULE_ANSWERS: Final = frozenset(
+    {
+        "bool_type",
+        "dict_type",
+        "enum",
+        "greater_than_equal",
+        "int_type",
+        "less_than_equal",
+        "list_type",
+        "literal_error",
+        "model_type",
+        "string_pattern_mismatch",
+        "string_too_long",
+        "string_too_short",
+        "string_type",
+        "too_long",
+        "too_short",
+    }
+)
+_SHOWN: Final = 80
 
 
 def _sentence(error: ErrorDetails) -> str:
+    location = error["loc"]
     path = ""
-    for part in error["loc"]:
+    for part in location:
         path += f"[{part}]" if isinstance(part, int) else f"{'.' if path else ''}{part}"
-    said = _WORDS.get(error["type"]) or re.sub(r"^Input should", "should", error["msg"])
     given = error["input"]
-    shown = (
-        f", got {given!r}" if isinstance(given, str | int | float | bool) and error["type"] != "extra_forbidden" else ""
-    )
-    return f"{path or 'request'}: {said}{shown}"[:400]
+    rule = find_rule(ProfileRequest, location)
+    match error["type"]:
+        case "missing":
+            said = f"is required: {rule}" if rule else "is required"
+        case "extra_forbidden":
+            names = field_names(ProfileRequest, location[:-1])
+            near = get_close_matches(str(location[-1]), names, 1)
+            said = "is not a field here; " + (f"did you mean {near[0]}?" if near else f"allowed: {', '.join(names)}")
+        case kind if kind in _RULE_ANSWERS and rule:
+            shown = f", got {_show(given)}" if isinstance(given, str | int | float | bool | None) else ""
+            said = f"must be {rule}{shown}"
+        case _:
+            said = re.sub(r"^Input should", "should", error["msg"])
+    return f"{path or 'request'}: {said}"[:600]
+
+
+def _show(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def parse_request(document: object) -> ProfileRequest:

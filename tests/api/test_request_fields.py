@@ -1,0 +1,33 @@
+"""Every field of a ProfileRequest has a rule in words and a meaning, for errors and docs/request.md to say."""
+
+import pytest
+from fleetprof_api.request import ProfileRequest
+from fleetprof_api.request_fields import field_names, find_rule, list_fields
+
+ROWS = list(list_fields(ProfileRequest))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.path for row in ROWS])
+def test_every_field_is_described(row) -> None:
+    assert row.rule != "any value"
+    assert row.meaning.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("location", "rule"),
+    [
+        (("spec", "window", "iterations"), "a whole number from 1 to 100"),
+        (("spec", "ranks", "list", 3), "a whole number from 0 to 1000000"),
+        (("spec", "suspend"), "true or false"),
+        (("spec", "target", "selector", "matchLabels", "app"), "a text of at most 63 characters"),
+        (("spec", "nowhere"), ""),
+        (("spec", "suspend", "deeper"), ""),
+    ],
+)
+def test_a_rule_is_found_by_an_errors_location(location: tuple[str | int, ...], rule: str) -> None:
+    assert find_rule(ProfileRequest, location) == rule
+
+
+def test_the_fields_of_an_object_are_known_by_its_location() -> None:
+    assert field_names(ProfileRequest, ("spec", "limits")) == ["maxTraceBytes", "maxSlowdownPercent"]
+    assert field_names(ProfileRequest, ("spec", "suspend")) == []
