@@ -511,9 +511,7 @@ class ProcessTable:
         verdicts = infer_roles(
             Facts(
                 key=process.process_id,
-                pids=process.kineto.pids
-                if process.kineto is not None
-                else (process.agent.pid if process.agent else 0,),
+                pids=_family(process),
                 stepped=process.proved_trainer or (process.agent is not None and process.agent.hello is not None),
                 settled=now - process.first_seen_unix_ns >= SETTLED_NS,
                 environment=process.environment,
@@ -563,6 +561,15 @@ class ProcessTable:
             poll_interval_ns=int(kineto.interval_ns) if kineto is not None else 0,
             step=agent.step if agent is not None else None,
         )
+
+
+def _family(process: _Process) -> tuple[int, ...]:
+    """The process and its ancestors as far as they are known; an agent knows its parent only."""
+    if process.kineto is not None:
+        return process.kineto.pids
+    agent = process.agent
+    assert agent is not None
+    return (agent.pid, agent.hello.ppid) if agent.hello is not None else (agent.pid,)
 
 
 def _same_process(kineto: _Kineto, agent: _Agent) -> bool:

@@ -64,7 +64,7 @@ class Job:
         environment = trainer_environment(directory, os.environ | quiet | alone)
         words = [python, "job.py"]
         if ranks > 1:
-            words[1:1] = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", "0"]
+            words[1:1] = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
         with (folder / "output").open("wb") as output:
             self.process = subprocess.Popen(words, cwd=folder, env=environment, stdout=output, stderr=output)
 
