@@ -72,7 +72,7 @@ def resolve(spec: Spec, namespace: str, sidecars: Sequence[SidecarRecord], now_u
     if not any(t.process.polls_kineto for t in chosen):
         return Resolution(
             reason="NothingSpeaksKineto",
-            message=f"{_name_ranks([t.rank for t in chosen])} of {what} train, but do not ask for Kineto configs: "
+            message=f"{_name_ranks([t.rank for t in chosen])} of {what}: training, but asking for no Kineto configs; "
             "start the job with KINETO_USE_DAEMON=1 and the other variables of `fleetprof run`",
             deaf_since_unix_ns=max(t.process.first_seen_unix_ns for t in chosen),
         )
@@ -188,7 +188,7 @@ def _say_nothing_matched(what: str, namespace: str, there: Sequence[SidecarRecor
     if reconnecting:
         return f"the sidecar of {what} is not connected at the moment; it reconnects by itself when it still runs"
     workloads = sorted({f"{s.identity.workload.kind}/{s.identity.workload.name}" for s in there} - {"/"})
-    seen = f"there are {', '.join(workloads[:5])}" if workloads else f"{len(there)} sidecars are connected there"
+    seen = f"there are {', '.join(workloads[:5])}" if workloads else f"sidecars connected there: {len(there)}"
     return (
         f"no sidecar of {what} is connected in namespace {namespace}; {seen}. Is the job running, and with a sidecar?"
     )
@@ -198,7 +198,7 @@ def _say_no_trainer(what: str, sidecars: Sequence[SidecarRecord]) -> str:
     processes = [p for s in sidecars for p in s.processes.values()]
     if not processes:
         return (
-            f"{len(sidecars)} sidecars of {what} are connected, but no process there asks for Kineto configs: has it "
+            f"connected sidecars of {what}: {len(sidecars)}, but no process there asks for Kineto configs: has it "
             "imported torch yet, and with KINETO_USE_DAEMON=1 and KINETO_IPC_SOCKET_DIR set?"
         )
     kinds = [pb.Role.Name(p.role).lower().replace("role_unspecified", "unknown") for p in processes]
@@ -213,7 +213,7 @@ def _say_incomplete(targets: Sequence[RankTarget], world_size: int, away: int, r
     absent = [rank for rank in range(world_size) if rank not in there]
     if absent:
         return f"{_name_ranks(absent)} of {world_size} not there"
-    return f"{away} sidecars not connected at the moment" if away > 0 else ""
+    return f"sidecars not connected at the moment: {away}" if away > 0 else ""
 
 
 def _name_ranks(ranks: Sequence[int]) -> str:

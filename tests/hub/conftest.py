@@ -252,11 +252,17 @@ class Ground:
         await self.hub.restore()
         self.server = await serve(self.hub, "127.0.0.1:0", token=TOKEN)
 
+    async def restart_hub(self) -> None:
+        """An orderly end and a new begin."""
+        await self.server.stop()
+        await self.hub.close()
+        await self.start_hub()
+
     async def kill_hub(self) -> None:
         """As after SIGKILL: nothing is said, nothing is written any more."""
         for task in self.hub._tasks.values():
             task.cancel()
-        await self.server.stop()
+        await self.server._server.stop(None)
         self.hub._calls.close()
 
     async def add_sidecar(self, number: int, *processes: pb.Process, **named: Any) -> ScriptedSidecar:
