@@ -15,7 +15,9 @@ from fleetprof_analyzer.problems import Kind, Problems
 
 # isal types its error as a value, not as a class.
 _DAMAGED: Final = cast("type[Exception]", isal_zlib.error)
-_READ_BYTES: Final = 128 << 10
+_READ_BYTES: Final = 64 << 10
+# What a damaged place can cost at most, since isal drops the output of the call that meets it.
+_GUNZIP_BYTES: Final = 64 << 10
 _BLOCK_BYTES: Final = 1 << 20
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 31
@@ -48,7 +50,7 @@ def _gunzip(first: bytes, file: IO[bytes], problems: Problems) -> Iterator[bytes
     while data:
         try:
             # A bounded answer keeps a bomb from filling memory; the rest waits in unconsumed_tail.
-            block = decoder.decompress(data, _BLOCK_BYTES)
+            block = decoder.decompress(data, _GUNZIP_BYTES)
         except _DAMAGED as error:
             problems.add(Kind.CORRUPT_GZIP, f"{error}; what stands before was read")
             return

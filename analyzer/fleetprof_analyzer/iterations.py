@@ -128,7 +128,7 @@ def _step_of_first_mark(marks: Rows, samples: RankSamples, problems: Problems) -
         problems.add(Kind.STEPS_DO_NOT_MATCH, "no optimizer step of the trace is among the agent's step times")
         return None
     (number, agreeing), *_ = votes.most_common(1)
-    if 2 * agreeing <= len(marks):
+    if 2 * agreeing < len(marks) or 2 * agreeing <= votes.total():
         problems.add(
             Kind.STEPS_DO_NOT_MATCH,
             f"only {agreeing} of {len(marks)} optimizer steps of the trace agree with the agent's step times",

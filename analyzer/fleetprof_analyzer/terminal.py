@@ -5,6 +5,7 @@ words what a chart would show.
 """
 
 from statistics import median
+from textwrap import wrap
 
 from fleetprof_api.report import Rank, Report, TimeBreakdown
 
@@ -20,7 +21,7 @@ def render_text(report: Report, width: int = 100) -> str:
     """The report in lines of at most `width` characters."""
     width = max(width, _NARROWEST)
     blocks = [_head(report), _totals(report, width), _ranks(report, width), _start(report), _cost(report)]
-    blocks += [_ledger(report), _problems(report)]
+    blocks += [_ledger(report, width), _problems(report, width)]
     lines = [line for block in blocks if block for line in [*block, ""]]
     return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines).rstrip() + "\n"
 
@@ -137,23 +138,27 @@ def _cost(report: Report) -> list[str]:
     return lines
 
 
-def _ledger(report: Report) -> list[str]:
+def _ledger(report: Report, width: int) -> list[str]:
     failed = [entry for entry in report.ledger if entry.reason is not None]
     if not report.ledger:
         return []
     lines = [f"Ledger: {len(report.ledger) - len(failed)} of {len(report.ledger)} lines without a failure"]
     for entry in failed[:_MOST_RANKS]:
-        lines.append(f"  rank {entry.rank}: {entry.reason}: {plain(entry.message)}")
+        lines += _wrapped(f"rank {entry.rank}: {entry.reason}: {plain(entry.message)}", width)
     return lines
 
 
-def _problems(report: Report) -> list[str]:
+def _wrapped(text: str, width: int) -> list[str]:
+    return wrap(text, width, initial_indent="  ", subsequent_indent="      ")
+
+
+def _problems(report: Report, width: int) -> list[str]:
     if not report.problems:
         return []
     lines = [f"Problems with the input ({len(report.problems)})"]
     for problem in report.problems[:_MOST_PROBLEMS]:
         where = f"{plain(problem.source, 60)}: " if problem.source else ""
-        lines.append(f"  {where}{problem.count} × {problem.kind}: {plain(problem.message, 300)}")
+        lines += _wrapped(f"{where}{problem.count} × {plain(problem.kind, 40)}: {plain(problem.message, 300)}", width)
     if len(report.problems) > _MOST_PROBLEMS:
         lines.append(f"  … and {len(report.problems) - _MOST_PROBLEMS} more in report.json")
     return lines

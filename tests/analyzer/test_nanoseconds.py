@@ -1,0 +1,57 @@
+"""µs digits become exact integer nanoseconds, whatever way they are written."""
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from fleetprof_analyzer.nanoseconds import MISSING, parse_microseconds
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize(
+    ("token", "nanoseconds"),
+    [
+        (b"1700000000000000.123", 1_700_000_000_000_000_123),  # float64 would give .000 or .250
+        (b"4316232145169.913", 4_316_232_145_169_913),
+        (b"7", 7000),
+        (b"0.5", 500),
+        (b"12.25", 12_250),
+        (b"0", 0),
+        (b"0.000", 0),
+        (b"-5", -5000),
+        (b"-0.001", -1),
+        (b"1e3", 1_000_000),
+        (b"1.5e-2", 15),
+        (b"0.0009", 0),  # below a nanosecond: cut
+        (b'"12.5"', 12_500),  # a string, as some writers leave it
+        (b"", MISSING),
+        (b"null", MISSING),
+        (b"1e400", MISSING),
+        (b"99999999999999999999", MISSING),
+        (b"1e999999999", MISSING),
+        (b"[1]", MISSING),
+    ],
+)
+def test_one_number(token: bytes, nanoseconds: int) -> None:
+    assert parse_microseconds([token]).tolist() == [nanoseconds]
+    assert parse_microseconds([b"1.000", token, b"2.000"]).tolist() == [1000, nanoseconds, 2000]
+
+
+NUMBERS = st.integers(0, 10**15).flatmap(
+    lambda whole: st.sampled_from(["", ".0", ".5", ".25", ".123", ".999", ".1234567"]).map(
+        lambda rest: f"{whole}{rest}"
+    )
+)
+
+
+@given(st.lists(NUMBERS, max_size=40))
+def test_any_mixture_equals_decimal_arithmetic(numbers: list[str]) -> None:
+    found = parse_microseconds([number.encode() for number in numbers])
+    assert found.dtype == np.int64
+    assert found.tolist() == [int(Decimal(number) * 1000) for number in numbers]
+
+
+@given(st.lists(st.binary(max_size=12), max_size=8))
+def test_garbage_is_missing_never_an_error(tokens: list[bytes]) -> None:
+    assert len(parse_microseconds(tokens)) == len(tokens)
