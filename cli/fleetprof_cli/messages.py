@@ -23,4 +23,9 @@ class Failure(click.ClickException):
 def say(text: str) -> None:
     """One line for people, marked as ours: it may stand between a job's own output."""
     for line in text.splitlines() or [""]:
-        click.echo(f"fleetprof: {line}", err=True)
+        click.echo(f"fleetprof: {make_printable(line)}", err=True)
+
+
+def make_printable(text: str) -> str:
+    """Text from elsewhere without control characters, which a terminal would obey."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from fleetprof_cli.messages import say
+from fleetprof_cli.messages import make_printable, say
 from fleetprof_cli.status_text import STATE_ORDER, STATE_WORDS, count_states, duration_text, sentence, size_text
 
 EVERY_RANK_UP_TO: Final = 16
@@ -24,7 +24,7 @@ _STYLES: Final = {pb.UPLOADED: "green", pb.FAILED: "red", pb.STARTED: "yellow"}
 def draw_status(status: pb.CaptureStatus, now_unix_ns: int) -> RenderableType:
     """The display of one moment."""
     shown = sorted(status.ranks, key=lambda rank: rank.rank)
-    parts: list[RenderableType] = [Text(_heading(status, now_unix_ns), style="bold")]
+    parts: list[RenderableType] = [Text(make_printable(_heading(status, now_unix_ns)), style="bold")]
     if len(shown) > EVERY_RANK_UP_TO:
         parts.append(_counts(shown))
         shown = sorted(shown, key=_urgency)[:_SLOWEST]
@@ -63,7 +63,7 @@ def _rank_table(ranks: list[pb.CaptureEvent]) -> Table:
         table.add_row(
             Text(f"rank {rank.rank}", justify="right"),
             Text(STATE_WORDS.get(rank.state, "asked"), _STYLES.get(rank.state, "")),
-            Text(note),
+            Text(make_printable(note)),
         )
     return table
 

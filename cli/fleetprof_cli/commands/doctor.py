@@ -18,6 +18,7 @@ from rich.text import Text
 from fleetprof_cli.checks import Check, Verdict, check_machine
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.fleet_checks import ask_hub
+from fleetprof_cli.messages import make_printable
 from fleetprof_cli.options import output_option, state_option
 from fleetprof_cli.state import StateDirectory
 
@@ -44,6 +45,7 @@ def command(state: StateDirectory, *, python: str | None, output: str) -> None:
 def _print(checks: list[Check]) -> None:
     console = Console(highlight=False)
     for check in checks:
-        console.print(Text(f"{check.verdict:<5}", _STYLES[check.verdict]) + Text(f"{check.name}: {check.found}"))
+        found = make_printable(f"{check.name}: {check.found}")
+        console.print(Text(f"{check.verdict:<5}", _STYLES[check.verdict]) + Text(found))
         if check.advice:
             console.print(Text(f"     -> {check.advice}"))

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from fleetprof_cli.hub_client import HubClient, NoHub
 from fleetprof_cli.jobs import RunningJob, group_jobs
-from fleetprof_cli.messages import say
+from fleetprof_cli.messages import make_printable, say
 from fleetprof_cli.options import output_option, state_option
 from fleetprof_cli.state import StateDirectory
 from fleetprof_cli.status_text import duration_text, sentence, status_document, succeeded
@@ -107,8 +107,8 @@ def _job_table(jobs: list[RunningJob]) -> Table:
         iterations = [p.step.iteration_ns for p in trainers if p.HasField("step") and p.step.iteration_ns]
         with_agent = sum(process.has_agent for process in trainers)
         table.add_row(
-            Text(running.job.name),
-            Text(running.job.namespace),
+            Text(make_printable(running.job.name)),
+            Text(make_printable(running.job.namespace)),
             str(len(running.hosts)),
             str(len(trainers)),
             "all" if trainers and with_agent == len(trainers) else str(with_agent),
@@ -125,9 +125,9 @@ def _capture_table(captures: list[pb.CaptureStatus]) -> Table:
         stored = sum(rank.state == pb.UPLOADED for rank in capture.ranks)
         table.add_row(
             Text(capture.uid),
-            Text(capture.name),
+            Text(make_printable(capture.name)),
             f"{stored}/{len(capture.ranks)}",
-            Text(succeeded(capture).reason or sentence(capture)),
+            Text(make_printable(succeeded(capture).reason or sentence(capture))),
             _age(now - capture.submitted_unix_ns),
         )
     return table

@@ -1,0 +1,104 @@
+"""Fixtures of the command line's tests: a state directory, the command, and a hub with simulated trainers."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fleetprof_cli.state import StateDirectory
+from local_system import wait_until
+
+SIMULATION = Path(__file__).parents[1] / "simulation" / "trainer.py"
+Finished = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateDirectory:
+    return StateDirectory(tmp_path / "state")
+
+
+@pytest.fixture
+def environment(state: StateDirectory) -> dict[str, str]:
+    """This environment without what would change fleetprof, with the test's own state directory."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("FLEETPROF_", "KINETO_", "SLURM_"))}
+    return clean | {"FLEETPROF_STATE": str(state.path), "COLUMNS": "100"}
+
+
+@pytest.fixture
+def fleetprof(environment: dict[str, str]) -> Callable[..., Finished]:
+    """Runs one command to its end."""
+
+    def run(*words: str, **options) -> Finished:
+        return subprocess.run(
+            [sys.executable, "-m", "fleetprof_cli.main", *words],
+            env=options.pop("env", environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            **options,
+        )
+
+    return run
+
+
+@pytest.fixture
+def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen]]:
+    """Starts a command beside the test, its output in a file; it is ended after the test."""
+    started: list[subprocess.Popen] = []
+
+    def begin(*words: str, log: str = "log") -> subprocess.Popen:
+        with (tmp_path / log).open("ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "fleetprof_cli.main", *words],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in reversed(started):
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def hub(start: Callable[..., subprocess.Popen], state: StateDirectory) -> subprocess.Popen:
+    """`fleetprof up`, answering."""
+    process = start("up", log="up.log")
+
+    def stepping() -> bool:
+        said = fleetprof("list", "-o", "json").stdout
+        return said.count('"step": ') >= 4 and '"step": null' not in said
+
+    wait_until(stepping, "four stepping ranks")
+    assert process.poll() is None
+    return process
+
+
+@pytest.fixture
+def job(
+    hub: subprocess.Popen, start: Callable[..., subprocess.Popen], fleetprof: Callable[..., Finished]
+) -> subprocess.Popen:
+    """`fleetprof run` with four simulated trainers, known to the hub and stepping."""
+    trainers = f'exec "{sys.executable}" "{SIMULATION}" --directory "$KINETO_IPC_SOCKET_DIR" --ranks 4 --poll-ms 300'
+    process = start("run", "--name", "sim", "--", "bash", "-c", trainers, log="job.log")
+
+    def stepping() -> bool:
+        said = fleetprof("list", "-o", "json").stdout
+        return said.count('"step": ') >= 4 and '"step": null' not in said
+
+    wait_until(stepping, "four stepping ranks")
+    return process

@@ -1,0 +1,197 @@
+"""`fleetprof run`: the command is as it would be without us, and can be captured."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fleetprof_cli.run_folder import run_folders, socket_directories
+from fleetprof_cli.state import StateDirectory
+from local_system import processes_of, wait_until
+
+Finished = subprocess.CompletedProcess[str]
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)],
+)
+def test_the_exit_code_is_that_of_the_command(fleetprof: Callable[..., Finished], script: str, code: int) -> None:
+    assert fleetprof("run", "--", "bash", "-c", script).returncode == code
+
+
+@pytest.mark.parametrize(("command", "code"), [("no-such-program", 127), (__file__, 126)])
+def test_a_command_that_cannot_be_started_ends_as_in_a_shell(
+    fleetprof: Callable[..., Finished], command: str, code: int
+) -> None:
+    done = fleetprof("run", "--", command)
+    assert done.returncode == code
+    assert command in done.stderr
+
+
+def test_output_and_arguments_pass_through_untouched(fleetprof: Callable[..., Finished]) -> None:
+    done = fleetprof("run", "--name", "x", "--", "printf", "%s|", "a b", "--name", "-o", "")
+    assert done.stdout == "a b|--name|-o||"
+
+
+def test_the_command_gets_what_kineto_needs(fleetprof: Callable[..., Finished]) -> None:
+    done = fleetprof("run", "--", sys.executable, "-c", "import os, json; print(json.dumps(dict(os.environ)))")
+    environment = json.loads(done.stdout)
+    directory = environment["KINETO_IPC_SOCKET_DIR"]
+    assert environment["KINETO_USE_DAEMON"] == "1"
+    assert environment["KINETO_ONDEMAND_TRACE_DIR"] == f"{directory}/traces"
+    assert environment["PYTHONPATH"].split(":")[0] == f"{directory}/agent"
+    assert not Path(directory).exists()
+
+
+def test_without_the_agent_pythonpath_is_as_it_was(fleetprof: Callable[..., Finished]) -> None:
+    done = fleetprof("run", "--no-agent", "--", "bash", "-c", "echo ${PYTHONPATH:-none} $KINETO_USE_DAEMON")
+    assert done.stdout.split()[-1] == "1"
+    assert "agent" not in done.stdout
+
+
+def test_signal_dispositions_and_mask_are_those_of_a_shell(fleetprof: Callable[..., Finished]) -> None:
+    script = "grep -E '^Sig(Blk|Ign)' /proc/self/status"
+    bare = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
+    ours = fleetprof("run", "--", "bash", "-c", script).stdout
+
+    def sets(status: str) -> list[int]:
+        # glibc's posix_spawn leaves its own two signals, 32 and 33, ignored; glibc sets them up anew where it uses them.
+        return [int(line.split()[1], 16) & ~(3 << 31) for line in status.splitlines()]
+
+    assert sets(ours) == sets(bare)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_reaches_the_command_once(
+    start: Callable[..., subprocess.Popen], tmp_path: Path, number: signal.Signals
+) -> None:
+    got = tmp_path / "got"
+    script = (
+        f"import signal, sys, time\n"
+        f"def note(n, _): open({str(got)!r}, 'a').write(f'{{n}} ')\n"
+        f"signal.signal({int(number)}, note); open({str(got)!r}, 'w').close()\n"
+        "end = time.time() + 30\n"
+        f"while time.time() < end and not open({str(got)!r}).read(): time.sleep(0.02)\n"
+        "time.sleep(0.3); sys.exit(5)"
+    )
+    process = start("run", "--", sys.executable, "-c", script)
+    wait_until(got.exists, "the command")
+    process.send_signal(number)
+    assert process.wait(60) == 5
+    assert got.read_text() == f"{int(number)} "
+
+
+def test_nothing_is_left_behind(fleetprof: Callable[..., Finished], state: StateDirectory) -> None:
+    before = socket_directories()
+    assert fleetprof("run", "--", "true").returncode == 0
+    assert socket_directories() == before
+    assert run_folders(state) == []
+
+
+def test_the_job_runs_even_when_nothing_of_ours_can(
+    fleetprof: Callable[..., Finished], environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    done = fleetprof(
+        "run",
+        "--",
+        "bash",
+        "-c",
+        "echo ${KINETO_USE_DAEMON:-unset}; exit 3",
+        env=environment | {"FLEETPROF_STATE": str(tmp_path / "file" / "state")},
+    )
+    assert (done.returncode, done.stdout) == (3, "unset\n")
+    (line,) = done.stderr.splitlines()
+    assert "this job cannot be captured: cannot use the state directory" in line
+
+
+def test_a_sidecar_that_cannot_start_does_not_stop_the_job(
+    fleetprof: Callable[..., Finished], environment: dict[str, str], tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken" / "fleetprof_sidecar"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("")
+    (broken / "main.py").write_text("raise SystemExit('broken on purpose')")
+    (broken / "socket_directory.py").write_text(
+        "from os import environ\n\ndef trainer_environment(p, e): return dict(e)"
+    )
+    done = fleetprof("run", "--", "bash", "-c", "exit 3", env=environment | {"PYTHONPATH": str(broken.parent)})
+    assert done.returncode == 3
+    assert "this job cannot be captured: the sidecar did not start; its log ends with: broken on purpose" in done.stderr
+
+
+def test_a_sidecar_that_dies_is_started_again(
+    start: Callable[..., subprocess.Popen], tmp_path: Path, state: StateDirectory
+) -> None:
+    process = start("run", "--", "sleep", "60")
+
+    def sidecar(other_than: int = 0) -> int:
+        found = [pid for pid, _, words in processes_of(process.pid) if "fleetprof_sidecar.main" in words]
+        return next((pid for pid in found if pid != other_than), 0)
+
+    first = wait_until(sidecar, "the sidecar")
+    wait_until(lambda: "can be captured" in (tmp_path / "log").read_text(), "the command")
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: sidecar(first), "its successor")
+    process.terminate()
+    assert process.wait(60) == 143
+    assert "the job is not affected" in (tmp_path / "log").read_text()
+
+
+def test_the_sidecar_ends_when_run_is_killed(start: Callable[..., subprocess.Popen], tmp_path: Path) -> None:
+    process = start("run", "--", "sleep", "1000")
+
+    def family() -> dict[str, int]:
+        return {
+            name: pid
+            for pid, _, words in processes_of(process.pid)
+            for name in ("fleetprof_sidecar.main", "sleep 1000")
+            if name in words and "fleetprof_cli.main" not in words
+        }
+
+    wait_until(lambda: len(family()) == 2, "sidecar and command")
+    known, left = family(), set(socket_directories())
+    process.kill()
+    process.wait()
+    wait_until(lambda: not Path(f"/proc/{known['fleetprof_sidecar.main']}").exists(), "the sidecar's end")
+    # The command goes on, as it would when a shell is killed; it is ours to end here.
+    os.kill(known["sleep 1000"], signal.SIGTERM)
+    for directory in left:
+        subprocess.run(["rm", "-r", directory], check=True)
+
+
+def test_two_runs_of_one_script_have_two_names(
+    start: Callable[..., subprocess.Popen], fleetprof: Callable[..., Finished], state: StateDirectory
+) -> None:
+    start("run", "--", "sleep", "30")
+    wait_until(lambda: any(folder.is_alive() for folder in run_folders(state)), "the first run")
+    assert "job 'sleep-2' can be captured" in fleetprof("run", "--", "sleep", "0").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run"], "Missing argument"),
+        (["run", "--name", "My Job", "--", "true"], "for example 'my-job'"),
+        (["run", "--label", "x", "--", "true"], "must be KEY=VALUE"),
+    ],
+)
+def test_a_wrong_command_line_is_code_2(fleetprof: Callable[..., Finished], words: list[str], said: str) -> None:
+    done = fleetprof(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_it_costs_the_job_little_to_start(fleetprof: Callable[..., Finished]) -> None:
+    # What `run` imports is what a job waits for: none of the heavy packages may be among it.
+    code = (
+        "import sys; import fleetprof_cli.main, fleetprof_cli.commands.run; "
+        "print([m for m in ('grpc', 'numpy', 'pydantic', 'boto3', 'rich', 'aiohttp') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

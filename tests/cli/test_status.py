@@ -1,0 +1,195 @@
+"""How a capture's state becomes an exit code, a document and a display."""
+
+import json
+
+import pytest
+from fleetprof_api import hub_pb2 as pb
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.jobs import choose_job, group_jobs
+from fleetprof_cli.messages import Failure
+from fleetprof_cli.progress import draw_status
+from fleetprof_cli.status_text import (
+    duration_text,
+    exit_code,
+    failure_lines,
+    sentence,
+    size_text,
+    status_document,
+)
+from rich.console import Console
+
+S = 10**9
+
+
+def make_status(*states: int, succeeded: str = "True", reason: str = "", message: str = "") -> pb.CaptureStatus:
+    return pb.CaptureStatus(
+        uid="u1",
+        name="look",
+        target="Job/llama",
+        finished=True,
+        start_mode="step",
+        first_step=71,
+        submitted_unix_ns=100 * S,
+        completed_unix_ns=103 * S,
+        conditions=[pb.Condition(type="Succeeded", status=succeeded, reason=reason, message=message)],
+        ranks=[
+            pb.CaptureEvent(
+                rank=number,
+                state=state,
+                reason="ProcessKilled" if state == pb.FAILED else "",
+                message="it ended by signal 9" if state == pb.FAILED else "",
+                trace_bytes=2048 if state == pb.UPLOADED else 0,
+                compressed_bytes=100 if state == pb.UPLOADED else 0,
+            )
+            for number, state in enumerate(states)
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (make_status(pb.UPLOADED, pb.UPLOADED), ExitCode.DONE),
+        (make_status(pb.UPLOADED, pb.FAILED), ExitCode.PARTIAL),
+        (make_status(pb.FAILED, pb.FAILED, succeeded="False"), ExitCode.CAPTURE_FAILED),
+        (make_status(pb.UPLOADED, succeeded="False", reason="AnalysisFailed"), ExitCode.PARTIAL),
+        (make_status(succeeded="False", reason="NothingMatched"), ExitCode.REFUSED),
+    ],
+)
+def test_the_exit_code_says_how_a_capture_ended(status: pb.CaptureStatus, code: ExitCode) -> None:
+    assert exit_code(status) == code
+
+
+def test_the_document_is_json_with_numbers_as_numbers() -> None:
+    document = json.loads(json.dumps(status_document(make_status(pb.UPLOADED, pb.FAILED))))
+    assert document["submitted_unix_ns"] == 100 * S
+    assert [(rank["rank"], rank["state"], rank["reason"]) for rank in document["ranks"]] == [
+        (0, "UPLOADED", ""),
+        (1, "FAILED", "ProcessKilled"),
+    ]
+
+
+def test_the_document_holds_every_field_of_a_status() -> None:
+    said = set(status_document(make_status(pb.UPLOADED)))
+    assert said == {field.name for field in pb.CaptureStatus.DESCRIPTOR.fields} - {"request_json"}
+    rank = status_document(make_status(pb.UPLOADED))["ranks"][0]
+    assert set(rank) == {field.name for field in pb.CaptureEvent.DESCRIPTOR.fields} - {"capture_id"}
+
+
+def test_failures_are_grouped_by_reason() -> None:
+    (line,) = failure_lines(make_status(*[pb.FAILED] * 100, pb.UPLOADED))
+    assert line.startswith(
+        "ranks 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 88 more: ProcessKilled: it ended by signal 9"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (make_status(pb.UPLOADED, pb.FAILED, reason="Partial"), "1 of 2 ranks stored, 1 failed: Partial"),
+        (make_status(succeeded="False", message="no sidecar matches"), "no sidecar matches"),
+        (pb.CaptureStatus(), "no rank yet"),
+    ],
+)
+def test_a_status_in_one_line(status: pb.CaptureStatus, text: str) -> None:
+    assert sentence(status) == text
+
+
+def drawn(status: pb.CaptureStatus) -> list[str]:
+    console = Console(width=100, record=True, file=None, force_terminal=False, quiet=True)
+    with console.capture() as taken:
+        console.quiet = False
+        console.print(draw_status(status, 103 * S))
+    return [line.rstrip() for line in taken.get().splitlines()]
+
+
+def test_few_ranks_are_shown_one_by_one() -> None:
+    lines = drawn(make_status(pb.UPLOADED, pb.STARTED, pb.FAILED))
+    assert lines[0].startswith("look of Job/llama, from step 71, 3.0 s: 1 of 3 ranks stored, 1 failed")
+    assert lines[1].split() == ["rank", "0", "stored", "2.0", "KiB,", "100", "B", "stored"]
+    assert lines[2].split() == ["rank", "1", "recording"]
+    assert lines[3].split() == ["rank", "2", "failed", "ProcessKilled:", "it", "ended", "by", "signal", "9"]
+
+
+def test_many_ranks_are_counted_and_the_slowest_named() -> None:
+    lines = drawn(make_status(*[pb.UPLOADED] * 98, pb.ASKED, pb.STARTED))
+    assert [line.split(maxsplit=1) for line in lines[1:4]] == [
+        ["1", "waiting for its next poll"],
+        ["1", "recording"],
+        ["98", "stored"],
+    ]
+    assert "rank 98" in lines[4]
+    assert "rank 99" in lines[5]
+    assert len(lines) == 9
+
+
+def test_what_comes_from_elsewhere_is_no_markup() -> None:
+    status = make_status(pb.FAILED)
+    status.ranks[0].message = "[bold red]boo[/] \x1b[31mred"
+    text = "\n".join(drawn(status))
+    assert "[bold red]boo[/]" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (5 << 20, "5.0 MiB"), (3 << 40, "3072.0 GiB")]
+)
+def test_sizes(number: int, text: str) -> None:
+    assert size_text(number) == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(1500, "2 µs"), (1_500_000, "1.5 ms"), (2_000_000_000, "2.0 s")])
+def test_durations(number: int, text: str) -> None:
+    assert duration_text(number) == text
+
+
+def make_sidecar(name: str, namespace: str = "local", host: str = "h1") -> pb.SidecarStatus:
+    workload = pb.Workload(api_version="batch/v1", kind="Job", name=name)
+    return pb.SidecarStatus(
+        sidecar_id=host + name,
+        identity=pb.Identity(namespace=namespace, node_name=host, workload=workload),
+        processes=[
+            pb.Process(process_id="a", role=pb.TRAINER, rank=0, polls_kineto=True),
+            pb.Process(process_id="b", role=pb.LAUNCHER, polls_kineto=True),
+            pb.Process(process_id="c", role=pb.WORKER, polls_kineto=True),
+            pb.Process(process_id="d", role=pb.TRAINER, rank=1, polls_kineto=False),
+        ],
+    )
+
+
+def test_sidecars_of_one_workload_are_one_job() -> None:
+    (running,) = group_jobs([make_sidecar("llama", host="h2"), make_sidecar("llama")])
+    assert running.hosts == ("h1", "h2")
+    assert len(running.trainers()) == 2
+
+
+FLEET = group_jobs([make_sidecar("a"), make_sidecar("b"), make_sidecar("b", namespace="team")])
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "chosen"),
+    [("a", None, ("a", "local")), ("Job/a", None, ("a", "local")), ("b", "team", ("b", "team"))],
+)
+def test_a_job_is_chosen_by_name(name: str, namespace: str | None, chosen: tuple[str, str]) -> None:
+    job = choose_job(FLEET, name, namespace).job
+    assert (job.name, job.namespace) == chosen
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "code"),
+    [
+        (None, "several jobs are running", ExitCode.INVALID),
+        ("b", "several jobs are named b", ExitCode.REFUSED),
+        ("c", "no job c is running", ExitCode.REFUSED),
+    ],
+)
+def test_a_choice_that_cannot_be_made_names_what_there_is(name: str | None, said: str, code: ExitCode) -> None:
+    with pytest.raises(Failure) as caught:
+        choose_job(FLEET, name, None)
+    assert caught.value.message == said
+    assert caught.value.exit_code == code
+    assert "b (namespace team)" in caught.value.next_step
+
+
+def test_the_only_job_needs_no_name() -> None:
+    assert choose_job(FLEET[:1], None, None).job.name == "a"

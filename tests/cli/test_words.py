@@ -1,0 +1,143 @@
+"""What the command line makes of words: pure functions, table in, table out."""
+
+from datetime import datetime
+
+import pytest
+from fleetprof_api.request import parse_request
+from fleetprof_cli.job_name import as_label, name_job
+from fleetprof_cli.listen import ListenAddress, join_address, parse_listen
+from fleetprof_cli.request_flags import Job, Wishes, make_document, parse_ranks
+from fleetprof_cli.store_location import StoreLocation, parse_store
+from hypothesis import given
+from hypothesis import strategies as st
+
+JOB = Job(api_version="batch/v1", kind="Job", name="llama", namespace="local")
+NOW = datetime(2026, 11, 21, 9, 45, 12)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("torchrun --nproc-per-node 4 train.py --lr 1", "train"),
+        ("torchrun -m my_package.Train_GPT", "train-gpt"),
+        ("python -m torch.distributed.run scripts/fine_tune.py", "fine-tune"),
+        ("python -u train.py", "train"),
+        ("./a.out x", "a-out"),
+        ("bash -c ls", "bash"),
+        ("/opt/日本", "job"),
+    ],
+)
+def test_a_job_is_called_after_its_script(command: str, name: str) -> None:
+    assert name_job(command.split(), {}, set()) == name
+
+
+def test_two_jobs_of_one_script_get_two_names() -> None:
+    assert name_job(["train.py"], {}, {"train", "train-2"}) == "train-3"
+
+
+def test_all_nodes_of_a_slurm_job_give_it_one_name() -> None:
+    environment = {"SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": "My Run"}
+    assert name_job(["train.py"], environment, {"my-run-4711"}) == "my-run-4711"
+
+
+@given(st.text(max_size=80))
+def test_any_text_makes_a_label(text: str) -> None:
+    label = as_label(text)
+    assert 1 <= len(label) <= 52
+    assert as_label(label) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks"),
+    [("0", [0]), ("0,8,16-19", [0, 8, 16, 17, 18, 19]), (" 1 , 2-2 ", [1, 2])],
+)
+def test_ranks_are_numbers_and_ranges(text: str, ranks: list[int]) -> None:
+    assert parse_ranks(text) == ranks
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("", "must be a rank or a range of ranks"),
+        ("a", "must be a rank or a range of ranks"),
+        ("1,", "must be a rank or a range of ranks"),
+        ("3-1", "from a lower to a higher rank"),
+        ("0-99999", "use --sample or --every"),
+    ],
+)
+def test_wrong_ranks_are_refused_with_the_rule(text: str, rule: str) -> None:
+    with pytest.raises(ValueError, match=rule):
+        parse_ranks(text)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "spec"),
+    [
+        (Wishes(), {"window": {"iterations": 5}}),
+        (Wishes(iterations=3, warmup=1), {"window": {"iterations": 3, "warmupIterations": 1}}),
+        (Wishes(duration_ms=500), {"window": {"durationMillis": 500}}),
+        (Wishes(ranks=[0, 8]), {"window": {"iterations": 5}, "ranks": {"list": [0, 8]}}),
+        (Wishes(every=2), {"window": {"iterations": 5}, "ranks": {"every": 2}}),
+        (Wishes(collect=["Shapes"]), {"window": {"iterations": 5}, "collect": ["Shapes"]}),
+        (Wishes(deadline_s=60), {"window": {"iterations": 5}, "activeDeadlineSeconds": 60}),
+        (Wishes(max_trace_mib=2), {"window": {"iterations": 5}, "limits": {"maxTraceBytes": 2 << 20}}),
+    ],
+)
+def test_flags_make_the_request_that_a_file_would_hold(wishes: Wishes, spec: dict) -> None:
+    document = make_document(JOB, wishes, NOW)
+    target = {"workload": {"apiVersion": "batch/v1", "kind": "Job", "name": "llama"}}
+    assert document["spec"] == {"target": target, **spec}
+    assert parse_request(document).metadata.name == "llama-1121-094512"
+
+
+def test_a_long_job_name_still_makes_a_valid_request() -> None:
+    job = Job(api_version="batch/v1", kind="Job", name="a" * 37 + "-" + "b" * 14, namespace="local")
+    assert len(parse_request(make_document(job, Wishes(), NOW)).metadata.name or "") <= 52
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "loopback"),
+    [
+        ("127.0.0.1:0", ListenAddress("127.0.0.1", 0), True),
+        ("localhost:80", ListenAddress("localhost", 80), True),
+        ("[::1]:80", ListenAddress("::1", 80), True),
+        ("0.0.0.0:80", ListenAddress("0.0.0.0", 80), False),
+        ("host.example:80", ListenAddress("host.example", 80), False),
+    ],
+)
+def test_an_address_is_host_and_port(text: str, address: ListenAddress, loopback: bool) -> None:
+    assert parse_listen(text) == address
+    assert address.is_loopback() is loopback
+    assert join_address(address.host, address.port) == text
+
+
+@pytest.mark.parametrize("text", ["", "80", ":80", "host:", "host:x", "host:70000"])
+def test_a_wrong_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be HOST:PORT"):
+        parse_listen(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoint", "location"),
+    [
+        ("/data/x", "", StoreLocation(directory="/data/x")),
+        ("s3://bucket", "", StoreLocation(bucket="bucket")),
+        ("s3://bucket/a/b/", "http://h:1", StoreLocation(bucket="bucket", prefix="a/b", endpoint="http://h:1")),
+    ],
+)
+def test_a_store_is_a_directory_or_a_bucket(text: str, endpoint: str, location: StoreLocation) -> None:
+    assert parse_store(text, endpoint) == location
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoint", "rule"),
+    [
+        ("gs://bucket", "", "must be a directory or s3://"),
+        ("s3://", "", "must be s3://bucket"),
+        ("s3://b?x=1", "", "must be s3://bucket"),
+        ("/data", "http://h:1", "--s3-endpoint needs --store s3://"),
+    ],
+)
+def test_a_wrong_store_is_refused(text: str, endpoint: str, rule: str) -> None:
+    with pytest.raises(ValueError, match=rule):
+        parse_store(text, endpoint)
