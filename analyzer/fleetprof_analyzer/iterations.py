@@ -115,15 +115,16 @@ def _step_of_first_mark(marks: Rows, samples: RankSamples, problems: Problems) -
     order = np.argsort(ends, kind="stable")
     ends, numbers = ends[order], numbers[order]
     votes: Counter[int] = Counter()
-    for position in range(len(marks)):
-        start, end = int(marks.start_ns[position]), int(marks.end_ns[position])
-        nearest = int(np.abs(ends - end).argmin())
-        at = int(ends[nearest])
-        inside = np.flatnonzero((ends >= start) & (ends <= end))
-        if len(inside):
-            votes[int(numbers[inside[-1]]) - position] += 1
-        elif abs(at - end) <= _MARK_TOLERANCE_NS:
-            votes[int(numbers[nearest]) - position] += 1
+    after = np.searchsorted(ends, marks.start_ns)
+    for position, following in enumerate(after.tolist()):
+        if following == len(ends):
+            continue
+        inside = ends[following] <= marks.end_ns[position] + _MARK_TOLERANCE_NS
+        # Kineto stops inside the last step, before the agent's hook: that mark is cut short, and the next time is its
+        # own as long as the time before belongs to the step before.
+        cut = position == len(marks) - 1 and following > 0 and numbers[following] == numbers[following - 1] + 1
+        if inside or cut:
+            votes[int(numbers[following]) - position] += 1
     if not votes:
         problems.add(Kind.STEPS_DO_NOT_MATCH, "no optimizer step of the trace is among the agent's step times")
         return None

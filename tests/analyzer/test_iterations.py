@@ -101,6 +101,18 @@ def test_a_recording_that_begins_at_a_time_loses_its_first_iteration_without_the
     assert table(found) == [(0, 10, 12)]
 
 
+def test_one_iteration_is_numbered_although_kineto_stops_inside_its_step() -> None:
+    """Seen in real captures: the last mark ends up to 15 ms before the agent's hook runs."""
+    told = samples({410: -11, 411: 0, 412: 25, 413: 33})
+    found, problems = find([mark(10)], told, Asked("step", 412))
+    assert (table(found), found.first_step, problems) == ([(412, 0, 10)], 412, {})
+
+
+def test_a_gap_in_the_step_times_numbers_nothing() -> None:
+    found, problems = find([mark(10)], samples({411: 0, 413: 25}), Asked("step", 412))
+    assert (found.index_from, problems) == ("position", {"steps_do_not_match": 1})
+
+
 def test_step_times_of_another_moment_are_not_believed() -> None:
     found, problems = find([mark(10), mark(22)], samples({7: 500, 8: 510}))
     assert (found.index_from, table(found)) == ("position", [(0, 0, 10), (1, 10, 12)])
