@@ -123,7 +123,8 @@ class SocketDirectory:
         return removed
 
     def close(self) -> None:
-        """Removes the sidecar's sockets unless somebody listens on them: a stale one delays every trainer's exit."""
+        """Removes the sockets that nobody listens on, the sidecar's too: a stale one delays every trainer's exit."""
+        self.collect_garbage()
         for name in (KINETO_SOCKET, wire.SIDECAR_SOCKET):
             path = self.path / name
             if path.is_socket() and not has_listener(str(path)):

@@ -4,16 +4,24 @@ Guarantees: after `start` every poll is answered; after `stop` no socket and no 
 happened has been handed out.
 """
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from fleetprof_sidecar.agent_endpoint import AgentEndpoint
 from fleetprof_sidecar.housekeeping import Housekeeping
 from fleetprof_sidecar.kineto_endpoint import KinetoEndpoint
 from fleetprof_sidecar.processes import ProcessTable
 from fleetprof_sidecar.socket_directory import SocketDirectory
+
+SWITCH_INTERVAL_S: Final = 0.0005
+"""How long another thread of the sidecar may keep the interpreter while an answer waits, three times per answer.
+
+With Python's default of 5 ms an answer took 32 ms (p99) beside a computing thread, with this 4 ms; Kineto waits 20 ms.
+"""
 
 
 class TrainerSide:
@@ -34,6 +42,7 @@ class TrainerSide:
 
     def start(self) -> None:
         """Prepares the directory, then binds and serves. Raises UnusableDirectory, SocketInUse, OSError."""
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         self.directory.prepare()
         self._housekeeping.start()
         try:
