@@ -6,7 +6,9 @@ checked id, so that no `=`, `#`, CR, LF, `..` or non-ASCII character gets in (li
 bad line). Keys and their meaning: libkineto's Config.cpp, PyTorch 2.13 to 2.15.
 
 The first step. Kineto begins to trace inside the hook of step PROFILE_START_ITERATION + 1, so the first step that is
-recorded whole is two later: for a window that begins with step F, F - 2 is sent. Warm-up iterations do not shift that.
+recorded whole is two later: for a window that begins with step F, F - 2 is sent. Warm-up iterations do not shift that,
+provided that the config arrives before they have to begin; one that arrives later shifts the window without a word.
+Measured on PyTorch 2.13 and 2.15 (tests/sidecar/test_real_torch.py).
 """
 
 import re

@@ -19,6 +19,7 @@ from typing import Any, Final
 from fleetprof_agent import wire
 
 from fleetprof_sidecar.agent_messages import AgentDatagram, AgentHello, AgentReport, AgentSteps
+from fleetprof_sidecar.kineto_config import FIRST_STEP_OFFSET
 from fleetprof_sidecar.kineto_wire import RequestMessage
 from fleetprof_sidecar.process_views import (
     AgentMessage,
@@ -66,7 +67,7 @@ _UNDECIDED: Final = Verdict(Role.UNKNOWN, candidate=False)
 class _Order:
     config: str
     deliver_until_unix_ns: int
-    first_step: int | None
+    last_delivery_step: int | None  # Kineto would begin later than asked when it hears of it after this step
     saw_busy: bool = False
 
 
@@ -159,12 +160,14 @@ class ProcessTable:
         deliver_until_unix_ns: int,
         first_step: int | None,
         *,
+        warmup_steps: int = 0,
         chosen: bool = False,
     ) -> None:
         """Has `config` given to the process at its next idle poll; ends in Delivered, Expired or Gone.
 
         `first_step`: F, the first complete step that is wanted, in KinetoStepTracker's count (None for a start by
-        time); the order expires with why "step" once the process is too far for Kineto to begin at F - 2.
+        time); the order expires with why "step" once the process is too far for Kineto to begin to warm up
+        `warmup_steps` before F - 2: it would shift the window without a word (measured, PyTorch 2.13 and 2.15).
         `chosen`: the caller takes this process although its role is unknown (`ProcessView.candidate` says whether
         that is possible).
         Raises OrderRefused with reason Unknown, Launcher, Worker, NotChosen, NotPolling, NotStepping or Outstanding.
@@ -197,7 +200,8 @@ class ProcessTable:
                 )
             if process.order is not None:
                 raise OrderRefused("Outstanding", f"another order for process {process_id} is not delivered yet")
-            process.order = _Order(config, deliver_until_unix_ns, first_step)
+            last_step = None if first_step is None else first_step - FIRST_STEP_OFFSET - warmup_steps - 1
+            process.order = _Order(config, deliver_until_unix_ns, last_step)
 
     def withdraw_order(self, process_id: str) -> bool:
         """Takes an order back. True when there was one that had not been delivered."""
@@ -459,7 +463,8 @@ class ProcessTable:
             order.saw_busy = True
             return None
         step = process.agent.step if process.agent is not None else None
-        if order.first_step is not None and step is not None and step.latest_step(now) >= order.first_step - 2:
+        last_step = order.last_delivery_step
+        if last_step is not None and step is not None and step.latest_step(now) > last_step:
             self._drop_order(process, "step", now)
             return None
         self._refresh_roles()

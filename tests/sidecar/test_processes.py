@@ -245,21 +245,23 @@ def test_a_poll_after_the_deadline_gets_nothing_even_before_anybody_looked(world
 
 # Steps last 100 ms; at the poll the process was last heard of at step 50.
 @pytest.mark.parametrize(
-    ("first_step", "silent_ns", "delivered"),
+    ("first_step", "warmup_steps", "silent_ns", "delivered"),
     [
-        (53, 0, True),
-        (52, 0, False),  # Kineto would have to begin with step 50
-        (10, 0, False),
-        (63, S, True),
-        (62, S, False),
+        (53, 0, 0, True),
+        (52, 0, 0, False),  # Kineto would have to begin with step 50
+        (10, 0, 0, False),
+        (63, 10, 0, True),
+        (62, 10, 0, False),
+        (63, 0, S, True),
+        (62, 0, S, False),
         # Silent for longer than a stepping agent can be: the training stalls, and the count is not carried further.
-        (65, 60 * S, True),
-        (64, 60 * S, False),
+        (65, 0, 60 * S, True),
+        (64, 0, 60 * S, False),
     ],
 )
-def test_an_order_is_not_given_to_a_process_that_is_too_far(world, first_step, silent_ns, delivered):
+def test_an_order_is_not_given_to_a_process_that_is_too_far(world, first_step, warmup_steps, silent_ns, delivered):
     trainer(world, step=50)
-    world.table.place_order("A", "config", world.now + 600 * S, first_step)
+    world.table.place_order("A", "config", world.now + 600 * S, first_step, warmup_steps=warmup_steps)
     world.now += silent_ns
     assert world.poll("A", 7) == ("config" if delivered else "")
     assert [event.why for event in world.told(Expired)] == ([] if delivered else ["step"])

@@ -2,7 +2,7 @@
 
 One event loop carries hundreds of ranks: the step count is a function of time, so a rank costs one poll and two reports
 a second. A config is obeyed as libkineto does it: one pending order, START_ITERATION S begins inside the hook of step
-S + 1 (or at once when that has passed), a start time that is too near is refused silently, `_<pid>` goes before
+S + 1 (or after its warm-up when that has passed), a start time that is too near is refused silently, `_<pid>` goes before
 `.json`, an empty `.tmp` while tracing, the rename when the file is whole, nothing outside the traces directory. What
 real PyTorch does is tested with real PyTorch; this is for faults on command and for numbers of ranks.
 
@@ -219,7 +219,8 @@ class SimulatedTrainer:
         now = time.time_ns()
         if "PROFILE_START_ITERATION" in keys and self.current_step() >= 1:
             start = int(keys["PROFILE_START_ITERATION"])
-            begin = max(start + 1, self.current_step(now) + 1) + self.faults.late_steps
+            warmup = int(keys.get("ACTIVITIES_WARMUP_ITERATIONS", "0"))
+            begin = max(start + 1, self.current_step(now) + 1 + warmup) + self.faults.late_steps
             span = self._end_of(begin), self._end_of(begin + int(keys["ACTIVITIES_ITERATIONS"]))
         else:
             begin_ns = int(keys.get("PROFILE_START_TIME", "0")) * 10**6 or now + 7 * NS
