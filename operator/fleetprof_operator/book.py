@@ -29,14 +29,17 @@ class Book:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self._lines = {(e.sidecar_id, e.process_id): e for e in ledger.entries}
+        self._places: dict[tuple[str, str], int] = {}
+        self._index()
         self._analyzing = False
+        self._stale_since_unix_ns = 0  # lines changed then, conditions not yet
 
     # ------------------------------------------------------------ lines
 
     def find(self, sidecar_id: str, process_id: str) -> LedgerEntry | None:
         """The line of one process."""
-        return self._lines.get((sidecar_id, process_id))
+        place = self._places.get((sidecar_id, process_id))
+        return None if place is None else self.ledger.entries[place]
 
     def open_entries(self) -> list[LedgerEntry]:
         """Lines that can still change."""
@@ -59,10 +62,13 @@ class Book:
                 rank_source=target.rank_source,
                 asked_unix_ns=now_unix_ns,
             )
-            self._put(entry)
+            self.ledger.entries.append(entry)
             if not target.process.polls_kineto:
-                message = "the process does not ask for Kineto configs: it was started without KINETO_USE_DAEMON=1"
-                self.fail(entry, Reason.NOT_POLLING, message, now_unix_ns)
+                entry.state, entry.reason, entry.failed_unix_ns = RankState.FAILED, Reason.NOT_POLLING, now_unix_ns
+                entry.message = (
+                    "the process does not ask for Kineto configs: it was started without KINETO_USE_DAEMON=1"
+                )
+        self._index()
         ledger = self.ledger
         ledger.start_mode = plan.mode
         ledger.first_step = plan.first_step
@@ -73,11 +79,11 @@ class Book:
         nodes = len({target.node_name or target.sidecar_id for target in targets})
         text = f"{_count(len(targets), 'rank')} on {_count(nodes, 'node')}; {plan.explanation}"
         self._set("TargetsResolved", "True", "Resolved", f"{text}; {note}" if note else text, now_unix_ns)
-        self.derive(now_unix_ns)
+        self._stale_since_unix_ns = now_unix_ns
 
     def withdraw_plan(self) -> None:
         """Forgets lines and plan of an order that no sidecar ever took."""
-        self._lines.clear()
+        self._places.clear()
         ledger = self.ledger
         ledger.entries, ledger.start_mode, ledger.first_step, ledger.start_unix_ns = [], "", None, None
         ledger.duration_ns = ledger.deliver_until_unix_ns = ledger.armed_unix_ns = 0
@@ -91,7 +97,8 @@ class Book:
             pod_name=identity.pod_name,
             node_name=identity.node_name or identity.host_name,
         )
-        self._put(entry)
+        self.ledger.entries.append(entry)
+        self._index()
         if not self.ledger.armed_unix_ns:
             self.ledger.armed_unix_ns = event.asked_unix_ns or now_unix_ns
         self._set("TargetsResolved", "True", "Resolved", "rebuilt from what the sidecars hold", now_unix_ns)
@@ -128,17 +135,21 @@ class Book:
     def begin_analysis(self, now_unix_ns: int) -> None:
         """All lines are final, the report is being made."""
         self._analyzing = True
-        self.derive(now_unix_ns)
+        self._stale_since_unix_ns = now_unix_ns
 
     def end_analysis(self, status: str, reason: str, message: str, now_unix_ns: int) -> None:
         """The report is there ("True"), could not be made ("False"), or is nobody's to make ("Unknown")."""
         self._analyzing = False
         self._set("Analyzed", status, reason, message, now_unix_ns)
 
-    def derive(self, now_unix_ns: int) -> bool:
-        """Brings the conditions in line with the lines. False when they already were."""
-        if self.ledger.outcome or not self.ledger.entries:
-            return False
+    def derive(self) -> None:
+        """Brings the conditions in line with the lines; to be called before they are shown or written.
+
+        Not at every event: with ten thousand ranks that would be the hub's main work.
+        """
+        now_unix_ns, self._stale_since_unix_ns = self._stale_since_unix_ns, 0
+        if self.ledger.outcome or not self.ledger.entries or not now_unix_ns:
+            return
         entries = self.ledger.entries
         beyond = [e for e in entries if e.state in _BEYOND_CAPTURE or e.written_unix_ns]
         uploaded = [e for e in entries if e.state is RankState.UPLOADED]
@@ -146,21 +157,22 @@ class Book:
         open_upload = [e for e in entries if not is_final(e)]
         failed = summarize_failures(entries)
         count = _count(len(entries), "rank")
-        changed = self._derive_one("Captured", open_capture, beyond, "Capturing", failed, count, now_unix_ns)
+        self._derive_one("Captured", open_capture, beyond, "Capturing", failed, count, now_unix_ns)
         stage = "Uploading" if not open_capture else "Capturing"
-        changed |= self._derive_one("Uploaded", open_upload, uploaded, stage, failed, count, now_unix_ns)
+        self._derive_one("Uploaded", open_upload, uploaded, stage, failed, count, now_unix_ns)
         if self._analyzing:
-            changed |= self._set("Analyzed", "Unknown", "Analyzing", "", now_unix_ns)
+            self._set("Analyzed", "Unknown", "Analyzing", "", now_unix_ns)
         state = "Capturing" if open_capture else "Uploading" if open_upload else "Analyzing"
         done = len(uploaded) if state != "Capturing" else len(beyond)
         word = "uploaded" if state != "Capturing" else "captured"
         said = f"{done} of {count} {word}" + (f"; failed: {failed}" if failed else "")
-        return self._set("Succeeded", "Unknown", state, said, now_unix_ns) or changed
+        self._set("Succeeded", "Unknown", state, said, now_unix_ns)
 
     def conclude(self, status: str, reason: str, message: str, now_unix_ns: int) -> None:
         """Ends the request."""
         if self.ledger.outcome:
             return
+        self.derive()
         if not self.ledger.entries and self._get("TargetsResolved") is None:
             self._set("TargetsResolved", "False", reason, message, now_unix_ns)
         for kind in ("Captured", "Uploaded", "Analyzed"):
@@ -174,16 +186,16 @@ class Book:
 
     # ------------------------------------------------------------ inside
 
-    def _put(self, entry: LedgerEntry) -> None:
-        self._lines[entry.sidecar_id, entry.process_id] = entry
-        self.ledger.entries = sorted(self._lines.values(), key=lambda e: (e.rank, e.sidecar_id, e.process_id))
+    def _index(self) -> None:
+        self.ledger.entries.sort(key=lambda e: (e.rank, e.sidecar_id, e.process_id))
+        self._places = {(e.sidecar_id, e.process_id): place for place, e in enumerate(self.ledger.entries)}
 
     def _merge(self, known: LedgerEntry, told: LedgerEntry, now_unix_ns: int) -> bool:
         merged = merge_entries(known, told)
         if merged == known:
             return False
-        self._put(merged)
-        self.derive(now_unix_ns)
+        self.ledger.entries[self._places[known.sidecar_id, known.process_id]] = merged
+        self._stale_since_unix_ns = now_unix_ns
         return True
 
     def _get(self, kind: str) -> Condition | None:
@@ -209,14 +221,15 @@ class Book:
         failed: str,
         count: str,
         now_unix_ns: int,
-    ) -> bool:
+    ) -> None:
         said = f"{len(done)} of {count}" + (f"; failed: {failed}" if failed else "")
         if still_open:
-            return self._set(kind, "Unknown", stage, said, now_unix_ns)
-        if not done:
-            return self._set(kind, "False", "AllRanksFailed", said, now_unix_ns)
-        whole = len(done) == len(self.ledger.entries)
-        return self._set(kind, "True", f"All{kind}" if whole else f"Partially{kind}", said, now_unix_ns)
+            self._set(kind, "Unknown", stage, said, now_unix_ns)
+        elif not done:
+            self._set(kind, "False", "AllRanksFailed", said, now_unix_ns)
+        else:
+            whole = len(done) == len(self.ledger.entries)
+            self._set(kind, "True", f"All{kind}" if whole else f"Partially{kind}", said, now_unix_ns)
 
 
 def summarize_failures(entries: Iterable[LedgerEntry]) -> str:

@@ -70,6 +70,8 @@ class Capture:
         self._tasks: set[asyncio.Task[None]] = set()
         self._report_made = False
         self._began_unix_ns = hub.clock()
+        if self._adopts and self._restating:
+            self.book.wait_for("Restarted", "the hub was restarted and asks its sidecars", self._began_unix_ns)
         limits = request.spec.limits
         max_bytes = (limits.max_trace_bytes or 0) if limits else 0
         self.desk = UploadDesk(hub.calls, ledger, max_bytes, hub.settings)
@@ -85,6 +87,7 @@ class Capture:
 
     def status(self) -> pb.CaptureStatus:
         """As it stands."""
+        self.book.derive()
         location = ""
         if self._report_made:
             key = keys.report_key(self.ledger.namespace, self.ledger.uid)
@@ -118,6 +121,7 @@ class Capture:
         """The user's cancel; again or after the end it does nothing."""
         if not self.ledger.outcome and not self.ledger.cancelled_unix_ns:
             self.ledger.cancelled_unix_ns = self._hub.clock()
+            self._send_all(self._cancel_message())  # at once: before any refusal to upload
             self._changed()
 
     def hear(self, event: pb.CaptureEvent, record: SidecarRecord) -> None:
@@ -145,13 +149,15 @@ class Capture:
     def welcome(self, record: SidecarRecord, held: Iterable[pb.CaptureEvent]) -> None:
         """A sidecar is back (or new) with all that it holds of this request."""
         sidecar_id = record.sidecar_id
+        if self.ledger.outcome:
+            if self.saved:
+                self._hub.registry.send(sidecar_id, build_release(self.ledger.uid))
+            return
         known = set()
         for event in held:
             known.add(event.process_id)
             self._held.add((sidecar_id, event.process_id))
             self.hear(event, record)
-        if self.ledger.outcome:
-            return
         self._restated.add(sidecar_id)
         missing = [e for e in self._open_of(sidecar_id) if e.process_id not in known]
         if missing and not self._restating:
@@ -218,7 +224,6 @@ class Capture:
             await self._await_restatement()
         if not self.ledger.entries and not await self._resolve():
             return
-        self.book.derive(self._hub.clock())
         await self._follow()
         await self._finish()
 
@@ -226,7 +231,7 @@ class Capture:
         """After the hub's restart: lets sidecars say first what they hold; then what nobody holds is decided."""
         until = self._hub.clock() + self._hub.settings.restate_ns
         while self._hub.clock() < until:
-            if self.ledger.entries and not self._adopts and set(self.book.sidecar_ids()) <= self._restated:
+            if not self._adopts and {e.sidecar_id for e in self.book.open_entries()} <= self._restated:
                 break
             await self._wait(until)
         self._restating = self._adopts = False
@@ -328,7 +333,6 @@ class Capture:
             now = hub.clock()
             if self.ledger.cancelled_unix_ns and not cancel_until:
                 cancel_until = now + settings.cancel_wait_ns
-                self._send_all(self._cancel_message())
             if now >= self.deadline_unix_ns and not deadline_until:
                 deadline_until = now + settings.deadline_wait_ns
                 text = f"the deadline of {self.request.spec.active_deadline_seconds} s has passed"
@@ -519,4 +523,5 @@ class Capture:
         task.add_done_callback(self._tasks.discard)
 
     def _encode(self) -> bytes:
+        self.book.derive()
         return msgspec.json.format(msgspec.json.encode(self.ledger), indent=1)

@@ -36,7 +36,8 @@ from fleetprof_operator.submission import (
 
 log = logging.getLogger(__name__)
 
-_NEWS_PAUSE_S = 0.05  # between two statuses of one watcher
+_NEWS_PAUSE_S = 0.05  # between two statuses of one watcher,
+_NEWS_PAUSE_PER_RANK_S = 20e-6  # and this for each rank's line in them
 _CLOSE_PATIENCE_NS = 2 * SECOND_NS
 
 
@@ -111,7 +112,7 @@ class Hub:
             if status.finished:
                 return
             await capture.wait_for_news(seen)
-            await asyncio.sleep(_NEWS_PAUSE_S)
+            await asyncio.sleep(_NEWS_PAUSE_S + _NEWS_PAUSE_PER_RANK_S * len(status.ranks))
 
     async def cancel(self, ref: str) -> pb.CaptureStatus:
         """Takes a capture back as far as that goes; its end comes through `watch`. Raises UnknownCapture."""
@@ -121,7 +122,6 @@ class Hub:
 
     async def fleet(self) -> list[pb.SidecarStatus]:
         """All sidecars and what they see."""
-        self._registry.forget(self._clock() - self.settings.sidecar_forgotten_ns)
         return [record.to_status() for record in self._registry.list()]
 
     async def list(self) -> list[pb.CaptureStatus]:
@@ -176,6 +176,7 @@ class Hub:
         known = self._registry.find(hello.sidecar_id)
         if known is not None and known.identity.namespace != hello.identity.namespace:
             raise ProtocolError("hello.sidecar_id: is that of a sidecar in another namespace")
+        self._registry.forget(self._clock() - self.settings.sidecar_forgotten_ns)
         record = self._registry.connect(hello, link, self._clock())
         link.send(
             pb.HubMessage(

@@ -16,6 +16,8 @@ from fleetprof_operator.registry import SidecarRecord
 
 SETTLED_NS: Final = 10 * 10**9
 """A process whose role stays unknown for so long is taken for a trainer where no other is there."""
+AWAY_NS: Final = 15 * 10**9
+"""A sidecar whose stream closed longer ago than this is not waited for: its job has most likely ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,8 @@ def resolve(spec: Spec, namespace: str, sidecars: Sequence[SidecarRecord], now_u
     if clash:
         return Resolution(reason="AmbiguousTarget", message=f"{what} matches {clash}; narrow the target to one of them")
     world_size = max((t.process.world_size for t in targets), default=0)
-    incomplete = _say_incomplete(targets, world_size, len(matched) - len(connected), spec.ranks)
+    away = sum(s.link is None and now_unix_ns - s.lost_unix_ns < AWAY_NS for s in matched)
+    incomplete = _say_incomplete(targets, world_size, away, spec.ranks)
     chosen, absent = choose_ranks(spec.ranks, targets)
     if absent:
         return Resolution(
@@ -213,7 +216,7 @@ def _say_incomplete(targets: Sequence[RankTarget], world_size: int, away: int, r
     absent = [rank for rank in range(world_size) if rank not in there]
     if absent:
         return f"{_name_ranks(absent)} of {world_size} not there"
-    return f"sidecars not connected at the moment: {away}" if away > 0 else ""
+    return f"sidecars not connected at the moment: {away}" if away and not world_size else ""
 
 
 def _name_ranks(ranks: Sequence[int]) -> str:

@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 MESSAGES_PER_S: Final = 200
 BURST: Final = 2000
 MAX_STREAMS: Final = 5000
+MAX_REQUEST_CHARACTERS: Final = 1 << 16
 _MAX_WAITING: Final = 4096  # messages down to one sidecar that does not read
 _MAX_UPLOADS: Final = 64  # store calls under way for one sidecar
 _HELLO_PATIENCE_S: Final = 15.0
@@ -253,6 +254,8 @@ class _Captures(CapturesServicer):
         await self._gate.admit(context)
 
         async def submit() -> pb.CaptureStatus:
+            if len(request.request_json) > MAX_REQUEST_CHARACTERS:
+                raise InvalidRequest([f"request: at most {MAX_REQUEST_CHARACTERS} characters"])
             parsed = load_request(request.request_json)
             return await self._hub.submit(parsed, request.namespace, fail_fast=request.fail_fast)
 

@@ -39,6 +39,7 @@ def event(rank: int, state: str, **fields: Any) -> pb.CaptureEvent:
 
 
 def conditions(book: Book) -> dict[str, tuple[str, str]]:
+    book.derive()
     return {c.type: (c.status, c.reason) for c in book.ledger.conditions}
 
 
@@ -115,9 +116,10 @@ def test_a_request_that_ends_before_any_rank_was_asked() -> None:
 
 def test_a_condition_keeps_the_time_of_its_status() -> None:
     book = make_book(1)
-    book.apply(event(0, "ARMED"), "s", 20)
-    book.apply(event(0, "WRITTEN"), "s", 30)
-    book.apply(event(0, "UPLOADED"), "s", 40)
+    for at, state in ((20, "ARMED"), (30, "WRITTEN"), (40, "UPLOADED")):
+        book.derive()
+        book.apply(event(0, state), "s", at)
+    book.derive()
     times = {c.type: c.transition_unix_ns for c in book.ledger.conditions}
     assert times == {"TargetsResolved": 10, "Captured": 30, "Uploaded": 40, "Succeeded": 10}
 

@@ -20,7 +20,9 @@ class _Up:
     def close(self, why: str) -> None: ...
 
 
-def sidecar(name: str, *processes: pb.Process, job: str = "llama", up: bool = True, **identity: Any) -> SidecarRecord:
+def sidecar(
+    name: str, *processes: pb.Process, job: str = "llama", up: bool = True, lost: int = NOW - SECOND, **identity: Any
+) -> SidecarRecord:
     given_identity: dict[str, Any] = {
         "namespace": "team",
         "pod_name": f"pod-{name}",
@@ -33,6 +35,7 @@ def sidecar(name: str, *processes: pb.Process, job: str = "llama", up: bool = Tr
         identity=pb.Identity(**(given_identity | identity)),
         processes={p.process_id: p for p in processes},
         link=_Up() if up else None,
+        lost_unix_ns=0 if up else lost,
     )
 
 
@@ -139,6 +142,8 @@ def test_a_selector_matches_labels() -> None:
         ([sidecar("a", trainer("p", 1, world_size=4))], {}, "ranks 0, 2, 3 of 4 not there"),
         ([sidecar("a", trainer("p", 1, world_size=4))], {"ranks": {"list": [1]}}, ""),
         ([sidecar("a", trainer("p", 0)), sidecar("b", up=False)], {}, "sidecars not connected at the moment: 1"),
+        ([sidecar("a", trainer("p", 0, world_size=1)), sidecar("b", up=False)], {}, ""),
+        ([sidecar("a", trainer("p", 0)), sidecar("b", up=False, lost=NOW - 20 * SECOND)], {}, ""),
     ],
 )
 def test_what_may_still_come(sidecars: list[SidecarRecord], fields: dict[str, Any], says: str) -> None:

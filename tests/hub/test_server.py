@@ -249,6 +249,7 @@ async def test_the_command_lines_calls(ground: Any, kit: Any) -> None:
     [
         ("{", grpc.StatusCode.INVALID_ARGUMENT, "request: is not YAML"),
         ("{}", grpc.StatusCode.INVALID_ARGUMENT, "apiVersion: is required: fleetprof.io/v1alpha1\nkind: is required"),
+        ("x" * 70_000, grpc.StatusCode.INVALID_ARGUMENT, "request: at most 65536 characters"),
         ("target", grpc.StatusCode.FAILED_PRECONDITION, "NothingMatched: no sidecar of Job/llama"),
     ],
 )
