@@ -2,9 +2,9 @@
 
 One event loop carries hundreds of ranks: the step count is a function of time, so a rank costs one poll and two reports
 a second. A config is obeyed as libkineto does it: one pending order, START_ITERATION S begins inside the hook of step
-S + 1 (or after its warm-up when that has passed), a start time that is too near is refused silently, `_<pid>` goes before
-`.json`, an empty `.tmp` while tracing, the rename when the file is whole, nothing outside the traces directory. What
-real PyTorch does is tested with real PyTorch; this is for faults on command and for numbers of ranks.
+S + 1 (or after its warm-up when that has passed), a start time that is too near is refused silently, `_<pid>` goes
+before `.json`, an empty `.tmp` while tracing, the rename when the file is whole, nothing outside the traces directory.
+What real PyTorch does is tested with real PyTorch; this is for faults on command and for numbers of ranks.
 
     python tests/simulation/trainer.py --directory DIR --ranks 8 [--directory DIR2 ...] [--seconds 60] [--fault NAME]
 
