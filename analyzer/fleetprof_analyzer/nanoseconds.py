@@ -20,8 +20,9 @@ _DOT: Final = ord(".")
 _SPACE: Final = ord(" ")
 _BYTES: Final = np.zeros(256, np.bool_)
 _BYTES[list(b"0123456789. ")] = True
-# 18 characters less the point: 17 digits stay below 2^63 whatever they are.
-_FAST_LENGTH: Final = 18
+# strtoll stops at 2^63 - 1: what comes out above _LARGEST is read again, digit by digit.
+_FAST_LENGTH: Final = 20
+_FACTORS: Final = np.array([1000, 100, 10, 1], np.int64)
 
 
 def parse_microseconds(tokens: Sequence[msgspec.Raw | bytes]) -> Int64s:
@@ -48,12 +49,10 @@ def _parse_regular(text: bytes, count: int) -> Int64s | None:
         return None
     dots = np.flatnonzero(characters == _DOT)
     if len(dots) == 0:
-        if lengths.max() > _FAST_LENGTH - 3:
-            return None
-        return np.fromstring(text, np.int64, sep=" ") * 1000
+        return _scaled(text, _FACTORS[:1])
     # Three decimals everywhere: without the point the number is nanoseconds.
     if len(dots) == count and (ends - dots == 4).all() and lengths.min() > 4:
-        return np.fromstring(text.replace(b".", b""), np.int64, sep=" ")
+        return _scaled(text.replace(b".", b""), _FACTORS[3:])
     return _parse_mixed(characters, ends, lengths, dots)
 
 
@@ -63,12 +62,17 @@ def _parse_mixed(characters: npt.NDArray[np.uint8], ends: Int64s, lengths: Int64
     owner = np.searchsorted(ends, dots)
     decimals = np.zeros(len(ends), np.int64)
     decimals[owner] = ends[owner] - dots - 1
-    if len(np.unique(owner)) != len(owner) or decimals.max() > 3 or (dots == starts[owner]).any():
+    if (np.diff(owner) == 0).any() or decimals.max() > 3 or (dots == starts[owner]).any():
         return None
-    if (decimals[owner] == 0).any() or lengths.max() > _FAST_LENGTH - 3:
+    if (decimals[owner] == 0).any():
         return None
-    text = characters[characters != _DOT].tobytes()
-    return np.fromstring(text, np.int64, sep=" ") * np.array([1000, 100, 10, 1], np.int64)[decimals]
+    return _scaled(characters[characters != _DOT].tobytes(), _FACTORS[decimals])
+
+
+def _scaled(digits: bytes, factors: Int64s) -> Int64s | None:
+    """Integers between spaces, times `factors`; None when a product could overflow."""
+    values = np.fromstring(digits, np.int64, sep=" ")
+    return None if (values > _LARGEST // factors).any() else values * factors
 
 
 def _parse_one(token: bytes) -> int:

@@ -20,9 +20,9 @@ from fleetprof_analyzer.plausibility import drop_impossible
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.trace import CATEGORIES, NO_ROWS, Category, Place, Rows, Trace
 
-_DEVICE_CATEGORIES: Final = (Category.KERNEL, Category.MEMCPY, Category.MEMSET)
 _NAME_CHARACTERS: Final = 2048
 _PLACE_CHARACTERS: Final = 64
+_MOST_PLACE_KEYS: Final = 100_000
 # Traces without a base time: Unix µs since 2001 are absolute, smaller numbers count from somewhere.
 _ABSOLUTE_FROM_NS: Final = 10**18
 
@@ -96,14 +96,13 @@ class _Columns:
             self._name_bytes += sum(len(text) for text in list(names)[known:])
             if self._name_bytes > self._limits.name_bytes:
                 raise refuse("the names of events together", self._limits.name_bytes, "characters")
-        category = np.array([CATEGORIES[event.cat or ""] for event in kept], np.int8)
-        rows = Rows(
-            category,
-            np.array(name, np.int32),
-            np.array([self._place(event) for event in kept], np.int32),
-            start,
-            duration,
-        )
+        category = [CATEGORIES[event.cat or ""] for event in kept]
+        known_place = self._place_keys.get
+        place = [
+            number if (number := known_place(key)) is not None else self._place(key)
+            for key in map(_place_key, kept, category)
+        ]
+        rows = Rows(np.array(category, np.int8), np.array(name, np.int32), np.array(place, np.int32), start, duration)
         unreadable = (start == MISSING) | (duration == MISSING)
         if unreadable.any():
             self._problems.add(Kind.BAD_TIMES, kept[int(unreadable.argmax())].name, int(unreadable.sum()))
@@ -121,17 +120,12 @@ class _Columns:
         self._batches.clear()
         return Rows(*columns)
 
-    def _place(self, event: Event) -> int:
-        first, second = event.pid, event.tid
-        if event.args is not None and CATEGORIES[event.cat or ""] in _DEVICE_CATEGORIES:
-            first = first if event.args.device is None else event.args.device
-            second = second if event.args.stream is None else event.args.stream
-        number = self._place_keys.get((first, second))
-        if number is None:
-            place = (str(first)[:_PLACE_CHARACTERS], str(second)[:_PLACE_CHARACTERS])
-            number = self.places.setdefault(place, len(self.places))
-            if len(self._place_keys) < self._limits.kept_rows // 100:
-                self._place_keys[(first, second)] = number
+    def _place(self, key: tuple[Scalar, Scalar]) -> int:
+        """The number of a place that was not met before (or was met when there were too many to remember)."""
+        place = (str(key[0])[:_PLACE_CHARACTERS], str(key[1])[:_PLACE_CHARACTERS])
+        number = self.places.setdefault(place, len(self.places))
+        if len(self._place_keys) < _MOST_PLACE_KEYS:
+            self._place_keys[key] = number
         return number
 
     def _find_window(self, events: Iterable[Event]) -> None:
@@ -144,3 +138,14 @@ class _Columns:
             elif event.name == "Record Window End":
                 time = int(parse_microseconds([event.ts])[0])
                 self.window_end_ns = time if time != MISSING else self.window_end_ns
+
+
+def _place_key(event: Event, category: Category) -> tuple[Scalar, Scalar]:
+    """(device, stream) of device work, (process, thread) of the host's."""
+    args = event.args
+    if args is None or category > Category.MEMSET:
+        return event.pid, event.tid
+    return (
+        event.pid if args.device is None else args.device,
+        event.tid if args.stream is None else args.stream,
+    )
