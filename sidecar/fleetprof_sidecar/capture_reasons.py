@@ -27,7 +27,7 @@ def explain_missing_file(capture: Capture, tick: Tick) -> tuple[Reason, str]:
             return Reason.NOT_STEPPING, f"optimizer step {terms.first_step} never came, the last seen is {tick.step}"
         if tick.busy:
             return Reason.CANCELLED_BY_USER_PROFILER, "another profile ran in the process when the window came"
-        return Reason.NOT_STARTED, f"Kineto took the order but did not begin a trace{hint}"
+        return Reason.NOT_STARTED, f"Kineto took the order, and no sign of a trace was seen{hint}"
     if capture.tmp_bytes:
         return Reason.CANNOT_WRITE, (
             f"writing stopped at {capture.tmp_bytes} bytes; check the free space of the traces directory{hint}"

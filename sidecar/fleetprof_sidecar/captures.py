@@ -9,8 +9,8 @@ synced write; polls are answered elsewhere.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final
 
 import msgspec
 from fleetprof_api import hub_pb2
@@ -20,16 +20,16 @@ from fleetprof_sidecar import capture as happened
 from fleetprof_sidecar import process_views as seen
 from fleetprof_sidecar.capture import Capture, Effect
 from fleetprof_sidecar.capture_machine import advance, begin, resume
-from fleetprof_sidecar.compression import Compression
-from fleetprof_sidecar.delivery import Delivery, GaveUp, Put
-from fleetprof_sidecar.device import DeviceReading
-from fleetprof_sidecar.hub_messages import make_event
-from fleetprof_sidecar.orders import agent_command, build_order, read_terms, window_ns
+from fleetprof_sidecar.capture_work import CaptureWork, Key
+from fleetprof_sidecar.delivery import Put
+from fleetprof_sidecar.hub_messages import make_event, make_refusal
+from fleetprof_sidecar.order_desk import OrderDesk, Processes, find_occupant
+from fleetprof_sidecar.orders import read_terms
 from fleetprof_sidecar.output import ORPHAN_AGE_NS, TraceFile, TracesDirectory
-from fleetprof_sidecar.samples import RankRecorder, after_window_ns
+from fleetprof_sidecar.samples import after_window_ns
 from fleetprof_sidecar.sampling import Sampling
 from fleetprof_sidecar.slowdown import SlowdownWatch
-from fleetprof_sidecar.spool import NoRoom, Spool
+from fleetprof_sidecar.spool import Spool
 
 _SCAN_S: Final = 0.1
 _SLOW_SCAN_S: Final = 1.0
@@ -38,39 +38,9 @@ _AFTERMATH_NS: Final = 300_000_000_000
 _STALE_TMP_NS: Final = 60_000_000_000
 # After a restart every living process polls within this time.
 _RETURN_PATIENCE_NS: Final = 20_000_000_000
-# The last datagrams of an agent's after-window.
-_SAMPLES_MARGIN_NS: Final = 1_000_000_000
 _MOST_HELD: Final = 2000
 
-Key = tuple[str, str]
 log = logging.getLogger(__name__)
-
-
-class Processes(Protocol):
-    """The part of `ProcessTable` that captures need."""
-
-    def snapshot(self) -> list[seen.ProcessView]:
-        """All processes."""
-
-    def get(self, process_id: str) -> seen.ProcessView | None:
-        """One process, None when it is not here."""
-
-    def place_order(
-        self,
-        process_id: str,
-        config: str,
-        deliver_until_unix_ns: int,
-        first_step: int | None,
-        *,
-        chosen: bool = False,
-    ) -> None:
-        """Has the config delivered. Raises OrderRefused."""
-
-    def withdraw_order(self, process_id: str) -> bool:
-        """Takes an undelivered order back."""
-
-    def send_to_agent(self, process_id: str, kind: str, **fields: Any) -> bool:
-        """Sends one message; False when it did not leave."""
 
 
 class Captures:
@@ -91,18 +61,24 @@ class Captures:
         self._processes = processes
         self._traces = traces
         self._spool = spool
-        self._sampling = sampling
         self._send = send
-        self._put = put
-        self._host_name = host_name
         self._clock = clock
-        self._compression = Compression(spool)
+        self._desk = OrderDesk(processes, traces.path)
+        self.work = CaptureWork(
+            processes=processes,
+            traces=traces,
+            spool=spool,
+            sampling=sampling,
+            send=send,
+            put=put,
+            host_name=host_name,
+            clock=clock,
+            apply=self._apply,
+        )
         self._held: dict[Key, Capture] = {}
-        self._recorders: dict[Key, RankRecorder] = {}
+        self._unplaced: set[Key] = set()  # asked before a restart, and the process has not shown itself since
         self._watches: dict[Key, SlowdownWatch] = {}
-        self._deliveries: dict[tuple[Key, int], Delivery] = {}
-        self._tasks: dict[Key, set[asyncio.Task[None]]] = {}
-        self._aftermath: dict[str, int] = {}  # stems whose files are to be deleted, until when
+        self._aftermath: dict[str, int] = {}  # trace ids whose files are to be deleted, until when
         self._begun_unix_ns = clock()
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
@@ -113,13 +89,15 @@ class Captures:
     def restore(self) -> None:
         """Takes up what the journal holds. To be called once, in the event loop, before anything else."""
         for capture in self._spool.recorded():
-            key = _key(capture)
-            self._held[key] = capture
+            key = (capture.terms.capture_id, capture.terms.process_id)
             resumed, effects = resume(capture)
             self._store(key, resumed)
-            self._perform(key, effects)
+            if resumed.awaits_file:
+                self._desk.take_up(resumed)
+                self.work.begin_samples(key, resumed)
             if resumed.state == RankState.ASKED:
-                self._place(key, resumed)
+                self._unplaced.add(key)
+            self._perform(key, effects)
         self._spool.drop_orphans(list(self._held.values()))
         if self._held:
             log.info("the journal holds %d captures", len(self._held))
@@ -127,11 +105,6 @@ class Captures:
     def held_events(self) -> list[hub_pb2.CaptureEvent]:
         """The latest event of every capture, for Hello."""
         return [make_event(capture) for capture in self._held.values()]
-
-    def ask_again(self) -> None:
-        """The connection to the hub is new: questions that were asked before were lost."""
-        for delivery in self._deliveries.values():
-            delivery.receive(None)
 
     async def run(self) -> None:
         """Watches the traces directory and the clock until cancelled; rests while nothing is outstanding."""
@@ -151,7 +124,7 @@ class Captures:
         self._draining = True
         for capture in self._held.values():
             if capture.state == RankState.ASKED:
-                self._processes.withdraw_order(capture.terms.process_id)
+                self._desk.withdraw(capture)
         try:
             async with asyncio.timeout(patience_s):
                 while any(not c.is_final and (c.file_name or c.trace) for c in self._held.values()):
@@ -160,17 +133,10 @@ class Captures:
         except TimeoutError:
             log.warning("stopped before every trace was stored; the spool keeps them for the next start")
 
-    async def close(self) -> None:
-        """Ends all work in progress."""
-        tasks = [task for group in self._tasks.values() for task in group]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
     # ------------------------------------------------------------ what the hub says
 
     def receive(self, message: hub_pb2.HubMessage) -> None:
-        """One message of the hub; what it must not say raises ValueError and changes nothing."""
+        """One message of the hub."""
         match message.WhichOneof("body"):
             case "arm":
                 for order in message.arm.orders:
@@ -182,10 +148,10 @@ class Captures:
                     self._apply(key, happened.Cancel(reason, cancel.message or "cancelled", self._clock()))
             case "upload_grant":
                 grant = message.upload_grant
-                self._answer((grant.capture_id, grant.process_id), grant.object, grant)
+                self.work.answer((grant.capture_id, grant.process_id), grant.object, grant)
             case "upload_verdict":
                 verdict = message.upload_verdict
-                self._answer((verdict.capture_id, verdict.process_id), verdict.object, verdict)
+                self.work.answer((verdict.capture_id, verdict.process_id), verdict.object, verdict)
             case "release":
                 for key in self._keys_of(message.release.capture_id):
                     self._release(key)
@@ -197,68 +163,36 @@ class Captures:
             return
         if self._draining:
             return
-        view = self._processes.get(order.process_id)
-        terms = read_terms(arm, order, view)
         now = self._clock()
-        occupant = self._occupant(order.process_id, now)
+        try:
+            terms = read_terms(arm, order, self._processes.get(order.process_id))
+        except ValueError as problem:
+            log.warning("the hub sent an order that makes no sense: %s", problem)
+            self._send(make_refusal(arm, order, Reason.INTERNAL, str(problem), now))
+            return
+        occupant = find_occupant(self._held.values(), order.process_id, now)
         self._make_room()
         capture = begin(terms, now)
         self._store(key, capture)
         self._report(capture)
-        if view is None:
-            self._apply(key, happened.Refused(Reason.NOT_POLLING, "no such process is here: it ended", now))
-        elif occupant:
+        if occupant:
             message = f"capture {occupant} has not ended in this process; ask again when it has"
             self._apply(key, happened.Refused(Reason.BUSY, message, now))
         else:
-            self._place(key, capture)
+            self._place(key)
 
-    def _place(self, key: Key, capture: Capture) -> None:
-        terms, now = capture.terms, self._clock()
-        view = self._processes.get(terms.process_id)
-        self._recorders[key] = RankRecorder()
-        self._sampling.begin(key, terms.sample_interval_ns)
-        try:
-            config, deliver_until = build_order(terms, self._traces.path, view.device_kind if view is not None else "")
-        except ValueError as problem:
-            self._apply(key, happened.Refused(Reason.INTERNAL, str(problem), now))
-            return
-        if terms.has_agent:
-            # First, so that the exit guard watches before Kineto can begin.
-            self._processes.send_to_agent(terms.process_id, "arm", **agent_command(terms))
-        try:
-            self._processes.place_order(terms.process_id, config, deliver_until, terms.first_step, chosen=True)
-        except seen.OrderRefused as refused:
-            reason = Reason.BUSY if refused.reason == "Outstanding" else Reason.NOT_POLLING
-            self._apply(key, happened.Refused(reason, refused.message, now))
-
-    def _occupant(self, process_id: str, now: int) -> str:
-        """The capture that holds Kineto's only slot in this process, "" when it is free.
-
-        A second config would be dropped without a word, so a cancelled window that could not be stopped counts too.
-        """
-        for capture in self._held.values():
-            terms = capture.terms
-            if terms.process_id != process_id:
-                continue
-            if capture.awaits_file:
-                return terms.capture_id
-            if capture.state == RankState.FAILED and capture.armed_unix_ns and not capture.written_unix_ns:
-                window_end = (terms.start_unix_ns or 0) + window_ns(terms) + 2_000_000_000
-                if terms.start_unix_ns and now < window_end:
-                    return terms.capture_id
-        return ""
-
-    def _answer(self, key: Key, kind: int, message: hub_pb2.UploadGrant | hub_pb2.UploadVerdict) -> None:
-        delivery = self._deliveries.get((key, kind))
-        if delivery is not None:
-            delivery.receive(message)
+    def _place(self, key: Key) -> None:
+        self._unplaced.discard(key)
+        self.work.begin_samples(key, self._held[key])
+        refused = self._desk.place(self._held[key], self._clock())
+        if refused is not None:
+            self._apply(key, refused)
 
     def _release(self, key: Key) -> None:
-        capture = self._held[key]
-        if not capture.is_final:
+        if not self._held[key].is_final:
             self._apply(key, happened.Cancel(Reason.CANCELLED, "the hub ended this capture", self._clock()))
-        self._end_work(key)
+        self.work.stop(key)
+        self._watches.pop(key, None)
         capture = self._held.pop(key)
         if capture.armed_unix_ns:
             self._aftermath[capture.terms.trace_id] = self._clock() + _AFTERMATH_NS
@@ -272,6 +206,9 @@ class Captures:
         for key in over[: max(0, len(self._held) - _MOST_HELD)]:
             self._release(key)
 
+    def _keys_of(self, capture_id: str) -> list[Key]:
+        return [key for key in self._held if key[0] == capture_id]
+
     # ------------------------------------------------------------ what the processes say
 
     def on_process_event(self, event: seen.ProcessEvent) -> None:
@@ -280,27 +217,17 @@ class Captures:
             for what in self._translate(key, event):
                 self._apply(key, what)
 
-    def on_devices(self, readings: Iterable[DeviceReading]) -> None:
-        """Device samples taken here: for the ranks that have no agent."""
-        by_device = {reading.device: reading for reading in readings}
-        for key, recorder in self._recorders.items():
-            view = self._processes.get(key[1])
-            if view is None or view.has_agent or view.local_rank is None or view.local_rank not in by_device:
-                continue
-            reading = by_device[view.local_rank]
-            columns: dict[str, list[int | None]] = {name: [value] for name, value in reading.values.items()}
-            recorder.add_device({**columns, "at_unix_ns": [reading.at_unix_ns]})
-
     def _translate(self, key: Key, event: seen.ProcessEvent) -> list[happened.Event]:
+        view = self._processes.get(event.process_id)
         match event:
-            case seen.Delivered(_, at):
+            case seen.Delivered(_, at) if self._desk.holds(self._held[key]):
                 return [happened.Delivered(at)]
-            case seen.Expired(process_id, why, at):
-                view = self._processes.get(process_id)
-                polling = view is not None and view.last_poll_unix_ns > self._held[key].asked_unix_ns
-                return [happened.Expired(why, polling or why in ("busy", "step", "role"), at)]
-            case seen.BusyChanged(process_id, busy, at):
-                return [happened.BusyChanged(busy, self._step_of(process_id), at)]
+            case seen.Expired(_, why, at) if self._desk.holds(self._held[key]):
+                polled = view is not None and view.last_poll_unix_ns > self._held[key].asked_unix_ns
+                return [happened.Expired(why, polled or why != "time", at)]
+            case seen.BusyChanged(_, busy, at):
+                step = view.step.step if view is not None and view.step is not None else None
+                return [happened.BusyChanged(busy, step, at)]
             case seen.Gone(_, at, farewell):
                 return [happened.Gone(farewell, at)]
             case seen.AgentMessage(_, fields):
@@ -309,7 +236,7 @@ class Captures:
 
     def _hear_agent(self, key: Key, fields: dict[str, Any]) -> list[happened.Event]:
         kind, mine = fields["t"], fields.get("capture") == key[0]
-        recorder = self._recorders.get(key)
+        recorder = self.work.recorder(key)
         if kind == "bye":
             return [happened.Gone(True, self._clock())]
         if kind == "cancelled" and mine:
@@ -319,10 +246,6 @@ class Captures:
         if recorder is not None and kind == "device":
             recorder.add_device(fields)
         return []
-
-    def _step_of(self, process_id: str) -> int | None:
-        view = self._processes.get(process_id)
-        return view.step.step if view is not None and view.step is not None else None
 
     # ------------------------------------------------------------ what the directory and the clock say
 
@@ -344,8 +267,8 @@ class Captures:
         for key in list(self._held):
             if not self._held[key].is_final:
                 self._tick(key, now)
-        for stem in [stem for stem, until in self._aftermath.items() if until < now]:
-            del self._aftermath[stem]
+        for trace_id in [trace_id for trace_id, until in self._aftermath.items() if until < now]:
+            del self._aftermath[trace_id]
 
     def _owner_of(self, file: TraceFile) -> Key | None:
         """The capture that waits for this file: never one of another request, as the name begins with its id."""
@@ -357,24 +280,28 @@ class Captures:
     def _clear_away(self, file: TraceFile, now: int) -> None:
         known = file.stem in self._aftermath or any(c.terms.trace_id == file.stem for c in self._held.values())
         age = now - file.modified_unix_ns
-        if (known and (file.finished or age > _STALE_TMP_NS)) or (not known and age > ORPHAN_AGE_NS):
+        if (known and (file.finished or age > _STALE_TMP_NS)) or age > ORPHAN_AGE_NS:
             self._traces.delete(file.name)
 
+    def _drop_finished_files(self, capture: Capture) -> None:
+        for file in self._traces.scan():
+            if file.finished and file.stem == capture.terms.trace_id and self._owner_of(file) is None:
+                self._traces.delete(file.name)
+
     def _tick(self, key: Key, now: int) -> None:
-        capture = self._held[key]
         view = self._processes.get(key[1])
+        if key in self._unplaced and view is not None and view.polls_kineto:
+            self._place(key)
+        capture = self._held[key]
         if view is None and capture.awaits_file and now - self._begun_unix_ns > _RETURN_PATIENCE_NS:
             # It ended while we were away; nobody else will say so.
             self._apply(key, happened.Gone(False, now))
         step = view.step if view is not None else None
         if step is not None and capture.state == RankState.STARTED and capture.awaits_file:
             self._check_slowdown(key, step, now)
-        hint = ""
+        hint = self.work.problem_of(key)
         if capture.armed_unix_ns and capture.awaits_file:
             hint = self._traces.find_stray(capture.terms.pid, capture.armed_unix_ns)
-        elif capture.state == RankState.WRITTEN:
-            delivery = self._deliveries.get((key, hub_pb2.TRACE))
-            hint = delivery.last_problem if delivery is not None else ""
         self._apply(
             key,
             happened.Tick(
@@ -388,15 +315,13 @@ class Captures:
 
     def _check_slowdown(self, key: Key, step: seen.StepView, now: int) -> None:
         terms = self._held[key].terms
-        if not terms.max_slowdown_percent or not terms.has_agent or terms.first_step is None:
+        limit = terms.max_slowdown_percent
+        if not limit or not terms.has_agent or terms.first_step is None:
             return
         if key not in self._watches:
-            self._watches[key] = SlowdownWatch(
-                terms.iteration_ns, terms.first_step, terms.steps_per_iteration, terms.max_slowdown_percent
-            )
+            self._watches[key] = SlowdownWatch(terms.iteration_ns, terms.first_step, terms.steps_per_iteration, limit)
         percent = self._watches[key].observe(step.step, step.at_unix_ns)
         if percent is not None:
-            limit = terms.max_slowdown_percent
             message = f"iterations were {percent} % slower than before, limits.maxSlowdownPercent allows {limit}"
             self._apply(key, happened.Cancel(Reason.SLOWDOWN, message, now))
 
@@ -439,30 +364,29 @@ class Captures:
     def _perform(self, key: Key, effects: list[Effect]) -> None:
         for effect in effects:
             capture = self._held[key]
-            process_id = capture.terms.process_id
             match effect:
                 case Effect.REPORT:
                     self._report(capture)
                 case Effect.WITHDRAW_ORDER:
-                    self._processes.withdraw_order(process_id)
+                    self._desk.withdraw(capture)
                 case Effect.CANCEL_IN_PROCESS:
-                    self._processes.send_to_agent(process_id, "cancel", capture=key[0])
+                    self._desk.cancel_in_process(capture)
                 case Effect.TELL_AGENT_DONE:
-                    after = 0 if capture.is_final else after_window_ns(capture.terms.iteration_ns)
-                    self._processes.send_to_agent(process_id, "done", capture=key[0], after_ns=after)
+                    after_ns = 0 if capture.is_final else after_window_ns(capture.terms.iteration_ns)
+                    self._desk.tell_done(capture, after_ns)
                 case Effect.COMPRESS:
-                    self._start(key, self._compress(key, capture))
+                    self.work.compress(key, capture)
                 case Effect.GATHER_SAMPLES:
-                    self._start(key, self._gather_samples(key, capture))
+                    self.work.gather_samples(key, capture)
                 case Effect.UPLOAD_TRACE:
-                    self._start(key, self._deliver(key, hub_pb2.TRACE))
+                    self.work.deliver(key, capture, hub_pb2.TRACE)
                 case Effect.UPLOAD_SAMPLES:
-                    self._start(key, self._deliver(key, hub_pb2.SAMPLES))
+                    self.work.deliver(key, capture, hub_pb2.SAMPLES)
                 case Effect.STOP_WORK:
-                    self._end_work(key)
+                    self.work.stop(key)
                 case Effect.DISCARD:
-                    self._sampling.end(key)
-                    self._recorders.pop(key, None)
+                    self.work.end_samples(key)
+                    self._unplaced.discard(key)
                     self._spool.drop_files(capture)
                     self._drop_finished_files(capture)
                     if capture.armed_unix_ns and capture.state == RankState.FAILED:
@@ -470,81 +394,6 @@ class Captures:
 
     def _report(self, capture: Capture) -> None:
         self._send(hub_pb2.SidecarMessage(event=make_event(capture)))
-
-    def _drop_finished_files(self, capture: Capture) -> None:
-        for file in self._traces.scan():
-            if file.finished and file.stem == capture.terms.trace_id and self._owner_of(file) is None:
-                self._traces.delete(file.name)
-
-    def _start(self, key: Key, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        group = self._tasks.setdefault(key, set())
-        group.add(task)
-        task.add_done_callback(lambda ended: self._finish_task(key, ended))
-
-    def _finish_task(self, key: Key, task: asyncio.Task[None]) -> None:
-        group = self._tasks.get(key, set())
-        group.discard(task)
-        if not group:
-            self._tasks.pop(key, None)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("capture work failed", exc_info=task.exception(), extra={"capture": key[0], "process_id": key[1]})
-            self._apply(key, happened.Cancel(Reason.INTERNAL, f"the sidecar failed: {task.exception()}", self._clock()))
-
-    def _end_work(self, key: Key) -> None:
-        for task in list(self._tasks.get(key, ())):
-            if task is not asyncio.current_task():
-                task.cancel()
-        self._sampling.end(key)
-        self._recorders.pop(key, None)
-        self._watches.pop(key, None)
-
-    async def _compress(self, key: Key, capture: Capture) -> None:
-        result = await self._compression.compress(capture, self._traces.path / capture.file_name, self._clock())
-        self._apply(key, result)
-        # Only now: the journal knows the compressed copy.
-        if not self._traces.delete(capture.file_name):
-            _tell(
-                capture, f"{capture.file_name} cannot be deleted: no permission in the traces directory", logging.ERROR
-            )
-
-    async def _gather_samples(self, key: Key, capture: Capture) -> None:
-        after = after_window_ns(capture.terms.iteration_ns) if capture.terms.has_agent else 0
-        until = capture.written_unix_ns + after + _SAMPLES_MARGIN_NS
-        await asyncio.sleep(max(0, until - self._clock()) / 1e9)
-        recorder = self._recorders.pop(key, None) or RankRecorder()
-        self._sampling.end(key)
-        host = self._sampling.host_columns(capture.asked_unix_ns, until)
-        document = recorder.document(capture, self._processes.get(key[1]), self._host_name, host)
-        try:
-            event = happened.SamplesReady(self._spool.write_samples(capture, document), "", self._clock())
-        except (NoRoom, OSError) as problem:
-            event = happened.SamplesReady(None, str(problem), self._clock())
-        self._apply(key, event)
-
-    async def _deliver(self, key: Key, kind: hub_pb2.ObjectKind.ValueType) -> None:
-        capture = self._held[key]
-        samples = kind == hub_pb2.SAMPLES
-        stored = capture.samples if samples else capture.trace
-        assert stored is not None
-        delivery = Delivery(capture.terms, kind, stored, self._send, self._put)
-        self._deliveries[key, kind] = delivery
-        try:
-            await delivery.run()
-            now = self._clock()
-            event: happened.Event = happened.SamplesStored(now) if samples else happened.TraceStored(now)
-        except GaveUp as reason:
-            event = happened.UploadEnded(str(reason), samples, self._clock())
-        finally:
-            del self._deliveries[key, kind]
-        self._apply(key, event)
-
-    def _keys_of(self, capture_id: str) -> list[Key]:
-        return [key for key in self._held if key[0] == capture_id]
-
-
-def _key(capture: Capture) -> Key:
-    return capture.terms.capture_id, capture.terms.process_id
 
 
 def _lasting(capture: Capture) -> Capture:

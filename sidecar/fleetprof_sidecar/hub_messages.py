@@ -3,6 +3,7 @@
 from typing import Final
 
 from fleetprof_api import hub_pb2
+from fleetprof_api.ledger import Reason
 
 from fleetprof_sidecar.capture import Capture
 from fleetprof_sidecar.device import DeviceReading
@@ -35,6 +36,23 @@ def make_event(capture: Capture) -> hub_pb2.CaptureEvent:
         trace_bytes=capture.trace_bytes,
         compressed_bytes=capture.trace.size_bytes if capture.trace is not None else 0,
         sha256=capture.trace.sha256 if capture.trace is not None else "",
+    )
+
+
+def make_refusal(
+    arm: hub_pb2.Arm, order: hub_pb2.Order, reason: Reason, message: str, now_unix_ns: int
+) -> hub_pb2.SidecarMessage:
+    """The end of an order that could not even be taken down."""
+    return hub_pb2.SidecarMessage(
+        event=hub_pb2.CaptureEvent(
+            capture_id=arm.capture_id,
+            process_id=order.process_id,
+            rank=order.rank,
+            state=hub_pb2.FAILED,
+            reason=reason.value,
+            message=message,
+            failed_unix_ns=now_unix_ns,
+        )
     )
 
 

@@ -55,7 +55,7 @@ class Sidecar:
             hello=self._hello,
             heartbeat=self._heartbeat,
             receive=lambda message: self._captures.receive(message),
-            connected=lambda: self._captures.ask_again(),
+            connected=lambda: self._captures.work.ask_again(),
         )
         self._sampling = Sampling(HostSource(), NvmlSource(), self._wants_devices)
         self._captures = Captures(
@@ -67,7 +67,7 @@ class Sidecar:
             put=self._put,
             host_name=socket.gethostname(),
         )
-        self._sampling.on_devices = self._captures.on_devices
+        self._sampling.on_devices = self._captures.work.add_devices
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop`, then lets finished traces leave within the grace period."""
@@ -88,7 +88,7 @@ class Sidecar:
             for task in [*work, ending]:
                 task.cancel()
             await asyncio.gather(*work, ending, return_exceptions=True)
-            await self._captures.close()
+            await self._captures.work.close()
             self._uploads.shutdown(wait=False, cancel_futures=True)
 
     async def _put(self, stored: StoredFile, grants: Sequence[PartGrant], stop: threading.Event) -> list[str]:

@@ -95,9 +95,10 @@ class HttpStore:
         return f"http://127.0.0.1:{self.port}/{name}"
 
     def stop(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+            self._server.server_close()
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 """The sidecar as a process, between a scripted hub and simulated trainers: every capture ends, no trace is lost."""
 
+import contextlib
 import gzip
 import json
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +39,11 @@ def arm(hub: Any, capture_id: str = "cap-1", iterations: int = 5, lead: int = 60
 
 
 def known_trainers(hub: Any, count: int) -> Callable[[], bool]:
-    return lambda: sum(p.role == hub_pb2.TRAINER and p.HasField("step") for p in hub.processes()) == count
+    def are_known() -> bool:
+        ready = [p for p in hub.processes() if p.role == hub_pb2.TRAINER and p.HasField("step") and p.polls_kineto]
+        return len(ready) == count
+
+    return are_known
 
 
 def reached(hub: Any, capture_id: str, rank: int, *states: str) -> Callable[[], bool]:
@@ -82,6 +88,287 @@ async def test_every_rank_of_a_capture_is_uploaded_with_its_samples_and_released
     assert not [path for path in Path(short_directory).iterdir() if path.name in ("dynolog", "fleetprof")]
 
 
-@pytest.fixture(autouse=True)
-def _unused(hub: Any) -> None:
-    """Every test here has the hub up before the sidecar dials."""
+@pytest.mark.parametrize("state", ["ASKED", "ARMED", "STARTED", "WRITTEN"])
+async def test_a_sidecar_killed_in_any_state_loses_no_trace(
+    hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await, state: str
+) -> None:
+    sidecar = start_sidecar()
+    start_trainers("--ranks", "2", "--step-ms", "20", "--poll-ms", "500")
+    await await_that(known_trainers(hub, 2))
+    hub.grants = False
+    arm(hub, lead=200)
+    await await_that(lambda: all(hub.state("cap-1", rank) == state for rank in (0, 1)))
+    sidecar.end(signal.SIGKILL)
+    hub.grants = True
+    start_sidecar()
+    for rank in (0, 1):
+        await await_that(reached(hub, "cap-1", rank, "UPLOADED", "FAILED"))
+        event = hub.last("cap-1", rank)
+        assert hub_pb2.RankState.Name(event.state) == "UPLOADED", event.message
+        trace = json.loads(gzip.decompress(hub.uploads["cap-1", event.process_id, hub_pb2.TRACE]))
+        assert trace["trace_id"] == f"cap-1-r{rank}"
+    assert hub.hellos[0].sidecar_id == hub.hellos[-1].sidecar_id
+    assert {e.capture_id for e in hub.hellos[-1].held} == {"cap-1"}
+
+
+async def test_a_hub_killed_in_the_middle_is_told_the_state_and_the_capture_ends(
+    hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await
+) -> None:
+    start_sidecar()
+    start_trainers("--ranks", "1", "--step-ms", "20", "--poll-ms", "200")
+    await await_that(known_trainers(hub, 1))
+    arm(hub)
+    await await_that(reached(hub, "cap-1", 0, "ARMED"))
+    await hub.stop()
+    hub.events.clear()
+    time.sleep(3)
+    await hub.start()
+    await await_that(reached(hub, "cap-1", 0, "UPLOADED"))
+    assert hub.hellos[-1].held[0].state == hub_pb2.WRITTEN
+
+
+async def test_a_store_that_is_away_gets_the_trace_when_it_is_back(
+    hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await, make_http_store: Any
+) -> None:
+    sidecar = start_sidecar("--grace-seconds", "0")
+    start_trainers("--ranks", "1", "--step-ms", "20", "--poll-ms", "200")
+    await await_that(known_trainers(hub, 1))
+    port = hub.store.port
+    hub.store.stop()
+    arm(hub)
+    # Two requests: the first grant was used up against the closed port.
+    await await_that(lambda: len(hub.requests) >= 2)
+    assert hub.state("cap-1") == "WRITTEN"
+    assert sidecar.end(signal.SIGTERM) == 0
+    start_sidecar()
+    hub.store = make_http_store(port)
+    await await_that(reached(hub, "cap-1", 0, "UPLOADED"), 60)
+
+
+async def test_a_verdict_against_the_file_begins_the_upload_anew_or_fails_the_rank(
+    hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await
+) -> None:
+    start_sidecar()
+    start_trainers("--ranks", "1", "--step-ms", "20", "--poll-ms", "200")
+    await await_that(known_trainers(hub, 1))
+    hub.verdicts = [hub_pb2.UploadVerdict(message="checksum", retry_after_ns=1)]
+    arm(hub)
+    await await_that(reached(hub, "cap-1", 0, "UPLOADED"))
+    hub.verdicts = [hub_pb2.UploadVerdict(message="the bucket is gone")]
+    arm(hub, "cap-2")
+    await await_that(reached(hub, "cap-2", 0, "FAILED"))
+    assert hub.last("cap-2").reason == "UploadFailed"
+    assert "the bucket is gone" in hub.last("cap-2").message
+
+
+FAULTS = {
+    "exits_before_capture": {"ProcessKilled"},
+    "exits_mid_capture": {"ProcessKilled"},
+    "exits_after_capture": {""},
+    "ignores_orders": {"NotStarted"},
+    "user_profiler": {"CancelledByUserProfiler"},
+    "wrong_trace_id": {"WrongTrace"},
+    "empty_trace": {"EmptyTrace"},
+    "truncated_trace": {"CorruptTrace"},
+    "no_file": {"CannotWrite", "NotStarted"},  # a window between two polls is never seen to be busy
+    "always_busy": {"Busy"},
+}
+
+
+async def test_each_fault_of_a_trainer_ends_in_its_reason(
+    hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await, short_directory: str
+) -> None:
+    start_sidecar()
+    common = ("--ranks", "1", "--step-ms", "20", "--poll-ms", "200", "--world-size", "12")
+    started = ("--started-unix-ns", str(time.time_ns()))
+    for rank, fault in enumerate(FAULTS):
+        start_trainers(*common, *started, "--first-rank", str(rank), "--fault", fault)
+    leaving = ("--fault", "exits_mid_capture", "--fault", "farewell")
+    start_trainers(*common, *started, "--first-rank", "10", *leaving)
+    start_trainers(*common, *started, "--first-rank", "11")
+    await await_that(known_trainers(hub, 12), 90)
+    arm(hub, lead=100, deliver_until_unix_ns=time.time_ns() + 5 * NS)
+    for rank in range(12):
+        await await_that(reached(hub, "cap-1", rank, "UPLOADED", "FAILED"), 90)
+    reasons = {rank: hub.last("cap-1", rank).reason for rank in range(12)}
+    assert {fault: reasons[rank] in wanted for rank, (fault, wanted) in enumerate(FAULTS.items())} == dict.fromkeys(
+        FAULTS, True
+    ), reasons
+    assert (reasons[10], reasons[11]) == ("ProcessExited", "")
+    assert all(hub.last("cap-1", rank).message for rank in range(11) if reasons[rank])
+    await await_that(lambda: not list((Path(short_directory) / "traces").glob("*.json")))
+
+
+@pytest.mark.parametrize(
+    ("agent", "state"),
+    [(True, "ASKED"), (True, "ARMED"), (True, "STARTED"), (True, "WRITTEN"), (False, "ARMED"), (False, "STARTED")],
+)
+async def test_cancel_in_any_state_ends_the_rank_and_leaves_nothing(
+    hub: Any,
+    start_sidecar: Any,
+    start_trainers: Any,
+    await_that: Await,
+    short_directory: str,
+    tmp_path: Path,
+    state: str,
+    agent: bool,
+) -> None:
+    start_sidecar()
+    poll = "1500" if state == "ASKED" else "100"
+    start_trainers("--ranks", "1", "--step-ms", "20", "--poll-ms", poll, *([] if agent else ["--no-agent"]))
+    hub.grants = False
+    if agent:
+        await await_that(known_trainers(hub, 1))
+        arm(hub, iterations=100, lead=150)
+    else:
+        # Until its role is settled nobody can tell it from a launcher.
+        await await_that(lambda: any(time.time_ns() - p.first_seen_unix_ns > 11 * NS for p in hub.processes()))
+        now = time.time_ns()
+        window = hub_pb2.Window(duration_ns=2 * NS)
+        order = hub_pb2.Order(process_id=hub.processes()[0].process_id, rank=0)
+        times = {"deliver_until_unix_ns": now + 9 * NS, "give_up_unix_ns": now + 60 * NS, "start_unix_ns": now + 4 * NS}
+        hub.send(arm=hub_pb2.Arm(capture_id="cap-1", orders=[order], window=window, **times))
+    await await_that(reached(hub, "cap-1", 0, state))
+    hub.send(cancel=hub_pb2.Cancel(capture_id="cap-1", reason="Cancelled", message="by the user"))
+    await await_that(reached(hub, "cap-1", 0, "FAILED"))
+    event = hub.last("cap-1")
+    assert event.reason == "Cancelled"
+    assert "by the user" in event.message
+    hub.send(cancel=hub_pb2.Cancel(capture_id="cap-1", reason="Internal", message="again"))
+    hub.send(release=hub_pb2.Release(capture_id="cap-1"))
+    await await_that(lambda: not list((tmp_path / "spool/journal").iterdir()))
+    assert list((tmp_path / "spool/files").iterdir()) == []
+    # The window of a trace that cannot be stopped ends, and what it leaves is taken away.
+    traces = Path(short_directory) / "traces"
+    time.sleep(1)
+    await await_that(lambda: not list(traces.glob("*.json")) and not list(traces.glob("*.tmp")), 60)
+    assert hub.last("cap-1").reason == "Cancelled"
+
+
+async def test_the_spools_limit_is_a_named_end(
+    hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await, tmp_path: Path
+) -> None:
+    start_sidecar("--spool-limit-bytes", str(1 << 20))
+    start_trainers("--ranks", "1", "--step-ms", "20", "--poll-ms", "200")
+    await await_that(known_trainers(hub, 1))
+    with (tmp_path / "spool/files/other.trace.json.gz").open("wb") as file:
+        file.truncate(1 << 20)
+    arm(hub)
+    await await_that(reached(hub, "cap-1", 0, "FAILED"))
+    assert hub.last("cap-1").reason == "SpoolFull"
+    (tmp_path / "spool/files/other.trace.json.gz").unlink()
+    arm(hub, "cap-2")
+    await await_that(reached(hub, "cap-2", 0, "UPLOADED"))
+
+
+async def test_a_full_disk_is_a_named_end_and_the_sidecar_lives(
+    hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await, tmp_path: Path
+) -> None:
+    (tmp_path / "spool").mkdir()
+    # Smaller than what is left to others on any volume.
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(tmp_path / "spool")]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a small volume needs root")
+    try:
+        sidecar = start_sidecar()
+        start_trainers("--ranks", "1", "--step-ms", "20", "--poll-ms", "200")
+        await await_that(known_trainers(hub, 1))
+        arm(hub)
+        await await_that(reached(hub, "cap-1", 0, "FAILED"))
+        assert hub.last("cap-1").reason == "DiskFull"
+        with contextlib.suppress(OSError), (tmp_path / "spool/ballast").open("wb") as file:
+            while True:
+                file.write(b"x" * 65536)
+                file.flush()
+        # Not even the journal can be written now.
+        arm(hub, "cap-2")
+        await await_that(reached(hub, "cap-2", 0, "FAILED"))
+        assert hub.last("cap-2").reason == "DiskFull"
+        assert sidecar.end(signal.SIGTERM) == 0
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path / "spool")], check=True)
+
+
+async def test_two_captures_of_the_same_rank_do_not_mix(
+    hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await
+) -> None:
+    start_sidecar()
+    start_trainers("--ranks", "1", "--step-ms", "20", "--poll-ms", "200")
+    await await_that(known_trainers(hub, 1))
+    arm(hub)
+    arm(hub, "cap-2")
+    await await_that(reached(hub, "cap-2", 0, "FAILED"))
+    assert hub.last("cap-2").reason == "Busy"
+    assert "cap-1" in hub.last("cap-2").message
+    arm(hub)  # the same again changes nothing
+    await await_that(reached(hub, "cap-1", 0, "UPLOADED"))
+
+
+async def test_orders_that_make_no_sense_change_nothing(
+    hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await
+) -> None:
+    start_sidecar()
+    start_trainers("--ranks", "1", "--step-ms", "20", "--poll-ms", "200")
+    await await_that(known_trainers(hub, 1))
+    process_id = hub.processes()[0].process_id
+    order = hub_pb2.Order(process_id=process_id, rank=0)
+    window = hub_pb2.Window(iterations=5)
+    soon = {"give_up_unix_ns": time.time_ns() + 60 * NS, "deliver_until_unix_ns": time.time_ns() + 60 * NS}
+    for number, body in enumerate(
+        [
+            {"orders": [order], "window": window, "first_step": 9},
+            {"capture_id": "../../x", "orders": [order], "window": window, "first_step": 9},
+            {"capture_id": "c", "orders": [order], "window": window},
+            {"capture_id": "c", "orders": [order], "first_step": 9},
+            {"capture_id": "c", "orders": [hub_pb2.Order(rank=-1)], "window": window, "first_step": 9},
+        ]
+    ):
+        hub.send(arm=hub_pb2.Arm(**body))
+        hub.send(release=hub_pb2.Release(capture_id=f"unknown-{number}"))
+    hub.send(cancel=hub_pb2.Cancel(capture_id="unknown", reason="no reason"))
+    hub.send(upload_grant=hub_pb2.UploadGrant(capture_id="unknown"))
+    hub.send(upload_verdict=hub_pb2.UploadVerdict(accepted=True))
+    hub.send()
+    bad = {"orders": [order], "window": window, **soon}
+    hub.send(arm=hub_pb2.Arm(capture_id="bad-collect", first_step=10**6, collect=["Everything"], **bad))
+    hub.send(arm=hub_pb2.Arm(capture_id="bad-step", first_step=-5, **bad))
+    other = hub_pb2.Order(process_id="nobody", rank=7)
+    hub.send(arm=hub_pb2.Arm(capture_id="no-process", first_step=10**6, orders=[other], window=window, **soon))
+    await await_that(reached(hub, "no-process", 7, "FAILED"))
+    told = {capture_id: hub.last(capture_id).reason for capture_id in ("bad-collect", "bad-step")}
+    assert told == {"bad-collect": "Internal", "bad-step": "Internal"}
+    assert [e.message.split(":")[0] for e in hub.events if e.capture_id == "c"] == [
+        "start",
+        "window",
+        "orders.rank -1 must be from 0 to 1000000",
+    ]
+    assert "Everything" in hub.last("bad-collect").message
+    assert hub.last("no-process", 7).reason == "NotPolling"
+    assert len(hub.hellos) == 1
+    arm(hub)
+    await await_that(reached(hub, "cap-1", 0, "UPLOADED"))
+
+
+async def test_a_second_sidecar_on_the_same_spool_or_directory_is_refused(
+    hub: Any, start_sidecar: Any, await_that: Await, tmp_path: Path
+) -> None:
+    start_sidecar()
+    await await_that(lambda: bool(hub.hellos))
+    second = start_sidecar()
+    await await_that(lambda: not second.is_running())
+    assert second.end() == 3
+    other = start_sidecar("--spool", str(tmp_path / "other"))
+    await await_that(lambda: not other.is_running())
+    assert other.end() == 3
+    assert "give each its own --spool" in second.text()
+
+
+async def test_an_idle_sidecar_is_small(hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await) -> None:
+    sidecar = start_sidecar()
+    start_trainers("--ranks", "8", "--step-ms", "50")
+    await await_that(known_trainers(hub, 8))
+    arm(hub)
+    for rank in range(8):
+        await await_that(reached(hub, "cap-1", rank, "UPLOADED"))
+    status = Path(f"/proc/{sidecar.pid}/status").read_text()
+    assert int(status.split("VmRSS:")[1].split()[0]) < 64 * 1024
