@@ -19,6 +19,9 @@ from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.repair import repair
 
 _BLOCK_BYTES: Final = 2 << 20
+# Events are a few hundred bytes; one that has not ended after this many is looked at for damage.
+_PATIENCE_BYTES: Final = 1 << 16
+_BORDER_LOOKAHEAD: Final = 64
 _BORDER_WITHIN: Final = (1 << 14, 1 << 18)
 # Group 1 is the closing quote, or empty where the text ends inside the string.
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)|[{}\[\]]', re.DOTALL)
@@ -153,27 +156,34 @@ class EventStream:
                 return events, at, False
             if text[at] == ord("]"):
                 return events, at + 1, True
-            end = _value_end(text, at)
+            end = _value_end(text, at, at + _PATIENCE_BYTES)
             if end is None:
-                too_long = len(text) - at > self._limits.event_bytes
-                if not too_long and not self._ended:
+                if len(text) - at <= _PATIENCE_BYTES and not self._ended:
                     return events, at, False
-                # A stray quote can hide the end of an event: go on where the next one seems to begin.
-                border = _BORDER.search(text, at)
-                if border is None:
-                    if too_long:
-                        raise refuse("one event", self._limits.event_bytes, "bytes")
-                    return events, at, False
-                self._problems.add(Kind.LOST_EVENTS, "a quote or bracket without its partner")
-                at = border.end()
-                continue
+                border = _hidden_border(text, at, at + _PATIENCE_BYTES)
+                if border is not None:
+                    self._lose_step()
+                    at = border
+                    continue
+                end = _value_end(text, at, len(text))
+            if end is None:
+                if len(text) - at > self._limits.event_bytes:
+                    raise refuse("one event", self._limits.event_bytes, "bytes")
+                return events, at, False
             event = self._decode_one(text[at:end])
             if event is None:
-                border = _BORDER.search(text, at, end)
-                end = end if border is None else border.end()
+                # The pattern looks at the beginning of the next event, which may lie behind this one's end.
+                found = _BORDER.search(text, at, end + _BORDER_LOOKAHEAD)
+                end = end if found is None else found.end()
             else:
                 events.append(event)
             at = end
+
+    def _lose_step(self) -> None:
+        """Counts an event whose end cannot be found. Each costs a search, so their number is bounded."""
+        self._problems.add(Kind.LOST_EVENTS, "a quote without its partner")
+        if self._problems.count(Kind.LOST_EVENTS) > self._limits.lost_events:
+            raise refuse("the number of events without an end", self._limits.lost_events, "events")
 
     def _decode_one(self, text: bytes) -> Event | None:
         try:
@@ -208,13 +218,29 @@ def _last_border(text: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _value_end(text: bytes, at: int) -> int | None:
-    """Where the JSON value at `at` ends; None when the text ends before it does."""
+def _hidden_border(text: bytes, at: int, stop: int) -> int | None:
+    """Where the next event seems to begin, if a string that should have ended long ago swallows its border.
+
+    A stray quote turns every string after it inside out; in sound text a border inside a string is very rare.
+    """
+    border = _BORDER.search(text, at, stop)
+    if border is None:
+        return None
+    for token in _TOKEN.finditer(text, at, stop):
+        if token.end() > border.start():
+            return border.end() if token[0].startswith(b'"') and token.start() < border.start() else None
+    return None
+
+
+def _value_end(text: bytes, at: int, stop: int) -> int | None:
+    """Where the JSON value at `at` ends; None when it does not end before `stop`."""
+    stop = min(stop, len(text))
     if text[at] not in b'{["':
-        end = _end(_SCALAR, text, at)
-        return max(end, at + 1) if end < len(text) else None
+        match = _SCALAR.match(text, at, stop)
+        end = at if match is None else match.end()
+        return max(end, at + 1) if end < stop else None
     depth = 0
-    for token in _TOKEN.finditer(text, at):
+    for token in _TOKEN.finditer(text, at, stop):
         first = text[token.start()]
         if first == ord('"'):
             if token[1] != b'"':

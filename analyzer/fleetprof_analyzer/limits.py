@@ -20,6 +20,7 @@ class Limits:
     kept_rows: int = 24_000_000  # 29 bytes each in columns
     name_bytes: int = 256 << 20  # distinct names together
     event_bytes: int = 16 << 20  # one event, so also one string, one number, one nesting
+    lost_events: int = 20_000  # without a findable end, so each costs a search
     metadata_bytes: int = 64 << 20  # everything around the list of events
 
 

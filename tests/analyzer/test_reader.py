@@ -100,6 +100,7 @@ def test_a_value_that_json_forbids_costs_nothing_and_is_counted(bad: str) -> Non
     assert rows(trace)[0][3:] == (BASE_NS + 1000, 2000)
 
 
+STRAY_QUOTES = b"[" + (b'{"ph":"X","name":"a"b"},' + b'{"ph":"X","name":"good"},' * 3000) * 12
 LOST_EVENTS = ["5", "null", '"text"', "[1, [2]]", '{"name": 5}', '{"name": "a" "b"}', '{"ph": X, "cat": "kernel"}']
 
 
@@ -111,11 +112,14 @@ def test_an_unreadable_event_costs_itself_only(bad: str) -> None:
     assert rows(trace) == rows(WHOLE)
 
 
-def test_a_stray_quote_costs_the_events_up_to_the_next_border() -> None:
-    text = PLANTED.text().replace('"traceEvents": [', '"traceEvents": [{"ph":"X","name":"a"b","cat":"kernel"}, ', 1)
-    trace, problems = read(text.encode())
-    assert problems == {"lost_events": 1}
-    assert len(rows(WHOLE)) - 2 <= len(rows(trace)) <= len(rows(WHOLE))
+@pytest.mark.parametrize("position", [0, 0.3, 0.9])
+def test_a_stray_quote_costs_its_own_event_only(position: float) -> None:
+    events = PLANTED.text().split('{"ph": "X"')
+    at = 1 + int(position * (len(events) - 2))
+    events[at] = events[at].replace('"name": "', '"name": ""', 1)
+    trace, problems = read('{"ph": "X"'.join(events).encode())
+    assert problems.keys() == {"lost_events"}
+    assert len(WHOLE.rows) - 1 <= len(trace.rows) <= len(WHOLE.rows)
 
 
 @pytest.mark.parametrize(
@@ -198,6 +202,7 @@ def test_damage_inside_gzip_yields_what_stands_before() -> None:
         (Limits(metadata_bytes=1 << 20), b'{"a": "' + b"x" * (8 << 20) + b'", "traceEvents": []}', "before the events"),
         (Limits(metadata_bytes=1 << 20), b"{" + b'"a":{' * (2 << 20), "before the events"),
         (Limits(metadata_bytes=1 << 20), b'{"traceEvents": [], "a": "' + b"x" * (8 << 20) + b'"}', "after the events"),
+        (Limits(lost_events=10), STRAY_QUOTES, "without an end"),
         (Limits(events=10), PLANTED.text().encode(), "number of events"),
         (Limits(kept_rows=10), PLANTED.text().encode(), "operators, annotations and kernels"),
         (Limits(name_bytes=10), PLANTED.text().encode(), "names of events"),
