@@ -28,7 +28,7 @@ lint: base  ## Check style, types, who imports whom, and that generated files ar
 	.venv/bin/lint-imports
 	$(PYTHON) api/generate.py --check
 
-bench: torch  ## Measure against the figures of docs/limits.md; the table goes to bench/results/
+bench: torch  ## Measure what we claim against named peers; the table goes to bench/results/
 	$(PYTHON) bench/run.py
 
 generate: base  ## Make the generated files of the contract anew

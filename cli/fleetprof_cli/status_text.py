@@ -38,7 +38,7 @@ def count_states(ranks: Sequence[pb.CaptureEvent]) -> Counter[int]:
 def exit_code(status: pb.CaptureStatus) -> ExitCode:
     """What a finished capture means for a script."""
     stored = sum(rank.state == pb.UPLOADED for rank in status.ranks)
-    if not status.ranks:
+    if not status.ranks and succeeded(status).reason not in ("Cancelled", "DeadlineExceeded"):
         return ExitCode.REFUSED
     if stored == 0:
         return ExitCode.CAPTURE_FAILED

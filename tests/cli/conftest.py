@@ -78,12 +78,7 @@ def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[...,
 def hub(start: Callable[..., subprocess.Popen], state: StateDirectory) -> subprocess.Popen:
     """`fleetprof up`, answering."""
     process = start("up", log="up.log")
-
-    def stepping() -> bool:
-        said = fleetprof("list", "-o", "json").stdout
-        return said.count('"step": ') >= 4 and '"step": null' not in said
-
-    wait_until(stepping, "four stepping ranks")
+    wait_until(lambda: state.hub() is not None or process.poll() is not None, "the hub")
     assert process.poll() is None
     return process
 

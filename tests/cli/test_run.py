@@ -60,7 +60,7 @@ def test_signal_dispositions_and_mask_are_those_of_a_shell(fleetprof: Callable[.
     ours = fleetprof("run", "--", "bash", "-c", script).stdout
 
     def sets(status: str) -> list[int]:
-        # glibc's posix_spawn leaves its own two signals, 32 and 33, ignored; glibc sets them up anew where it uses them.
+        # glibc's posix_spawn leaves its own signals 32 and 33 ignored; glibc sets them up anew where it uses them.
         return [int(line.split()[1], 16) & ~(3 << 31) for line in status.splitlines()]
 
     assert sets(ours) == sets(bare)

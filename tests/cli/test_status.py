@@ -54,6 +54,7 @@ def make_status(*states: int, succeeded: str = "True", reason: str = "", message
         (make_status(pb.FAILED, pb.FAILED, succeeded="False"), ExitCode.CAPTURE_FAILED),
         (make_status(pb.UPLOADED, succeeded="False", reason="AnalysisFailed"), ExitCode.PARTIAL),
         (make_status(succeeded="False", reason="NothingMatched"), ExitCode.REFUSED),
+        (make_status(succeeded="False", reason="Cancelled"), ExitCode.CAPTURE_FAILED),
     ],
 )
 def test_the_exit_code_says_how_a_capture_ended(status: pb.CaptureStatus, code: ExitCode) -> None:

@@ -64,7 +64,7 @@ def _collect(_context: click.Context, _parameter: click.Parameter, value: tuple[
 @state_option
 @click.pass_context
 def command(context: click.Context, /, **flags: Any) -> None:
-    """Capture the same few iterations on every rank of a running job.
+    """Capture a few iterations of a running job on every rank: the same ones on all of them.
 
     JOB is its name; it may be left out when one job is running. Ctrl-C takes the capture back; a second one leaves.
     """

@@ -1,0 +1,116 @@
+"""The house rules: a bare `make` lists every target, nothing names a machine, everybody imports who they may."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text()
+# What belongs to one machine or one workplace. Spelled in pieces, so that this file is not its own finding.
+FORBIDDEN = [rf"(^|[^A-Za-z0-9_.-])/{name}/" for name in ("work", "farm")] + ["/tmp/" + "tv", "/root/" + r"\."]
+
+
+def tracked_files() -> list[str]:
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if done.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [name for name in done.stdout.decode().split("\0") if name]
+
+
+def test_a_bare_make_lists_every_target_with_its_help() -> None:
+    shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    targets = re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE)
+    inner = {"base", "torch"}
+    assert {"demo", "test", "test-fast", "lint", "bench", "clean", "generate", "help"} == set(targets) - inner
+    for target in set(targets) - inner:
+        (line,) = [line for line in shown.splitlines() if line.split()[0] == target]
+        assert len(line.split()) >= 3, f"{target} has no help text"
+
+
+def test_continuous_integration_runs_the_readmes_test_command() -> None:
+    script = (ROOT / ".ci/run").read_text()
+    assert "make test" in script
+    assert "make test" in (ROOT / "README.md").read_text()
+    assert "FLEETPROF_REQUIRE=s3,torch" in script
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / ".ci").iterdir()), ids=lambda path: path.name)
+def test_scripts_stop_at_the_first_error(script: Path) -> None:
+    assert script.read_text().startswith("#!/usr/bin/env bash\n")
+    assert "\nset -euo pipefail\n" in script.read_text()
+    assert script.stat().st_mode & 0o111
+    subprocess.run(["bash", "-n", script], check=True)
+
+
+def test_the_s3_server_is_named_once() -> None:
+    package = re.search(r"github\.com/versity/versitygw\S+@v[\d.]+", (ROOT / ".ci/versitygw").read_text())
+    assert package is not None
+    assert package[0] in (ROOT / "tests/conftest.py").read_text()
+
+
+def test_nothing_tracked_names_a_machine() -> None:
+    pattern = re.compile("|".join(FORBIDDEN), re.MULTILINE)
+    found = []
+    for name in tracked_files():
+        path = ROOT / name
+        if path.is_symlink() or not path.is_file() or path.suffix in (".png", ".gz"):
+            continue
+        for match in pattern.finditer(path.read_text(errors="replace")):
+            found.append(f"{name}: {match[0]!r}")
+    assert found == []
+
+
+def test_no_source_is_left_for_later() -> None:
+    pattern = re.compile(r"\b(TO" + "DO|FIX" + r"ME|NotImplemented" + r"Error)\b")
+    found = [
+        name
+        for name in tracked_files()
+        if name.endswith(".py")
+        and "_pb2" not in name
+        and (ROOT / name).is_file()
+        and pattern.search((ROOT / name).read_text())
+    ]
+    assert found == []
+
+
+def test_everybody_imports_who_they_may() -> None:
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_operator_folder_shadows_nothing() -> None:
+    assert not (ROOT / "operator/__init__.py").exists()
+    code = "import operator; print(operator.__file__)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "docs", capture_output=True, text=True, check=True)
+    assert Path(done.stdout.strip()).parent != ROOT / "operator"
+
+
+def test_every_dependency_says_what_it_weighs_and_why() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    project = tomllib.loads(text)["project"]
+    wanted = [*project["dependencies"], *(d for extra in project["optional-dependencies"].values() for d in extra)]
+    for dependency in wanted:
+        if not dependency.startswith("fleetprof["):
+            (line, *_) = [line for line in text.splitlines() if f'"{dependency}"' in line]
+            assert re.search(r"#\s+[\d.]+ MB\s+\S+", line), dependency
+
+
+def test_a_sidecars_image_holds_no_heavy_package() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {re.split(r"[>=\[]", dependency)[0] for dependency in extras["sidecar"]} == {"urllib3", "nvidia-ml-py"}
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"])
+def test_a_stranger_finds_what_a_stranger_looks_for(name: str) -> None:
+    assert (ROOT / name).stat().st_size > 200
+
+
+def test_pictures_are_small() -> None:
+    for path in (ROOT / "docs").rglob("*.png"):
+        assert path.stat().st_size < 300_000, path
