@@ -21,6 +21,7 @@ from fleetprof_agent import wire
 from fleetprof_sidecar.agent_messages import AgentDatagram, AgentHello, AgentReport, AgentSteps
 from fleetprof_sidecar.kineto_config import FIRST_STEP_OFFSET
 from fleetprof_sidecar.kineto_wire import RequestMessage
+from fleetprof_sidecar.process_records import Agent, KinetoClient, Order, ProcessRecord, is_same_process
 from fleetprof_sidecar.process_views import (
     AgentMessage,
     BusyChanged,
@@ -34,7 +35,7 @@ from fleetprof_sidecar.process_views import (
     ProcessView,
     StepView,
 )
-from fleetprof_sidecar.roles import Environment, Facts, Role, Verdict, infer_roles
+from fleetprof_sidecar.roles import Environment, Role, infer_roles
 
 __all__ = [
     "AgentMessage",
@@ -54,55 +55,7 @@ __all__ = [
 
 MAX_PROCESSES: Final = 1024
 MAX_WAITING_EVENTS: Final = 65536
-SETTLED_NS: Final = 10 * 10**9
-LOST_NS: Final = 12 * 10**9
-LOST_INTERVALS: Final = 3
-BUSY_PATIENCE: Final = 5  # a process that traces gets this many times longer before its silence counts as its end
-_INTERVAL_WEIGHT: Final = 0.25
 _KINETO_PREFIX: Final = "dynoconfigclient"
-_UNDECIDED: Final = Verdict(Role.UNKNOWN, candidate=False)
-
-
-@dataclass(slots=True)
-class _Order:
-    config: str
-    deliver_until_unix_ns: int
-    last_delivery_step: int | None  # Kineto would begin later than asked when it hears of it after this step
-    saw_busy: bool = False
-
-
-@dataclass(slots=True)
-class _Kineto:
-    address: str
-    pids: tuple[int, ...]
-    credentials: Credentials
-    busy: bool = False
-    last_poll_unix_ns: int = 0
-    interval_ns: float = 0.0
-
-
-@dataclass(slots=True)
-class _Agent:
-    address: str
-    pid: int
-    credentials: Credentials
-    last_unix_ns: int
-    hello: AgentHello | None = None
-    step: StepView | None = None
-
-
-@dataclass(slots=True)
-class _Process:
-    process_id: str
-    first_seen_unix_ns: int
-    kineto: _Kineto | None = None
-    agent: _Agent | None = None
-    environment: Environment | None = None
-    examined: bool = False
-    proved_trainer: bool = False
-    farewell: bool = False
-    verdict: Verdict = _UNDECIDED
-    order: _Order | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +75,9 @@ class ProcessTable:
     def __init__(self, clock: Callable[[], int] = time.time_ns) -> None:
         self._clock = clock
         self._lock = threading.RLock()
-        self._processes: dict[str, _Process] = {}
-        self._by_kineto: dict[str, _Process] = {}
-        self._by_agent: dict[str, _Process] = {}
+        self._processes: dict[str, ProcessRecord] = {}
+        self._by_kineto: dict[str, ProcessRecord] = {}
+        self._by_agent: dict[str, ProcessRecord] = {}
         self._roles_stale = False  # inferred when somebody looks: a poll must not wait for it
         self._subscribers: list[Callable[[ProcessEvent], None]] = []
         self._events: deque[ProcessEvent] = deque(maxlen=MAX_WAITING_EVENTS)
@@ -144,14 +97,14 @@ class ProcessTable:
         now = self._clock()
         with self._lock:
             self._refresh_roles()
-            return [self._view(process, now) for process in self._processes.values()]
+            return [process.view(now) for process in self._processes.values()]
 
     def get(self, process_id: str) -> ProcessView | None:
         """One process, or None when it is gone or was never here."""
         with self._lock:
             self._refresh_roles()
             process = self._processes.get(process_id)
-            return None if process is None else self._view(process, self._clock())
+            return None if process is None else process.view(self._clock())
 
     def place_order(
         self,
@@ -189,11 +142,11 @@ class ProcessTable:
                 )
             if process.verdict.role is Role.UNKNOWN and not chosen:
                 raise OrderRefused("NotChosen", f"the role of process {process_id} is unknown; choose it explicitly")
-            if process.kineto is None or not self._polls(process, self._clock()):
+            if process.kineto is None or not process.polls(self._clock()):
                 raise OrderRefused(
                     "NotPolling", f"process {process_id} does not ask for configs; is KINETO_USE_DAEMON=1 set in it?"
                 )
-            if first_step is not None and not (process.agent and process.agent.step and process.agent.step.step >= 1):
+            if first_step is not None and (process.step is None or process.step.step < 1):
                 # Kineto would make it a trace by time: 500 ms, seconds later.
                 raise OrderRefused(
                     "NotStepping", f"process {process_id} has not reported an optimizer step; start by time instead"
@@ -201,7 +154,7 @@ class ProcessTable:
             if process.order is not None:
                 raise OrderRefused("Outstanding", f"another order for process {process_id} is not delivered yet")
             last_step = None if first_step is None else first_step - FIRST_STEP_OFFSET - warmup_steps - 1
-            process.order = _Order(config, deliver_until_unix_ns, last_step)
+            process.order = Order(config, deliver_until_unix_ns, last_step)
 
     def withdraw_order(self, process_id: str) -> bool:
         """Takes an order back. True when there was one that had not been delivered."""
@@ -227,9 +180,8 @@ class ProcessTable:
         """A trace of this process holds an optimizer step: it is a trainer from now on."""
         with self._lock:
             process = self._processes.get(process_id)
-            if process is not None and not process.proved_trainer:
-                process.proved_trainer = True
-                self._roles_stale = True
+            if process is not None:
+                process.stepped = self._roles_stale = True
 
     # ------------------------------------------------------------ for the endpoints
 
@@ -243,7 +195,7 @@ class ProcessTable:
         """
         now = self._clock()
         with self._lock:
-            process = self._by_kineto.get(address) or self._new_peer(address, request, credentials, now)
+            process = self._by_kineto.get(address) or self._new_client(address, request.pids, credentials, now)
             if process is None or process.kineto is None:
                 send("")
                 return
@@ -252,8 +204,11 @@ class ProcessTable:
                 self.counters["credentials_changed"] += 1
                 send("")
                 return
-            self._note_poll(process, process.kineto, request, now)
-            order = self._deliverable(process, request, now)
+            process.kineto.note_poll(now)
+            if process.kineto.busy is request.idle:
+                process.kineto.busy = not request.idle
+                self._emit(BusyChanged(process.process_id, process.kineto.busy, now))
+            order = self._deliverable(process, request.idle, now)
             if order is None:
                 send("")
             elif send(order.config):
@@ -282,16 +237,15 @@ class ProcessTable:
                 process = self._new_agent(address, message, credentials, now)
             if process is None or process.agent is None:
                 return
-            agent = process.agent
-            agent.last_unix_ns = now
             match message:
                 case AgentHello():
-                    if agent.hello != message:
-                        agent.hello = message
+                    if process.agent.hello != message:
+                        process.agent.hello = message
                         self._emit(Changed(process.process_id, now))
-                        self._roles_stale = True
                 case AgentSteps():
-                    agent.step = StepView(message.step, message.at_unix_ns, message.iteration_ns, message.per_iteration)
+                    process.agent.step = StepView(
+                        message.step, message.at_unix_ns, message.iteration_ns, message.per_iteration
+                    )
                 case AgentReport():
                     process.farewell = process.farewell or message.kind == "bye"
                     self._emit(AgentMessage(process.process_id, {"t": message.kind, **message.fields}))
@@ -335,7 +289,7 @@ class ProcessTable:
                 order = process.order
                 if order is not None and now >= order.deliver_until_unix_ns:
                     self._drop_order(process, "busy" if order.saw_busy else "time", now)
-                if self._is_lost(process, now):
+                if process.is_lost(now):
                     self._remove(process, now)
             self._infer_roles()
 
@@ -347,7 +301,7 @@ class ProcessTable:
                     process.process_id,
                     process.kineto.address if process.kineto is not None else "",
                     process.agent.address if process.agent is not None else "",
-                    self._credentials(process).pid,
+                    process.credentials.pid,
                     process.examined,
                 )
                 for process in self._processes.values()
@@ -390,109 +344,80 @@ class ProcessTable:
         self._events.append(event)
         self._wake()
 
-    def _new_peer(self, address: str, request: RequestMessage, credentials: Credentials, now: int) -> _Process | None:
+    def _new_peer(
+        self, address: str, request: RequestMessage, credentials: Credentials, now: int
+    ) -> ProcessRecord | None:
         name = PurePosixPath(address).name
-        kineto = _Kineto(address, request.pids, credentials)
+        kineto = KinetoClient(address, request.pids, credentials)
         process = self._find_agent_for(name, kineto)
         if process is None:
             process_id = name.removeprefix(_KINETO_PREFIX)
             if len(self._processes) >= MAX_PROCESSES or process_id in self._processes:
-                self.counters["refused_peers"] += 1
+                self.counters["refused_clients"] += 1
                 return None
-            process = self._processes[process_id] = _Process(process_id, now)
+            process = self._processes[process_id] = ProcessRecord(process_id, now)
         process.kineto = kineto
         self._by_kineto[address] = process
         self._emit(Changed(process.process_id, now))
         self._roles_stale = True
         return process
 
-    def _new_agent(self, address: str, hello: AgentHello, credentials: Credentials, now: int) -> _Process | None:
-        agent = _Agent(address, hello.pid, credentials, now)
-        process = self._find_peer_for(hello, agent)
+    def _new_agent(self, address: str, hello: AgentHello, credentials: Credentials, now: int) -> ProcessRecord | None:
+        agent = Agent(address, hello.pid, credentials, hello)
+        process = self._find_client_for(agent)
         if process is None:
             # Named after Kineto's socket when it is known, so that the id is the same after a restart of the sidecar.
             process_id = hello.kineto.removeprefix(_KINETO_PREFIX) or PurePosixPath(address).name
             if len(self._processes) >= MAX_PROCESSES or process_id in self._processes:
                 self.counters["refused_agents"] += 1
                 return None
-            process = self._processes[process_id] = _Process(process_id, now)
+            process = self._processes[process_id] = ProcessRecord(process_id, now)
         process.agent = agent
+        process.stepped = self._roles_stale = True
         self._by_agent[address] = process
+        self._emit(Changed(process.process_id, now))
         return process
 
-    def _find_agent_for(self, name: str, kineto: _Kineto) -> _Process | None:
-        waiting = [p for p in self._processes.values() if p.kineto is None and p.agent is not None]
-        named = [p for p in waiting if p.agent and p.agent.hello and p.agent.hello.kineto == name]
-        unnamed = [p for p in waiting if p.agent and p.agent.hello and not p.agent.hello.kineto]
+    def _find_agent_for(self, name: str, kineto: KinetoClient) -> ProcessRecord | None:
+        waiting = [(p, p.agent) for p in self._processes.values() if p.kineto is None and p.agent is not None]
+        named = [(process, agent) for process, agent in waiting if agent.hello.kineto == name]
+        unnamed = [(process, agent) for process, agent in waiting if not agent.hello.kineto]
         for candidates in (named, unnamed):
-            same = [p for p in candidates if p.agent is not None and _same_process(kineto, p.agent)]
+            same = [process for process, agent in candidates if is_same_process(kineto, agent)]
             if len(same) == 1:
                 return same[0]
-        for impostor in named:
+        for impostor, _ in named:
             # It took this client's name without being this process: the client gets its own record.
             self.counters["refused_agents"] += 1
             self._remove(impostor, self._clock())
         return None
 
-    def _find_peer_for(self, hello: AgentHello, agent: _Agent) -> _Process | None:
-        free = [p for p in self._processes.values() if p.kineto is not None and p.agent is None]
-        same = [p for p in free if p.kineto is not None and _same_process(p.kineto, agent)]
-        if hello.kineto:
-            same = [p for p in same if p.kineto is not None and PurePosixPath(p.kineto.address).name == hello.kineto]
-        return same[0] if len(same) == 1 else None
+    def _find_client_for(self, agent: Agent) -> ProcessRecord | None:
+        free = [(p, p.kineto) for p in self._processes.values() if p.kineto is not None and p.agent is None]
+        same = [(process, kineto) for process, kineto in free if is_same_process(kineto, agent)]
+        if agent.hello.kineto:
+            same = [pair for pair in same if PurePosixPath(pair[1].address).name == agent.hello.kineto]
+        return same[0][0] if len(same) == 1 else None
 
-    def _note_poll(self, process: _Process, kineto: _Kineto, request: RequestMessage, now: int) -> None:
-        if kineto.last_poll_unix_ns:
-            elapsed = now - kineto.last_poll_unix_ns
-            if 0 <= elapsed <= LOST_NS:
-                old = kineto.interval_ns or elapsed
-                kineto.interval_ns = old + _INTERVAL_WEIGHT * (elapsed - old)
-        kineto.last_poll_unix_ns = now
-        if kineto.busy is request.idle:
-            kineto.busy = not request.idle
-            self._emit(BusyChanged(process.process_id, kineto.busy, now))
-
-    def _deliverable(self, process: _Process, request: RequestMessage, now: int) -> _Order | None:
+    def _deliverable(self, process: ProcessRecord, idle: bool, now: int) -> Order | None:
         order = process.order
         if order is None:
             return None
-        if now >= order.deliver_until_unix_ns:
-            self._drop_order(process, "busy" if order.saw_busy or not request.idle else "time", now)
-            return None
-        if not request.idle:
-            order.saw_busy = True
-            return None
-        step = process.agent.step if process.agent is not None else None
-        last_step = order.last_delivery_step
-        if last_step is not None and step is not None and step.latest_step(now) > last_step:
-            self._drop_order(process, "step", now)
+        if why := order.obstacle(idle, process.step, now):
+            self._drop_order(process, why, now)
             return None
         self._refresh_roles()
         if process.verdict.role in (Role.LAUNCHER, Role.WORKER):
             # It showed what it is only after the order was placed.
             self._drop_order(process, "role", now)
             return None
-        return order
+        return order if idle else None
 
-    def _drop_order(self, process: _Process, why: str, now: int) -> None:
+    def _drop_order(self, process: ProcessRecord, why: str, now: int) -> None:
         process.order = None
         self._emit(Expired(process.process_id, why, now))
 
-    def _polls(self, process: _Process, now: int) -> bool:
-        return process.kineto is not None and now - process.kineto.last_poll_unix_ns <= self._patience_ns(process)
-
-    def _patience_ns(self, process: _Process) -> int:
-        if process.kineto is None:
-            return LOST_NS
-        patience = max(LOST_NS, int(LOST_INTERVALS * process.kineto.interval_ns))
-        return patience * BUSY_PATIENCE if process.kineto.busy else patience
-
-    def _is_lost(self, process: _Process, now: int) -> bool:
-        if process.kineto is None:
-            return False  # an agent alone is silent while nothing steps; its socket tells when it is gone
-        return not self._polls(process, now)
-
-    def _remove(self, process: _Process, now: int) -> None:
+    def _remove(self, process: ProcessRecord, now: int) -> None:
         del self._processes[process.process_id]
         if process.kineto is not None:
             self._by_kineto.pop(process.kineto.address, None)
@@ -501,11 +426,6 @@ class ProcessTable:
         self._roles_stale = True
         self._emit(Gone(process.process_id, now, process.farewell))
 
-    def _credentials(self, process: _Process) -> Credentials:
-        peer = process.kineto or process.agent
-        assert peer is not None
-        return peer.credentials
-
     def _refresh_roles(self) -> None:
         if self._roles_stale:
             self._infer_roles()
@@ -513,70 +433,9 @@ class ProcessTable:
     def _infer_roles(self) -> None:
         now = self._clock()
         self._roles_stale = False
-        verdicts = infer_roles(
-            Facts(
-                key=process.process_id,
-                pids=_family(process),
-                stepped=process.proved_trainer or (process.agent is not None and process.agent.hello is not None),
-                settled=now - process.first_seen_unix_ns >= SETTLED_NS,
-                environment=process.environment,
-            )
-            for process in self._processes.values()
-        )
+        verdicts = infer_roles(process.facts(now) for process in self._processes.values())
         for process in self._processes.values():
             verdict = verdicts[process.process_id]
             if verdict != process.verdict:
                 process.verdict = verdict
                 self._emit(Changed(process.process_id, now))
-
-    def _view(self, process: _Process, now: int) -> ProcessView:
-        kineto, agent = process.kineto, process.agent
-        hello = agent.hello if agent is not None else None
-        environment = process.environment or Environment()
-        if hello is not None and hello.rank is not None:
-            rank, local_rank, world_size = hello.rank, hello.local_rank, hello.world_size
-            source = "RANK_AGENT"
-        elif environment.rank is not None and process.verdict.role is not Role.WORKER:
-            rank, local_rank, world_size = environment.rank, environment.local_rank, environment.world_size
-            source = "RANK_ENVIRON"
-        else:
-            rank, local_rank, world_size = None, None, None
-            source = "RANK_UNKNOWN"
-        return ProcessView(
-            process_id=process.process_id,
-            pid=kineto.pids[0] if kineto is not None else agent.pid if agent is not None else 0,
-            uid=self._credentials(process).uid,
-            role=process.verdict.role,
-            candidate=process.verdict.candidate,
-            rank=rank,
-            local_rank=local_rank,
-            world_size=world_size,
-            rank_source=source,
-            polls_kineto=self._polls(process, now),
-            has_agent=hello is not None,
-            busy=kineto is not None and kineto.busy,
-            torch_version=hello.torch if hello is not None else "",
-            python_version=hello.python if hello is not None else "",
-            device_kind=hello.device_kind if hello is not None else "",
-            device_name=hello.device_name if hello is not None else "",
-            host_name=hello.host if hello is not None else "",
-            restart_count=hello.restart_count if hello is not None else environment.restart_count,
-            first_seen_unix_ns=process.first_seen_unix_ns,
-            last_poll_unix_ns=kineto.last_poll_unix_ns if kineto is not None else 0,
-            poll_interval_ns=int(kineto.interval_ns) if kineto is not None else 0,
-            step=agent.step if agent is not None else None,
-        )
-
-
-def _family(process: _Process) -> tuple[int, ...]:
-    """The process and its ancestors as far as they are known; an agent knows its parent only."""
-    if process.kineto is not None:
-        return process.kineto.pids
-    agent = process.agent
-    assert agent is not None
-    return (agent.pid, agent.hello.ppid) if agent.hello is not None else (agent.pid,)
-
-
-def _same_process(kineto: _Kineto, agent: _Agent) -> bool:
-    # Both pids are those of the process's own namespace; the kernel's word on pid and uid must agree as well.
-    return kineto.pids[0] == agent.pid and kineto.credentials == agent.credentials

@@ -131,15 +131,13 @@ class SocketDirectory:
                 path.unlink(missing_ok=True)
 
     def _hand_over_agent(self) -> None:
-        # sitecustomize.py comes last: whoever finds it finds the rest.
         source = Path(fleetprof_agent.__file__).parent
         files = {Path("fleetprof_agent") / path.name: path for path in sorted(source.glob("*.py"))}
-        start = files.pop(Path("fleetprof_agent/sitecustomize.py"), None)
         pynvml = find_spec("pynvml")
         if pynvml is not None and pynvml.origin is not None:
             files[Path("pynvml.py")] = Path(pynvml.origin)
-        if start is not None:
-            files[Path("sitecustomize.py")] = start
+        # Last: whoever finds it finds the rest.
+        files[Path("sitecustomize.py")] = files.pop(Path("fleetprof_agent/sitecustomize.py"))
         for target, origin in files.items():
             path = self.agent / target
             path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)

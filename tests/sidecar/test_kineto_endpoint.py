@@ -211,7 +211,7 @@ def test_more_clients_than_the_table_holds_are_still_answered(short_directory, c
             assert other.poll() == "", number
             other.close()
         assert len(table.snapshot()) == MAX_PROCESSES
-        assert table.counters["refused_peers"] == 10
+        assert table.counters["refused_clients"] == 10
         assert process.poll() == ""
 
 

@@ -5,9 +5,8 @@ from typing import ClassVar
 import pytest
 from fleetprof_sidecar.agent_messages import AgentHello, AgentReport, AgentSteps
 from fleetprof_sidecar.kineto_wire import RequestMessage
+from fleetprof_sidecar.process_records import LOST_NS, SETTLED_NS
 from fleetprof_sidecar.processes import (
-    LOST_NS,
-    SETTLED_NS,
     BusyChanged,
     Credentials,
     Delivered,

@@ -1,0 +1,168 @@
+"""What the process table keeps of one process, and what follows from that alone.
+
+Guarantees: no clock, no lock, no I/O; the table calls everything here under its lock and passes the time in.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from fleetprof_sidecar.agent_messages import AgentHello
+from fleetprof_sidecar.process_views import Credentials, ProcessView, StepView
+from fleetprof_sidecar.roles import Environment, Facts, Role, Verdict
+
+SETTLED_NS: Final = 10 * 10**9
+LOST_NS: Final = 12 * 10**9
+LOST_INTERVALS: Final = 3
+BUSY_PATIENCE: Final = 5  # a process that traces gets this many times longer before its silence counts as its end
+_INTERVAL_WEIGHT: Final = 0.25
+_UNDECIDED: Final = Verdict(Role.UNKNOWN, candidate=False)
+
+
+@dataclass(slots=True)
+class Order:
+    """A config that waits for its process's next idle poll."""
+
+    config: str
+    deliver_until_unix_ns: int
+    last_delivery_step: int | None  # Kineto would begin later than asked when it hears of it after this step
+    saw_busy: bool = False
+
+    def obstacle(self, idle: bool, step: StepView | None, now_unix_ns: int) -> str:
+        """Why it can never be given any more: "time", "busy" or "step"; "" while it can."""
+        if now_unix_ns >= self.deliver_until_unix_ns:
+            return "busy" if self.saw_busy or not idle else "time"
+        self.saw_busy = self.saw_busy or not idle
+        if idle and self.last_delivery_step is not None and step is not None:
+            return "step" if step.latest_step(now_unix_ns) > self.last_delivery_step else ""
+        return ""
+
+
+@dataclass(slots=True)
+class KinetoClient:
+    """A process's Kineto socket. `pids`: itself, then its ancestors, in its own pid namespace."""
+
+    address: str
+    pids: tuple[int, ...]
+    credentials: Credentials
+    busy: bool = False
+    last_poll_unix_ns: int = 0
+    interval_ns: float = 0.0
+
+    def note_poll(self, now_unix_ns: int) -> None:
+        """Counts a poll into the smoothed interval; a pause of the process is none."""
+        elapsed = now_unix_ns - self.last_poll_unix_ns
+        if self.last_poll_unix_ns and 0 <= elapsed <= LOST_NS:
+            old = self.interval_ns or elapsed
+            self.interval_ns = old + _INTERVAL_WEIGHT * (elapsed - old)
+        self.last_poll_unix_ns = now_unix_ns
+
+    def is_silent(self, now_unix_ns: int) -> bool:
+        """Tells whether it has not polled for so long that the process must have ended."""
+        patience = max(LOST_NS, int(LOST_INTERVALS * self.interval_ns))
+        return now_unix_ns - self.last_poll_unix_ns > (patience * BUSY_PATIENCE if self.busy else patience)
+
+
+@dataclass(slots=True)
+class Agent:
+    """A process's agent. `pid`: in its own pid namespace."""
+
+    address: str
+    pid: int
+    credentials: Credentials
+    hello: AgentHello
+    step: StepView | None = None
+
+
+def is_same_process(kineto: KinetoClient, agent: Agent) -> bool:
+    """Tells whether both ends can be one process's: its own word on the pid and the kernel's on pid and uid agree."""
+    return kineto.pids[0] == agent.pid and kineto.credentials == agent.credentials
+
+
+@dataclass(slots=True)
+class ProcessRecord:
+    """One process; it has a Kineto client or an agent, usually both."""
+
+    process_id: str
+    first_seen_unix_ns: int
+    kineto: KinetoClient | None = None
+    agent: Agent | None = None
+    environment: Environment | None = None
+    examined: bool = False
+    stepped: bool = False  # it has stepped an optimizer at some time: nothing but a trainer does
+    farewell: bool = False
+    verdict: Verdict = _UNDECIDED
+    order: Order | None = None
+
+    @property
+    def credentials(self) -> Credentials:
+        """The kernel's word on who it is."""
+        peer = self.kineto or self.agent
+        assert peer is not None
+        return peer.credentials
+
+    @property
+    def step(self) -> StepView | None:
+        """Its progress, if an agent reports it."""
+        return self.agent.step if self.agent is not None else None
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Itself and its ancestors as far as they are known; an agent knows its parent only."""
+        if self.kineto is not None:
+            return self.kineto.pids
+        assert self.agent is not None
+        return self.agent.pid, self.agent.hello.ppid
+
+    def polls(self, now_unix_ns: int) -> bool:
+        """Tells whether it asks for configs."""
+        return self.kineto is not None and not self.kineto.is_silent(now_unix_ns)
+
+    def is_lost(self, now_unix_ns: int) -> bool:
+        """Tells whether it fell silent for good. An agent alone may be silent: its socket tells when it is gone."""
+        return self.kineto is not None and self.kineto.is_silent(now_unix_ns)
+
+    def facts(self, now_unix_ns: int) -> Facts:
+        """What its role is inferred from."""
+        return Facts(
+            key=self.process_id,
+            pids=self.pids,
+            stepped=self.stepped,
+            settled=now_unix_ns - self.first_seen_unix_ns >= SETTLED_NS,
+            environment=self.environment,
+        )
+
+    def view(self, now_unix_ns: int) -> ProcessView:
+        """What others may see. The agent's word on the rank is better than the environment's."""
+        kineto, agent = self.kineto, self.agent
+        hello = agent.hello if agent is not None else None
+        environment = self.environment or Environment()
+        rank, local_rank, world_size, source = None, None, None, "RANK_UNKNOWN"
+        if hello is not None and hello.rank is not None:
+            rank, local_rank, world_size, source = hello.rank, hello.local_rank, hello.world_size, "RANK_AGENT"
+        elif environment.rank is not None and self.verdict.role is not Role.WORKER:
+            rank, local_rank, world_size = environment.rank, environment.local_rank, environment.world_size
+            source = "RANK_ENVIRON"
+        return ProcessView(
+            process_id=self.process_id,
+            pid=self.pids[0],
+            uid=self.credentials.uid,
+            role=self.verdict.role,
+            candidate=self.verdict.candidate,
+            rank=rank,
+            local_rank=local_rank,
+            world_size=world_size,
+            rank_source=source,
+            polls_kineto=self.polls(now_unix_ns),
+            has_agent=hello is not None,
+            busy=kineto is not None and kineto.busy,
+            torch_version=hello.torch if hello is not None else "",
+            python_version=hello.python if hello is not None else "",
+            device_kind=hello.device_kind if hello is not None else "",
+            device_name=hello.device_name if hello is not None else "",
+            host_name=hello.host if hello is not None else "",
+            restart_count=hello.restart_count if hello is not None else environment.restart_count,
+            first_seen_unix_ns=self.first_seen_unix_ns,
+            last_poll_unix_ns=kineto.last_poll_unix_ns if kineto is not None else 0,
+            poll_interval_ns=int(kineto.interval_ns) if kineto is not None else 0,
+            step=self.step,
+        )
