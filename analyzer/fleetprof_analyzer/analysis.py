@@ -139,7 +139,8 @@ def summarise_file(
     except OSError as error:
         problems.add(Kind.UNREADABLE, f"cannot be read: {error.strerror or error}")
     else:
-        rank = identify(trace.metadata, source, assigned, problems)
+        # Whose trace it is matters only where it holds something.
+        rank = identify(trace.metadata, source, assigned, problems if len(trace.rows) else Problems())
         if samples is not None and samples.trace_id and trace.metadata.trace_id not in ("", samples.trace_id):
             problems.add(
                 Kind.TRACE_ID_CONTRADICTED,

@@ -6,6 +6,7 @@ nanosecond.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 from fleetprof_api.report import DeviceTime, TimeBreakdown
@@ -14,14 +15,21 @@ from fleetprof_analyzer.classes import WorkClass, classify_kernel, is_host_annot
 from fleetprof_analyzer.intervals import Union, covered, join, length, union
 from fleetprof_analyzer.trace import Bools, Category, Rows, Trace
 
+_MOST_DEVICES: Final = 256
+
 
 def measure_devices(trace: Trace) -> list[DeviceTime]:
-    """One entry per device with work, in the order of their names; empty for a CPU-only rank."""
+    """One entry per device with work, in the order of their names; empty for a CPU-only rank.
+
+    More devices than any machine has are a malformed trace: they are measured as one.
+    """
     rows = trace.rows.select(trace.rows.on_device)
     if len(rows) == 0:
         return []
     devices = np.array([place[0] for place in trace.places])
     device_of_row = devices[rows.place]
+    if len(np.unique(device_of_row)) > _MOST_DEVICES:
+        device_of_row = np.full(len(rows), "all")
     classes = _device_classes(rows, trace.names)
     result = []
     for device in sorted(set(device_of_row.tolist()), key=lambda name: (len(name), name)):
@@ -39,10 +47,12 @@ def measure_host(trace: Trace) -> TimeBreakdown:
     annotates = _by_name(rows, trace.names, is_host_annotation)
     operates = (rows.category == Category.OPERATOR) & ~communicates & ~annotates
     # What a collective runs inside itself (copies, divisions on its own thread) is part of the collective.
-    for place in np.unique(rows.place[communicates]):
-        here = rows.place == place
-        inside = rows.select(here & communicates)
-        operates &= ~(here & covered(rows.start_ns, union(inside.start_ns, inside.end_ns)))
+    order = np.argsort(rows.place, kind="stable")
+    for here in np.split(order, np.flatnonzero(np.diff(rows.place[order])) + 1):
+        collective = here[communicates[here]]
+        if len(collective):
+            ranges = union(rows.start_ns[collective], rows.end_ns[collective])
+            operates[here] &= ~covered(rows.start_ns[here], ranges)
     works = operates | communicates
     classes = np.where(communicates, WorkClass.COMMUNICATION, WorkClass.COMPUTE)
     return _measure(rows.select(works), classes[works])

@@ -13,9 +13,9 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper limits of one trace. The defaults hold traces eight times larger than the largest seen in the field."""
+    """Upper limits of one trace. The defaults hold traces several times larger than the largest seen in the field."""
 
-    decoded_bytes: int = 16 << 30  # after gunzip; a bomb ends here
+    decoded_bytes: int = 8 << 30  # after gunzip; a bomb ends here
     events: int = 100_000_000  # decoded, kept or not
     kept_rows: int = 24_000_000  # 29 bytes each in columns
     name_bytes: int = 256 << 20  # distinct names together

@@ -27,16 +27,29 @@ def microseconds(nanoseconds: int) -> str:
     return f"{sign}{whole}.{rest:03d}"
 
 
-class Digits(float):
-    """A number that json writes with exactly these digits."""
+@dataclass(frozen=True)
+class Digits:
+    """A number that is written with exactly these digits; json would round them through a float."""
 
-    def __new__(cls, digits: str) -> "Digits":
-        made = super().__new__(cls, digits)
-        made.digits = digits  # type: ignore[attr-defined]
-        return made
+    digits: str
 
-    def __repr__(self) -> str:
-        return str(self.digits)  # type: ignore[attr-defined]
+
+def to_json(value: Any, indent: int | None = None, depth: int = 0) -> str:
+    """JSON as json.dumps writes it, with `Digits`."""
+    if isinstance(value, Digits):
+        return value.digits
+    if not isinstance(value, dict | list) or not value:
+        return json.dumps(value)
+    items = (
+        [f"{json.dumps(key)}: {to_json(item, indent, depth + 1)}" for key, item in value.items()]
+        if isinstance(value, dict)
+        else [to_json(item, indent, depth + 1) for item in value]
+    )
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    if indent is None:
+        return f"{opening}{', '.join(items)}{closing}"
+    line, last = "\n" + " " * indent * (depth + 1), "\n" + " " * indent * depth
+    return f"{opening}{line}{f',{line}'.join(items)}{last}{closing}"
 
 
 def event(name: str, category: str, start_ns: int, duration_ns: int, pid: Any, tid: Any, **args: Any) -> dict[str, Any]:
@@ -54,20 +67,8 @@ class Planted:
     durations_ns: list[int] = field(default_factory=list)
 
     def text(self, indent: int | None = None) -> str:
-        # json's C encoder writes floats by float.__repr__ and would lose the digits; the Python one asks the object.
-        pieces = json.encoder._make_iterencode(  # type: ignore[attr-defined]
-            {},
-            None,
-            json.encoder.encode_basestring_ascii,
-            None if indent is None else " " * indent,
-            lambda number: repr(number),
-            ": ",
-            ", ",
-            False,
-            False,
-            False,
-        )
-        return "".join(pieces(self.document, 0))
+        """The file's content."""
+        return to_json(self.document, indent)
 
     def gzipped(self, indent: int | None = None) -> bytes:
         return gzip.compress(self.text(indent).encode(), 1)

@@ -1,0 +1,51 @@
+"""Numbers in words: a unit with each, three digits; axes with round numbers; no control characters in a terminal."""
+
+import math
+
+import pytest
+from fleetprof_analyzer import svg
+from fleetprof_analyzer.text import change, duration, plain, round_duration, share, size
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "words"),
+    [(None, "–"), (0, "0 ns"), (999, "999 ns"), (1000, "1.00 µs"), (12_345, "12.3 µs"), (1_500_000, "1.50 ms"),
+     (85_841_568, "85.8 ms"), (120_298_609, "120 ms"), (2_000_000_000, "2.00 s"), (90 * 10**9, "1.50 min"),
+     (-20_110_027, "-20.1 ms")],
+)  # fmt: skip
+def test_durations(nanoseconds: int | None, words: str) -> None:
+    assert duration(nanoseconds) == words
+
+
+def test_sizes_shares_and_changes() -> None:
+    assert (size(746_123), size(12), size(3.5e9)) == ("746 kB", "12 B", "3.50 GB")
+    assert (share(1, 8), share(0, 5), share(1, 0)) == ("12.5 %", "0.0 %", "–")
+    assert (change(1.034), change(0.9), change(None)) == ("+3.4 %", "-10.0 %", "–")
+    assert (round_duration(250_000_000), round_duration(0)) == ("250 ms", "0")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("aten::mm", "aten::mm"),
+        ("a\x1b[31mb", "a�[31mb"),
+        ("a\nb", "a�b"),
+        ("a\u202eb", "a�b"),
+        ("x" * 300, "x" * 199 + "…"),
+    ],
+)
+def test_text_of_others_is_made_harmless(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+@given(st.floats(0, 1e18), st.floats(1e-6, 1e18), st.integers(1, 10))
+def test_an_axis_holds_its_range_with_few_ticks(low: float, extent: float, wanted: int) -> None:
+    marks = svg.ticks(low, low + extent, wanted)
+    assert all(math.isfinite(mark) for mark in marks)
+    assert marks == sorted(marks)
+    assert 2 <= len(marks) <= wanted + 3
+    slack = 1e-6 * max(low + extent, 1)
+    assert marks[0] <= low + slack
+    assert marks[-1] >= low + extent - slack
