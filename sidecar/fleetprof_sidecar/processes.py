@@ -344,11 +344,11 @@ class ProcessTable:
         self._events.append(event)
         self._wake()
 
-    def _new_peer(
-        self, address: str, request: RequestMessage, credentials: Credentials, now: int
+    def _new_client(
+        self, address: str, pids: tuple[int, ...], credentials: Credentials, now: int
     ) -> ProcessRecord | None:
         name = PurePosixPath(address).name
-        kineto = KinetoClient(address, request.pids, credentials)
+        kineto = KinetoClient(address, pids, credentials)
         process = self._find_agent_for(name, kineto)
         if process is None:
             process_id = name.removeprefix(_KINETO_PREFIX)
