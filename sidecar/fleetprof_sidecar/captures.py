@@ -35,7 +35,6 @@ _SCAN_S: Final = 0.1
 _SLOW_SCAN_S: Final = 1.0
 # Files of captures that are over are looked for this long: the window ends, Kineto writes, then there is no more.
 _AFTERMATH_NS: Final = 300_000_000_000
-_STALE_TMP_NS: Final = 60_000_000_000
 # After a restart every living process polls within this time.
 _RETURN_PATIENCE_NS: Final = 20_000_000_000
 _MOST_HELD: Final = 2000
@@ -78,7 +77,7 @@ class Captures:
         self._held: dict[Key, Capture] = {}
         self._unplaced: set[Key] = set()  # asked before a restart, and the process has not shown itself since
         self._watches: dict[Key, SlowdownWatch] = {}
-        self._aftermath: dict[str, int] = {}  # trace ids whose files are to be deleted, until when
+        self._aftermath: dict[str, tuple[str, int]] = {}  # trace ids whose files are to go: the process, until when
         self._begun_unix_ns = clock()
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
@@ -195,7 +194,7 @@ class Captures:
         self._watches.pop(key, None)
         capture = self._held.pop(key)
         if capture.armed_unix_ns:
-            self._aftermath[capture.terms.trace_id] = self._clock() + _AFTERMATH_NS
+            self._expect_leftovers(capture)
         self._drop_finished_files(capture)
         self._spool.forget(capture)
         self._wake.set()
@@ -267,7 +266,7 @@ class Captures:
         for key in list(self._held):
             if not self._held[key].is_final:
                 self._tick(key, now)
-        for trace_id in [trace_id for trace_id, until in self._aftermath.items() if until < now]:
+        for trace_id in [trace_id for trace_id, (_, until) in self._aftermath.items() if until < now]:
             del self._aftermath[trace_id]
 
     def _owner_of(self, file: TraceFile) -> Key | None:
@@ -278,10 +277,22 @@ class Captures:
         return None
 
     def _clear_away(self, file: TraceFile, now: int) -> None:
-        known = file.stem in self._aftermath or any(c.terms.trace_id == file.stem for c in self._held.values())
-        age = now - file.modified_unix_ns
-        if (known and (file.finished or age > _STALE_TMP_NS)) or age > ORPHAN_AGE_NS:
+        processes = [c.terms.process_id for c in self._held.values() if c.terms.trace_id == file.stem]
+        if file.stem in self._aftermath:
+            processes.append(self._aftermath[file.stem][0])
+        over = bool(processes) and (file.finished or all(self._is_at_rest(p, file) for p in processes))
+        if over or now - file.modified_unix_ns > ORPHAN_AGE_NS:
             self._traces.delete(file.name)
+
+    def _is_at_rest(self, process_id: str, file: TraceFile) -> bool:
+        """Tells whether Kineto will not write this file any more: the process is gone, or idle since it began it."""
+        view = self._processes.get(process_id)
+        if view is None:
+            return True
+        return not view.busy and view.last_poll_unix_ns > file.modified_unix_ns + view.poll_interval_ns
+
+    def _expect_leftovers(self, capture: Capture) -> None:
+        self._aftermath[capture.terms.trace_id] = (capture.terms.process_id, self._clock() + _AFTERMATH_NS)
 
     def _drop_finished_files(self, capture: Capture) -> None:
         for file in self._traces.scan():
@@ -390,7 +401,7 @@ class Captures:
                     self._spool.drop_files(capture)
                     self._drop_finished_files(capture)
                     if capture.armed_unix_ns and capture.state == RankState.FAILED:
-                        self._aftermath[capture.terms.trace_id] = self._clock() + _AFTERMATH_NS
+                        self._expect_leftovers(capture)
 
     def _report(self, capture: Capture) -> None:
         self._send(hub_pb2.SidecarMessage(event=make_event(capture)))

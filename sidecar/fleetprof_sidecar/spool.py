@@ -76,8 +76,10 @@ class Spool:
         self.sidecar_id = self._read_id(path / "sidecar-id")
 
     def close(self) -> None:
-        """Lets another sidecar have the spool."""
-        os.close(self._lock)
+        """Lets another sidecar have the spool. May be repeated."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     # -------------------------------------------------------- journal
 

@@ -1,0 +1,288 @@
+"""Captures bound to a table of processes in memory: what cannot be brought about on command from outside."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fleetprof_api import hub_pb2
+from fleetprof_sidecar import process_views as seen
+from fleetprof_sidecar.captures import Captures
+from fleetprof_sidecar.device import DeviceReading
+from fleetprof_sidecar.host import HostSource
+from fleetprof_sidecar.output import TracesDirectory
+from fleetprof_sidecar.process_views import OrderRefused, ProcessView, StepView
+from fleetprof_sidecar.roles import Role
+from fleetprof_sidecar.sampling import Sampling
+from fleetprof_sidecar.spool import Spool
+
+S = 10**9
+NOW = 1000 * S
+
+
+def view(process_id: str = "p", **more: Any) -> ProcessView:
+    base: dict[str, Any] = dict.fromkeys(ProcessView.__slots__, "") | {
+        **{"process_id": process_id, "pid": 7, "role": Role.TRAINER, "rank": 0, "local_rank": 0, "world_size": 1},
+        **{"has_agent": True, "busy": False, "polls_kineto": True, "rank_source": "RANK_AGENT", "poll_interval_ns": S},
+        **{"last_poll_unix_ns": NOW, "step": StepView(10, NOW, S, 1)},
+    }
+    return ProcessView(**{**base, **more})
+
+
+class Table:
+    """`ProcessTable` in memory: keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, ProcessView] = {"p": view()}
+        self.orders: dict[str, str] = {}
+        self.told: list[tuple[str, str]] = []
+
+    def snapshot(self) -> list[ProcessView]:
+        return list(self.views.values())
+
+    def get(self, process_id: str) -> ProcessView | None:
+        return self.views.get(process_id)
+
+    def place_order(
+        self, process_id: str, config: str, deliver_until_unix_ns: int, first_step: int | None, *, chosen: bool = False
+    ) -> None:
+        if process_id in self.orders:
+            raise OrderRefused("Outstanding", "an order is outstanding")
+        self.orders[process_id] = config
+
+    def withdraw_order(self, process_id: str) -> bool:
+        return self.orders.pop(process_id, None) is not None
+
+    def send_to_agent(self, process_id: str, kind: str, **fields: Any) -> bool:
+        self.told.append((kind, fields["capture"]))
+        return True
+
+
+class RecordedDevices:
+    """A device source that plays back."""
+
+    def read(self, now_unix_ns: int) -> list[DeviceReading]:
+        return [DeviceReading(now_unix_ns, 0, {"power_milliwatts": 300_000})]
+
+
+class Bench:
+    """Captures with everything around them in memory, and a clock that is set by hand."""
+
+    def __init__(self, path: Path, table: Table) -> None:
+        self.now = NOW
+        self.table = table
+        self.traces = path / "traces"
+        self.traces.mkdir(exist_ok=True)
+        self.spool = Spool(path / "spool", 1 << 24)
+        self.sent: list[hub_pb2.SidecarMessage] = []
+        self.sampling = Sampling(HostSource(), RecordedDevices(), lambda: True, lambda: self.now)
+        self.captures = Captures(
+            processes=table,
+            traces=TracesDirectory(self.traces, fallback=path),
+            spool=self.spool,
+            sampling=self.sampling,
+            send=self.sent.append,
+            put=self.put,
+            clock=lambda: self.now,
+        )
+
+    async def put(self, stored: Any, parts: Sequence[Any], stop: Any) -> list[str]:
+        return ["etag"]
+
+    def arm(self, capture_id: str = "cap", process_id: str = "p", **more: Any) -> None:
+        arm = hub_pb2.Arm(
+            **{
+                "capture_id": capture_id,
+                "orders": [hub_pb2.Order(process_id=process_id, rank=0)],
+                "window": hub_pb2.Window(iterations=20),
+                "first_step": 100,
+                "deliver_until_unix_ns": NOW + 50 * S,
+                "give_up_unix_ns": NOW + 100 * S,
+                **more,
+            }
+        )
+        self.captures.receive(hub_pb2.HubMessage(arm=arm))
+
+    def look(self, seconds: float = 0) -> None:
+        self.now += int(seconds * S)
+        self.captures._look(self.now)
+
+    def last(self, capture_id: str = "cap") -> hub_pb2.CaptureEvent:
+        return [m.event for m in self.sent if m.HasField("event") and m.event.capture_id == capture_id][-1]
+
+    def started(self) -> None:
+        self.arm()
+        self.captures.on_process_event(seen.Delivered("p", self.now))
+        (self.traces / "cap-r0_7.json.tmp").touch()
+        self.look(1)
+        assert self.last().state == hub_pb2.STARTED
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(tmp_path, Table())
+    yield made
+    await made.captures.work.close()
+    made.spool.close()
+
+
+async def test_a_capture_that_slows_training_beyond_the_limit_is_stopped_in_the_process(bench: Bench) -> None:
+    bench.arm(max_slowdown_percent=50)
+    bench.captures.on_process_event(seen.Delivered("p", bench.now))
+    (bench.traces / "cap-r0_7.json.tmp").touch()
+    bench.look(1)
+    for step, at in ((99, 0), (101, 2.4), (103, 9)):
+        bench.table.views["p"] = view(step=StepView(step, NOW + int(at * S), S, 1))
+        bench.look(1)
+    assert bench.table.told == [("arm", "cap"), ("cancel", "cap")]
+    bench.captures.on_process_event(seen.AgentMessage("p", {"t": "cancelled", "capture": "cap"}))
+    assert bench.last().reason == "Slowdown"
+    assert "125 % slower" in bench.last().message
+
+
+async def test_events_of_one_order_do_not_reach_another_capture(bench: Bench) -> None:
+    bench.arm("cap-a")
+    bench.captures.receive(hub_pb2.HubMessage(cancel=hub_pb2.Cancel(capture_id="cap-a")))
+    assert bench.table.orders == {}
+    bench.arm("cap-b")
+    bench.arm("cap-c")
+    assert bench.last("cap-c").reason == "Busy"
+    assert list(bench.table.orders) == ["p"]
+    bench.captures.on_process_event(seen.Delivered("p", bench.now))
+    assert [bench.last(c).state for c in ("cap-a", "cap-b", "cap-c")] == [
+        hub_pb2.FAILED,
+        hub_pb2.ARMED,
+        hub_pb2.FAILED,
+    ]
+    assert ("cancel", "cap-a") not in bench.table.told
+
+
+async def test_an_agent_that_reports_another_capture_is_not_heard(bench: Bench) -> None:
+    bench.started()
+    bench.captures.on_process_event(seen.AgentMessage("p", {"t": "cancelled", "capture": "other"}))
+    bench.look(60)
+    assert bench.last().reason != "NotStepping"
+
+
+async def test_a_process_that_does_not_return_after_a_restart_is_gone(bench: Bench, tmp_path: Path) -> None:
+    bench.started()
+    bench.spool.close()
+    (bench.traces / "cap-r0_7.json.tmp").unlink()
+    empty = Table()
+    empty.views.clear()
+    again = Bench(tmp_path, empty)
+    again.captures.restore()
+    again.look(19)
+    assert again.sent == []
+    again.look(2)
+    again.look(3)
+    assert again.last().reason == "ProcessKilled"
+    again.spool.close()
+
+
+async def test_an_order_from_before_a_restart_is_placed_once_its_process_shows_itself(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.arm()
+    bench.spool.close()
+    table = Table()
+    table.views.clear()
+    again = Bench(tmp_path, table)
+    again.captures.restore()
+    again.look(1)
+    assert table.orders == {}
+    table.views["p"] = view()
+    again.look(1)
+    again.look(1)
+    assert list(table.orders) == ["p"]
+    again.spool.close()
+
+
+async def test_a_journal_that_cannot_be_written_stops_no_capture(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, kineto_trace: Callable[..., bytes], await_that: Any
+) -> None:
+    def no_space(capture: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(bench.spool, "record", no_space)
+    bench.started()
+    (bench.traces / "cap-r0_7.json").write_bytes(kineto_trace("cap-r0"))
+    bench.look(1)
+    await await_that(lambda: bench.last().state == hub_pb2.WRITTEN)
+
+
+async def test_our_own_fault_in_one_capture_ends_only_that_one(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.table.views["q"] = view("q")
+    bench.arm()
+    bench.arm("cap-q", "q")
+
+    def broken(*_: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(bench.captures.work, "compress", broken)
+    (bench.traces / "cap-r0_7.json").write_text("{}")
+    bench.look(1)
+    assert (bench.last().state, bench.last().reason) == (hub_pb2.FAILED, "Internal")
+    assert "a bug" in bench.last().message
+    bench.captures.on_process_event(seen.Delivered("q", bench.now))
+    assert bench.last("cap-q").state == hub_pb2.ARMED
+
+
+async def test_a_rank_without_the_agent_gets_the_sidecars_device_samples(
+    bench: Bench, kineto_trace: Callable[..., bytes], await_that: Any
+) -> None:
+    bench.table.views["p"] = view(has_agent=False, step=None)
+    bench.sampling.on_devices = bench.captures.work.add_devices
+    start = hub_pb2.Arm(start_unix_ns=NOW + 5 * S).start_unix_ns
+    arm = hub_pb2.Arm(
+        capture_id="cap",
+        orders=[hub_pb2.Order(process_id="p", rank=0)],
+        window=hub_pb2.Window(duration_ns=S),
+        start_unix_ns=start,
+        deliver_until_unix_ns=NOW + 50 * S,
+        give_up_unix_ns=NOW + 100 * S,
+    )
+    bench.captures.receive(hub_pb2.HubMessage(arm=arm))
+    task = asyncio.create_task(bench.sampling.run())
+    recorder = bench.captures.work.recorder(("cap", "p"))
+    assert recorder is not None
+    await await_that(lambda: recorder._device)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert next(iter(recorder._device.values()))["power_milliwatts"] == 300_000
+    assert bench.table.told == []
+
+
+async def test_what_a_capture_that_is_over_leaves_behind_is_taken_away(
+    bench: Bench, kineto_trace: Callable[..., bytes]
+) -> None:
+    bench.started()
+    bench.captures.receive(hub_pb2.HubMessage(cancel=hub_pb2.Cancel(capture_id="cap", reason="Cancelled")))
+    bench.look(11)
+    assert bench.last().reason == "Cancelled"
+    bench.captures.receive(hub_pb2.HubMessage(release=hub_pb2.Release(capture_id="cap")))
+    assert bench.captures.held_events() == []
+    tmp = bench.traces / "cap-r0_7.json.tmp"
+    later = tmp.stat().st_mtime_ns + 5 * S
+    bench.table.views["p"] = view(busy=True, last_poll_unix_ns=later)
+    bench.look(1)
+    assert tmp.exists()
+    bench.table.views["p"] = view(last_poll_unix_ns=later)
+    (bench.traces / "cap-r0_7.json").write_bytes(kineto_trace("cap-r0"))
+    (bench.traces / "unknown-r0_7.json").write_bytes(kineto_trace("unknown-r0"))
+    bench.look(1)
+    assert [path.name for path in bench.traces.iterdir()] == ["unknown-r0_7.json"]
+
+
+async def test_a_trace_that_went_to_kinetos_fallback_is_named_in_the_reason(bench: Bench, tmp_path: Path) -> None:
+    bench.arm()
+    bench.captures.on_process_event(seen.Delivered("p", bench.now))
+    bench.table.views["p"] = view(busy=True, step=StepView(100, bench.now, S, 1))
+    bench.captures.on_process_event(seen.BusyChanged("p", True, bench.now))
+    (tmp_path / "libkineto_activities_7.json").write_text(json.dumps({}))
+    bench.table.views["p"] = view(step=StepView(200, bench.now, S, 1), last_poll_unix_ns=bench.now + 30 * S)
+    bench.look(30)
+    assert bench.last().reason == "CannotWrite"
+    assert "KINETO_ONDEMAND_TRACE_DIR=" in bench.last().message
