@@ -121,6 +121,7 @@ class Agent:
             atexit.unregister(self._leave)
             if channel is not None:
                 channel.close()
+            kineto.skip_destructors_at_exit()
         except Exception:
             report_error()
 

@@ -1,12 +1,16 @@
-"""What the agent may do to Kineto in its own process: drop the on-demand trace that is pending or being collected.
+"""What the agent may do to Kineto in its own process: drop its on-demand trace, and make exits safe.
 
 An interpreter that ends while Kineto collects or writes a trace dies by SIGSEGV (PyTorch 2.13 and 2.15: 17 of 17
 exits). An empty profile takes precedence over an on-demand trace: one that is pending or collecting is dropped, one
 that is being written is completed first (4 of 4 in either version), and the exit is as the job meant it.
+
+With KINETO_USE_DAEMON, a forked child that ends by `sys.exit` (not by `os._exit`, as multiprocessing's do) hangs for
+ever: libkineto joins a thread that did not survive the fork (PyTorch 2.13 and 2.15, without us as well).
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import threading
@@ -55,3 +59,14 @@ def is_trace_open() -> bool:
     except OSError:
         pass
     return False
+
+
+def skip_destructors_at_exit() -> None:
+    """For a forked child: its exit flushes C's streams and ends with the status it has, before libkineto's destructor.
+
+    What Python does at exit is done by then. Raises AttributeError where the C library is not glibc.
+    """
+    libc = ctypes.CDLL(None)
+    # Run in the reverse order, and before what was registered when the libraries were loaded.
+    libc.on_exit(libc._exit, None)
+    libc.__cxa_atexit(libc.fflush, None, None)

@@ -4,9 +4,11 @@
 default the one that runs the tests.
 """
 
+import contextlib
 import os
 import selectors
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from fleetprof_agent import wire
 from fleetprof_sidecar.kineto_config import StepStart, TraceOrder, build_config
 from fleetprof_sidecar.kineto_wire import RequestMessage, build_reply, parse
@@ -236,6 +237,7 @@ class Ground:
                 stderr=subprocess.STDOUT,
                 text=True,
                 cwd=self.scratch,
+                start_new_session=True,  # so that its children end with it, whatever happens
             )
         job = Job(process, stop, output)
         self.jobs.append(job)
@@ -257,9 +259,9 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
         yield made
     finally:
         for job in made.jobs:
-            if job.process.poll() is None:
-                job.process.kill()
-                job.process.wait()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(job.process.pid, signal.SIGKILL)
+            job.process.wait()
         side.close()
         shutil.rmtree(directory)
 

@@ -52,7 +52,7 @@ def test_first_step_says_who_steps(ground: Any, python: str, prelude: str) -> No
     assert hello["address"].startswith(ground.directory + "/fleetprofagent")
     assert steps["step"] > 1
     assert steps["per_iteration"] == 1
-    assert 4_000_000 < steps["iteration_ns"]  # a sleep of 5 ms is in each
+    assert steps["iteration_ns"] > 4_000_000  # a sleep of 5 ms is in each
     # The Kineto client that polls and the agent are one process.
     (polled,) = {address for address, _ in ground.side.polls}
     assert polled == f"{ground.directory}/{hello['kineto']}"
@@ -281,7 +281,7 @@ def test_job_without_an_optimizer_step_hears_and_says_nothing(ground: Any, pytho
 
 
 WORKERS = """
-import multiprocessing
+import torch.optim.optimizer
 
 class Numbers(torch.utils.data.Dataset):
     def __len__(self):
@@ -301,9 +301,12 @@ def main():
         if method == "fork":
             child = os.fork()
             if not child:
-                iterate(model, optimizer)  # a child that trains itself
-                sys.exit(0)
-            os.waitpid(child, 0)
+                # What a child that trains would do (PyTorch itself may hang in one).
+                for hook in torch.optim.optimizer._global_optimizer_post_hooks.values():
+                    hook(optimizer, (), {})
+                # Without the agent's help this hangs for ever (kineto.py).
+                sys.exit(5)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
 
 if __name__ == "__main__":
     main()

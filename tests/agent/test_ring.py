@@ -1,0 +1,72 @@
+"""The ring of steps and what is learned from it."""
+
+from typing import Any
+
+import pytest
+from fleetprof_agent.ring import MASK, SIZE, StepRing, find_period
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def fill(rows: int, step_ns: int = 10) -> StepRing:
+    """A ring after `rows` steps, `step_ns` apart, of one optimizer."""
+    ring = StepRing()
+    for row in range(rows):
+        ring.step[row & MASK], ring.end_unix_ns[row & MASK] = row + 1, 1000 + row * step_ns
+        ring.count = row + 1
+    return ring
+
+
+@given(rows=st.integers(0, 3 * SIZE), start=st.integers(0, 3 * SIZE), limit=st.integers(1, SIZE))
+def test_read_gives_the_rows_that_are_still_there(rows: int, start: int, limit: int) -> None:
+    after, steps, ends = fill(rows).read(start, limit)
+    first = max(start, rows - SIZE, 0)
+    assert steps == list(range(first + 1, min(rows, first + limit) + 1))
+    assert ends == [1000 + (step - 1) * 10 for step in steps]
+    assert after == (steps[-1] if steps else min(rows, first + limit))
+
+
+@pytest.mark.parametrize(
+    ("rows", "per_iteration", "expected"), [(0, 1, 0), (1, 1, 0), (2, 1, 10), (2, 2, 0), (100, 2, 20), (9999, 4, 40)]
+)
+def test_iteration_time(rows: int, per_iteration: int, expected: int) -> None:
+    assert fill(rows).iteration_ns(per_iteration) == expected
+
+
+def test_iteration_time_is_a_median() -> None:
+    ring = fill(40)
+    ring.end_unix_ns[39] += 10_000_000  # one stall
+    assert ring.iteration_ns(1) == 10
+
+
+@pytest.mark.parametrize(
+    ("sequence", "known", "expected"),
+    [
+        ("", 1, 1),
+        ("A", 1, 1),
+        ("AA", 1, 1),
+        ("A" * 64, 3, 1),
+        ("AB" * 32, 1, 2),
+        ("ABA", 1, 1),  # not yet seen twice
+        ("ABAB", 1, 2),
+        ("DDDG" * 16, 1, 4),
+        ("DGDDDG" * 4, 1, 6),
+        ("ABAB" + "B" + "ABAB" * 4, 2, 2),  # a skipped step: what is known stands
+        ("A" * 63 + "B", 1, 1),  # every 64th step is another's
+        ("BA" * 31 + "B", 1, 2),  # the window begins in the middle of an iteration
+    ],
+)
+def test_optimizer_steps_per_iteration(sequence: str, known: int, expected: int) -> None:
+    assert find_period([ord(letter) for letter in sequence], known) == expected
+
+
+@given(pattern=st.lists(st.integers(0, 2), min_size=1, max_size=12), repeats=st.integers(3, 5), cut=st.integers(0, 11))
+def test_period_of_a_repeated_pattern_repeats_it(pattern: list[int], repeats: int, cut: int) -> None:
+    sequence = (pattern * repeats)[cut % len(pattern) :]
+    period = find_period(sequence, 99)
+    assert 1 <= period <= len(pattern)
+    assert all(sequence[i] == sequence[i + period] for i in range(len(sequence) - period))
+
+
+def test_ring_keeps_its_memory(monkeypatch: Any) -> None:
+    assert len(fill(2 * SIZE).step) == SIZE

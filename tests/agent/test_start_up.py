@@ -1,0 +1,206 @@
+"""How the agent gets into an interpreter, without PyTorch: PYTHONPATH, others' sitecustomize, the import hook."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FAKE_TORCH = {
+    "torch/__init__.py": "import torch.optim.optimizer, torch.autograd.profiler\nfrom torch import profiler\n",
+    "torch/optim/__init__.py": "",
+    "torch/optim/optimizer.py": """
+_global_optimizer_post_hooks = {}
+class Handle:
+    id = 0
+def register_optimizer_step_post_hook(hook):
+    handle = Handle()
+    handle.id = len(_global_optimizer_post_hooks)
+    _global_optimizer_post_hooks[handle.id] = hook
+    return handle
+""",
+    "torch/autograd/__init__.py": "",
+    "torch/autograd/profiler.py": """
+class KinetoStepTracker:
+    @classmethod
+    def current_step(cls):
+        return 0
+""",
+    "torch/profiler.py": """
+from torch.optim.optimizer import register_optimizer_step_post_hook
+def kineto_hook(*_): pass
+register_optimizer_step_post_hook(kineto_hook)
+""",
+}
+HOOKS = "import torch.optim.optimizer as o; print([h.__name__ for h in o._global_optimizer_post_hooks.values()])"
+
+
+def put(root: Path, files: dict[str, str]) -> str:
+    """Writes files below `root`; returns its path."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return str(root)
+
+
+def run(
+    ground: Any, code: str, *options: str, path: tuple[str, ...] = (), **more: str
+) -> "subprocess.CompletedProcess[str]":
+    """Runs `python -c code` in a trainer's environment, `path` behind the agent on PYTHONPATH."""
+    # The agent's folder is named even where the agent is turned off: its own checks are what is tested.
+    environment = ground.environment(**more) | {"PYTHONPATH": os.pathsep.join([ground.directory + "/agent", *path])}
+    return subprocess.run(
+        [sys.executable, *options, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ground.scratch,
+    )
+
+
+def test_hook_is_registered_right_after_that_of_kineto(ground: Any) -> None:
+    torch = put(ground.scratch / "fake", FAKE_TORCH)
+    done = run(ground, "import torch; " + HOOKS, path=(torch,))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['kineto_hook', 'record_step']\n", "")
+
+
+def test_import_leaves_no_trace_in_the_import_system(ground: Any) -> None:
+    torch = put(ground.scratch / "fake", FAKE_TORCH)
+    code = """
+import sys, torch.profiler, inspect
+loader = torch.profiler.__loader__
+print(type(loader).__name__, loader is torch.profiler.__spec__.loader, sorted(vars(loader)))
+print("kineto_hook" in inspect.getsource(torch.profiler))
+print([type(finder).__module__ for finder in sys.meta_path if "fleetprof" in type(finder).__module__])
+"""
+    assert run(ground, code, path=(torch,)).stdout == "SourceFileLoader True ['name', 'path']\nTrue\n[]\n"
+
+
+def test_pytorch_that_was_imported_by_another_sitecustomize_is_found(ground: Any) -> None:
+    torch = put(ground.scratch / "fake", {**FAKE_TORCH, "sitecustomize.py": "import torch\n"})
+    assert run(ground, HOOKS, path=(torch,)).stdout == "['kineto_hook', 'record_step']\n"
+
+
+def test_pytorch_that_is_there_before_us_is_found(ground: Any) -> None:
+    torch = put(ground.scratch / "fake", FAKE_TORCH)
+    code = f"import sys; sys.path[:0] = {[torch, ground.directory + '/agent']!r}; import torch, sitecustomize; {HOOKS}"
+    assert run(ground, code, "-S", path=(torch,)).stdout == "['kineto_hook', 'record_step']\n"
+
+
+def test_import_error_of_pytorch_is_its_own(ground: Any) -> None:
+    torch = put(ground.scratch / "fake", {**FAKE_TORCH, "torch/profiler.py": "raise OSError('libcudart')\n"})
+    done = run(ground, "import torch", path=(torch,))
+    assert done.returncode == 1
+    assert done.stderr.endswith("OSError: libcudart\n")
+
+
+def test_finders_of_others_are_asked_in_their_order(ground: Any) -> None:
+    """A finder behind ours that answers for torch.profiler keeps its say, with its own loader."""
+    torch = put(ground.scratch / "fake", FAKE_TORCH)
+    code = """
+import sys, importlib.abc, importlib.machinery
+class Loader(importlib.abc.Loader):
+    def create_module(self, spec): return None
+    def exec_module(self, module): module.origin = "theirs"
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch.profiler":
+            return importlib.machinery.ModuleSpec(name, Loader())
+sys.meta_path.insert(1, Finder())
+import torch
+print(torch.profiler.origin)
+"""
+    done = run(ground, code + HOOKS, path=(torch,))
+    assert done.stdout == "theirs\n['record_step']\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [
+        (("-I",), {}),
+        (("-S",), {}),
+        (("-E",), {}),
+        ((), {"FLEETPROF_AGENT": "0"}),
+        ((), {"KINETO_USE_DAEMON": ""}),
+        ((), {"KINETO_IPC_SOCKET_DIR": ""}),
+    ],
+    ids=["-I", "-S", "-E", "FLEETPROF_AGENT=0", "no daemon mode", "no directory"],
+)
+def test_agent_is_absent(ground: Any, options: tuple[str, ...], more: dict[str, str]) -> None:
+    torch = put(ground.scratch / "fake", FAKE_TORCH)
+    code = f"import sys; sys.path.insert(0, {torch!r}); print('fleetprof_agent' in sys.modules); import torch; {HOOKS}"
+    done = run(ground, code, *options, path=(torch,), **more)
+    assert (done.stdout, done.stderr) == ("False\n['kineto_hook']\n", "")
+
+
+def test_interpreter_without_pytorch_is_left_alone(ground: Any) -> None:
+    code = """
+import sys
+try:
+    import torch
+except ModuleNotFoundError as error:
+    print(error.name, error)
+print(sorted(name for name in sys.modules if "fleetprof" in name))
+"""
+    done = run(ground, code, "-c", f"import sys; sys.path = [p for p in sys.path if 'site-packages' not in p]\n{code}")
+    assert done.stdout == "torch No module named 'torch'\n['fleetprof_agent', 'fleetprof_agent.arrival']\n"
+    assert done.stderr == ""
+
+
+def test_start_imports_nothing_but_itself(ground: Any) -> None:
+    code = "import sys; print(*sorted(sys.modules))"
+    with_agent = set(run(ground, code).stdout.split())
+    without = set(run(ground, code, FLEETPROF_AGENT="0").stdout.split())
+    assert with_agent - without == {"fleetprof_agent", "fleetprof_agent.arrival"}
+    assert without >= {"sitecustomize"}
+
+
+def test_other_sitecustomize_runs_as_if_it_were_the_only_one(ground: Any) -> None:
+    text = "print('theirs', __name__, __file__)\nvalue = 7\n"
+    other = put(ground.scratch / "other", {"sitecustomize.py": text})
+    done = run(ground, "import sitecustomize; print(sitecustomize.value, sitecustomize.__file__)", path=(other,))
+    assert done.stdout == f"theirs sitecustomize {other}/sitecustomize.py\n7 {other}/sitecustomize.py\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["raise ValueError('of theirs')\n", "import missing_module\n", "raise SystemExit(4)\n"]
+)
+def test_errors_of_another_sitecustomize_are_reported_as_python_does(ground: Any, text: str) -> None:
+    other = put(ground.scratch / "other", {"sitecustomize.py": text})
+    code = "import sys; print('sitecustomize' in sys.modules)"
+    chained = run(ground, code, path=(other,))
+    alone = run(ground, code, path=(other,), FLEETPROF_AGENT="0")
+    bare = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": other}, capture_output=True, text=True, timeout=60
+    )
+    assert (chained.returncode, chained.stdout) == (alone.returncode, alone.stdout) == (bare.returncode, bare.stdout)
+    assert chained.stderr.splitlines()[-2:] == bare.stderr.splitlines()[-2:]
+
+
+def test_two_that_chain_do_not_chase_each_other(ground: Any) -> None:
+    """One that looks from the top of sys.path again finds ours, and ours finds it: each runs once more at most."""
+    text = """
+import sys
+print("theirs")
+own = sys.modules.pop("sitecustomize")
+import sitecustomize
+"""
+    other = put(ground.scratch / "other", {"sitecustomize.py": text})
+    done = run(ground, "print('job')", path=(other,))
+    assert (done.stdout, done.stderr, done.returncode) == ("theirs\njob\n", "", 0)
+
+
+def test_broken_agent_is_silent_unless_asked(ground: Any) -> None:
+    (Path(ground.directory) / "agent/fleetprof_agent/arrival.py").write_text("raise RuntimeError('broken')\n")
+    assert run(ground, "print('job')").stderr == ""
+    assert "RuntimeError: broken" in run(ground, "print('job')", FLEETPROF_AGENT_DEBUG="1").stderr
+
+
+def test_pytorch_that_has_changed_is_left_alone(ground: Any) -> None:
+    """A PyTorch without the hook or the step tracker that we know: it is imported as if we were not there."""
+    torch = put(ground.scratch / "fake", {**FAKE_TORCH, "torch/autograd/profiler.py": ""})
+    done = run(ground, "import torch; " + HOOKS, path=(torch,))
+    assert (done.stdout, done.stderr) == ("['kineto_hook']\n", "")
