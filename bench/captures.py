@@ -131,7 +131,7 @@ def measure_roundup(times: int) -> list[Figure]:
         environment.pop("KINETO_CONFIG", None)
         stop = Path(folder) / "stop"
         job = subprocess.Popen(
-            [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(RANKS), "--master-port", "0",
+            [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(RANKS), "--standalone",
              str(TRAINING), "--stop-when", str(stop)],
             env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip

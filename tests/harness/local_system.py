@@ -209,7 +209,7 @@ class Local:
             str(folder / "stop"),
             *arguments,
         ]
-        torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", "0", *launcher]
+        torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--standalone", *launcher]
         words = [python, *python_flags, *(torchrun if ranks > 1 else []), *script]
         return self._start(Job(name, folder, ranks), words, run_flags, environment or {})
 
