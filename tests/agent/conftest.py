@@ -25,7 +25,7 @@ from fleetprof_sidecar.kineto_config import StepStart, TraceOrder, build_config
 from fleetprof_sidecar.kineto_wire import RequestMessage, build_reply, parse
 from fleetprof_sidecar.socket_directory import SocketDirectory, trainer_environment
 
-PATIENCE_S = 90.0  # a torch import on a loaded machine takes its time; no test measures time with this
+PATIENCE_S = 60.0  # a torch import on a loaded machine takes its time; no test measures time with this
 PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pathsep)
 
 PRELUDE = """\

@@ -281,7 +281,7 @@ def test_job_without_an_optimizer_step_hears_and_says_nothing(ground: Any, pytho
 
 
 WORKERS = """
-import torch.optim.optimizer
+from torch.optim.optimizer import _global_optimizer_post_hooks
 
 class Numbers(torch.utils.data.Dataset):
     def __len__(self):
@@ -302,7 +302,7 @@ def main():
             child = os.fork()
             if not child:
                 # What a child that trains would do (PyTorch itself may hang in one).
-                for hook in torch.optim.optimizer._global_optimizer_post_hooks.values():
+                for hook in _global_optimizer_post_hooks.values():
                     hook(optimizer, (), {})
                 # Without the agent's help this hangs for ever (kineto.py).
                 sys.exit(5)

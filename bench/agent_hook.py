@@ -1,0 +1,73 @@
+"""What the agent's hook costs per optimizer step: python bench/agent_hook.py [--steps N]
+
+Prints, as JSON, the median time of one optimizer step of a small model (ns) bare, with an empty hook and with the
+agent's, in interleaved rounds, and the hook's own time called in a loop (ns); `steps` per round. The agent serves a
+socket directory in which nobody answers, which is the dearest case: each report fails.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+
+def measure(function, count: int) -> float:
+    """Nanoseconds per call of `function` over `count` calls."""
+    began = time.perf_counter_ns()
+    for _ in range(count):
+        function()
+    return (time.perf_counter_ns() - began) / count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="fp", dir="/tmp") as directory:
+        os.environ |= {"KINETO_USE_DAEMON": "1", "KINETO_IPC_SOCKET_DIR": directory, "KINETO_LOG_LEVEL": "99"}
+        import torch
+        from torch.optim.optimizer import _global_optimizer_post_hooks as hooks
+
+        torch.set_num_threads(1)
+        model = torch.nn.Linear(8, 8)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        model(torch.randn(4, 8)).sum().backward()
+        kineto = dict(hooks)
+
+        from fleetprof_agent import agent
+
+        agent.start()
+        (ours,) = set(hooks.values()) - set(kineto.values())
+        ways = {"bare": [], "empty_hook": [lambda _optimizer, _args, _kwargs: None], "agent": [ours]}
+        rounds: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(options.rounds):
+            for name, added in ways.items():
+                hooks.clear()
+                hooks.update(kineto)
+                hooks.update({-index - 1: hook for index, hook in enumerate(added)})
+                rounds[name].append(measure(optimizer.step, options.steps))
+        alone = [measure(lambda: ours(optimizer, (), {}), 20 * options.steps) for _ in range(options.rounds)]
+        nothing = [measure(lambda: None, 20 * options.steps) for _ in range(options.rounds)]
+        medians = {name: statistics.median(values) for name, values in rounds.items()}
+        result = {
+            "python": sys.version.split()[0],
+            "torch": torch.__version__,
+            "steps": options.steps,
+            "step_ns": {name: round(value) for name, value in medians.items()},
+            "hook_ns": round(statistics.median(alone) - statistics.median(nothing)),
+            "limit_ns": 2000,
+        }
+        json.dump(result, sys.stdout, indent=2)
+        print()
+        agent._agent._leave()
+        for leftover in Path(directory).iterdir():
+            leftover.unlink()
+
+
+if __name__ == "__main__":
+    main()
