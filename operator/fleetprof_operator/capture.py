@@ -297,7 +297,11 @@ class Capture:
         if found.incomplete:
             return found.incomplete
         processes = [t.process for t in found.targets if t.process.polls_kineto]
-        if self.request.spec.window.iterations is None or not any(p.has_agent for p in processes):
+        if self.request.spec.window.iterations is None:
+            return ""
+        # An agent shows itself with the first optimizer step: a young process may still have one.
+        young = any(now_unix_ns - p.first_seen_unix_ns < self._hub.settings.young_ns for p in processes)
+        if not young and not any(p.has_agent for p in processes):
             return ""
         return find_obstacle(processes, self.request.spec.window, now_unix_ns)
 

@@ -1,6 +1,7 @@
 """Requests from submission to their end, over real gRPC with scripted sidecars."""
 
 import asyncio
+import time
 from typing import Any
 
 import grpc
@@ -658,3 +659,14 @@ async def test_a_request_stays_in_its_namespace(ground: Any, kit: Any) -> None:
 
 def _message(status: pb.CaptureStatus, kind: str) -> str:
     return next(c.message for c in status.conditions if c.type == kind)
+
+
+async def test_a_process_that_has_just_started_may_still_show_its_agent(ground: Any, kit: Any) -> None:
+    young = {"first_seen_unix_ns": time.time_ns()}
+    sidecar = await ground.add_sidecar(0, kit.make_process(0, has_agent=False, step=None, **young))
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    await ground.await_status(uid, lambda s: kit.condition(s, "TargetsResolved") == ("False", "Gathering"))
+    sidecar.processes = [kit.make_process(0, **young)]
+    await sidecar.beat()
+    arm = await sidecar.expect("arm")
+    assert arm.WhichOneof("start") == "first_step"
