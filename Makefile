@@ -16,7 +16,8 @@ demo: torch  ## Train a small model on four ranks, capture it, show the report (
 
 test: lint torch  ## Run all tests, on PyTorch 2.15 and 2.13 and against a real S3 server
 	.ci/versitygw >/dev/null
-	FLEETPROF_TORCH_PYTHONS="$$(.ci/older-torch)" $(PYTHON) -m pytest $(PYTEST_ARGS)
+	older=$$(.ci/older-torch); \
+	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$older" $(PYTHON) -m pytest $(PYTEST_ARGS)
 
 test-fast: base  ## Run the tests that need neither PyTorch nor an S3 server
 	$(PYTHON) -m pytest -m "not torch and not s3" $(PYTEST_ARGS)

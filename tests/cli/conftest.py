@@ -1,8 +1,10 @@
 """Fixtures of the command line's tests: a state directory, the command, and a hub with simulated trainers."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,10 +22,18 @@ def state(tmp_path: Path) -> StateDirectory:
 
 
 @pytest.fixture
-def environment(state: StateDirectory) -> dict[str, str]:
+def sockets() -> Iterator[Path]:
+    """Where this test's socket directories are made: other tests of the same user make theirs in /tmp."""
+    folder = Path(tempfile.mkdtemp(prefix="fpt", dir="/tmp"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def environment(state: StateDirectory, sockets: Path) -> dict[str, str]:
     """This environment without what would change fleetprof, with the test's own state directory."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("FLEETPROF_", "KINETO_", "SLURM_"))}
-    return clean | {"FLEETPROF_STATE": str(state.path), "COLUMNS": "100"}
+    return clean | {"FLEETPROF_STATE": str(state.path), "COLUMNS": "100", "TMPDIR": str(sockets)}
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fleetprof_cli.run_folder import run_folders, socket_directories
+from fleetprof_cli.run_folder import run_folders
 from fleetprof_cli.state import StateDirectory
 from local_system import processes_of, wait_until
 
@@ -86,10 +86,9 @@ def test_a_signal_reaches_the_command_once(
     assert got.read_text() == f"{int(number)} "
 
 
-def test_nothing_is_left_behind(fleetprof: Callable[..., Finished], state: StateDirectory) -> None:
-    before = socket_directories()
+def test_nothing_is_left_behind(fleetprof: Callable[..., Finished], state: StateDirectory, sockets: Path) -> None:
     assert fleetprof("run", "--", "true").returncode == 0
-    assert socket_directories() == before
+    assert list(sockets.iterdir()) == []
     assert run_folders(state) == []
 
 
@@ -143,7 +142,7 @@ def test_a_sidecar_that_dies_is_started_again(
     assert "the job is not affected" in (tmp_path / "log").read_text()
 
 
-def test_the_sidecar_ends_when_run_is_killed(start: Callable[..., subprocess.Popen], tmp_path: Path) -> None:
+def test_the_sidecar_ends_when_run_is_killed(start: Callable[..., subprocess.Popen]) -> None:
     process = start("run", "--", "sleep", "1000")
 
     def family() -> dict[str, int]:
@@ -155,14 +154,12 @@ def test_the_sidecar_ends_when_run_is_killed(start: Callable[..., subprocess.Pop
         }
 
     wait_until(lambda: len(family()) == 2, "sidecar and command")
-    known, left = family(), set(socket_directories())
+    known = family()
     process.kill()
     process.wait()
     wait_until(lambda: not Path(f"/proc/{known['fleetprof_sidecar.main']}").exists(), "the sidecar's end")
     # The command goes on, as it would when a shell is killed; it is ours to end here.
     os.kill(known["sleep 1000"], signal.SIGTERM)
-    for directory in left:
-        subprocess.run(["rm", "-r", directory], check=True)
 
 
 def test_two_runs_of_one_script_have_two_names(

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import click
-from fleetprof_analyzer.analysis import analyze_directory
+from fleetprof_analyzer.analysis import NothingToAnalyze, analyze_directory
 from fleetprof_analyzer.page import render_page
 from fleetprof_analyzer.terminal import render_text
 from fleetprof_api.report import Report, write_report
@@ -25,7 +25,10 @@ from fleetprof_cli.terminal import print_report
 @click.option("--out", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
 def command(*, paths: tuple[Path, ...], output: str, out: Path | None) -> None:
     """Analyse traces that you already have: one folder, or the files of one job (*.json, *.json.gz)."""
-    report = _analyze(paths)
+    try:
+        report = _analyze(paths)
+    except (NothingToAnalyze, OSError) as error:
+        raise Failure(f"no trace could be read: {error}") from None
     if output == "text" and out is None:
         print_report(report)
     else:
@@ -39,7 +42,7 @@ def command(*, paths: tuple[Path, ...], output: str, out: Path | None) -> None:
                 raise Failure(f"cannot write {out}: {error.strerror}") from None
             say(f"wrote {out}")
     if not report.ranks:
-        raise Failure("no trace could be read", next_step="the report's problems say why, file by file")
+        raise Failure("no trace could be read: the report says why, file by file")
 
 
 def _analyze(paths: tuple[Path, ...]) -> Report:

@@ -1,0 +1,164 @@
+"""`fleetprof doctor`: each fault of a set-up is found and comes with what to do."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fleetprof_api import hub_pb2 as pb
+from fleetprof_cli.checks import (
+    Verdict,
+    check_state,
+    judge_environment,
+    judge_interpreter,
+    judge_leftovers,
+    judge_torch,
+    probe_interpreter,
+)
+from fleetprof_cli.fleet_checks import judge_fleet
+from fleetprof_cli.run_folder import RunRecord, new_run_folder, run_folders
+from fleetprof_cli.state import StateDirectory
+
+Finished = subprocess.CompletedProcess[str]
+S = 10**9
+NOW = 1000 * S
+
+
+@pytest.mark.parametrize(
+    ("version", "kineto", "verdict", "advice"),
+    [
+        ("2.15.0+cu132", True, Verdict.OK, ""),
+        ("2.10.0", True, Verdict.OK, ""),
+        ("2.9.1", True, Verdict.WARN, "use 2.10 or later"),
+        ("2.4.0", True, Verdict.WARN, "use 2.10 or later"),
+        ("2.2.0", True, Verdict.FAIL, "too old"),
+        ("2.15.0", False, Verdict.FAIL, "official build"),
+    ],
+)
+def test_pytorch_is_judged_by_its_version(version: str, kineto: bool, verdict: Verdict, advice: str) -> None:
+    check = judge_torch(version, kineto, 0)
+    assert check.verdict == verdict
+    assert advice in check.advice
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdicts"),
+    [
+        ({"error": "no such program", "missing": True}, {"interpreter": Verdict.FAIL}),
+        ({"python": "3.11.7", "isolated": False, "error": "No module"}, {"pytorch": Verdict.FAIL}),
+        ({"python": "3.8.1", "isolated": False, "error": ""}, {"interpreter": Verdict.WARN}),
+        ({"python": "3.11.7", "isolated": True, "error": ""}, {"interpreter": Verdict.WARN}),
+    ],
+)
+def test_the_interpreter_is_judged(facts: dict, verdicts: dict[str, Verdict]) -> None:
+    found = {check.name: check for check in judge_interpreter("python3", facts)}
+    for name, verdict in verdicts.items():
+        assert found[name].verdict == verdict
+        assert found[name].advice
+
+
+def test_an_interpreter_says_what_it_is(tmp_path: Path) -> None:
+    assert probe_interpreter(sys.executable)["python"].startswith("3.")
+    assert probe_interpreter(str(tmp_path / "none"))["missing"]
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\necho nonsense\n")
+    broken.chmod(0o755)
+    assert probe_interpreter(str(broken))["missing"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "verdict"),
+    [
+        ({"KINETO_IPC_SOCKET_DIR": "/x"}, Verdict.FAIL),
+        ({"KINETO_ONDEMAND_TRACE_DIR": "/x"}, Verdict.FAIL),
+        ({"KINETO_CONFIG": "/x"}, Verdict.WARN),
+        ({"FLEETPROF_AGENT": "0"}, Verdict.WARN),
+        ({"FLEETPROF_AGENT": "1", "PATH": "/bin"}, Verdict.OK),
+    ],
+)
+def test_variables_that_are_in_the_way_are_named(environment: dict[str, str], verdict: Verdict) -> None:
+    (check,) = judge_environment(environment)
+    assert check.verdict == verdict
+
+
+def test_secrets_that_others_can_read_are_named(state: StateDirectory) -> None:
+    state.prepare()
+    state.token()
+    assert [check.verdict for check in check_state(state)] == [Verdict.OK]
+    state.token_file.chmod(0o644)
+    (check,) = check_state(state)
+    assert (check.verdict, check.advice) == (Verdict.FAIL, f"close it: chmod go= {state.token_file}")
+
+
+def test_what_dead_runs_left_is_named(state: StateDirectory, tmp_path: Path) -> None:
+    state.prepare()
+    dead, alive = new_run_folder(state, "dead"), new_run_folder(state, "alive")
+
+    def record(directory: str) -> RunRecord:
+        return RunRecord(name="x", namespace="l", pid=1, socket_directory=directory, started_unix_ns=1, command=["x"])
+
+    with dead.hold(record("/tmp/fp-0-dead")):
+        (dead.spool / "trace.json.gz").write_bytes(b"x" * 2048)
+    with alive.hold(record("/tmp/fp-0-alive")):
+        directories = [Path("/tmp/fp-0-alive"), Path("/tmp/fp-0-dead")]
+        checks = list(judge_leftovers(run_folders(state), directories))
+    assert [check.verdict for check in checks] == [Verdict.WARN] * 2
+    assert "2.0 KiB of traces not stored" in checks[0].found
+    assert checks[1].advice.endswith("rm -r /tmp/fp-0-dead")
+
+
+def make_trainer(**fields) -> pb.Process:
+    values = {
+        "pid": 7,
+        "role": pb.TRAINER,
+        "rank": 0,
+        "polls_kineto": True,
+        "has_agent": True,
+        "poll_interval_ns": S,
+        "step": pb.StepState(step=9),
+    }
+    return pb.Process(**{name: value for name, value in (values | fields).items() if value is not None})
+
+
+def make_sidecar(*processes: pb.Process, heard_s: float = 1) -> pb.SidecarStatus:
+    identity = pb.Identity(namespace="local", pod_name="pod", workload=pb.Workload(kind="Job", name="train"))
+    return pb.SidecarStatus(identity=identity, processes=processes, last_heartbeat_unix_ns=NOW - int(heard_s * S))
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "verdict", "said"),
+    [
+        (make_sidecar(make_trainer()), Verdict.OK, "1 trainers ask for captures, 1 with the agent"),
+        (make_sidecar(), Verdict.FAIL, "has it imported torch yet?"),
+        (make_sidecar(make_trainer(role=pb.LAUNCHER)), Verdict.FAIL, "none of them a trainer"),
+        (make_sidecar(make_trainer(has_agent=False)), Verdict.WARN, "captures start by time"),
+        (make_sidecar(make_trainer(step=None)), Verdict.WARN, "once every rank has done an optimizer step"),
+        (make_sidecar(make_trainer(rank=None)), Verdict.WARN, "do not tell their rank"),
+        (make_sidecar(make_trainer(poll_interval_ns=5 * S)), Verdict.WARN, "polls every 5.0 s"),
+        (make_sidecar(make_trainer(busy=True)), Verdict.OK, "a profile is being taken"),
+        (make_sidecar(make_trainer(), heard_s=60), Verdict.WARN, "last heard of 60.0 s ago"),
+        (make_sidecar(make_trainer(), heard_s=-5), Verdict.WARN, "its clock is 5.0 s ahead"),
+    ],
+)
+def test_what_the_hub_sees_is_judged(sidecar: pb.SidecarStatus, verdict: Verdict, said: str) -> None:
+    checks = list(judge_fleet([sidecar], NOW))
+    assert any(check.verdict == verdict and said in f"{check.found} {check.advice}" for check in checks), checks
+
+
+def test_no_sidecar_at_all_is_a_warning() -> None:
+    (check,) = judge_fleet([], NOW)
+    assert check.verdict == Verdict.WARN
+
+
+def test_the_command_says_it_in_json_and_in_its_code(fleetprof: Callable[..., Finished], tmp_path: Path) -> None:
+    done = fleetprof("doctor", "--python", str(tmp_path / "none"), "-o", "json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["ok"]) == (1, False)
+    found = {check["name"]: check for check in document["checks"]}
+    assert found["interpreter"]["verdict"] == "fail"
+    assert found["hub"]["advice"] == "start it in another terminal: fleetprof up"
+    text = fleetprof("doctor", "--python", str(tmp_path / "none")).stdout
+    assert "fail interpreter: " in text
+    assert "     -> start it in another terminal: fleetprof up" in text
