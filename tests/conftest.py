@@ -1,5 +1,6 @@
 """Fixtures that more than one folder of tests uses. Sections by room; keep each small."""
 
+import importlib.util
 import os
 import secrets
 import shutil
@@ -127,3 +128,17 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     server.start()
     yield server
     server.stop()
+
+
+# ---------------------------------------------------------------- torch: tests that start real PyTorch processes
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips them with the reason where there is no PyTorch, unless FLEETPROF_REQUIRE says that there must be."""
+    if os.environ.get("FLEETPROF_TORCH_PYTHONS") or importlib.util.find_spec("torch") is not None:
+        return
+    if "torch" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
+        return
+    for item in items:
+        if item.get_closest_marker("torch"):
+            item.add_marker(pytest.mark.skip(reason="PyTorch is not installed here: uv sync --group torch"))
