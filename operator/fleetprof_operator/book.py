@@ -47,10 +47,24 @@ class Book:
 
     def sidecar_ids(self) -> list[str]:
         """All sidecars that hold a rank of this request."""
-        return sorted({entry.sidecar_id for entry in self.ledger.entries})
+        return sorted({entry.sidecar_id for entry in self.ledger.entries if entry.sidecar_id})
 
-    def ask(self, targets: Sequence[RankTarget], plan: Plan, note: str, now_unix_ns: int) -> None:
-        """Opens a line for every rank and notes the plan. Ranks that do not poll fail at once."""
+    def ask(
+        self, targets: Sequence[RankTarget], plan: Plan, note: str, now_unix_ns: int, absent: Sequence[int] = ()
+    ) -> None:
+        """Opens a line for every rank and notes the plan. Ranks that do not poll, or are not seen, fail at once."""
+        for rank in absent:
+            self.ledger.entries.append(
+                LedgerEntry(
+                    rank=rank,
+                    process_id="",
+                    state=RankState.FAILED,
+                    reason=Reason.NOT_POLLING,
+                    message="no process of this rank was seen: it is without a sidecar, or without KINETO_USE_DAEMON=1",
+                    asked_unix_ns=now_unix_ns,
+                    failed_unix_ns=now_unix_ns,
+                )
+            )
         for target in targets:
             entry = LedgerEntry(
                 rank=target.rank,

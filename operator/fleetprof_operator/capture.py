@@ -308,7 +308,7 @@ class Capture:
     def _arm(self, found: Resolution, now_unix_ns: int) -> None:
         polling = [t.process for t in found.targets if t.process.polls_kineto]
         plan = make_plan(polling, self.request.spec.window, now_unix_ns)
-        self.book.ask(found.targets, plan, found.incomplete, now_unix_ns)
+        self.book.ask(found.targets, plan, found.incomplete, now_unix_ns, found.absent)
         for sidecar_id in self.book.sidecar_ids():
             self._send_order(sidecar_id, self._open_of(sidecar_id))
         self._changed()

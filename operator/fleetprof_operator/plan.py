@@ -33,6 +33,7 @@ DELIVERY_MARGIN_NS: Final = SECOND_NS // 2  # Kineto refuses a start time that i
 WARMUP_NS: Final = 2 * SECOND_NS  # of CUPTI, as the sidecar asks for it wherever a device may be
 STILL_MOVING_NS: Final = 10 * SECOND_NS
 DEFAULT_DURATION_NS: Final = 2 * SECOND_NS
+SHORTEST_DURATION_NS: Final = SECOND_NS // 100
 LONGEST_DURATION_NS: Final = 60 * SECOND_NS
 MAX_STEPS_PER_ITERATION: Final = 64
 
@@ -148,7 +149,7 @@ def _choose_duration(processes: Sequence[pb.Process], window: Window) -> tuple[i
         return DEFAULT_DURATION_NS, f"the window is {_seconds(DEFAULT_DURATION_NS)}, as the iteration time is unknown"
     # One more than asked: the start falls into the middle of an iteration.
     wanted = (window.iterations + 1) * iteration_ns
-    duration = min(-(-wanted // 10**6) * 10**6, LONGEST_DURATION_NS)
+    duration = min(max(-(-wanted // 10**6) * 10**6, SHORTEST_DURATION_NS), LONGEST_DURATION_NS)
     note = "" if duration >= wanted else ", the longest that is allowed"
     return (
         duration,

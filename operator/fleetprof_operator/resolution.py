@@ -18,6 +18,8 @@ SETTLED_NS: Final = 10 * 10**9
 """A process whose role stays unknown for so long is taken for a trainer where no other is there."""
 AWAY_NS: Final = 15 * 10**9
 """A sidecar whose stream closed longer ago than this is not waited for: its job has most likely ended."""
+MAX_ABSENT: Final = 20_000
+"""In a larger job, ranks that nobody sees are named in the conditions only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +38,13 @@ class RankTarget:
 class Resolution:
     """The ranks that a request names, in rank order; or none, with `reason` and a sentence about what is missing.
 
+    `absent` are ranks that the job has by its world size and that the request means, but that nobody sees.
     `incomplete` says, when set, what may still come (the job's other ranks, a sidecar that reconnects): worth a short
-    wait. `final` means that waiting for more processes will not help.
+    wait.
     """
 
     targets: list[RankTarget] = field(default_factory=list)
+    absent: list[int] = field(default_factory=list)
     reason: str = ""
     message: str = ""
     incomplete: str = ""
@@ -79,7 +83,7 @@ def resolve(spec: Spec, namespace: str, sidecars: Sequence[SidecarRecord], now_u
             "start the job with KINETO_USE_DAEMON=1 and the other variables of `fleetprof run`",
             deaf_since_unix_ns=max(t.process.first_seen_unix_ns for t in chosen),
         )
-    return Resolution(targets=chosen, incomplete=incomplete)
+    return Resolution(targets=chosen, absent=_find_absent(targets, world_size, spec.ranks), incomplete=incomplete)
 
 
 def choose_ranks(ranks: Ranks | None, targets: Sequence[RankTarget]) -> tuple[list[RankTarget], list[int]]:
@@ -207,6 +211,14 @@ def _say_no_trainer(what: str, sidecars: Sequence[SidecarRecord]) -> str:
     kinds = [pb.Role.Name(p.role).lower().replace("role_unspecified", "unknown") for p in processes]
     counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
     return f"no trainer of {what} yet: {counted}; a trainer is known by its rank, or after its first optimizer step"
+
+
+def _find_absent(targets: Sequence[RankTarget], world_size: int, ranks: Ranks | None) -> list[int]:
+    if (ranks is not None and ranks.every is None) or world_size > MAX_ABSENT:
+        return []
+    there = {t.rank for t in targets}
+    step = ranks.every if ranks is not None and ranks.every is not None else 1
+    return [rank for rank in range(0, world_size, step) if rank not in there]
 
 
 def _say_incomplete(targets: Sequence[RankTarget], world_size: int, away: int, ranks: Ranks | None) -> str:

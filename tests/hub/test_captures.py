@@ -185,11 +185,15 @@ async def test_ranks_that_may_still_come_are_waited_for(ground: Any, kit: Any) -
     assert arms[0].first_step == arms[1].first_step
 
 
-async def test_ranks_that_do_not_come_are_named(ground: Any, kit: Any) -> None:
-    sidecar = await ground.add_sidecar(0, kit.make_process(0, world_size=2))
+async def test_ranks_that_do_not_come_have_a_line(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0, kit.make_process(0, world_size=3), kit.make_process(2, world_size=3))
     uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
-    await sidecar.expect("arm")
-    assert "rank 1 of 2 not there" in _message(await ground.status(uid), "TargetsResolved")
+    await sidecar.deliver(ground.store, await sidecar.expect("arm"))
+    status = await ground.await_end(uid)
+    assert "rank 1 of 3 not there" in _message(status, "TargetsResolved")
+    assert kit.succeeded(status) == ("True", "PartiallyCaptured")
+    assert kit.states(status) == {0: "UPLOADED", 1: "NotPolling", 2: "UPLOADED"}
+    assert "without a sidecar" in status.ranks[1].message
 
 
 async def test_ranks_without_steps_begin_at_one_time(ground: Any, kit: Any) -> None:

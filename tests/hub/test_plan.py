@@ -108,6 +108,7 @@ def test_what_stands_against_one_step(ranks: list[pb.Process], window: Window, s
         ([rank(has_agent=False, device_kind="cuda")], FIVE, 4500, 2000, 600, "0.6 s for 5 iterations"),
         ([rank(has_agent=False, device_kind="")], FIVE, 4500, 2000, 600, "0.6 s for 5 iterations"),
         ([rank(has_agent=False, iteration=0)], FIVE, 2500, 2000, 2000, "the iteration time is unknown"),
+        ([rank(has_agent=False, iteration=1)], FIVE, 2500, 2000, 10, "0.01 s for 5 iterations of 0.001 s"),
         ([rank(has_agent=False, iteration=20_000)], FIVE, 2500, 2000, 60_000, "the longest that is allowed"),
         ([rank()], Window(duration_millis=500), 2500, 2000, 500, "the window is 500 ms"),
         ([rank(interval=5000)], Window(duration_millis=500), 6900, 6400, 500, "the window is 500 ms"),

@@ -150,6 +150,23 @@ def test_what_may_still_come(sidecars: list[SidecarRecord], fields: dict[str, An
     assert find(*sidecars, **fields).incomplete == says
 
 
+@pytest.mark.parametrize(
+    ("world_size", "ranks", "absent"),
+    [
+        (4, None, [0, 2, 3]),
+        (4, {"every": 2}, [0, 2]),
+        (4, {"list": [1]}, []),
+        (4, {"sample": 2}, []),
+        (1_000_000, None, []),
+        (0, None, []),
+    ],
+)
+def test_ranks_that_nobody_sees(world_size: int, ranks: dict[str, Any] | None, absent: list[int]) -> None:
+    there = [trainer("p", 1, world_size=world_size), trainer("q", 4, world_size=world_size)]
+    fields = {"ranks": ranks} if ranks else {}
+    assert find(sidecar("a", *there), **fields).absent == absent
+
+
 def _targets(nodes: list[int]) -> list[RankTarget]:
     return [
         RankTarget(rank=r, rank_source="", sidecar_id=f"s{n}", pod_name="", node_name=f"n{n}", process=pb.Process())
