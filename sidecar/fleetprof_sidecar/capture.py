@@ -60,10 +60,15 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return self.first_step + max(1, self.iterations) * self.steps_per_iteration - 1
 
+    @property
+    def warmup_steps(self) -> int:
+        """Optimizer steps for which Kineto runs before the window without recording."""
+        return self.warmup_iterations * self.steps_per_iteration
+
     def is_due(self, now_unix_ns: int, step: int | None) -> bool:
         """Tells whether tracing should have begun: a busy process before that is busy with something else."""
         if self.first_step is not None:
-            return step is not None and step >= self.first_step - 2
+            return step is not None and step >= self.first_step - 2 - self.warmup_steps
         return self.start_unix_ns is not None and now_unix_ns >= self.start_unix_ns
 
 

@@ -53,6 +53,8 @@ def explain_expiry(capture: Capture, event: Expired) -> tuple[Reason, str]:
         return Reason.NOT_POLLING, "the process no longer asks Kineto's daemon for work; is it stopped or hanging?"
     if event.why == "busy":
         return Reason.BUSY, "another profile was running in the process until the order's time was over"
+    if event.why == "role":
+        return Reason.NOT_POLLING, "the process has shown itself to be a launcher or a worker, which are never traced"
     if event.why == "step":
         return Reason.TOO_LATE, f"step {capture.terms.first_step} had passed before the process asked for its order"
     return Reason.TOO_LATE, "the process did not ask for its order before the start"

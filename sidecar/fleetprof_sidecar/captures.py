@@ -301,8 +301,8 @@ class Captures:
 
     def _tick(self, key: Key, now: int) -> None:
         view = self._processes.get(key[1])
-        if key in self._unplaced and view is not None and view.polls_kineto:
-            self._place(key)
+        if key in self._unplaced:
+            self._place_again(key, view, now)
         capture = self._held[key]
         if view is None and capture.awaits_file and now - self._begun_unix_ns > _RETURN_PATIENCE_NS:
             # It ended while we were away; nobody else will say so.
@@ -323,6 +323,16 @@ class Captures:
                 hint=hint,
             ),
         )
+
+    def _place_again(self, key: Key, view: seen.ProcessView | None, now: int) -> None:
+        """Places an order from before a restart, once its process and, where steps count, its agent are back."""
+        terms = self._held[key].terms
+        back = view is not None and view.polls_kineto and (terms.first_step is None or view.step is not None)
+        if back:
+            self._place(key)
+        elif now > terms.deliver_until_unix_ns:
+            self._unplaced.discard(key)
+            self._apply(key, happened.Expired("time", view is not None, now))
 
     def _check_slowdown(self, key: Key, step: seen.StepView, now: int) -> None:
         terms = self._held[key].terms

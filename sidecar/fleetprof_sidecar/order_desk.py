@@ -16,6 +16,8 @@ from fleetprof_sidecar.process_views import OrderRefused, ProcessView
 
 # From the end of a window by time to Kineto's slot being free again.
 _WINDOW_MARGIN_NS: Final = 2_000_000_000
+# Of the table's refusals; all others are about processes that never ask for work.
+_REASONS: Final = {"Outstanding": Reason.BUSY, "NotStepping": Reason.NOT_STEPPING}
 
 
 class Processes(Protocol):
@@ -34,6 +36,7 @@ class Processes(Protocol):
         deliver_until_unix_ns: int,
         first_step: int | None,
         *,
+        warmup_steps: int = 0,
         chosen: bool = False,
     ) -> None:
         """Has the config delivered. Raises OrderRefused."""
@@ -67,10 +70,16 @@ class OrderDesk:
             # First, so that the exit guard watches before Kineto can begin.
             self._processes.send_to_agent(terms.process_id, "arm", **agent_command(terms))
         try:
-            self._processes.place_order(terms.process_id, config, deliver_until, terms.first_step, chosen=True)
+            self._processes.place_order(
+                terms.process_id,
+                config,
+                deliver_until,
+                terms.first_step,
+                warmup_steps=terms.warmup_steps,
+                chosen=True,
+            )
         except OrderRefused as refused:
-            reason = Reason.BUSY if refused.reason == "Outstanding" else Reason.NOT_POLLING
-            return Refused(reason, refused.message, now_unix_ns)
+            return Refused(_REASONS.get(refused.reason, Reason.NOT_POLLING), refused.message, now_unix_ns)
         self.take_up(capture)
         return None
 

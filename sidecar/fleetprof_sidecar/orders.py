@@ -85,7 +85,7 @@ def build_order(terms: Terms, traces: Path, device_kind: str) -> tuple[str, int]
         start = StepStart(
             first_step=terms.first_step,
             steps=terms.iterations * terms.steps_per_iteration,
-            warmup_steps=terms.warmup_iterations * terms.steps_per_iteration,
+            warmup_steps=terms.warmup_steps,
         )
     else:
         start = TimeStart(

@@ -81,6 +81,7 @@ def test_the_way_of_a_good_capture() -> None:
         ([], c.Expired("time", False, 2 * S), Reason.NOT_POLLING),
         ([], c.Expired("step", True, 2 * S), Reason.TOO_LATE),
         ([], c.Expired("busy", True, 2 * S), Reason.BUSY),
+        ([], c.Expired("role", True, 2 * S), Reason.NOT_POLLING),
         ([], c.Gone(True, 2 * S), Reason.PROCESS_EXITED),
         ([], c.Gone(False, 2 * S), Reason.PROCESS_KILLED),
         ([], c.Cancel(Reason.CANCELLED, "m", 2 * S), Reason.CANCELLED),

@@ -46,7 +46,14 @@ class Table:
         return self.views.get(process_id)
 
     def place_order(
-        self, process_id: str, config: str, deliver_until_unix_ns: int, first_step: int | None, *, chosen: bool = False
+        self,
+        process_id: str,
+        config: str,
+        deliver_until_unix_ns: int,
+        first_step: int | None,
+        *,
+        warmup_steps: int = 0,
+        chosen: bool = False,
     ) -> None:
         if process_id in self.orders:
             raise OrderRefused("Outstanding", "an order is outstanding")
@@ -191,6 +198,9 @@ async def test_an_order_from_before_a_restart_is_placed_once_its_process_shows_i
     table.views.clear()
     again = Bench(tmp_path, table)
     again.captures.restore()
+    again.look(1)
+    assert table.orders == {}
+    table.views["p"] = view(has_agent=False, step=None)
     again.look(1)
     assert table.orders == {}
     table.views["p"] = view()
