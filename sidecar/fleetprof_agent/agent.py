@@ -179,7 +179,7 @@ class Agent:
             self._begin_watch(command, command, now)
         elif kind == "cancel" and (watch is None or not watch.is_armed):
             # The order to watch was lost, or its watch is over: what Kineto holds can only be this capture's.
-            arm = {"capture": command.get("capture"), "until_unix_ns": now + 10 * SECOND_NS, "sample_interval_ns": 0}
+            arm = {"capture": command.get("capture"), "until_unix_ns": now + 60 * SECOND_NS, "sample_interval_ns": 0}
             self._begin_watch(arm, command, now)
 
     def _begin_watch(self, arm: dict[str, Any], command: dict[str, Any], now: int) -> None:
@@ -187,7 +187,8 @@ class Agent:
         assert channel is not None
         sample = None if self._sampler is None or command["t"] == "cancel" else self._sampler.sample
         try:
-            watch = CaptureWatch(arm, now, self._ring, channel.send, sample, kineto.drop_trace)
+            drop = kineto.drop_trace if kineto.can_drop_pending(self._hello["torch"]) else kineto.drop_open_trace
+            watch = CaptureWatch(arm, now, self._ring, channel.send, sample, drop)
         except InvalidArm:
             report_error()
             return

@@ -1,8 +1,9 @@
 """What the agent may do to Kineto in its own process: drop its on-demand trace, and make exits safe.
 
-An interpreter that ends while Kineto collects or writes a trace dies by SIGSEGV (PyTorch 2.13 and 2.15: 17 of 17
-exits). An empty profile takes precedence over an on-demand trace: one that is pending or collecting is dropped, one
-that is being written is completed first (4 of 4 in either version), and the exit is as the job meant it.
+An interpreter that ends while Kineto collects or writes a trace dies by SIGSEGV (PyTorch 2.13 and 2.15, every exit but
+few). An empty profile takes precedence over an on-demand trace: one that is collecting is dropped (one that is only
+pending in 2.15, but not in 2.13: there it has to begin first), one that is being written is completed first, and the
+exit is as the job meant it.
 
 With KINETO_USE_DAEMON, a forked child that ends by `sys.exit` (not by `os._exit`, as multiprocessing's do) hangs for
 ever: libkineto joins a thread that did not survive the fork (PyTorch 2.13 and 2.15, without us as well).
@@ -41,6 +42,18 @@ def drop_trace() -> bool:
         except Exception:
             return False
         return True
+
+
+def can_drop_pending(version: str) -> bool:
+    """Tells whether an empty profile drops an order that is only pending: PyTorch 2.15 does, 2.13 keeps it."""
+    major, _, rest = version.partition(".")
+    minor = rest.partition(".")[0]
+    return major.isdigit() and minor.isdigit() and (int(major), int(minor)) >= (2, 15)
+
+
+def drop_open_trace() -> bool:
+    """As drop_trace, for a PyTorch that keeps pending orders: False until the trace has begun."""
+    return is_trace_open() and drop_trace()
 
 
 def is_trace_open() -> bool:
