@@ -6,13 +6,16 @@ keep their rhythm and steps their pace within the allowances below.
 Kineto fetches a config only when it polls, so the lead is the time to the *slowest next poll*:
 
     P  = max over ranks of (first expected poll after now + send time) + margin; margin = 0.4 s + interval / 10
-    step mode   F = max over ranks of (step + ceil((P - at) * 1.1 / step time)) + 2, moved up until (F - 1) % p == 0
+    step mode   F = max over ranks of (step + ceil((P - at) * 1.1 / step time)) + w * p + 2,
+                moved up until (F - 1) % p == 0
     time mode   T0 = P + warm-up + 1 s
 
 `F` is the first complete step in KinetoStepTracker's count; Kineto is sent F - 2 and begins inside the hook of step
 F - 1, hence + 2. `p` is the number of optimizer steps per training iteration: a window must not cut one in two
-(protocol facts §11.1). The tenth covers steps that get faster. Step mode needs the agent in every rank, and steps that
-move. Times are those of the ranks' hosts; their clocks are taken to agree with the hub's within the margin (NTP).
+(protocol facts §11.1). `w` is the number of warm-up iterations: Kineto begins with them w * p steps before F - 2, and a
+config that arrives later than that shifts the window without a word, so it may be delivered until step F - 2 - w * p
+ends. The tenth covers steps that get faster. Step mode needs the agent in every rank, and steps that move. Times are
+those of the ranks' hosts; their clocks are taken to agree with the hub's within the margin (NTP).
 """
 
 import math
@@ -60,7 +63,7 @@ def make_plan(processes: Sequence[pb.Process], window: Window, now_unix_ns: int)
     return (
         _plan_time(processes, window, polled_ns, obstacle)
         if obstacle
-        else _plan_step(processes, polled_ns, now_unix_ns)
+        else _plan_step(processes, window, polled_ns, now_unix_ns)
     )
 
 
@@ -102,19 +105,19 @@ def _step_ns(process: pb.Process) -> float:
     return process.step.iteration_ns / max(1, process.step.steps_per_iteration)
 
 
-def _plan_step(processes: Sequence[pb.Process], polled_ns: int, now_unix_ns: int) -> Plan:
+def _plan_step(processes: Sequence[pb.Process], window: Window, polled_ns: int, now_unix_ns: int) -> Plan:
     reached = max(
         p.step.step + math.ceil(max(0, polled_ns - p.step.at_unix_ns) * PACE_PERCENT / 100 / _step_ns(p))
         for p in processes
     )
     period = _common_period(processes)
-    first = reached + 2
+    warmup_steps = (window.warmup_iterations or 0) * period
+    first = reached + warmup_steps + 2
     first += (1 - first) % period
-    # A config must be there when step F - 2 ends; the quickest rank says when that is.
-    deliver_until = max(
-        polled_ns, min(p.step.at_unix_ns + int((first - 2 - p.step.step) * _step_ns(p)) for p in processes)
-    )
-    begins = deliver_until + int(min(map(_step_ns, processes)))
+    # A config must be there when its last step for that ends; the quickest rank says when that is.
+    last = first - 2 - warmup_steps
+    deliver_until = max(polled_ns, min(p.step.at_unix_ns + int((last - p.step.step) * _step_ns(p)) for p in processes))
+    begins = deliver_until + int((warmup_steps + 1) * min(map(_step_ns, processes)))
     return Plan(
         mode="step",
         first_step=first,

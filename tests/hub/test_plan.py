@@ -82,6 +82,25 @@ def test_begin_at_one_step(ranks: list[pb.Process], first_step: int, start_ms: i
 
 
 @pytest.mark.parametrize(
+    ("ranks", "warmup", "first_step", "deliver_ms", "start_ms"),
+    [
+        ([rank()], 0, 119, 1700, 1800),
+        ([rank()], 3, 122, 1700, 2100),  # three steps later, and to be delivered before them
+        # as many steps as the ranks' iterations have in common: 3 * 2 and 3 * 4
+        ([rank(per=2)], 3, 141, 1650, 2000),
+        ([rank(per=2), rank(per=4)], 3, 181, 1675, 2000),
+        ([rank(iteration=10_000)], 2, 105, 10_000, 40_000),
+    ],
+)
+def test_warm_up_iterations_move_the_start_and_not_the_delivery(
+    ranks: list[pb.Process], warmup: int, first_step: int, deliver_ms: int, start_ms: int
+) -> None:
+    plan = make_plan(ranks, Window(iterations=5, warmup_iterations=warmup), NOW)
+    assert plan.first_step == first_step
+    assert ((plan.deliver_until_unix_ns - NOW) / MS, (plan.start_unix_ns - NOW) / MS) == (deliver_ms, start_ms)
+
+
+@pytest.mark.parametrize(
     ("ranks", "window", "says"),
     [
         ([rank(), rank(has_agent=False)], FIVE, "1 of 2 ranks are without the agent"),
@@ -137,7 +156,8 @@ RANKS = st.builds(
     device_kind=st.sampled_from(["cpu", "cuda", ""]),
 )
 WINDOWS = st.one_of(
-    st.builds(Window, iterations=st.integers(1, 100)), st.builds(Window, duration_millis=st.integers(10, 60_000))
+    st.builds(Window, iterations=st.integers(1, 100), warmup_iterations=st.none() | st.integers(0, 100)),
+    st.builds(Window, duration_millis=st.integers(10, 60_000)),
 )
 
 
@@ -155,7 +175,13 @@ def test_every_rank_can_be_told_in_time(ranks: list[pb.Process], window: Window)
     for process in ranks:
         step = process.step
         assert (plan.first_step - 1) % step.steps_per_iteration == 0
-        # Where the rank is when the last one has its order, a tenth faster than it was: not beyond F - 2.
+        # Where the rank is when the last one has its order, a tenth faster than it was: not beyond F - 2 and what
+        # Kineto does before that to warm up.
         polled = max(expect_poll(p, NOW) for p in ranks)
-        ahead = max(0, polled - step.at_unix_ns) * 1.1 / (step.iteration_ns / step.steps_per_iteration)
-        assert step.step + ahead <= plan.first_step - 2 + 1e-6 * plan.first_step
+        step_ns = step.iteration_ns / step.steps_per_iteration
+        ahead = max(0, polled - step.at_unix_ns) * 1.1 / step_ns
+        last = plan.first_step - 2 - (window.warmup_iterations or 0) * step.steps_per_iteration
+        assert step.step + ahead <= last + 1e-6 * plan.first_step
+        # Nor is it when the order's time is over, at the pace that it has.
+        at_the_last = max(0, plan.deliver_until_unix_ns - step.at_unix_ns) / step_ns
+        assert step.step + at_the_last <= last + 1e-6 * plan.first_step

@@ -37,6 +37,7 @@ class Table:
     def __init__(self) -> None:
         self.views: dict[str, ProcessView] = {"p": view()}
         self.orders: dict[str, str] = {}
+        self.warmup_steps: dict[str, int] = {}
         self.told: list[tuple[str, str]] = []
 
     def snapshot(self) -> list[ProcessView]:
@@ -58,6 +59,7 @@ class Table:
         if process_id in self.orders:
             raise OrderRefused("Outstanding", "an order is outstanding")
         self.orders[process_id] = config
+        self.warmup_steps[process_id] = warmup_steps
 
     def withdraw_order(self, process_id: str) -> bool:
         return self.orders.pop(process_id, None) is not None
@@ -147,6 +149,13 @@ async def test_a_capture_that_slows_training_beyond_the_limit_is_stopped_in_the_
     bench.captures.on_process_event(seen.AgentMessage("p", {"t": "cancelled", "capture": "cap"}))
     assert bench.last().reason == "Slowdown"
     assert "125 % slower" in bench.last().message
+
+
+async def test_an_order_leaves_room_for_its_warm_up_in_optimizer_steps(bench: Bench) -> None:
+    bench.table.views["p"] = view(step=StepView(50, NOW, S, 4))
+    bench.arm(window=hub_pb2.Window(iterations=20, warmup_iterations=3))
+    assert bench.table.warmup_steps == {"p": 12}
+    assert "ACTIVITIES_WARMUP_ITERATIONS=12" in bench.table.orders["p"].splitlines()
 
 
 async def test_events_of_one_order_do_not_reach_another_capture(bench: Bench) -> None:
