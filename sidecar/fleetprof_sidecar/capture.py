@@ -179,13 +179,17 @@ class FinalSeen:
 
 @dataclass(frozen=True, slots=True)
 class FileChecked:
-    """The trace is whole, carries `trace_id`, and lies compressed in the spool as `stored`."""
+    """The trace is whole, carries `trace_id`, and lies compressed in the spool as `stored`.
+
+    `optimizer_step`: the process stepped an optimizer in it, so it is a trainer.
+    """
 
     name: str
     trace_id: str
     trace_bytes: int
     stored: StoredFile
     at_unix_ns: int
+    optimizer_step: bool = False
 
 
 @dataclass(frozen=True, slots=True)

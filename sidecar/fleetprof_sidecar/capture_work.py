@@ -12,7 +12,16 @@ from typing import Any, Final
 from fleetprof_api import hub_pb2
 from fleetprof_api.ledger import Reason
 
-from fleetprof_sidecar.capture import Cancel, Capture, Event, SamplesReady, SamplesStored, TraceStored, UploadEnded
+from fleetprof_sidecar.capture import (
+    Cancel,
+    Capture,
+    Event,
+    FileChecked,
+    SamplesReady,
+    SamplesStored,
+    TraceStored,
+    UploadEnded,
+)
 from fleetprof_sidecar.compression import Compression
 from fleetprof_sidecar.delivery import Delivery, GaveUp, Put
 from fleetprof_sidecar.device import DeviceReading
@@ -146,7 +155,11 @@ class CaptureWork:
 
     async def _compress(self, key: Key, capture: Capture) -> None:
         name = capture.file_name
-        self._apply(key, await self._compression.compress(capture, self._traces.path / name, self._clock()))
+        event = await self._compression.compress(capture, self._traces.path / name, self._clock())
+        if isinstance(event, FileChecked) and event.optimizer_step and event.trace_id == capture.terms.trace_id:
+            # Without an agent nothing else tells a trainer from its launcher and its data loaders.
+            self._processes.mark_trainer(key[1])
+        self._apply(key, event)
         # Only now: the journal knows the compressed copy.
         if not self._traces.delete(name):
             log.error("no permission to delete %s", name, extra={"capture": key[0], "process_id": key[1]})

@@ -37,6 +37,8 @@ _SLOW_SCAN_S: Final = 1.0
 _AFTERMATH_NS: Final = 300_000_000_000
 # After a restart every living process polls within this time.
 _RETURN_PATIENCE_NS: Final = 20_000_000_000
+# A process's end is noticed within a second (housekeeping.py), and then handed on.
+_NOTICE_S: Final = 1.5
 _MOST_HELD: Final = 2000
 
 log = logging.getLogger(__name__)
@@ -119,18 +121,30 @@ class Captures:
             await asyncio.sleep(_SCAN_S / 5)
 
     async def drain(self, patience_s: float) -> None:
-        """Accepts no more orders, takes back the undelivered ones, and waits for finished traces to be stored."""
+        """Accepts no more orders and takes back the undelivered ones; waits for what will not go on after a restart.
+
+        That is: finished traces until they are stored, and captures whose process has ended until they say why. We are
+        usually ended because the job has: its processes' ends are given the time to be noticed.
+        """
         self._draining = True
         for capture in self._held.values():
             if capture.state == RankState.ASKED:
                 self._desk.withdraw(capture)
         try:
             async with asyncio.timeout(patience_s):
-                while any(not c.is_final and (c.file_name or c.trace) for c in self._held.values()):
+                if any(not capture.is_final for capture in self._held.values()):
+                    await asyncio.sleep(_NOTICE_S)
+                while any(self._ends_with_us(capture) for capture in self._held.values()):
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
             log.warning("stopped before every trace was stored; the spool keeps them for the next start")
+
+    def _ends_with_us(self, capture: Capture) -> bool:
+        if capture.is_final:
+            return False
+        gone = capture.farewell is not None or self._processes.get(capture.terms.process_id) is None
+        return gone or bool(capture.file_name or capture.trace)
 
     # ------------------------------------------------------------ what the hub says
 

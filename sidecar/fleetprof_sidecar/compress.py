@@ -29,6 +29,8 @@ _LEVEL: Final = 6
 _EVENTS: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 # Slices, instants, begin events: what is measured. Metadata ("M") alone is an empty trace.
 _MEASURED: Final = re.compile(rb'"ph"\s*:\s*"[XBbi]"')
+# PyTorch records one per step of a torch.optim.Optimizer.
+_OPTIMIZER_STEP: Final = re.compile(rb'"name"\s*:\s*"Optimizer\.step#')
 _TRACE_ID: Final = re.compile(rb'"trace_id"\s*:\s*"([^"\\]{0,200})"')
 _LAST_EVENT: Final = re.compile(rb"\}\s*\]")
 _GZIP_WINDOW: Final = 31
@@ -45,6 +47,7 @@ class Answer(TypedDict):
     sha256: str
     part_sizes: list[int]
     part_sha256: list[str]
+    optimizer_step: bool
 
 
 class Unusable(Exception):
@@ -56,7 +59,7 @@ class Unusable(Exception):
 
 
 class TraceCheck:
-    """Looks at a trace as it streams by: its id, whether it holds events, whether it is whole.
+    """Looks at a trace as it streams by: its id, whether it holds events and optimizer steps, whether it is whole.
 
     What Kineto of torch 2.13 writes is not always valid JSON (names are not escaped), so only the frame is checked: the
     top-level members before and after `traceEvents`, and that the array between them is closed.
@@ -68,6 +71,7 @@ class TraceCheck:
         self._rest = b""
         self._tail = b""
         self._measured = False
+        self.optimizer_step = False
         self._ids: list[str] = []
 
     def feed(self, chunk: bytes) -> None:
@@ -85,10 +89,10 @@ class TraceCheck:
             self._ids += _ids_of(self._head[: match.start()] + b'"traceEvents":[]}')
             chunk = self._head[match.end() :]
             self._head = b""
-        if not self._measured:
-            window = self._rest + chunk
-            self._measured = _MEASURED.search(window) is not None
-            self._rest = window[-32:]
+        window = self._rest + chunk
+        self._measured = self._measured or _MEASURED.search(window) is not None
+        self.optimizer_step = self.optimizer_step or _OPTIMIZER_STEP.search(window) is not None
+        self._rest = window[-32:]
         self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
 
     def finish(self) -> str:
@@ -217,6 +221,7 @@ def compress_file(source: Path, target: Path, *, max_trace_bytes: int, limit_byt
         sha256=sha256,
         part_sizes=writer.part_sizes,
         part_sha256=writer.part_sha256,
+        optimizer_step=check.optimizer_step,
     )
 
 
@@ -231,6 +236,7 @@ def refusal(reason: str, message: str) -> Answer:
         sha256="",
         part_sizes=[],
         part_sha256=[],
+        optimizer_step=False,
     )
 
 

@@ -112,4 +112,5 @@ class Compression:
                 part_sha256=answer["part_sha256"],
             ),
             at_unix_ns=now_unix_ns,
+            optimizer_step=answer["optimizer_step"],
         )

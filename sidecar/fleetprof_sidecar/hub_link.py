@@ -107,11 +107,17 @@ class HubLink:
         """Queues a message; what waits is replaced by the latest about the same thing."""
         self._outbox.put(message)
 
+    def finish(self) -> None:
+        """Lets `run` end once the hub has read all that waits, which it may never do: the caller sets the bound."""
+        self._outbox.close()
+
     async def run(self) -> None:
-        """Dials, speaks, and dials again, until cancelled."""
+        """Dials, speaks, and dials again, until cancelled or finished."""
         while True:
             try:
                 await self._converse()
+                if self._outbox.closed:
+                    return
                 problem = "the hub ended the stream"
             except grpc.aio.AioRpcError as error:
                 problem = f"{error.code().name}: {error.details()}"
@@ -153,8 +159,8 @@ class HubLink:
         # What was queued before is in Hello, or is asked again by its delivery.
         self._outbox.clear()
         yield hub_pb2.SidecarMessage(hello=self._hello())
-        while True:
-            yield await self._outbox.get()
+        while (message := await self._outbox.get()) is not None:
+            yield message
 
     def _hand_on(self, message: hub_pb2.HubMessage) -> None:
         try:

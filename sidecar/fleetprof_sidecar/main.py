@@ -36,6 +36,7 @@ from fleetprof_sidecar.upload import PartGrant, make_pool, put_parts
 UNUSABLE: Final = 3
 # Each upload holds one part of 8 MiB in memory.
 _UPLOADS_AT_ONCE: Final = 2
+_FAREWELL_S: Final = 3.0
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +85,8 @@ class Sidecar:
                 task.result()
             log.info("ending: waiting at most %g s for uploads", self._settings.grace_seconds)
             await self._captures.drain(self._settings.grace_seconds)
+            self._link.finish()
+            await asyncio.wait([work[-1]], timeout=_FAREWELL_S)
         finally:
             for task in [*work, ending]:
                 task.cancel()

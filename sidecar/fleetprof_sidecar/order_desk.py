@@ -44,6 +44,9 @@ class Processes(Protocol):
     def withdraw_order(self, process_id: str) -> bool:
         """Takes an undelivered order back."""
 
+    def mark_trainer(self, process_id: str) -> None:
+        """A trace of this process holds an optimizer step."""
+
     def send_to_agent(self, process_id: str, kind: str, **fields: Any) -> bool:
         """Sends one message; False when it did not leave."""
 

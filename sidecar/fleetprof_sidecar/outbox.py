@@ -18,6 +18,7 @@ class Outbox:
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, ...], hub_pb2.SidecarMessage] = {}
         self._filled = asyncio.Event()
+        self.closed = False
 
     def put(self, message: hub_pb2.SidecarMessage) -> None:
         """Queues a message in place of an older one about the same thing."""
@@ -27,12 +28,19 @@ class Outbox:
         self._waiting[key] = message
         self._filled.set()
 
-    async def get(self) -> hub_pb2.SidecarMessage:
-        """The oldest message, as soon as there is one."""
+    async def get(self) -> hub_pb2.SidecarMessage | None:
+        """The oldest message, as soon as there is one; None when the box is closed and empty."""
         while not self._waiting:
+            if self.closed:
+                return None
             self._filled.clear()
             await self._filled.wait()
         return self._waiting.pop(next(iter(self._waiting)))
+
+    def close(self) -> None:
+        """Nothing more will come: what waits is the last."""
+        self.closed = True
+        self._filled.set()
 
     def clear(self) -> None:
         """Forgets everything: a new connection begins with Hello."""

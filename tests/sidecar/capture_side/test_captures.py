@@ -38,6 +38,7 @@ class Table:
         self.views: dict[str, ProcessView] = {"p": view()}
         self.orders: dict[str, str] = {}
         self.warmup_steps: dict[str, int] = {}
+        self.trainers: list[str] = []
         self.told: list[tuple[str, str]] = []
 
     def snapshot(self) -> list[ProcessView]:
@@ -56,6 +57,8 @@ class Table:
         warmup_steps: int = 0,
         chosen: bool = False,
     ) -> None:
+        if first_step is not None and self.views[process_id].step is None:
+            raise OrderRefused("NotStepping", "the process has not reported an optimizer step")
         if process_id in self.orders:
             raise OrderRefused("Outstanding", "an order is outstanding")
         self.orders[process_id] = config
@@ -63,6 +66,9 @@ class Table:
 
     def withdraw_order(self, process_id: str) -> bool:
         return self.orders.pop(process_id, None) is not None
+
+    def mark_trainer(self, process_id: str) -> None:
+        self.trainers.append(process_id)
 
     def send_to_agent(self, process_id: str, kind: str, **fields: Any) -> bool:
         self.told.append((kind, fields["capture"]))
@@ -156,6 +162,30 @@ async def test_an_order_leaves_room_for_its_warm_up_in_optimizer_steps(bench: Be
     bench.arm(window=hub_pb2.Window(iterations=20, warmup_iterations=3))
     assert bench.table.warmup_steps == {"p": 12}
     assert "ACTIVITIES_WARMUP_ITERATIONS=12" in bench.table.orders["p"].splitlines()
+
+
+async def test_an_order_for_a_step_to_a_process_that_makes_none_says_so(bench: Bench) -> None:
+    bench.table.views["p"] = view(step=None)
+    bench.arm()
+    assert (bench.last().state, bench.last().reason) == (hub_pb2.FAILED, "NotStepping")
+
+
+@pytest.mark.parametrize(
+    ("name", "trace_id", "trainers"),
+    [
+        (b"Optimizer.step#AdamW.step", "cap-r0", ["p"]),
+        (b"aten::add", "cap-r0", []),
+        (b"Optimizer.step#AdamW.step", "other-r0", []),  # not this process's
+    ],
+)
+async def test_a_trace_with_an_optimizer_step_shows_that_its_process_trains(
+    bench: Bench, kineto_trace: Callable[..., bytes], await_that: Any, name: bytes, trace_id: str, trainers: list[str]
+) -> None:
+    bench.started()
+    (bench.traces / "cap-r0_7.json").write_bytes(kineto_trace(trace_id).replace(b"aten::op1", name))
+    bench.look(1)
+    await await_that(lambda: bench.last().state != hub_pb2.STARTED)
+    assert bench.table.trainers == trainers
 
 
 async def test_events_of_one_order_do_not_reach_another_capture(bench: Bench) -> None:

@@ -45,6 +45,26 @@ def test_a_good_trace_becomes_gzip_with_checksums(tmp_path: Path, kineto_trace: 
     assert [path.name for path in tmp_path.iterdir() if ".part" in path.name] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (b"Optimizer.step#SGD.step", True),
+        (b"Optimizer.zero_grad#SGD.zero_grad", False),
+        (b"my_Optimizer.step#", False),
+    ],
+)
+@pytest.mark.parametrize("chunk_bytes", [1, 7, 64, 1 << 20])
+def test_an_optimizer_step_is_seen_wherever_the_chunks_end(
+    kineto_trace: Callable[..., bytes], name: bytes, shown: bool, chunk_bytes: int
+) -> None:
+    check = TraceCheck()
+    data = kineto_trace("cap-r0").replace(b"aten::op1", name)
+    for start in range(0, len(data), chunk_bytes):
+        check.feed(data[start : start + chunk_bytes])
+    check.finish()
+    assert check.optimizer_step is shown
+
+
 TRUNCATED = "CorruptTrace"
 
 
