@@ -4,7 +4,7 @@
     <dir>/fleetprof                the sidecar's agent socket         <dir>/fleetprofagent<token>    one per agent
     <dir>/traces/                  Kineto writes here, the sidecar takes away
     <dir>/libkineto.conf           Kineto polls every second instead of every five
-    <dir>/agent/                   what PYTHONPATH names: sitecustomize.py, fleetprof_agent/, pynvml.py
+    <dir>/agent/                   what PYTHONPATH names: sitecustomize.py, fleetprof_agent/
 
 Guarantees: a path that would crash a trainer is refused (libkineto copies it into 108 bytes unchecked, and terminates
 the process when an answer's path does not begin with exactly the string it was given: so no trailing slash, no symlink,
@@ -135,7 +135,8 @@ class SocketDirectory:
         files = {Path("fleetprof_agent") / path.name: path for path in sorted(source.glob("*.py"))}
         pynvml = find_spec("pynvml")
         if pynvml is not None and pynvml.origin is not None:
-            files[Path("pynvml.py")] = Path(pynvml.origin)
+            # Inside the package: beside it, it would stand before the job's own pynvml on PYTHONPATH.
+            files[Path("fleetprof_agent/pynvml.py")] = Path(pynvml.origin)
         # Last: whoever finds it finds the rest.
         files[Path("sitecustomize.py")] = files.pop(Path("fleetprof_agent/sitecustomize.py"))
         for target, origin in files.items():

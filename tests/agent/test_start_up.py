@@ -204,3 +204,18 @@ def test_pytorch_that_has_changed_is_left_alone(ground: Any) -> None:
     torch = put(ground.scratch / "fake", {**FAKE_TORCH, "torch/autograd/profiler.py": ""})
     done = run(ground, "import torch; " + HOOKS, path=(torch,))
     assert (done.stdout, done.stderr) == ("['kineto_hook']\n", "")
+
+
+def test_the_jobs_own_nvml_library_is_not_replaced(ground: Any, tmp_path: Path) -> None:
+    own = put(tmp_path / "own", {"pynvml.py": "whose = 'the job'"})
+    code = (
+        "import pynvml, fleetprof_agent.nvml as n; ours = n.load_pynvml();"
+        "print(pynvml.whose, ours.__name__, ours.__file__, hasattr(ours, 'nvmlInit'))"
+    )
+    done = run(ground, code, path=(own,))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == [
+        *("the", "job", "fleetprof_agent.pynvml"),
+        f"{ground.directory}/agent/fleetprof_agent/pynvml.py",
+        "True",
+    ]

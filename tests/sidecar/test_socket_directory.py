@@ -60,7 +60,9 @@ def test_a_prepared_directory_holds_what_trainers_need(short_directory):
     assert stat.S_IMODE(directory.traces.stat().st_mode) & 0o1777 == 0o1777
     assert (directory.path / "libkineto.conf").read_text() == "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1\n"
     handed_over = {str(path.relative_to(directory.agent)) for path in directory.agent.rglob("*") if path.is_file()}
-    assert {"sitecustomize.py", "pynvml.py", "fleetprof_agent/__init__.py", "fleetprof_agent/wire.py"} <= handed_over
+    assert {"fleetprof_agent/__init__.py", "fleetprof_agent/wire.py", "fleetprof_agent/pynvml.py"} <= handed_over
+    # Whatever else stood beside the package would stand before a module of the job.
+    assert {name for name in handed_over if "/" not in name} == {"sitecustomize.py"}
     assert not any(name.startswith(".") or "/." in name for name in handed_over)
 
 
