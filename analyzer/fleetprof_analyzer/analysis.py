@@ -47,7 +47,7 @@ def analyze_capture(store: Store, namespace: str, uid: str, *, progress: Progres
     """
     ledger = _read_ledger(store, namespace, uid)
     request = describe_request(_get(store, keys.request_key(namespace, uid)), uid, namespace, ledger)
-    asked = Asked(request.start_mode, request.asked_first_step)
+    asked = Asked(request.start_mode, request.asked_first_step, request.asked_iterations)
     ranks = _ranks_with_trace(store, namespace, uid)
     summaries: list[list[RankSummary]] = []
     for done, rank in enumerate(ranks, 1):

@@ -30,10 +30,21 @@ _FRAGMENT_DIVISOR: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How the recording was to begin: "step" with its first step, "time" (anywhere in an iteration), or not known."""
+    """How the recording was to begin: "step" with its first step, "time" (anywhere in an iteration), or not known.
+
+    `iterations` is how many were asked for, None where a length of time was, or nothing is known.
+    """
 
     start_mode: str = ""
     first_step: int | None = None
+    iterations: int | None = None
+
+    def choose(self, found: list[Iteration]) -> list[Iteration]:
+        """The iterations that were asked for, of those that were recorded.
+
+        A window by time is made longer than what was asked for: it cannot begin where an iteration does.
+        """
+        return found[: self.iterations] if self.start_mode == "time" else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
-from fleetprof_api.report import HostSeries, Problem, Rank
+from fleetprof_api.report import HostSeries, Iteration, Problem, Rank
 from fleetprof_api.samples import RankSamples, StepColumns
 
 from fleetprof_analyzer.breakdown import add, measure_devices, measure_host
@@ -62,7 +62,7 @@ def summarise(
     devices = measure_devices(trace)
     found = find_iterations(trace, samples, asked, problems)
     begin = trace.window_start_ns if trace.window_start_ns is not None else int(trace.rows.start_ns.min())
-    iterations = found.iterations[:_ITERATIONS_KEPT]
+    iterations = asked.choose(found.iterations)[:_ITERATIONS_KEPT]
     rank = Rank(
         rank=rank_number,
         source=trace.source,
@@ -90,7 +90,7 @@ def summarise(
         source=trace.source,
         rank_number=rank_number,
         rank=rank,
-        step_times=None if samples is None else _step_times(rank, samples),
+        step_times=None if samples is None else _step_times(rank, found.iterations, samples),
         host=None if samples is None else _host(samples, rank_number),
         problems=problems.entries(trace.source, rank_number),
     )
@@ -107,15 +107,16 @@ def _order(summary: RankSummary) -> tuple[bool, int, str]:
     return number is None, -1 if number is None else number, summary.source
 
 
-def _step_times(rank: Rank, samples: RankSamples) -> StepTimes | None:
+def _step_times(rank: Rank, recorded: Sequence[Iteration], samples: RankSamples) -> StepTimes | None:
+    # Of all that was recorded, also of what the report leaves out: it was traced, and cost what tracing costs.
     steps = samples.steps
     if not samples.agent or not steps.step or len(steps.step) != len(steps.end_unix_ns):
         return None
     first, last = samples.started_unix_ns, 0
     if rank.time_origin == "unix":
         first = rank.start_ns
-        last = max((i.start_ns + i.duration_ns for i in rank.iterations), default=0)
-    numbered = [iteration.step for iteration in rank.iterations if iteration.step is not None]
+        last = max((i.start_ns + i.duration_ns for i in recorded), default=0)
+    numbered = [iteration.step for iteration in recorded if iteration.step is not None]
     return StepTimes(
         steps=StepColumns(step=steps.step[-_STEPS_KEPT:], end_unix_ns=steps.end_unix_ns[-_STEPS_KEPT:]),
         steps_per_iteration=max(1, samples.steps_per_iteration),

@@ -114,6 +114,40 @@ def test_without_the_agent_nothing_is_claimed_about_the_first_iteration() -> Non
     assert [i.index for i in report.ranks[0].iterations] == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    ("agent", "window", "listed"),
+    [
+        # Without the agent nothing tells that the first iteration is whole, so it is not counted.
+        (False, {"iterations": 5}, slice(1, 6)),
+        (True, {"iterations": 5}, slice(0, 5)),
+        (False, {"iterations": 20}, slice(1, 8)),
+        (False, {"durationMillis": 60}, slice(1, 8)),
+    ],
+)
+def test_a_window_by_time_is_cut_to_the_iterations_that_were_asked(
+    agent: bool, window: dict[str, int], listed: slice
+) -> None:
+    store = MemoryStore()
+    planted = plant_capture(store, ranks=2, iterations=8, agent=agent)
+    request = json.loads(store.get(keys.request_key("default", planted.uid)))
+    request["spec"]["window"] = window
+    store.put(keys.request_key("default", planted.uid), json.dumps(request).encode())
+    ledger = json.loads(store.get(keys.ledger_key("default", planted.uid)))
+    ledger |= {"start_mode": "time", "first_step": None, "start_unix_ns": 1}
+    store.put(keys.ledger_key("default", planted.uid), json.dumps(ledger).encode())
+
+    report = analyze_capture(store, "default", planted.uid)
+
+    for rank in report.ranks:
+        truth = planted.traces[rank.rank or 0]
+        assert [i.start_ns for i in rank.iterations] == truth.starts_ns[listed]
+        assert [i.duration_ns for i in rank.iterations] == truth.durations_ns[listed]
+        assert {name: getattr(rank.time_ns, name) for name in truth.truth} == truth.truth
+    if agent:
+        assert report.capture_cost is not None
+        assert report.capture_cost.during.iterations == 8
+
+
 def test_a_capture_without_request_and_ledger_is_still_analysed() -> None:
     store = MemoryStore()
     planted = plant_capture(store, ranks=2)
