@@ -18,6 +18,7 @@ from fleetprof_operator.uploads import serve_uploads
 from fleetprof_cli.analysis import Analyses
 from fleetprof_cli.listen import ListenAddress, TlsFiles, join_address
 from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.run_folder import run_folders
 from fleetprof_cli.state import HubRecord, StateDirectory, port_is_free
 from fleetprof_cli.store_location import StoreLocation, open_store
 
@@ -74,9 +75,20 @@ async def _restore(hub: Hub, location: StoreLocation) -> None:
 
 
 def settle_ports(state: StateDirectory, listen: ListenAddress) -> None:
-    """Gives kept ports up that somebody else has taken meanwhile."""
+    """Gives kept ports up that somebody else has taken meanwhile.
+
+    Raises Failure when a job that runs looks for the hub at such a port: on another one, it would never be seen.
+    """
     ports = state.ports()
-    wanted = (ports.uploads,) if listen.port else (ports.hub, ports.uploads)
-    if not all(port_is_free(listen.host, port) for port in wanted):
-        state.forget_ports()
-        say("the ports of the last `fleetprof up` are taken; jobs that run since then do not see this one")
+    if not listen.port and not port_is_free(listen.host, ports.hub):
+        for folder in run_folders(state):
+            if folder.is_alive() and (record := folder.record()):
+                raise Failure(
+                    f"another program has taken port {ports.hub}, where the job {record.name!r} that runs "
+                    f"(`fleetprof run`, pid {record.pid}) looks for the hub",
+                    next_step="end that program, or give this hub another state directory and start the job anew there",
+                )
+        state.renew_ports()
+        say("another program has taken the port of the last `fleetprof up`; this one takes another and keeps it")
+    elif not port_is_free(listen.host, ports.uploads):
+        state.renew_ports(hub=ports.hub)  # nobody remembers this one: every grant names it

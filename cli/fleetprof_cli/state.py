@@ -14,11 +14,13 @@ Guarantees: the directory is 0700 and its secrets 0600; at most one `up` holds i
 
 import fcntl
 import os
+import random
 import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -26,6 +28,9 @@ from fleetprof_cli.messages import Failure
 from fleetprof_cli.store_location import StoreLocation
 
 _LOOPBACK = "127.0.0.1"
+_EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LEAST_PORT: Final = 10_000  # below are the ports of well-known services
+_TRIES: Final = 100
 
 
 class HubRecord(msgspec.Struct, kw_only=True, frozen=True):
@@ -89,16 +94,17 @@ class StateDirectory:
         """The ports of this directory's hub, chosen at the first call, so that who comes first decides for all."""
         path = self.path / "ports"
         if not path.exists():
-            _write_once(path, msgspec.json.encode(Ports(hub=_free_port(), uploads=_free_port())).decode())
+            _write_once(path, msgspec.json.encode(Ports(hub=choose_port(), uploads=choose_port())).decode())
         try:
             return msgspec.json.decode(path.read_bytes(), type=Ports)
         except (OSError, msgspec.DecodeError):
             path.unlink(missing_ok=True)
             raise Failure(f"{path} was damaged and has been removed", next_step="run the command again") from None
 
-    def forget_ports(self) -> None:
-        """The ports turned out to be taken by somebody else: choose new ones at the next `ports()`."""
-        (self.path / "ports").unlink(missing_ok=True)
+    def renew_ports(self, *, hub: int = 0) -> None:
+        """Ports turned out to be taken by somebody else: keeps new ones, the hub's too unless `hub` names it."""
+        ports = Ports(hub=hub or choose_port(), uploads=choose_port())
+        _replace(self.path / "ports", msgspec.json.encode(ports).decode())
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -158,10 +164,32 @@ def port_is_free(host: str, port: int) -> bool:
         return False
 
 
-def _free_port() -> int:
+def choose_port() -> int:
+    """A free TCP port of loopback, one that the kernel gives to no connection as far as there are such."""
+    ports = lasting_ports(*_ephemeral_ports())
+    for port in random.sample(ports, min(len(ports), _TRIES)):
+        if port_is_free(_LOOPBACK, port):
+            return port
     with socket.create_server((_LOOPBACK, 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+        last_resort: int = server.getsockname()[1]
+        return last_resort
+
+
+def lasting_ports(first_ephemeral: int, last_ephemeral: int) -> list[int]:
+    """The ports that a server finds again after a break.
+
+    The kernel gives one of the ephemeral range to whoever dials out: to any program, and to a sidecar that dials the
+    very port where no hub listens at the moment, which then is connected to itself.
+    """
+    return [port for port in range(_LEAST_PORT, 1 << 16) if not first_ephemeral <= port <= last_ephemeral]
+
+
+def _ephemeral_ports() -> tuple[int, int]:
+    try:
+        first, last = map(int, _EPHEMERAL.read_text().split())
+    except (OSError, ValueError):
+        return 32768, 60999  # Linux's default
+    return first, last
 
 
 def _write_once(path: Path, text: str) -> None:

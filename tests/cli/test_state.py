@@ -16,7 +16,7 @@ from fleetprof_cli.run_folder import (
     run_folders,
     socket_directories,
 )
-from fleetprof_cli.state import HubRecord, StateDirectory
+from fleetprof_cli.state import HubRecord, StateDirectory, choose_port, lasting_ports, port_is_free
 from fleetprof_cli.store_location import StoreLocation
 
 RECORD = HubRecord(address="127.0.0.1:1", pid=7, store=StoreLocation(directory="/d"), started_unix_ns=5)
@@ -46,9 +46,39 @@ def test_the_secrets_stay(state: StateDirectory) -> None:
 
 def test_ports_that_were_given_up_are_chosen_anew(state: StateDirectory) -> None:
     state.prepare()
-    state.ports()
-    state.forget_ports()
-    assert state.ports().hub > 0
+    before = state.ports()
+    state.renew_ports(hub=before.hub)
+    assert state.ports().hub == before.hub
+    state.renew_ports()
+    assert StateDirectory(state.path).ports() == state.ports()
+
+
+@pytest.mark.parametrize(
+    ("ephemeral", "first", "last", "count"),
+    [
+        ((32768, 60999), 10_000, 65535, 27304),  # Linux's default
+        ((1024, 59999), 60000, 65535, 5536),
+        ((40000, 65535), 10_000, 39999, 30000),
+        ((1024, 65535), None, None, 0),
+    ],
+)
+def test_ports_are_chosen_where_no_connection_gets_them(
+    ephemeral: tuple[int, int], first: int | None, last: int | None, count: int
+) -> None:
+    ports = lasting_ports(*ephemeral)
+    assert len(ports) == count
+    assert ports[:1] == ([] if first is None else [first])
+    assert ports[-1:] == ([] if last is None else [last])
+
+
+def test_a_port_is_chosen_even_where_connections_may_get_every_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "range").write_text("1024\t65535\n")
+    monkeypatch.setattr("fleetprof_cli.state._EPHEMERAL", tmp_path / "range")
+    assert port_is_free("127.0.0.1", choose_port())
+    monkeypatch.setattr("fleetprof_cli.state._EPHEMERAL", tmp_path / "none")
+    assert choose_port() in lasting_ports(32768, 60999)
 
 
 def test_a_damaged_file_of_ports_is_removed_and_named(state: StateDirectory) -> None:

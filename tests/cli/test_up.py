@@ -3,6 +3,7 @@
 import datetime
 import ipaddress
 import signal
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from fleetprof_cli.run_folder import run_folders
 from fleetprof_cli.state import StateDirectory, port_is_free
 from local_system import wait_until
 
@@ -62,6 +64,35 @@ def test_the_next_one_takes_the_same_port(hub: subprocess.Popen, start: Start, s
     assert before is not None
     assert (after := state.hub()) is not None
     assert after.address == before.address
+
+
+def test_ports_that_others_took_are_given_up(start: Start, state: StateDirectory) -> None:
+    state.prepare()
+    before = state.ports()
+    with socket.create_server(("127.0.0.1", before.hub)), socket.create_server(("127.0.0.1", before.uploads)):
+        start("up")
+        record = wait_until(state.hub, "the hub")
+    assert record.address == f"127.0.0.1:{state.ports().hub}" != f"127.0.0.1:{before.hub}"
+    assert state.ports().uploads != before.uploads
+
+
+def test_a_port_where_a_job_looks_for_the_hub_is_not_given_up(
+    start: Start, fleetprof: Callable[..., Finished], state: StateDirectory
+) -> None:
+    job = start("run", "--name", "here", "--", "sleep", "60")
+    wait_until(lambda: (state.path / "runs").is_dir() and run_folders(state)[0].record(), "the job")
+    before = state.ports()
+    with socket.create_server(("127.0.0.1", before.hub)):
+        done = fleetprof("up")
+    assert done.returncode == 1
+    assert f"port {before.hub}, where the job 'here' that runs (`fleetprof run`, pid {job.pid})" in done.stderr
+    assert state.ports() == before
+    # A port for uploads is in every grant: no job remembers it.
+    with socket.create_server(("127.0.0.1", before.uploads)):
+        start("up")
+        record = wait_until(state.hub, "the hub")
+    assert record.address == f"127.0.0.1:{before.hub}"
+    wait_until(lambda: '"name": "here"' in fleetprof("list", "-o", "json").stdout, "the sidecar")
 
 
 def test_a_second_one_is_refused(hub: subprocess.Popen, fleetprof: Callable[..., Finished]) -> None:
