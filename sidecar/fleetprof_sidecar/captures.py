@@ -158,7 +158,9 @@ class Captures:
                 cancel = message.cancel
                 reason = Reason(cancel.reason) if cancel.reason in set(Reason) else Reason.CANCELLED
                 for key in self._keys_of(cancel.capture_id):
-                    self._apply(key, happened.Cancel(reason, cancel.message or "cancelled", self._clock()))
+                    problem = self.work.problem_of(key)
+                    said = f"{cancel.message or 'cancelled'}{f'; {problem}' if problem else ''}"
+                    self._apply(key, happened.Cancel(reason, said, self._clock()))
             case "upload_grant":
                 grant = message.upload_grant
                 self.work.answer((grant.capture_id, grant.process_id), grant.object, grant)

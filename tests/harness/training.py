@@ -91,6 +91,7 @@ def main():
         if step == 5 and arguments.progress:
             open(f"{arguments.progress}.{rank}", "w").close()
         if arguments.fault and rank == arguments.fault_rank and os.path.exists(arguments.fault_when):
+            os.remove(arguments.fault_when)  # once: a restarted worker trains on
             strike(arguments.fault)
         if step % 10 == 0:
             over = time.monotonic() - begin > arguments.seconds
