@@ -202,7 +202,7 @@ class Capture:
                 log.exception("request %s ends by a fault of the hub", self.ledger.uid)
                 self._end_by_fault(error)
             self._changed()
-            self.saved = await self._writer.flush(self._hub.settings.store_patience_ns)
+            self.saved = await self._writer.flush(self._hub.settings.store_patience_ns, unless_refused=True)
             self.finished = True
             self._changed()
             await self.desk.close()

@@ -17,7 +17,10 @@ log = logging.getLogger(__name__)
 
 
 class LedgerWriter:
-    """Writes what `encode` gives under `key`. `trouble` says why the latest write failed, empty when it did not."""
+    """Writes what `encode` gives under `key`. `trouble` says why the latest write failed, empty when it did not.
+
+    `refused`: it failed for a reason that does not pass by itself, such as wrong credentials.
+    """
 
     def __init__(self, calls: StoreCalls, key: str, encode: Callable[[], bytes], settings: HubSettings) -> None:
         self._calls = calls
@@ -29,18 +32,21 @@ class LedgerWriter:
         self._touched = asyncio.Event()
         self._progress = asyncio.Event()
         self.trouble = ""
+        self.refused = False
 
     def touch(self) -> None:
         """The ledger has changed."""
         self._wanted += 1
         self._touched.set()
 
-    async def flush(self, patience_ns: int) -> bool:
-        """Waits until all changes so far are in the store. False when that took longer."""
+    async def flush(self, patience_ns: int, *, unless_refused: bool = False) -> bool:
+        """Waits until all changes so far are in the store. False when that took longer, or the store refuses us."""
         wanted = self._wanted
         try:
             async with asyncio.timeout(patience_ns / SECOND_NS):
                 while self._written < wanted:
+                    if unless_refused and self.refused:
+                        return False
                     self._progress.clear()
                     await self._progress.wait()
         except TimeoutError:
@@ -58,11 +64,12 @@ class LedgerWriter:
             except StoreError as error:
                 if not self.trouble:
                     log.warning("%s cannot be written and will be tried again: %s", self._key, error)
-                self.trouble = str(error)
+                self.trouble, self.refused = str(error), not error.retryable
+                self._progress.set()
                 self._touched.set()
                 await asyncio.sleep(self._settings.store_retry_ns / SECOND_NS)
                 continue
-            self.trouble = ""
+            self.trouble, self.refused = "", False
             self._written = wanted
             self._progress.set()
             await asyncio.sleep(self._settings.write_interval_ns / SECOND_NS)

@@ -2,7 +2,8 @@
 
 Guarantees: a grant is for the key of a rank that the request's ledger gives to that very sidecar, never for another;
 sizes are bounded beforehand; nothing needs to be remembered over a restart: an upload that the hub does not know is
-begun again. A store that is away means "ask again", one that refuses for good means "give up", each with its sentence.
+begun again. A store that is away or refuses us (credentials that ran out can be renewed) means "ask again", a wish that is
+wrong means "give up", each with its sentence.
 """
 
 import asyncio
@@ -61,7 +62,7 @@ class UploadDesk:
             granted = await self._calls.run(lambda: self._grant(key, parts))
         except StoreError as error:
             answer.refusal = str(error)
-            answer.retry_after_ns = self._settings.store_retry_ns if error.retryable else 0
+            answer.retry_after_ns = self._settings.store_retry_ns
             return answer
         self._granted[upload] = _Granted(key, granted.upload_id, parts)
         answer.upload_id = granted.upload_id

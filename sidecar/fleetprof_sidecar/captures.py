@@ -158,9 +158,7 @@ class Captures:
                 cancel = message.cancel
                 reason = Reason(cancel.reason) if cancel.reason in set(Reason) else Reason.CANCELLED
                 for key in self._keys_of(cancel.capture_id):
-                    problem = self.work.problem_of(key)
-                    said = f"{cancel.message or 'cancelled'}{f'; {problem}' if problem else ''}"
-                    self._apply(key, happened.Cancel(reason, said, self._clock()))
+                    self._cancel(key, reason, cancel.message or "cancelled")
             case "upload_grant":
                 grant = message.upload_grant
                 self.work.answer((grant.capture_id, grant.process_id), grant.object, grant)
@@ -428,6 +426,13 @@ class Captures:
                     self._drop_finished_files(capture)
                     if capture.armed_unix_ns and capture.state == RankState.FAILED:
                         self._expect_leftovers(capture)
+
+    def _cancel(self, key: Key, reason: Reason, message: str) -> None:
+        if problem := self.work.problem_of(key):
+            # The trace is there: what ran out of time is the upload.
+            reason = Reason.UPLOAD_FAILED if reason is Reason.DEADLINE_EXCEEDED else reason
+            message = f"{message}; {problem}"
+        self._apply(key, happened.Cancel(reason, message, self._clock()))
 
     def _report(self, capture: Capture) -> None:
         self._send(hub_pb2.SidecarMessage(event=make_event(capture)))

@@ -578,7 +578,8 @@ async def test_an_outage_of_the_store_loses_nothing(ground: Any, kit: Any, state
     assert ledger.outcome == "Complete"
 
 
-async def test_wrong_credentials_fail_the_upload_with_their_sentence(ground: Any, kit: Any) -> None:
+async def test_a_store_that_refuses_us_is_asked_until_the_deadline(ground: Any, kit: Any) -> None:
+    """Credentials that ran out can be renewed; when they are not, the capture's end does not wait for the store."""
     sidecar = await ground.add_sidecar(0)
     uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
     arm = await sidecar.expect("arm")
@@ -586,7 +587,17 @@ async def test_wrong_credentials_fail_the_upload_with_their_sentence(ground: Any
     ground.store.pull_plug("the bucket refuses these credentials", retryable=False)
     await sidecar.ask_upload(uid, arm.orders[0], b"trace 0")
     grant = await sidecar.expect("upload_grant")
-    assert ("refuses these credentials" in grant.refusal, grant.retry_after_ns) == (True, 0)
+    assert ("refuses these credentials" in grant.refusal, grant.retry_after_ns > 0) == (True, True)
+    ground.skew_ns += 61 * 10**9
+    cancel = await sidecar.expect("cancel")
+    assert (cancel.reason, cancel.message) == ("DeadlineExceeded", "the deadline of 60 s has passed")
+    problem = "the deadline of 60 s has passed; the bucket refuses these credentials"
+    await sidecar.say_all(arm, "FAILED", reason="UploadFailed", message=problem)
+    status = await ground.await_end(uid)
+    assert (status.ranks[0].reason, status.ranks[0].message) == ("UploadFailed", problem)
+    ground.store.plug_in()
+    await sidecar.expect("release")
+    assert msgspec.json.decode(ground.store.get(keys.ledger_key("team", uid)), type=Ledger).outcome
 
 
 async def test_an_outage_during_the_analysis_repeats_it(ground: Any, kit: Any) -> None:

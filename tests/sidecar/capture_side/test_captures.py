@@ -262,6 +262,29 @@ async def test_a_journal_that_cannot_be_written_stops_no_capture(
     await await_that(lambda: bench.last().state == hub_pb2.WRITTEN)
 
 
+@pytest.mark.parametrize(
+    ("reason", "told"), [("DeadlineExceeded", "UploadFailed"), ("Cancelled", "Cancelled"), ("Internal", "Internal")]
+)
+async def test_a_trace_that_the_store_refuses_until_the_deadline_says_why(
+    bench: Bench, kineto_trace: Callable[..., bytes], await_that: Any, reason: str, told: str
+) -> None:
+    bench.started()
+    (bench.traces / "cap-r0_7.json").write_bytes(kineto_trace("cap-r0"))
+    bench.look(1)
+    await await_that(lambda: any(message.HasField("upload_request") for message in bench.sent))
+    refusal = hub_pb2.UploadGrant(capture_id="cap", process_id="p", object=hub_pb2.TRACE, refusal="wrong credentials")
+    refusal.retry_after_ns = 60 * S
+    bench.captures.receive(hub_pb2.HubMessage(upload_grant=refusal))
+    await await_that(lambda: bench.captures.work.problem_of(("cap", "p")))
+    assert bench.last().state == hub_pb2.WRITTEN
+    assert bench.spool.used_bytes() > 0
+    bench.captures.receive(
+        hub_pb2.HubMessage(cancel=hub_pb2.Cancel(capture_id="cap", reason=reason, message="it is over"))
+    )
+    assert (bench.last().state, bench.last().reason) == (hub_pb2.FAILED, told)
+    assert bench.last().message == "it is over; the hub grants no upload: wrong credentials; the trace is discarded"
+
+
 async def test_our_own_fault_in_one_capture_ends_only_that_one(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.table.views["q"] = view("q")
     bench.arm()
