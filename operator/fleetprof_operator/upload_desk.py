@@ -2,8 +2,8 @@
 
 Guarantees: a grant is for the key of a rank that the request's ledger gives to that very sidecar, never for another;
 sizes are bounded beforehand; nothing needs to be remembered over a restart: an upload that the hub does not know is
-begun again. A store that is away or refuses us (credentials that ran out can be renewed) means "ask again", a wish that is
-wrong means "give up", each with its sentence.
+begun again. A store that is away, or refuses us (credentials that ran out can be renewed), means "ask again"; a wish
+that is wrong means "give up"; each with its sentence.
 """
 
 import asyncio
