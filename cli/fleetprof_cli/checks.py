@@ -20,10 +20,12 @@ from fleetprof_cli.messages import Failure
 from fleetprof_cli.run_folder import RunFolder, make_socket_directory, run_folders, socket_directories
 from fleetprof_cli.state import StateDirectory
 from fleetprof_cli.status_text import size_text
+from fleetprof_cli.store_location import StoreLocation
 
 _WARN_BELOW_BYTES: Final = 5 << 30
 _FAIL_BELOW_BYTES: Final = 512 << 20
 _PROBE_S: Final = 120
+_NO_AGENT: Final = "captures start by time, and a plain os.fork() child hangs at sys.exit (docs/limits.md)"
 # `torch.profiler.kineto_available` is what says whether this build can trace at all.
 _PROBE: Final = """
 import json, sys
@@ -71,6 +73,7 @@ def check_machine(state: StateDirectory, python: str, environment: Mapping[str, 
     yield from check_state(state)
     yield judge_space("space for traces", Path(tempfile.gettempdir()), "set TMPDIR to a short path on a larger volume")
     yield judge_space("space for results", state.path, "choose another state directory or store: --state, up --store")
+    yield from judge_store(state.store())
     yield from judge_leftovers(run_folders(state), socket_directories())
 
 
@@ -100,9 +103,9 @@ def judge_interpreter(python: str, facts: Mapping[str, Any]) -> Iterable[Check]:
         "interpreter",
         Verdict.OK if agent_runs and not facts["isolated"] else Verdict.WARN,
         f"{python}: Python {version}",
-        "the agent needs Python 3.9 or later; captures start by time"
+        f"the agent needs Python 3.9 or later; {_NO_AGENT}"
         if not agent_runs
-        else "it ignores PYTHONPATH, so the agent stays out; captures start by time"
+        else f"it ignores PYTHONPATH, so the agent stays out; {_NO_AGENT}"
         if facts["isolated"]
         else "",
     )
@@ -138,7 +141,7 @@ def judge_environment(environment: Mapping[str, str]) -> Iterable[Check]:
         "KINETO_ONDEMAND_TRACE_DIR": (Verdict.FAIL, "PyTorch after 2.13 would refuse to write where we look: unset it"),
         "KINETO_CONFIG": (Verdict.WARN, "the poll interval is what that file says, 5 s by default: unset it for 1 s"),
         "KINETO_DAEMON_INIT_DELAY_S": (Verdict.WARN, "delays the first poll in PyTorch 2.3 to 2.6: unset it"),
-        "FLEETPROF_AGENT": (Verdict.WARN, "the agent is off, captures start by time: unset it for the same iteration"),
+        "FLEETPROF_AGENT": (Verdict.WARN, f"the agent is off; {_NO_AGENT}: unset it"),
     }
     clean = True
     for name, (verdict, what) in advice.items():
@@ -188,6 +191,14 @@ def judge_space(name: str, path: Path, advice: str) -> Check:
     free = shutil.disk_usage(path).free
     verdict = Verdict.OK if free >= _WARN_BELOW_BYTES else Verdict.WARN if free >= _FAIL_BELOW_BYTES else Verdict.FAIL
     return Check(name, verdict, f"{size_text(free)} free at {path}", "" if verdict == Verdict.OK else advice)
+
+
+def judge_store(location: StoreLocation) -> Iterable[Check]:
+    """What the store of the last `up` needs from its owner: nobody else can clear away what a killed hub had begun."""
+    if location.bucket:
+        rule = "AbortIncompleteMultipartUpload"
+        advice = f"unless it is there, give the bucket a lifecycle rule with {rule} (docs/limits.md)"
+        yield Check("store", Verdict.OK, location.text(), advice)
 
 
 def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -> Iterable[Check]:

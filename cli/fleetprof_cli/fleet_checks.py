@@ -39,6 +39,10 @@ def judge_fleet(sidecars: Sequence[pb.SidecarStatus], now_unix_ns: int) -> Itera
         return
     for sidecar in sidecars:
         yield _judge_sidecar(sidecar, now_unix_ns)
+    hosts = len({sidecar.identity.host_name for sidecar in sidecars})
+    if hosts > 1:
+        advice = "starts and reports compare their clocks: keep them in step (chronyc tracking)"
+        yield Check("clocks", Verdict.OK, f"the sidecars run on {hosts} hosts", advice)
     for running in group_jobs(sidecars):
         trainers = running.trainers()
         name = f"job {running.job.name}"
@@ -72,7 +76,10 @@ def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check
     ranked = sum(process.HasField("rank") for process in trainers)
     found = f"{len(trainers)} trainers ask for captures, {agents} with the agent, {stepping} have stepped"
     if agents < len(trainers):
-        advice = "without the agent on all ranks captures start by time: no PYTHONPATH, python -I, or --no-agent?"
+        advice = (
+            "without the agent on all ranks captures start by time, and a plain os.fork() child of the others hangs at "
+            "sys.exit (docs/limits.md): no PYTHONPATH, python -I, or --no-agent?"
+        )
         yield Check(name, Verdict.WARN, found, advice)
     elif stepping < len(trainers):
         yield Check(name, Verdict.WARN, found, "captures start once every rank has done an optimizer step")

@@ -14,12 +14,14 @@ from fleetprof_cli.checks import (
     judge_environment,
     judge_interpreter,
     judge_leftovers,
+    judge_store,
     judge_torch,
     probe_interpreter,
 )
 from fleetprof_cli.fleet_checks import judge_fleet
 from fleetprof_cli.run_folder import RunRecord, new_run_folder, run_folders
 from fleetprof_cli.state import StateDirectory
+from fleetprof_cli.store_location import StoreLocation
 
 Finished = subprocess.CompletedProcess[str]
 S = 10**9
@@ -145,6 +147,39 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1) -> pb.SidecarStatus
 def test_what_the_hub_sees_is_judged(sidecar: pb.SidecarStatus, verdict: Verdict, said: str) -> None:
     checks = list(judge_fleet([sidecar], NOW))
     assert any(check.verdict == verdict and said in f"{check.found} {check.advice}" for check in checks), checks
+
+
+@pytest.mark.parametrize(("hosts", "told"), [(["a", "a"], False), (["a", "b"], True)])
+def test_clocks_are_spoken_of_where_there_are_several(hosts: list[str], told: bool) -> None:
+    sidecars = [make_sidecar(make_trainer()) for _ in hosts]
+    for sidecar, host in zip(sidecars, hosts, strict=True):
+        sidecar.identity.host_name = host
+    found = [check for check in judge_fleet(sidecars, NOW) if check.name == "clocks"]
+    assert [check.found for check in found] == (["the sidecars run on 2 hosts"] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("location", "advice"),
+    [
+        (StoreLocation(directory="/d"), []),
+        (StoreLocation(bucket="b", prefix="p"), ["AbortIncompleteMultipartUpload"]),
+    ],
+)
+def test_a_bucket_needs_a_rule_of_its_owner(location: StoreLocation, advice: list[str]) -> None:
+    checks = list(judge_store(location))
+    assert len(checks) == len(advice)
+    for check, said in zip(checks, advice, strict=True):
+        assert (check.verdict, check.found) == (Verdict.OK, "s3://b/p")
+        assert said in check.advice
+
+
+def test_a_job_without_the_agent_is_warned_of_its_forks() -> None:
+    said = [
+        *judge_environment({"FLEETPROF_AGENT": "0"}),
+        *judge_interpreter("python3", {"python": "3.11.7", "isolated": True, "error": ""}),
+        *judge_fleet([make_sidecar(make_trainer(has_agent=False))], NOW),
+    ]
+    assert sum("os.fork() child" in check.advice for check in said) == 3
 
 
 def test_no_sidecar_at_all_is_a_warning() -> None:
