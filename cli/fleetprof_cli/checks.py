@@ -218,7 +218,8 @@ def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -
         found = f"{folder.path} of a run that is gone" + (
             f", {size_text(unsent)} of traces not stored" if unsent else ""
         )
-        yield Check("leftovers", Verdict.WARN, found, f"when you do not need it: rm -r {folder.path}")
+        sends = "the next `fleetprof up` sends them; " if unsent else ""
+        yield Check("leftovers", Verdict.WARN, found, f"{sends}when you do not need it: rm -r {folder.path}")
     for directory in directories:
         if str(directory) not in alive:
             clean = False

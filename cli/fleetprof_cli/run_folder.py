@@ -32,6 +32,7 @@ class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
     socket_directory: str
     started_unix_ns: int
     command: list[str]
+    host_name: str = ""
 
 
 class RunFolder:

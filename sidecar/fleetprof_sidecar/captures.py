@@ -211,6 +211,7 @@ class Captures:
             self._expect_leftovers(capture)
         self._drop_finished_files(capture)
         self._spool.forget(capture)
+        self._changed.set()
         self._wake.set()
 
     def _make_room(self) -> None:

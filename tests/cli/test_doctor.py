@@ -108,6 +108,7 @@ def test_what_dead_runs_left_is_named(state: StateDirectory, tmp_path: Path) -> 
         checks = list(judge_leftovers(run_folders(state), directories))
     assert [check.verdict for check in checks] == [Verdict.WARN] * 2
     assert "2.0 KiB of traces not stored" in checks[0].found
+    assert checks[0].advice.startswith("the next `fleetprof up` sends them")
     assert checks[1].advice.endswith("rm -r /tmp/fp-0-dead")
 
 

@@ -13,6 +13,7 @@ from fleetprof_cli.run_folder import run_folders
 from fleetprof_cli.state import StateDirectory
 from local_system import processes_of, wait_until
 
+SIMULATION = Path(__file__).parents[1] / "simulation" / "trainer.py"
 Finished = subprocess.CompletedProcess[str]
 
 
@@ -22,6 +23,33 @@ Finished = subprocess.CompletedProcess[str]
 )
 def test_the_exit_code_is_that_of_the_command(fleetprof: Callable[..., Finished], script: str, code: int) -> None:
     assert fleetprof("run", "--", "bash", "-c", script).returncode == code
+
+
+def test_traces_that_could_not_be_stored_are_sent_by_the_next_hub(
+    start: Callable[..., subprocess.Popen], fleetprof: Callable[..., Finished], state: StateDirectory, tmp_path: Path
+) -> None:
+    first = start("up", log="up.log")
+    wait_until(state.hub, "the hub")
+    trainers = f'exec "{sys.executable}" "{SIMULATION}" --directory "$KINETO_IPC_SOCKET_DIR" --ranks 2 --poll-ms 300'
+    job = start("run", "--name", "sim", "--linger", "1", "--", "bash", "-c", trainers, log="job.log")
+    wait_until(lambda: fleetprof("list", "-o", "json").stdout.count('"step": ') >= 2, "two ranks")
+    uid = fleetprof("capture", "--no-wait", "--iterations", "40", "-o", "text").stdout.strip()
+    (folder,) = run_folders(state)
+    wait_until(lambda: len(list((folder.spool / "journal").glob(f"{uid}-*"))) == 2, "the orders")
+    first.kill()
+    first.wait()
+    wait_until(lambda: len(list(folder.spool.rglob("*.trace.json.gz"))) == 2, "the traces")
+    job.terminate()
+    job.wait(60)
+    assert "`fleetprof up` sends them" in (tmp_path / "job.log").read_text()
+    assert folder.unsent_bytes() > 0
+
+    start("up", log="up2.log")
+    wait_until(lambda: not folder.path.exists(), f"the folder to go; {tmp_path / 'up2.log'}")
+    wait_until(lambda: fleetprof("report", uid, "-o", "json").returncode == 0, "the report")
+    report = json.loads(fleetprof("report", uid, "-o", "json").stdout)
+    assert [rank["rank"] for rank in report["ranks"]] == [0, 1]
+    assert "traces that the job 'sim' could not store" in (tmp_path / "up2.log").read_text()
 
 
 @pytest.mark.parametrize(("command", "code"), [("no-such-program", 127), (__file__, 126)])

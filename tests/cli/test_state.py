@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fleetprof_cli.leftovers import send_leftovers
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.run_folder import (
     MAX_SOCKET_DIRECTORY,
@@ -143,6 +144,28 @@ def test_a_run_is_alive_while_it_holds_its_folder(state: StateDirectory) -> None
     assert not found.is_alive()
     found.remove()
     assert run_folders(state) == []
+
+
+@pytest.mark.parametrize("host_name", ["another-host", ""])
+async def test_traces_of_a_run_elsewhere_are_left_to_it(
+    state: StateDirectory, capsys: pytest.CaptureFixture[str], host_name: str
+) -> None:
+    state.prepare()
+    folder = new_run_folder(state, "train")
+    record = RunRecord(
+        name="train",
+        namespace="local",
+        pid=1,
+        socket_directory="/x",
+        started_unix_ns=1,
+        command=["a"],
+        host_name=host_name,
+    )
+    with folder.hold(record):
+        (folder.spool / "a.trace.json.gz").write_bytes(b"x")
+    await send_leftovers(state, RECORD)
+    assert folder.unsent_bytes() == 1
+    assert capsys.readouterr().err == ""
 
 
 def test_a_socket_directory_is_short_and_private() -> None:

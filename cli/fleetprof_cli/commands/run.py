@@ -144,6 +144,7 @@ def _prepare(
     directory = make_socket_directory()
     cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
     folder = new_run_folder(state, name)
+    host = socket.gethostname()
     record = RunRecord(
         name=name,
         namespace=namespace,
@@ -151,9 +152,9 @@ def _prepare(
         socket_directory=str(directory),
         started_unix_ns=time.time_ns(),
         command=list(words),
+        host_name=host,
     )
     cleanup.enter_context(folder.hold(record))
-    host = socket.gethostname()
     arguments = [
         *("--directory", str(directory)),
         *("--spool", str(folder.spool)),
@@ -193,7 +194,7 @@ def _leave(folder: RunFolder) -> None:
     """Removes the run's folder, or says what is still in it."""
     unsent = folder.unsent_bytes()
     if unsent:
-        say(f"{unsent} bytes of traces could not be stored yet and stay in {folder.spool}")
+        say(f"{unsent} bytes of traces could not be stored yet and stay in {folder.spool}; `fleetprof up` sends them")
     else:
         folder.remove()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from fleetprof_cli.leftovers import send_leftovers
 from fleetprof_cli.listen import ListenAddress, TlsFiles, parse_listen
 from fleetprof_cli.local_hub import run_hub, settle_ports
 from fleetprof_cli.messages import say
@@ -91,5 +92,8 @@ async def _serve(state: StateDirectory, listen: ListenAddress, location: StoreLo
     async with run_hub(state, listen, location, tls) as record:
         say(f"the hub answers at {record.address}; results go to {location.text()}")
         say("start a job in another terminal: fleetprof run -- torchrun train.py; then: fleetprof capture")
+        sending = asyncio.create_task(send_leftovers(state, record))
         await stop.wait()
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
         say("stopping; jobs go on, and a capture that is under way is finished by the next `fleetprof up`")
