@@ -18,7 +18,7 @@ def test_sidecar_killed(local: Local, state: RankState) -> None:
     job = local.run("llama", ranks=2)
     job.await_steps()
     uid = local.submit("llama", iterations=40)
-    local.await_state(uid, state)
+    local.await_state(uid, state, ranks=2)
     os.kill(job.sidecar_pid(), signal.SIGKILL)
 
     status = local.await_end(uid)

@@ -258,16 +258,13 @@ class Local:
     def cancel(self, uid: str) -> None:
         self.captures().Cancel(pb.CaptureRef(uid=uid), metadata=self._metadata(), timeout=20)
 
-    def await_state(self, uid: str, state: RankState, rank: int | None = None) -> None:
-        """Returns once a rank (any, when None) has come at least so far; the states are watched, none is missed."""
+    def await_state(self, uid: str, state: RankState, ranks: int = 1) -> None:
+        """Returns once so many ranks have come at least so far; the states are watched, none is missed."""
         order = ["ASKED", "ARMED", "STARTED", "WRITTEN", "UPLOADED", "FAILED"]
 
         def reached(status: pb.CaptureStatus) -> bool:
-            return any(
-                order.index(pb.RankState.Name(line.state)) >= order.index(state)
-                for line in status.ranks
-                if line.state and (rank is None or line.rank == rank)
-            )
+            there = [order.index(pb.RankState.Name(line.state)) for line in status.ranks if line.state]
+            return sum(place >= order.index(state) for place in there) >= ranks
 
         for status in self.captures().Watch(pb.CaptureRef(uid=uid), metadata=self._metadata(), timeout=PATIENCE_S):
             if reached(status):
