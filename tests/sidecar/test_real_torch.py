@@ -60,7 +60,8 @@ class Job:
         self.side.table.subscribe(self.events.append)
         self.side.start()
         alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"} if ranks == 1 else {}
-        quiet = {"FLEETPROF_AGENT": "0", "KINETO_LOG_LEVEL": "99"}
+        # torchrun leaves a folder in TMPDIR.
+        quiet = {"FLEETPROF_AGENT": "0", "KINETO_LOG_LEVEL": "99", "TMPDIR": str(folder)}
         environment = trainer_environment(directory, os.environ | quiet | alone)
         words = [python, "job.py"]
         if ranks > 1:
