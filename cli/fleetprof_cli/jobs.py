@@ -89,7 +89,7 @@ def choose_job(jobs: list[RunningJob], name: str | None, namespace: str | None) 
     there = ", ".join(f"{running.job.name} (namespace {running.job.namespace})" for running in wanted or jobs)
     if not jobs:
         raise Failure(
-            "no job that can be captured is running",
+            f"no job {name} is running" if name else "no job that can be captured is running",
             next_step="start yours with: fleetprof run -- COMMAND",
             code=ExitCode.REFUSED,
         )

@@ -1,10 +1,11 @@
 """Requests that meet each other, are withdrawn, or name ranks that do not answer."""
 
 import json
+import sys
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from local_system import Local, failures, outcome, states
+from local_system import Local, failures, outcome, states, wait_until
 
 pytestmark = pytest.mark.torch
 
@@ -49,7 +50,8 @@ def test_cancel_without_the_agent_ends_with_the_window(local: Local) -> None:
     status = local.await_end(uid)
 
     assert outcome(status)[1] == "Cancelled", status
-    assert outcome(local.await_end(local.submit("llama", iterations=2)))[0] == "True"
+    # Kineto cannot stop a running window: the job is busy until it is over, and free again then.
+    wait_until(lambda: outcome(local.await_end(local.submit("llama", iterations=2)))[0] == "True", "a free job")
     assert job.stop() == 0
 
 
@@ -92,7 +94,7 @@ def test_the_command_line_prints_what_happened(local: Local) -> None:
 
     listed = json.loads(local.command("list", "-o", "json").stdout)
     report = json.loads(local.command("report", uid, "-o", "json").stdout)
-    doctor = local.command("doctor", "-o", "json")
+    doctor = local.command("doctor", "--python", sys.executable, "-o", "json")
 
     assert uid in json.dumps(listed)
     assert [rank["rank"] for rank in report["ranks"]] == [0, 1]

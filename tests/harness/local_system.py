@@ -7,8 +7,10 @@ import contextlib
 import json
 import os
 import signal
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -311,6 +313,7 @@ class Local:
                 self.hub.wait(10)
         if self.channel is not None:
             self.channel.close()
+        shutil.rmtree(self.environment["TMPDIR"], ignore_errors=True)
 
 
 def _kill(pid: int, number: int) -> None:
@@ -337,4 +340,6 @@ def make_local(folder: Path) -> Local:
     """A system in `folder` whose hub is not up yet; the caller closes it."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("FLEETPROF_", "KINETO_"))}
     environment |= {"FLEETPROF_STATE": str(folder / "state"), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    # torchrun leaves its log directory behind; a folder of pytest would be too long for socket paths.
+    environment["TMPDIR"] = tempfile.mkdtemp(prefix="fp", dir="/tmp")
     return Local(folder, environment)
