@@ -6,8 +6,8 @@ Everything goes through what a user has: the command line and the gRPC service b
 import contextlib
 import json
 import os
-import signal
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
