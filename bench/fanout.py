@@ -6,11 +6,13 @@ take its order only when it polls, so the figure holds a wait between 0 and 1 s 
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 
 from figures import Figure, quantile
@@ -50,7 +52,7 @@ def measure(local: Local) -> list[Figure]:
         uid = local.submit("fanout", iterations=5)
         status = local.await_end(uid, 180)
     armed = [(line.armed_unix_ns - status.armed_unix_ns) / 1e9 for line in status.ranks if line.armed_unix_ns]
-    asked = [(line.asked_unix_ns - status.armed_unix_ns) / 1e9 for line in status.ranks if line.asked_unix_ns]
+    asked = [at - status.armed_unix_ns / 1e9 for at in _asked_at(local)]
     whole = sum(state == "UPLOADED" for state in states(status).values())
     said = sum(bool(line.state) and (line.state != pb.FAILED or bool(line.reason)) for line in status.ranks)
     p99 = quantile(armed, 0.99)
@@ -80,6 +82,13 @@ def _start_sidecar(local: Local, folder: Path, number: int) -> subprocess.Popen[
         return subprocess.Popen(
             [sys.executable, "-m", "fleetprof_sidecar.main", *words], stdin=subprocess.DEVNULL, stderr=log
         )
+
+
+def _asked_at(local: Local) -> list[float]:
+    """When each rank's order reached its sidecar (Unix seconds), from the sidecars' own logs."""
+    lines = [json.loads(line) for log in local.folder.glob("sidecar-*.log") for line in log.read_text().splitlines()]
+    told = [line["time"] for line in lines if line["message"] == "asked"]
+    return [datetime.fromisoformat(time_text).timestamp() for time_text in told]
 
 
 def _ranks_seen(local: Local) -> int:

@@ -22,7 +22,6 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "harness")]
 
-import agent_hook  # noqa: E402
 import captures  # noqa: E402
 import fanout  # noqa: E402
 import idle_cost  # noqa: E402
@@ -48,7 +47,6 @@ def main() -> None:
     only = arguments.only or ["captures", "idle", "fanout"]
     figures: list[Figure] = []
     if "idle" in only:
-        figures += agent_hook.measure()
         figures += _with_system(lambda local: idle_cost.measure(local, quick=arguments.quick))
     if "captures" in only:
         figures += _with_system(lambda local: captures.measure(local, quick=arguments.quick))

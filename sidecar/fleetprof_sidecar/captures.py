@@ -187,6 +187,7 @@ class Captures:
         self._make_room()
         capture = begin(terms, now)
         self._store(key, capture)
+        _tell(capture, "asked")
         self._report(capture)
         if occupant:
             message = f"capture {occupant} has not ended in this process; ask again when it has"
