@@ -17,11 +17,10 @@ from statistics import median
 from figures import Figure
 from fleetprof_analyzer.analysis import analyze_directory
 from fleetprof_api.report import Report
-from fleetprof_sidecar.housekeeping import Housekeeping
-from fleetprof_sidecar.kineto_endpoint import KinetoEndpoint
 from fleetprof_sidecar.processes import ProcessTable
 from fleetprof_sidecar.roles import Role
-from fleetprof_sidecar.socket_directory import SocketDirectory, trainer_environment
+from fleetprof_sidecar.socket_directory import trainer_environment
+from fleetprof_sidecar.trainer_side import TrainerSide
 from local_system import TRAINING, Local, outcome, wait_until
 
 RANKS = 4
@@ -120,13 +119,8 @@ def measure_roundup(times: int) -> list[Figure]:
     """dynolog's way, on the same job, spoken by our endpoint: no hub, no agent, Kineto's own 5 s polls."""
     spreads, delays = [], []
     with tempfile.TemporaryDirectory(prefix="fp", dir="/tmp") as folder:
-        directory = SocketDirectory(folder)
-        directory.prepare()
-        table = ProcessTable()
-        endpoint = KinetoEndpoint(folder, table)
-        endpoint.start()
-        housekeeping = Housekeeping(table)
-        housekeeping.start()
+        side = TrainerSide(folder)
+        side.start()
         environment = trainer_environment(folder, {**os.environ, "FLEETPROF_AGENT": "0", "OMP_NUM_THREADS": "1"})
         environment.pop("KINETO_CONFIG", None)
         stop = Path(folder) / "stop"
@@ -136,18 +130,16 @@ def measure_roundup(times: int) -> list[Figure]:
             env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:
-            trainers = wait_until(lambda: _trainers(table), "four trainers that poll", 90)
+            trainers = wait_until(lambda: _trainers(side.table), "four trainers that poll", 90)
             time.sleep(12)
             for number in range(times):
-                delay, spread = _roundup_once(table, directory, trainers, f"roundup-{number}")
+                delay, spread = _roundup_once(side, trainers, f"roundup-{number}")
                 delays.append(delay)
                 spreads.append(spread)
         finally:
             stop.touch()
             job.wait(60)
-            housekeeping.stop()
-            endpoint.stop()
-            directory.close()
+            side.stop()
     return [
         Figure("start", "dynolog's way (ROUNDUP 1), 5 s polls: start spread", _spread_line(spreads)),
         Figure("order to start", "dynolog's way (ROUNDUP 1), 5 s polls", _delay_line(delays)),
@@ -159,17 +151,15 @@ def _trainers(table: ProcessTable) -> list[str]:
     return found if len(found) == RANKS else []
 
 
-def _roundup_once(
-    table: ProcessTable, directory: SocketDirectory, trainers: list[str], name: str
-) -> tuple[float, float]:
-    traces = Path(directory.traces)
+def _roundup_once(side: TrainerSide, trainers: list[str], name: str) -> tuple[float, float]:
+    traces = Path(side.directory.traces)
     ordered = time.time_ns()
     for rank, process_id in enumerate(trainers):
         config = (
             f"ACTIVITIES_LOG_FILE={traces}/{name}-r{rank}.json\nREQUEST_TRACE_ID={name}-r{rank}\n"
             f"PROFILE_START_ITERATION=0\nPROFILE_START_ITERATION_ROUNDUP=1\nACTIVITIES_ITERATIONS={ITERATIONS}\n"
         )
-        table.place_order(process_id, config, ordered + 30 * 10**9, None)
+        side.table.place_order(process_id, config, ordered + 30 * 10**9, None)
     wait_until(lambda: len(list(traces.glob(f"{name}-*.json"))) == RANKS, "four traces", 60)
     time.sleep(0.5)
     with tempfile.TemporaryDirectory() as out:
