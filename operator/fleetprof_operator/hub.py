@@ -18,7 +18,7 @@ from fleetprof_api.request import InvalidRequest, ProfileRequest, load_request
 from fleetprof_api.store.base import Store, StoreError
 
 from fleetprof_operator.authentication import Authenticator
-from fleetprof_operator.capture import Analyze, Capture, Surroundings
+from fleetprof_operator.capture import Capture
 from fleetprof_operator.messages import PROTOCOL_VERSION, ProtocolError
 from fleetprof_operator.orders import build_release
 from fleetprof_operator.registry import Link, Registry, SidecarRecord
@@ -33,6 +33,7 @@ from fleetprof_operator.submission import (
     make_uid,
     name_capture,
 )
+from fleetprof_operator.surroundings import Analyze, Surroundings
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,91 @@
+"""A request's first stage: waits for the target's ranks, plans one window for all of them and orders it.
+
+Resolving and planning are pure (`resolution`, `plan`); here is the patience around them.
+
+Guarantees: a request waits for what may still come, with the reason in its status, and no longer than its deadline; no
+rank is ordered that another request holds; an order follows from the ledger alone, so that it can be repeated
+(`recover_order`).
+"""
+
+from collections.abc import Sequence
+
+from fleetprof_api.ledger import LedgerEntry, RankState, Reason
+
+from fleetprof_operator.capture_state import CaptureState
+from fleetprof_operator.orders import build_arm
+from fleetprof_operator.plan import find_obstacle, make_plan
+from fleetprof_operator.resolution import Resolution, resolve
+
+
+async def resolve_and_arm(state: CaptureState) -> bool:
+    """Waits for the target and arms it. False when the request ended meanwhile."""
+    hub, spec, namespace = state.hub, state.request.spec, state.ledger.namespace
+    gather_until = 0
+    while True:
+        now = hub.clock()
+        if state.ledger.cancelled_unix_ns:
+            state.book.conclude("False", "Cancelled", "cancelled by the user before any rank was asked", now)
+            return False
+        found = resolve(spec, namespace, hub.registry.list(), now, state.request.target_text())
+        if found.targets:
+            if holder := hub.find_holder(found.targets):
+                state.book.conclude("False", "AlreadyCapturing", holder, now)
+                return False
+            pending = _find_pending(state, found, now)
+            gather_until = gather_until or now + hub.settings.gather_ns
+            if not pending or now >= min(gather_until, state.deadline_unix_ns):
+                _arm(state, found, now)
+                return True
+            said = ("Gathering", pending)
+        else:
+            gather_until = 0
+            said = (found.reason, found.message)
+            deaf = found.deaf_since_unix_ns and now - found.deaf_since_unix_ns >= hub.settings.deaf_patience_ns
+            if deaf or now >= state.deadline_unix_ns:
+                waited = f" (until the deadline of {spec.active_deadline_seconds} s)" if not deaf else ""
+                state.book.conclude("False", found.reason, found.message + waited, now)
+                return False
+        if state.book.wait_for(*said, now):
+            state.note_change()
+        await state.wait(now + hub.settings.look_again_ns)
+
+
+def recover_order(state: CaptureState, sidecar_id: str, missing: Sequence[LedgerEntry]) -> None:
+    """A connected sidecar does not know these ranks' order: repeats it while there is time, else gives them up."""
+    now = state.hub.clock()
+    timely = now < state.ledger.deliver_until_unix_ns and not state.ledger.cancelled_unix_ns
+    again = [e for e in missing if timely and e.state is RankState.ASKED]
+    _send_order(state, sidecar_id, again)
+    for entry in missing:
+        if entry not in again:
+            text = "the sidecar came back and knows nothing of this capture: it lost its spool"
+            state.give_up(entry, Reason.SIDECAR_RESTARTED, text)
+
+
+def _find_pending(state: CaptureState, found: Resolution, now_unix_ns: int) -> str:
+    """What a short wait may still improve; empty when nothing."""
+    if found.incomplete:
+        return found.incomplete
+    processes = [t.process for t in found.targets if t.process.polls_kineto]
+    if state.request.spec.window.iterations is None:
+        return ""
+    # An agent shows itself with the first optimizer step: a young process may still have one.
+    young = any(now_unix_ns - p.first_seen_unix_ns < state.hub.settings.young_ns for p in processes)
+    if not young and not any(p.has_agent for p in processes):
+        return ""
+    return find_obstacle(processes, state.request.spec.window, now_unix_ns)
+
+
+def _arm(state: CaptureState, found: Resolution, now_unix_ns: int) -> None:
+    polling = [t.process for t in found.targets if t.process.polls_kineto]
+    plan = make_plan(polling, state.request.spec.window, now_unix_ns)
+    state.book.ask(found.targets, plan, found.incomplete, now_unix_ns, found.absent)
+    for sidecar_id in state.book.sidecar_ids():
+        _send_order(state, sidecar_id, state.open_entries_of(sidecar_id))
+    state.note_change()
+
+
+def _send_order(state: CaptureState, sidecar_id: str, entries: Sequence[LedgerEntry]) -> None:
+    if entries:
+        message = build_arm(state.ledger, state.request.spec, entries, state.deadline_unix_ns, state.hub.settings)
+        state.hub.registry.send(sidecar_id, message)

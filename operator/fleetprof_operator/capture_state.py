@@ -1,0 +1,96 @@
+"""What all stages of one request share: its ledger, what the store holds of it, and the signal that either has changed.
+
+Every stage reads what is to be done from here and writes what it did here; none keeps a copy, and none calls another's
+inside. That is why a request can go on from any state.
+
+Guarantees: every change of the ledger that is noted reaches the watchers and, in the end, the store; a rank whose trace
+is known to be stored is never given up as failed.
+"""
+
+import asyncio
+
+import msgspec
+from fleetprof_api import hub_pb2 as pb
+from fleetprof_api import keys
+from fleetprof_api.ledger import Ledger, LedgerEntry, Reason
+from fleetprof_api.request import ProfileRequest
+
+from fleetprof_operator.book import Book
+from fleetprof_operator.ledger_writer import LedgerWriter
+from fleetprof_operator.settings import SECOND_NS
+from fleetprof_operator.surroundings import Surroundings
+
+
+class CaptureState:
+    """One request's state; for the hub's event loop only. `version` grows with every change that a status shows.
+
+    `stored` has (sidecar, process) of each rank whose trace the store holds; `report_made` says that the report is
+    there.
+    """
+
+    def __init__(self, request: ProfileRequest, ledger: Ledger, hub: Surroundings) -> None:
+        self.request = request
+        self.ledger = ledger
+        self.book = Book(ledger)
+        self.hub = hub
+        self.stored: set[tuple[str, str]] = set()
+        self.report_made = False
+        self.version = 0
+        self.began_unix_ns = hub.clock()
+        key = keys.ledger_key(ledger.namespace, ledger.uid)
+        self.writer = LedgerWriter(hub.calls, key, self._encode, hub.settings)
+        self._poked = asyncio.Event()
+        self._news = asyncio.Event()
+
+    @property
+    def deadline_unix_ns(self) -> int:
+        """When the request ends at the latest, but for the analysis."""
+        return self.ledger.submitted_unix_ns + self.request.spec.active_deadline_seconds * SECOND_NS
+
+    async def wait_for_news(self, seen_version: int) -> None:
+        """Returns when the status is newer than that version."""
+        while self.version == seen_version:
+            await self._news.wait()
+
+    def open_entries_of(self, sidecar_id: str) -> list[LedgerEntry]:
+        """The lines of a sidecar's ranks that are not final."""
+        return [entry for entry in self.book.open_entries() if entry.sidecar_id == sidecar_id]
+
+    def send_all(self, message: pb.HubMessage) -> None:
+        """To every sidecar that has a line which is not final."""
+        for sidecar_id in {entry.sidecar_id for entry in self.book.open_entries()}:
+            self.hub.registry.send(sidecar_id, message)
+
+    def give_up(self, entry: LedgerEntry, reason: Reason, message: str) -> None:
+        """Ends a line with this reason; with its trace instead when the store holds that."""
+        now = self.hub.clock()
+        if (entry.sidecar_id, entry.process_id) in self.stored:
+            self.book.mark_uploaded(entry, f"the trace is there, its samples may not be: {message}", now)
+        else:
+            self.book.fail(entry, reason, message, now)
+        self.note_change()
+
+    def note_change(self) -> None:
+        """The ledger, or what the status shows beside it, is another: watchers, stages and the store learn of it."""
+        self.version += 1
+        self._news.set()
+        self._news = asyncio.Event()
+        self.poke()
+        self.writer.touch()
+
+    def poke(self) -> None:
+        """Something happened that `wait` waits for, but nothing that a status shows."""
+        self._poked.set()
+
+    async def wait(self, until_unix_ns: int) -> None:
+        """Until something happens, or that time."""
+        self._poked.clear()
+        try:
+            async with asyncio.timeout(max(0, until_unix_ns - self.hub.clock()) / SECOND_NS):
+                await self._poked.wait()
+        except TimeoutError:
+            pass
+
+    def _encode(self) -> bytes:
+        self.book.derive()
+        return msgspec.json.format(msgspec.json.encode(self.ledger), indent=1)

@@ -1,0 +1,63 @@
+"""A request's second stage: from the order until every rank's line is final.
+
+Ranks end by what their sidecars say (`capture`); here is what ends them when nobody says anything.
+
+Guarantees: `follow` returns. A cancel and the deadline end every open line, a sidecar that stays away ends its own;
+each within its bound and with the most precise reason that the hub knows.
+"""
+
+from fleetprof_api.ledger import LedgerEntry, RankState, Reason
+
+from fleetprof_operator.capture_state import CaptureState
+from fleetprof_operator.orders import build_cancel
+from fleetprof_operator.settings import SECOND_NS
+
+
+async def follow(state: CaptureState) -> None:
+    """Waits until every line is final; takes care of cancel, deadline and lost sidecars."""
+    hub, settings = state.hub, state.hub.settings
+    cancel_until = deadline_until = 0
+    while open_entries := state.book.open_entries():
+        now = hub.clock()
+        if state.ledger.cancelled_unix_ns and not cancel_until:
+            cancel_until = now + settings.cancel_wait_ns
+        if now >= state.deadline_unix_ns and not deadline_until:
+            deadline_until = now + settings.deadline_wait_ns
+            text = f"the deadline of {state.request.spec.active_deadline_seconds} s has passed"
+            state.send_all(build_cancel(state.ledger.uid, Reason.DEADLINE_EXCEEDED, text))
+        for entry in open_entries:
+            _check_bounds(state, entry, now, cancel_until, deadline_until)
+        later = [t for t in (cancel_until, deadline_until) if t] or [state.deadline_unix_ns]
+        await state.wait(min(*later, now + SECOND_NS))
+
+
+def _check_bounds(
+    state: CaptureState, entry: LedgerEntry, now_unix_ns: int, cancel_until: int, deadline_until: int
+) -> None:
+    record = state.hub.registry.find(entry.sidecar_id)
+    connected = record is not None and record.link is not None
+    lost_since = record.lost_unix_ns if record is not None else state.began_unix_ns
+    if cancel_until and now_unix_ns >= cancel_until:
+        state.give_up(entry, Reason.CANCELLED, "cancelled by the user; the sidecar has not confirmed it")
+    elif deadline_until and now_unix_ns >= deadline_until:
+        _give_up_at_deadline(state, entry, connected=connected)
+    elif not connected and now_unix_ns - lost_since >= state.hub.settings.sidecar_lost_ns:
+        seconds = state.hub.settings.sidecar_lost_ns // SECOND_NS
+        text = f"its sidecar has not been heard of for {seconds} s: the pod is gone, or cannot reach the hub"
+        state.give_up(entry, Reason.SIDECAR_LOST, text)
+
+
+def _give_up_at_deadline(state: CaptureState, entry: LedgerEntry, *, connected: bool) -> None:
+    if not connected:
+        text = f"its sidecar did not come back before the deadline; the rank was {entry.state.lower()}"
+        state.give_up(entry, Reason.SIDECAR_LOST, text)
+        return
+    done = {
+        RankState.ASKED: "the process had not taken its order",
+        RankState.ARMED: "the process had its order, but no trace was begun",
+        RankState.STARTED: "the trace was not complete",
+        RankState.WRITTEN: "the trace was complete, but not uploaded",
+    }.get(entry.state, "")
+    trouble = f" ({state.writer.trouble})" if state.writer.trouble else ""
+    seconds = state.request.spec.active_deadline_seconds
+    state.give_up(entry, Reason.DEADLINE_EXCEEDED, f"{done} when the deadline of {seconds} s passed{trouble}")
