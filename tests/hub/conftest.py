@@ -275,6 +275,13 @@ class Ground:
             await sidecar.disconnect()
             await sidecar.connect(self.server.port)
 
+    async def lose(self, sidecar: ScriptedSidecar) -> None:
+        """Disconnects; returns when the hub has noted since when, so that its clock may be advanced."""
+        await sidecar.disconnect()
+        async with asyncio.timeout(PATIENCE_S):
+            while any(s.sidecar_id == sidecar.sidecar_id and s.connected_unix_ns for s in await self.hub.fleet()):
+                await asyncio.sleep(0.01)
+
     def captures(self, channel: grpc.aio.Channel) -> Any:
         return CapturesStub(channel)
 

@@ -377,7 +377,7 @@ async def test_a_lost_sidecar_fails_its_ranks_at_the_deadline(ground: Any, kit: 
     uid = (await ground.hub.submit(kit.make_request(deadline_s=30), "team", fail_fast=True)).uid
     await sidecar.say_all(await sidecar.expect("arm"), "ARMED")
     await ground.await_status(uid, lambda s: kit.states(s) == {0: "ARMED"})
-    await sidecar.disconnect()
+    await ground.lose(sidecar)
     ground.skew_ns = 31 * 10**9
     status = await ground.await_end(uid)
     assert kit.states(status) == {0: "SidecarLost"}
@@ -388,7 +388,7 @@ async def test_a_sidecar_that_stays_away_is_given_up_before_a_distant_deadline(g
     sidecar = await ground.add_sidecar(0)
     uid = (await ground.hub.submit(kit.make_request(deadline_s=3600), "team", fail_fast=True)).uid
     await sidecar.say_all(await sidecar.expect("arm"), "ARMED")
-    await sidecar.disconnect()
+    await ground.lose(sidecar)
     ground.skew_ns = 61 * 10**9
     status = await ground.await_end(uid)
     assert kit.states(status) == {0: "SidecarLost"}
@@ -435,7 +435,7 @@ async def test_a_trace_in_the_store_counts_though_its_sidecar_is_lost(ground: An
     arm = await sidecar.expect("arm")
     await sidecar.say_all(arm, "WRITTEN")
     assert (await sidecar.upload(ground.store, uid, arm.orders[0], b"trace")).accepted
-    await sidecar.disconnect()
+    await ground.lose(sidecar)
     ground.skew_ns = 31 * 10**9
     status = await ground.await_end(uid)
     assert kit.succeeded(status) == ("True", "Complete")
