@@ -56,7 +56,7 @@ class Reason(StrEnum):
     DISK_FULL = "DiskFull"  # no space on the volume
     UPLOAD_FAILED = "UploadFailed"  # the store refused for good, or until the deadline
     SIDECAR_LOST = "SidecarLost"  # the sidecar did not come back before the deadline
-    SIDECAR_RESTARTED = "SidecarRestarted"  # the sidecar came back and knows nothing of this capture
+    SIDECAR_RESTARTED = "SidecarRestarted"  # the sidecar came back, and could not go on with this capture
     CANCELLED = "Cancelled"  # by the user
     DEADLINE_EXCEEDED = "DeadlineExceeded"  # activeDeadlineSeconds
     INTERNAL = "Internal"  # our own fault; the message says where

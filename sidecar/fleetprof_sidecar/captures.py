@@ -348,7 +348,8 @@ class Captures:
             self._place(key)
         elif now > terms.deliver_until_unix_ns:
             self._unplaced.discard(key)
-            self._apply(key, happened.Expired("time", view is not None, now))
+            message = "the sidecar was restarted, and the start had passed before the process asked for its order"
+            self._apply(key, happened.Refused(Reason.SIDECAR_RESTARTED, message, now))
 
     def _check_slowdown(self, key: Key, step: seen.StepView, now: int) -> None:
         terms = self._held[key].terms
