@@ -189,7 +189,7 @@ def test_the_launcher_is_refused_and_its_ranks_begin_together(run_job):
     assert refused.value.reason == "Launcher"
     assert [(view.local_rank, view.world_size) for view in views] == [(0, 2), (1, 2)]
 
-    first_step = job.steps(0)[-1][0] + 150
+    first_step = job.steps(0)[-1][0] + 400
     paths = [job.order(view, StepStart(first_step=first_step, steps=3)) for view in views]
     traces = [job.await_trace(path) for path in paths]
     job.await_that(lambda: all(job.steps(rank)[-1][0] > first_step + 3 for rank in range(2)))
