@@ -57,7 +57,7 @@ def _delay_line(values: list[float]) -> str:
 
 def measure_agent_captures(local: Local, times: int) -> list[Figure]:
     """The agent's way."""
-    job = local.run("agent", ranks=RANKS)
+    job = local.run("agent", "--seconds", "900", ranks=RANKS)
     job.await_steps()
     time.sleep(3)
     results = capture_many(local, "agent", times)
@@ -103,7 +103,7 @@ def measure_time_captures(local: Local, times: int, poll_s: int) -> list[Figure]
         base.write_text(f"ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS={poll_s}\n")
         environment["KINETO_CONFIG"] = str(base)
     name = f"time{poll_s}"
-    job = local.run(name, ranks=RANKS, run_flags=("--no-agent",), environment=environment)
+    job = local.run(name, "--seconds", "900", ranks=RANKS, run_flags=("--no-agent",), environment=environment)
     job.await_steps()
     time.sleep(2.5 * poll_s)
     results = capture_many(local, name, times)
@@ -126,7 +126,7 @@ def measure_roundup(times: int) -> list[Figure]:
         stop = Path(folder) / "stop"
         job = subprocess.Popen(
             [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(RANKS), "--standalone",
-             str(TRAINING), "--stop-when", str(stop)],
+             str(TRAINING), "--seconds", "900", "--stop-when", str(stop)],
             env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:

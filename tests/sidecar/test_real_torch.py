@@ -38,14 +38,23 @@ model = torch.nn.Linear(32, 32)
 if "MASTER_ADDR" in os.environ:
     model = torch.nn.parallel.DistributedDataParallel(model)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+def goes_on():
+    stop = torch.tensor(float(os.path.exists("stop")))
+    if "MASTER_ADDR" in os.environ:  # all ranks leave together, or the last all-reduce of one of them fails
+        torch.distributed.all_reduce(stop)
+    return not stop
 with open(f"steps.{os.environ.get('RANK', '0')}", "w", buffering=1) as steps:
-    while not os.path.exists("stop"):
+    while goes_on():
         optimizer.zero_grad()
         model(torch.randn(8, 32)).sum().backward()
         before = time.time_ns()
         optimizer.step()
         steps.write(f"{KinetoStepTracker.current_step()} {before} {time.time_ns()}\\n")
         time.sleep(0.02)
+if "MASTER_ADDR" in os.environ:
+    torch.distributed.barrier()
+    time.sleep(0.5)  # gloo may abort a process that leaves while others talk
+    torch.distributed.destroy_process_group()
 """
 
 
