@@ -32,8 +32,14 @@ def test_sidecar_killed(local: Local, state: RankState) -> None:
         }
     else:
         assert outcome(status) == ("True", "Complete"), status
-    assert outcome(local.await_end(local.submit("llama", iterations=2))) == ("True", "Complete")
+    _capture_again(local)
     assert job.stop() == 0
+
+
+def _capture_again(local: Local) -> None:
+    """The job can be captured; a client that met a dead sidecar's socket polls irregularly for up to ten seconds."""
+    again = ("True", "Complete")
+    wait_until(lambda: outcome(local.await_end(local.submit("llama", iterations=2))) == again, "a capture after it")
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -75,7 +81,7 @@ def test_an_order_that_arrives_too_late_is_not_delivered(local: Local) -> None:
     status = local.await_end(uid)
 
     assert set(failures(status).values()) <= {Reason.TOO_LATE}, status
-    assert outcome(local.await_end(local.submit("llama", iterations=2))) == ("True", "Complete")
+    _capture_again(local)
     assert job.stop() == 0
 
 
