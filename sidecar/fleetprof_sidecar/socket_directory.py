@@ -15,7 +15,7 @@ removed. A directory that was there before keeps its permissions.
 import os
 import shutil
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -103,23 +103,6 @@ class SocketDirectory:
                 if path.is_socket() and has_listener(str(path)) is False:
                     path.unlink(missing_ok=True)
                     removed += 1
-        return removed
-
-    def collect_leftovers(self, active_stems: Collection[str]) -> int:
-        """Removes the empty `.tmp` files of traces that never came to be; returns how many.
-
-        `active_stems`: beginnings of the names of traces that are being taken: theirs are empty until they are written.
-        """
-        removed = 0
-        for path in self.traces.glob("*.tmp"):
-            if path.name.startswith(tuple(active_stems)):
-                continue
-            try:
-                if path.lstat().st_size == 0:
-                    path.unlink()
-                    removed += 1
-            except FileNotFoundError:
-                continue
         return removed
 
     def close(self) -> None:

@@ -109,21 +109,6 @@ def test_only_sockets_of_the_dead_are_collected(short_directory):
     living.close()
 
 
-def test_empty_leftovers_are_collected_but_not_those_of_running_traces(short_directory):
-    directory = SocketDirectory(short_directory)
-    directory.prepare()
-    for name, text in {
-        "a-r0_1.json.tmp": "",
-        "b-r0_2.json.tmp": "",
-        "c-r0_3.json.tmp": "{",
-        "d-r0_4.json": "",
-    }.items():
-        (directory.traces / name).write_text(text)
-    assert directory.collect_leftovers(active_stems=["b-r0"]) == 1
-    assert {path.name for path in directory.traces.iterdir()} == {"b-r0_2.json.tmp", "c-r0_3.json.tmp", "d-r0_4.json"}
-    assert directory.collect_leftovers(active_stems=[]) == 1
-
-
 def test_closing_removes_our_sockets_and_no_others(short_directory):
     directory = SocketDirectory(short_directory)
     directory.prepare()
