@@ -11,9 +11,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from fleetprof_api.store.base import StoreError
 from fleetprof_api.store.directory import DirectoryStore
-from fleetprof_operator.hub import Hub
-from fleetprof_operator.server import ServerTls, serve
-from fleetprof_operator.uploads import serve_uploads
+from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.server import ServerTls, serve
+from fleetprof_operator.hub.uploads import serve_uploads
 
 from fleetprof_cli.analysis import Analyses
 from fleetprof_cli.listen import ListenAddress, TlsFiles, join_address

@@ -1,4 +1,4 @@
-"""The control plane: the hub (who is there, what was asked, the ledger, upload grants), needing no Kubernetes.
+"""The control plane: the hub, the operator that turns ProfileRequests into captures, and the injection of sidecars.
 
 Guarantees: importing this package starts nothing. It knows only the contract (`fleetprof_api`).
 """

@@ -15,9 +15,9 @@ from fleetprof_api.hub_pb2_grpc import CapturesStub, HubStub
 from fleetprof_api.request import ProfileRequest, parse_request
 from fleetprof_api.store.base import StoreError
 from fleetprof_api.store.memory import MemoryStore
-from fleetprof_operator.hub import Hub
-from fleetprof_operator.server import RunningServer, serve
-from fleetprof_operator.settings import HubSettings
+from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.server import RunningServer, serve
+from fleetprof_operator.hub.settings import HubSettings
 
 TOKEN = "a-token-for-tests"
 PATIENCE_S = 20.0

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason
-from fleetprof_operator.book import Book, decide_outcome, summarize_failures, to_status
-from fleetprof_operator.plan import Plan
-from fleetprof_operator.resolution import RankTarget
+from fleetprof_operator.hub.book import Book, decide_outcome, summarize_failures, to_status
+from fleetprof_operator.hub.plan import Plan
+from fleetprof_operator.hub.resolution import RankTarget
 from hypothesis import given
 from hypothesis import strategies as st
 

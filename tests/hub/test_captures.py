@@ -12,7 +12,7 @@ from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger, RankState
 from fleetprof_api.request import InvalidRequest, Metadata
 from fleetprof_api.store.base import StoreError
-from fleetprof_operator.submission import CaptureRefused, UnknownCapture
+from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
 
 
 async def test_success(ground: Any, kit: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.request import Window
-from fleetprof_operator.plan import expect_poll, find_obstacle, make_plan
+from fleetprof_operator.hub.plan import expect_poll, find_obstacle, make_plan
 from hypothesis import given
 from hypothesis import strategies as st
 

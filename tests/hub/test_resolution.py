@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.request import Ranks, Spec, parse_request
-from fleetprof_operator.registry import Registry, SidecarRecord
-from fleetprof_operator.resolution import RankTarget, Resolution, choose_ranks, resolve
+from fleetprof_operator.hub.registry import Registry, SidecarRecord
+from fleetprof_operator.hub.resolution import RankTarget, Resolution, choose_ranks, resolve
 from hypothesis import given
 from hypothesis import strategies as st
 

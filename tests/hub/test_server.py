@@ -18,10 +18,10 @@ from cryptography.x509.oid import NameOID
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.hub_pb2_grpc import CapturesStub
 from fleetprof_api.store.memory import MemoryStore
-from fleetprof_operator.authentication import Principal
-from fleetprof_operator.hub import Hub
-from fleetprof_operator.messages import ProtocolError, parse_message
-from fleetprof_operator.server import ServerTls, serve
+from fleetprof_operator.hub.authentication import Principal
+from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.messages import ProtocolError, parse_message
+from fleetprof_operator.hub.server import ServerTls, serve
 from hypothesis import given
 from hypothesis import strategies as st
 

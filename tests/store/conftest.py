@@ -11,7 +11,7 @@ import urllib3
 from fleetprof_api.store.base import PartGrant, Store, StoreError
 from fleetprof_api.store.directory import DirectoryStore
 from fleetprof_api.store.memory import MemoryStore
-from fleetprof_operator.uploads import serve_uploads
+from fleetprof_operator.hub.uploads import serve_uploads
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 Guarantees beyond `base`: an object appears by an atomic rename after it was synced; a key cannot leave the root; a
 grant's URL carries key, upload, part, size, SHA-256 and expiry under an HMAC-SHA-256, so the process that serves the
-PUTs (`fleetprof_operator.uploads`) needs no memory of grants and may be restarted with the same secret. The standard
-library alone is used. Unfinished uploads lie in `<root>/.uploads/` and are dropped after a day.
+PUTs (`fleetprof_operator.hub.uploads`) needs no memory of grants and may be restarted with the same secret. Only the
+standard library is used. Unfinished uploads lie in `<root>/.uploads/` and are dropped after a day.
 """
 
 import errno

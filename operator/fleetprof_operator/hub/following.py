@@ -8,9 +8,9 @@ each within its bound and with the most precise reason that the hub knows.
 
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 
-from fleetprof_operator.capture_state import CaptureState
-from fleetprof_operator.orders import build_cancel
-from fleetprof_operator.settings import SECOND_NS
+from fleetprof_operator.hub.capture_state import CaptureState
+from fleetprof_operator.hub.orders import build_cancel
+from fleetprof_operator.hub.settings import SECOND_NS
 
 
 async def follow(state: CaptureState) -> None:

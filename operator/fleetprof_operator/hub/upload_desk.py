@@ -16,8 +16,8 @@ from fleetprof_api.ledger import Ledger, LedgerEntry
 from fleetprof_api.store.base import Grant, StoreError, UploadPart
 from fleetprof_api.store.checks import find_part_problem
 
-from fleetprof_operator.settings import HubSettings
-from fleetprof_operator.store_calls import StoreCalls
+from fleetprof_operator.hub.settings import HubSettings
+from fleetprof_operator.hub.store_calls import StoreCalls
 
 _COMPLETE_TRIES: Final = 3
 _Upload = tuple[str, str, int]  # sidecar, process, object

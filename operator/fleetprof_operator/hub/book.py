@@ -17,8 +17,8 @@ import msgspec
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.ledger import Condition, Ledger, LedgerEntry, RankState, Reason, is_final, merge_entries
 
-from fleetprof_operator.plan import Plan
-from fleetprof_operator.resolution import RankTarget
+from fleetprof_operator.hub.plan import Plan
+from fleetprof_operator.hub.resolution import RankTarget
 
 _EVENT_TIMES = ("asked", "armed", "started", "written", "uploaded", "failed")
 _BEYOND_CAPTURE = (RankState.WRITTEN, RankState.UPLOADED)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from fleetprof_api.store.base import StoreError
 
-from fleetprof_operator.settings import SECOND_NS, HubSettings
-from fleetprof_operator.store_calls import StoreCalls
+from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
+from fleetprof_operator.hub.store_calls import StoreCalls
 
 log = logging.getLogger(__name__)
 

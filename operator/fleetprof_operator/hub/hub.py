@@ -17,15 +17,15 @@ from fleetprof_api.ledger import Ledger
 from fleetprof_api.request import InvalidRequest, ProfileRequest, load_request
 from fleetprof_api.store.base import Store, StoreError
 
-from fleetprof_operator.authentication import Authenticator
-from fleetprof_operator.capture import Capture
-from fleetprof_operator.messages import PROTOCOL_VERSION, ProtocolError
-from fleetprof_operator.orders import build_release
-from fleetprof_operator.registry import Link, Registry, SidecarRecord
-from fleetprof_operator.resolution import RankTarget, resolve
-from fleetprof_operator.settings import SECOND_NS, HubSettings
-from fleetprof_operator.store_calls import StoreCalls
-from fleetprof_operator.submission import (
+from fleetprof_operator.hub.authentication import Authenticator
+from fleetprof_operator.hub.capture import Capture
+from fleetprof_operator.hub.messages import PROTOCOL_VERSION, ProtocolError
+from fleetprof_operator.hub.orders import build_release
+from fleetprof_operator.hub.registry import Link, Registry, SidecarRecord
+from fleetprof_operator.hub.resolution import RankTarget, resolve
+from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
+from fleetprof_operator.hub.store_calls import StoreCalls
+from fleetprof_operator.hub.submission import (
     CaptureRefused,
     UnknownCapture,
     choose_namespace,
@@ -33,7 +33,7 @@ from fleetprof_operator.submission import (
     make_uid,
     name_capture,
 )
-from fleetprof_operator.surroundings import Analyze, Surroundings
+from fleetprof_operator.hub.surroundings import Analyze, Surroundings
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Final
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.request import Ranks, Spec
 
-from fleetprof_operator.registry import SidecarRecord
+from fleetprof_operator.hub.registry import SidecarRecord
 
 SETTLED_NS: Final = 10 * 10**9
 """A process whose role stays unknown for so long is taken for a trainer where no other is there."""

@@ -20,18 +20,18 @@ from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason, is_fina
 from fleetprof_api.request import ProfileRequest
 from fleetprof_api.store.base import StoreError
 
-from fleetprof_operator.arming import recover_order, resolve_and_arm
-from fleetprof_operator.book import decide_outcome, to_status
-from fleetprof_operator.capture_state import CaptureState
-from fleetprof_operator.following import follow
-from fleetprof_operator.orders import build_cancel, build_release
-from fleetprof_operator.registry import SidecarRecord
-from fleetprof_operator.reporting import make_report
-from fleetprof_operator.resolution import RankTarget
-from fleetprof_operator.restoration import Restoration
-from fleetprof_operator.settings import SECOND_NS
-from fleetprof_operator.surroundings import Surroundings
-from fleetprof_operator.upload_desk import UploadDesk
+from fleetprof_operator.hub.arming import recover_order, resolve_and_arm
+from fleetprof_operator.hub.book import decide_outcome, to_status
+from fleetprof_operator.hub.capture_state import CaptureState
+from fleetprof_operator.hub.following import follow
+from fleetprof_operator.hub.orders import build_cancel, build_release
+from fleetprof_operator.hub.registry import SidecarRecord
+from fleetprof_operator.hub.reporting import make_report
+from fleetprof_operator.hub.resolution import RankTarget
+from fleetprof_operator.hub.restoration import Restoration
+from fleetprof_operator.hub.settings import SECOND_NS
+from fleetprof_operator.hub.surroundings import Surroundings
+from fleetprof_operator.hub.upload_desk import UploadDesk
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger, LedgerEntry, Reason
 from fleetprof_api.request import Collect, Spec
 
-from fleetprof_operator.settings import HubSettings
+from fleetprof_operator.hub.settings import HubSettings
 
 
 def build_arm(

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 
-from fleetprof_operator.capture_state import CaptureState
-from fleetprof_operator.orders import build_arm
-from fleetprof_operator.plan import find_obstacle, make_plan
-from fleetprof_operator.resolution import Resolution, resolve
+from fleetprof_operator.hub.capture_state import CaptureState
+from fleetprof_operator.hub.orders import build_arm
+from fleetprof_operator.hub.plan import find_obstacle, make_plan
+from fleetprof_operator.hub.resolution import Resolution, resolve
 
 
 async def resolve_and_arm(state: CaptureState) -> bool:

@@ -10,9 +10,9 @@ import asyncio
 from fleetprof_api import keys
 from fleetprof_api.store.base import StoreError
 
-from fleetprof_operator.capture_state import CaptureState
-from fleetprof_operator.settings import SECOND_NS
-from fleetprof_operator.surroundings import Analyze
+from fleetprof_operator.hub.capture_state import CaptureState
+from fleetprof_operator.hub.settings import SECOND_NS
+from fleetprof_operator.hub.surroundings import Analyze
 
 
 async def make_report(state: CaptureState) -> str:

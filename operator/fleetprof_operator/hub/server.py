@@ -20,10 +20,10 @@ from fleetprof_api.hub_pb2_grpc import CapturesServicer, add_CapturesServicer_to
 from fleetprof_api.request import InvalidRequest, load_request
 from fleetprof_api.store.base import StoreError
 
-from fleetprof_operator.authentication import Authenticator, Principal, SharedToken
-from fleetprof_operator.hub import Hub
-from fleetprof_operator.messages import MAX_MESSAGE_BYTES, ProtocolError, parse_message
-from fleetprof_operator.submission import CaptureRefused, UnknownCapture
+from fleetprof_operator.hub.authentication import Authenticator, Principal, SharedToken
+from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.messages import MAX_MESSAGE_BYTES, ProtocolError, parse_message
+from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from fleetprof_api import keys
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 from fleetprof_api.store.base import StoreError
 
-from fleetprof_operator.arming import recover_order
-from fleetprof_operator.capture_state import CaptureState
-from fleetprof_operator.settings import SECOND_NS
+from fleetprof_operator.hub.arming import recover_order
+from fleetprof_operator.hub.capture_state import CaptureState
+from fleetprof_operator.hub.settings import SECOND_NS
 
 
 class Restoration:

@@ -6,10 +6,10 @@ Guarantees: one object for all captures of a hub, never changed.
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from fleetprof_operator.registry import Registry
-from fleetprof_operator.resolution import RankTarget
-from fleetprof_operator.settings import HubSettings
-from fleetprof_operator.store_calls import StoreCalls
+from fleetprof_operator.hub.registry import Registry
+from fleetprof_operator.hub.resolution import RankTarget
+from fleetprof_operator.hub.settings import HubSettings
+from fleetprof_operator.hub.store_calls import StoreCalls
 
 Analyze = Callable[[str, str], Awaitable[None]]  # of a namespace and a uid; raises when it cannot
 

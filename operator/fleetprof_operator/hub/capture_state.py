@@ -15,10 +15,10 @@ from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger, LedgerEntry, Reason
 from fleetprof_api.request import ProfileRequest
 
-from fleetprof_operator.book import Book
-from fleetprof_operator.ledger_writer import LedgerWriter
-from fleetprof_operator.settings import SECOND_NS
-from fleetprof_operator.surroundings import Surroundings
+from fleetprof_operator.hub.book import Book
+from fleetprof_operator.hub.ledger_writer import LedgerWriter
+from fleetprof_operator.hub.settings import SECOND_NS
+from fleetprof_operator.hub.surroundings import Surroundings
 
 
 class CaptureState:
