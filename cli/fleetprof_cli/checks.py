@@ -198,7 +198,7 @@ def judge_store(location: StoreLocation) -> Iterable[Check]:
     if location.bucket:
         rule = "AbortIncompleteMultipartUpload"
         advice = f"unless it is there, give the bucket a lifecycle rule with {rule} (docs/limits.md)"
-        yield Check("store", Verdict.OK, location.text(), advice)
+        yield Check("store", Verdict.OK, location.address(), advice)
 
 
 def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -> Iterable[Check]:

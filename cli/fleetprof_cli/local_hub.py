@@ -69,7 +69,7 @@ async def _restore(hub: Hub, location: StoreLocation) -> None:
         await hub.restore()
     except StoreError as error:
         raise Failure(
-            f"cannot read the store {location.text()}: {error}",
+            f"cannot read the store {location.address()}: {error}",
             next_step="is it there, and are its credentials in the environment? See docs/local.md",
         ) from None
 

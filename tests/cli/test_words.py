@@ -123,6 +123,7 @@ def test_a_wrong_address_is_refused(text: str) -> None:
         ("/data/x", "", StoreLocation(directory="/data/x")),
         ("s3://bucket", "", StoreLocation(bucket="bucket")),
         ("s3://bucket/a/b/", "http://h:1", StoreLocation(bucket="bucket", prefix="a/b", endpoint="http://h:1")),
+        ("s3://b?endpoint=http://h:1&region=eu", "", StoreLocation(bucket="b", endpoint="http://h:1", region="eu")),
     ],
 )
 def test_a_store_is_a_directory_or_a_bucket(text: str, endpoint: str, location: StoreLocation) -> None:
@@ -134,7 +135,8 @@ def test_a_store_is_a_directory_or_a_bucket(text: str, endpoint: str, location: 
     [
         ("gs://bucket", "", "must be a directory or s3://"),
         ("s3://", "", "must be s3://bucket"),
-        ("s3://b?x=1", "", "must be s3://bucket"),
+        ("s3://b?x=1", "", "'x' in the store's address must be one of"),
+        ("s3://b?endpoint=http://h:1", "http://h:2", "names an endpoint already"),
         ("/data", "http://h:1", "--s3-endpoint needs --store s3://"),
     ],
 )

@@ -90,7 +90,7 @@ async def _serve(state: StateDirectory, listen: ListenAddress, location: StoreLo
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     async with run_hub(state, listen, location, tls) as record:
-        say(f"the hub answers at {record.address}; results go to {location.text()}")
+        say(f"the hub answers at {record.address}; results go to {location.address()}")
         say("start a job in another terminal: fleetprof run -- torchrun train.py; then: fleetprof capture")
         sending = asyncio.create_task(send_leftovers(state, record))
         await stop.wait()
