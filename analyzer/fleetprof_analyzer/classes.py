@@ -47,6 +47,8 @@ _HOST_COMMUNICATION: Final = (
 # Older traces put these annotations among the operators.
 _HOST_ANNOTATIONS: Final = (r"^ProfilerStep#", r"^Optimizer\.", r"^enumerate\(DataLoader\)", r"^##")
 
+_COLLECTIONS: Final = (r"\bgc\b", r"gc[._]collect", r"garbage.?collect", r"<built-in function collect>")
+
 
 def _any_of(patterns: Sequence[str], flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), flags)
@@ -56,6 +58,7 @@ _IS_COMMUNICATION: Final = _any_of(_COMMUNICATION_KERNELS, re.IGNORECASE)
 _IS_MEMORY: Final = _any_of(_MEMORY_KERNELS)
 _IS_HOST_COMMUNICATION: Final = _any_of(_HOST_COMMUNICATION)
 _IS_HOST_ANNOTATION: Final = _any_of(_HOST_ANNOTATIONS)
+_IS_COLLECTION: Final = _any_of(_COLLECTIONS, re.IGNORECASE)
 
 
 def classify_kernel(name: str) -> WorkClass:
@@ -73,3 +76,8 @@ def is_host_communication(name: str) -> bool:
 def is_host_annotation(name: str) -> bool:
     """Tells whether a row that old traces file under operators is an annotation."""
     return _IS_HOST_ANNOTATION.search(name) is not None
+
+
+def is_collection(name: str) -> bool:
+    """Tells whether a Python frame or annotation is a run of the garbage collector."""
+    return _IS_COLLECTION.search(name) is not None

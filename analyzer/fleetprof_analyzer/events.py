@@ -33,11 +33,30 @@ _LIST_FOLLOWS: Final = re.compile(rb"\s*:\s*\[")
 Scalar = int | str | float | None
 
 
+_UNSAID: Final = msgspec.Raw(b"")
+
+
 class EventArgs(msgspec.Struct, gc=False):
-    """The arguments of an event, as far as a measure reads them."""
+    """The arguments of an event, as far as a measure reads them. What is Raw may be of any kind."""
 
     device: Scalar = None
     stream: Scalar = None
+    correlation: Scalar = None
+    grid: msgspec.Raw = _UNSAID
+    block: msgspec.Raw = _UNSAID
+    collective: msgspec.Raw = msgspec.field(default=_UNSAID, name="Collective name")
+    group_name: msgspec.Raw = msgspec.field(default=_UNSAID, name="Process Group Name")
+    group_ranks: msgspec.Raw = msgspec.field(default=_UNSAID, name="Process Group Ranks")
+    group_size: msgspec.Raw = msgspec.field(default=_UNSAID, name="Group size")
+    group_start: msgspec.Raw = msgspec.field(default=_UNSAID, name="Global rank start")
+    group_stride: msgspec.Raw = msgspec.field(default=_UNSAID, name="Global rank stride")
+    elements_in: msgspec.Raw = msgspec.field(default=_UNSAID, name="In msg nelems")
+    elements_out: msgspec.Raw = msgspec.field(default=_UNSAID, name="Out msg nelems")
+    data_type: msgspec.Raw = msgspec.field(default=_UNSAID, name="dtype")
+    source: msgspec.Raw = msgspec.field(default=_UNSAID, name="Src Rank")
+    target: msgspec.Raw = msgspec.field(default=_UNSAID, name="Dst Rank")
+    sequence: msgspec.Raw = msgspec.field(default=_UNSAID, name="Seq")
+    dimensions: msgspec.Raw = msgspec.field(default=_UNSAID, name="Input Dims")
 
 
 class Event(msgspec.Struct, gc=False):

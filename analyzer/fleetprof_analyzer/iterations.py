@@ -89,10 +89,7 @@ def _named(trace: Trace, pattern: re.Pattern[str]) -> Rows:
         return trace.rows.select(np.zeros(len(trace.rows), np.bool_))
     host = (trace.rows.category == Category.ANNOTATION) | (trace.rows.category == Category.OPERATOR)
     rows = trace.rows.select(host & wanted[trace.rows.name])
-    order = np.argsort(rows.end_ns, kind="stable")
-    return Rows(
-        rows.category[order], rows.name[order], rows.place[order], rows.start_ns[order], rows.duration_ns[order]
-    )
+    return rows.take(np.argsort(rows.end_ns, kind="stable"))
 
 
 def _of_busiest_thread(rows: Rows) -> Rows:
@@ -105,7 +102,8 @@ def _optimizer_marks(trace: Trace) -> _Marks | None:
     if len(rows) == 0:
         return None
     rows = _of_busiest_thread(rows)
-    on_thread = (trace.rows.place == rows.place[0]) & ~trace.rows.on_device
+    ranges = (trace.rows.category == Category.OPERATOR) | (trace.rows.category == Category.ANNOTATION)
+    on_thread = (trace.rows.place == rows.place[0]) & ranges
     first = int(trace.rows.start_ns[on_thread].min())
     return _Marks(rows, first, _period(rows.name.tolist()))
 

@@ -17,7 +17,7 @@ class Limits:
 
     decoded_bytes: int = 8 << 30  # after gunzip; a bomb ends here
     events: int = 100_000_000  # decoded, kept or not
-    kept_rows: int = 24_000_000  # 29 bytes each in columns
+    kept_rows: int = 24_000_000  # 45 bytes each in columns
     name_bytes: int = 256 << 20  # distinct names together
     event_bytes: int = 16 << 20  # one event, so also one string, one number, one nesting
     lost_events: int = 20_000  # without a findable end, so each costs a search

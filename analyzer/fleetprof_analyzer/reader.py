@@ -7,18 +7,32 @@ decimals, with or without baseTimeNanoseconds, old and new category names, CUDA 
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import IO, Final
 
 import numpy as np
 
+from fleetprof_analyzer.classes import is_collection, is_host_communication
+from fleetprof_analyzer.collective import read_collective
 from fleetprof_analyzer.decompress import read_blocks
-from fleetprof_analyzer.events import Event, EventStream, Scalar
+from fleetprof_analyzer.events import Event, EventArgs, EventStream, Scalar
 from fleetprof_analyzer.limits import Limits, refuse
 from fleetprof_analyzer.metadata import read_metadata
 from fleetprof_analyzer.nanoseconds import MISSING, parse_microseconds
 from fleetprof_analyzer.plausibility import drop_impossible
 from fleetprof_analyzer.problems import Kind, Problems
-from fleetprof_analyzer.trace import CATEGORIES, NO_ROWS, Category, Place, Rows, Trace
+from fleetprof_analyzer.trace import (
+    CATEGORIES,
+    COLUMNS,
+    NO_ROWS,
+    PYTHON_FUNCTION,
+    Category,
+    Collective,
+    Place,
+    Rows,
+    Shape,
+    Trace,
+)
 
 _NAME_CHARACTERS: Final = 2048
 _PLACE_CHARACTERS: Final = 64
@@ -38,7 +52,7 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits 
     rows = columns.rows()
     absolute = len(rows) > 0 and int(rows.start_ns.min()) >= _ABSOLUTE_FROM_NS
     base_ns = 0 if absolute or metadata.base_ns is None else metadata.base_ns
-    rows = Rows(rows.category, rows.name, rows.place, rows.start_ns + base_ns, rows.duration_ns)
+    rows = replace(rows, start_ns=rows.start_ns + base_ns)
     window_end_ns = None if columns.window_end_ns is None else columns.window_end_ns + base_ns
     rows = drop_impossible(rows, window_end_ns, problems)
     if len(rows) == 0 and not problems.count(Kind.EMPTY_FILE) and not problems.count(Kind.NOT_A_TRACE):
@@ -50,6 +64,8 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits 
         rows=rows,
         names=list(columns.names),
         places=list(columns.places),
+        shapes=list(columns.shapes),
+        collectives=list(columns.collectives),
         time_origin="unix" if absolute else "trace",
         window_start_ns=None if columns.window_start_ns is None else columns.window_start_ns + base_ns,
         window_end_ns=window_end_ns,
@@ -70,7 +86,10 @@ class _Columns:
         self._name_bytes = 0
         self.names: dict[str, int] = {}
         self.places: dict[Place, int] = {}
+        self.shapes: dict[Shape, int] = {}
+        self.collectives: dict[Collective, int] = {}
         self._place_keys: dict[tuple[Scalar, Scalar], int] = {}
+        self._collects: dict[str, bool] = {}
         self.event_count = 0
         self.window_start_ns: int | None = None
         self.window_end_ns: int | None = None
@@ -81,7 +100,12 @@ class _Columns:
         if self.event_count > self._limits.events:
             raise refuse("the number of events", self._limits.events, "events")
         self._find_window(events)
-        kept = [event for event in events if event.cat in CATEGORIES and event.ph == "X"]
+        kept = [
+            event
+            for event in events
+            if event.ph == "X"
+            and (event.cat in CATEGORIES or (event.cat == PYTHON_FUNCTION and self._is_collection(event.name)))
+        ]
         if not kept:
             return
         self._row_count += len(kept)
@@ -96,13 +120,22 @@ class _Columns:
             self._name_bytes += sum(len(text) for text in list(names)[known:])
             if self._name_bytes > self._limits.name_bytes:
                 raise refuse("the names of events together", self._limits.name_bytes, "characters")
-        category = [CATEGORIES[event.cat or ""] for event in kept]
+        category = [CATEGORIES.get(event.cat or "", Category.COLLECTION) for event in kept]
         known_place = self._place_keys.get
         place = [
             number if (number := known_place(key)) is not None else self._place(key)
             for key in map(_place_key, kept, category)
         ]
-        rows = Rows(np.array(category, np.int8), np.array(name, np.int32), np.array(place, np.int32), start, duration)
+        rows = Rows(
+            np.array(category, np.int8),
+            np.array(name, np.int32),
+            np.array(place, np.int32),
+            start,
+            duration,
+            np.array([_correlation(event.args) for event in kept], np.int64),
+            np.array([self._shape(event.args) for event in kept], np.int32),
+            np.array([self._collective(event.name, event.args) for event in kept], np.int32),
+        )
         unreadable = (start == MISSING) | (duration == MISSING)
         if unreadable.any():
             self._problems.add(Kind.BAD_TIMES, kept[int(unreadable.argmax())].name, int(unreadable.sum()))
@@ -113,10 +146,7 @@ class _Columns:
         """All rows in file order."""
         if not self._batches:
             return NO_ROWS
-        columns = [
-            np.concatenate([getattr(batch, name) for batch in self._batches])
-            for name in ("category", "name", "place", "start_ns", "duration_ns")
-        ]
+        columns = [np.concatenate([getattr(batch, name) for batch in self._batches]) for name in COLUMNS]
         self._batches.clear()
         return Rows(*columns)
 
@@ -128,6 +158,25 @@ class _Columns:
             self._place_keys[key] = number
         return number
 
+    def _is_collection(self, name: str) -> bool:
+        known = self._collects.get(name)
+        if known is None:
+            known = is_collection(name)
+            if len(self._collects) < _MOST_PLACE_KEYS:
+                self._collects[name] = known
+        return known
+
+    def _shape(self, args: EventArgs | None) -> int:
+        if args is None or not args.grid:
+            return -1
+        key = (bytes(args.grid)[:_PLACE_CHARACTERS], bytes(args.block)[:_PLACE_CHARACTERS])
+        return self.shapes.setdefault(key, len(self.shapes))
+
+    def _collective(self, name: str, args: EventArgs | None) -> int:
+        if args is None or not (args.collective or (args.dimensions and is_host_communication(name))):
+            return -1
+        return self.collectives.setdefault(read_collective(args), len(self.collectives))
+
     def _find_window(self, events: Iterable[Event]) -> None:
         for event in events:
             if event.ph != "i":
@@ -138,6 +187,11 @@ class _Columns:
             elif event.name == "Record Window End":
                 time = int(parse_microseconds([event.ts])[0])
                 self.window_end_ns = time if time != MISSING else self.window_end_ns
+
+
+def _correlation(args: EventArgs | None) -> int:
+    number = None if args is None else args.correlation
+    return number if isinstance(number, int) and 0 <= number < 1 << 62 else -1
 
 
 def _place_key(event: Event, category: Category) -> tuple[Scalar, Scalar]:

@@ -4,7 +4,7 @@ Guarantees: times are exact integers on the rank's own clock, Unix ns where `tim
 order.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Final, Literal
 
@@ -24,6 +24,8 @@ class Category(IntEnum):
     MEMSET = 2
     OPERATOR = 3
     ANNOTATION = 4
+    RUNTIME = 5  # a call of the host into CUDA or HIP; not work
+    COLLECTION = 6  # a Python frame of the garbage collector; of python_function only these are kept
 
 
 # cuda_sync, gpu_user_annotation and overhead rows are not here: they are no work.
@@ -37,20 +39,53 @@ CATEGORIES: Final = {
     "cpu_op": Category.OPERATOR,
     "Operator": Category.OPERATOR,
     "user_annotation": Category.ANNOTATION,
+    "cuda_runtime": Category.RUNTIME,
+    "cuda_driver": Category.RUNTIME,
+    "hip_runtime": Category.RUNTIME,
+    "xpu_runtime": Category.RUNTIME,
+    "Runtime": Category.RUNTIME,
 }
+PYTHON_FUNCTION: Final = "python_function"
 
 Place = tuple[str, str]
+Shape = tuple[bytes, bytes]
+"""(grid, block) of a kernel as the trace writes them, such as (b"[8, 1, 1]", b"[640, 1, 1]")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """What a row says about its collective; "" and None where it does not. Texts are those of the trace."""
+
+    name: str = ""
+    group_name: str = ""
+    group_ranks: str = ""  # "[0, 1]", cut by the recorder for large groups
+    group_size: int | None = None
+    group_start: int | None = None  # members are start, start + stride, ...
+    group_stride: int | None = None
+    elements_in: int | None = None
+    elements_out: int | None = None
+    data_type: str = ""
+    source: int | None = None  # ranks of a send or receive
+    target: int | None = None
+    sequence: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Columns of equal length n. `name` and `place` index `Trace.names` and `Trace.places`."""
+    """Columns of equal length n. `name`, `place`, `shape`, `collective` index the lists of `Trace`.
+
+    `correlation` joins device work with the RUNTIME row that launched it. `shape`, `collective` and `correlation` are
+    -1 where the row does not say them.
+    """
 
     category: npt.NDArray[np.int8]
     name: Int32s
     place: Int32s
     start_ns: Int64s
     duration_ns: Int64s
+    correlation: Int64s
+    shape: Int32s
+    collective: Int32s
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -67,11 +102,25 @@ class Rows:
 
     def select(self, mask: Bools) -> "Rows":
         """The rows where `mask`, shape (n,), is true."""
-        return Rows(self.category[mask], self.name[mask], self.place[mask], self.start_ns[mask], self.duration_ns[mask])
+        return self.take(np.flatnonzero(mask))
+
+    def take(self, positions: npt.NDArray[np.intp]) -> "Rows":
+        """The rows at `positions`, in that order."""
+        return Rows(*(getattr(self, column)[positions] for column in COLUMNS))
 
 
+COLUMNS: Final = tuple(column.name for column in fields(Rows))
+_NO_INT32S: Final = np.zeros(0, np.int32)
+_NO_INT64S: Final = np.zeros(0, np.int64)
 NO_ROWS: Final = Rows(
-    np.zeros(0, np.int8), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    category=np.zeros(0, np.int8),
+    name=_NO_INT32S,
+    place=_NO_INT32S,
+    start_ns=_NO_INT64S,
+    duration_ns=_NO_INT64S,
+    correlation=_NO_INT64S,
+    shape=_NO_INT32S,
+    collective=_NO_INT32S,
 )
 
 
@@ -96,6 +145,8 @@ class Trace:
     rows: Rows
     names: list[str]
     places: list[Place]
+    shapes: list[Shape] = field(default_factory=list)
+    collectives: list[Collective] = field(default_factory=list)
     time_origin: Literal["unix", "trace"] = "unix"
     window_start_ns: int | None = None  # "Iteration Start" of Kineto: when it began to record
     window_end_ns: int | None = None  # "Record Window End"
