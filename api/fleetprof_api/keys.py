@@ -4,6 +4,7 @@
                                  ledger.json
                                  ranks/<rank>/trace.json.gz
                                  ranks/<rank>/samples.json.gz
+                                 ranks/<rank>/summary.json.gz
                                  report.json
                                  report.html
 
@@ -47,6 +48,11 @@ def trace_key(namespace: str, uid: str, rank: int) -> str:
 def samples_key(namespace: str, uid: str, rank: int) -> str:
     """One rank's `fleetprof_api.samples.RankSamples`, gzip."""
     return f"{request_prefix(namespace, uid)}ranks/{_rank(rank)}/samples.json.gz"
+
+
+def summary_key(namespace: str, uid: str, rank: int) -> str:
+    """What the report needs of one rank, gzip: made by the analyzer, or beside the trainer where traces stay there."""
+    return f"{request_prefix(namespace, uid)}ranks/{_rank(rank)}/summary.json.gz"
 
 
 def report_key(namespace: str, uid: str) -> str:

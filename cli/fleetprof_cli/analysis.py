@@ -53,7 +53,7 @@ class Analyses:
 def main() -> None:
     """Analyses one capture in this process."""
     os.nice(_NICE)
-    from fleetprof_analyzer.analysis import analyze_capture
+    from fleetprof_analyzer.capture_report import analyze_capture
 
     location, namespace, uid = sys.argv[1:]
     analyze_capture(open_store(msgspec.json.decode(location, type=StoreLocation)), namespace, uid)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from fleetprof_analyzer.analysis import NothingToAnalyze, analyze_capture, analyze_directory
+from fleetprof_analyzer.analysis import NothingToAnalyze, analyze_directory
+from fleetprof_analyzer.capture_report import analyze_capture
 from fleetprof_analyzer.identity import identify
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.summary import RankSummary, merge

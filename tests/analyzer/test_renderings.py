@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import msgspec
 import pytest
-from fleetprof_analyzer.analysis import analyze_capture
+from fleetprof_analyzer.capture_report import analyze_capture
 from fleetprof_analyzer.page import render_page
 from fleetprof_analyzer.terminal import render_text
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason

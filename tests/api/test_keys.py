@@ -15,6 +15,7 @@ parts = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,20}", fullmatch=True)
         (keys.ledger_key("ns", "u1"), "v1/ns/u1/ledger.json"),
         (keys.trace_key("ns", "u1", 12), "v1/ns/u1/ranks/12/trace.json.gz"),
         (keys.samples_key("ns", "u1", 0), "v1/ns/u1/ranks/0/samples.json.gz"),
+        (keys.summary_key("ns", "u1", 3), "v1/ns/u1/ranks/3/summary.json.gz"),
         (keys.report_key("ns", "u1"), "v1/ns/u1/report.json"),
         (keys.report_page_key("ns", "u1"), "v1/ns/u1/report.html"),
     ],
