@@ -69,6 +69,7 @@ class LedgerEntry(msgspec.Struct, kw_only=True, forbid_unknown_fields=False):
     process_id: str
     sidecar_id: str = ""
     pod_name: str = ""
+    pod_uid: str = ""  # as the sidecar's token proved it; empty in local mode
     node_name: str = ""
     pid: int = 0
     rank_source: str = "RANK_UNKNOWN"
@@ -146,7 +147,7 @@ _TIMES: Final = (
     "uploaded_unix_ns",
     "failed_unix_ns",
 )
-_FACTS: Final = ("sidecar_id", "pod_name", "node_name", "pid")
+_FACTS: Final = ("sidecar_id", "pod_name", "pod_uid", "node_name", "pid")
 
 
 def _standing(entry: LedgerEntry) -> tuple[int, str, str]:

@@ -13,20 +13,20 @@ from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 
 from fleetprof_operator.hub.capture_state import CaptureState
 from fleetprof_operator.hub.orders import build_arm
-from fleetprof_operator.hub.plan import find_obstacle, make_plan
-from fleetprof_operator.hub.resolution import Resolution, resolve
+from fleetprof_operator.hub.plan import find_obstacle, find_unsteady, make_plan
+from fleetprof_operator.hub.resolution import Resolution
 
 
 async def resolve_and_arm(state: CaptureState) -> bool:
     """Waits for the target and arms it. False when the request ended meanwhile."""
-    hub, spec, namespace = state.hub, state.request.spec, state.ledger.namespace
+    hub, spec = state.hub, state.request.spec
     gather_until = 0
     while True:
         now = hub.clock()
         if state.ledger.cancelled_unix_ns:
             state.book.conclude("False", "Cancelled", "cancelled by the user before any rank was asked", now)
             return False
-        found = resolve(spec, namespace, hub.registry.list(), now, state.request.target_text())
+        found = hub.resolve(state.request, state.ledger.namespace, state.ledger.uid)
         if found.targets:
             if holder := hub.find_holder(found.targets):
                 state.book.conclude("False", "AlreadyCapturing", holder, now)
@@ -66,11 +66,18 @@ def _find_pending(state: CaptureState, found: Resolution, now_unix_ns: int) -> s
     """What a short wait may still improve; empty when nothing."""
     if found.incomplete:
         return found.incomplete
+    settings = state.hub.settings
+    # After a restart of its sidecar an agent is heard of before Kineto, whose client may still be backing off.
+    silent = [t.process for t in found.targets if t.process.has_agent and not t.process.polls_kineto]
+    if returning := sum(now_unix_ns - p.first_seen_unix_ns < settings.returning_ns for p in silent):
+        return f"{returning} of {len(found.targets)} ranks do not ask for orders yet"
     processes = [t.process for t in found.targets if t.process.polls_kineto]
+    if unsteady := find_unsteady(processes, now_unix_ns):
+        return unsteady
     if state.request.spec.window.iterations is None:
         return ""
     # An agent shows itself with the first optimizer step: a young process may still have one.
-    young = any(now_unix_ns - p.first_seen_unix_ns < state.hub.settings.young_ns for p in processes)
+    young = any(now_unix_ns - p.first_seen_unix_ns < settings.young_ns for p in processes)
     if not young and not any(p.has_agent for p in processes):
         return ""
     return find_obstacle(processes, state.request.spec.window, now_unix_ns)

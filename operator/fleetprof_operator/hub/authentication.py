@@ -10,9 +10,11 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An authenticated caller. `namespace` is the only one that it may speak for; None: any."""
+    """An authenticated caller: the namespace and the pod that it may speak for; None: any."""
 
     namespace: str | None = None
+    pod_name: str | None = None
+    pod_uid: str | None = None
 
 
 class Authenticator(Protocol):

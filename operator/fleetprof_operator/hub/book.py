@@ -6,7 +6,7 @@ not uploaded ends with a reason and a sentence; the conditions can be derived an
 
     Unknown  Waiting, Capturing, Uploading, Analyzing
     True     Complete; PartiallyCaptured (some ranks failed, the others are in the store and analysed)
-    False    NothingMatched, NothingSpeaksKineto, RanksMissing, AmbiguousTarget, AlreadyCapturing, AllRanksFailed,
+    False    NothingMatched, PodsPending, SidecarsMissing, NotInjected, NothingSpeaksKineto, RanksMissing, AmbiguousTarget, AlreadyCapturing, AllRanksFailed,
              Cancelled, DeadlineExceeded, AnalysisFailed, Internal
 """
 
@@ -71,6 +71,7 @@ class Book:
                 process_id=target.process.process_id,
                 sidecar_id=target.sidecar_id,
                 pod_name=target.pod_name,
+                pod_uid=target.pod_uid,
                 node_name=target.node_name,
                 pid=target.process.pid,
                 rank_source=target.rank_source,
@@ -109,6 +110,7 @@ class Book:
             process_id=event.process_id,
             sidecar_id=sidecar_id,
             pod_name=identity.pod_name,
+            pod_uid=identity.pod_uid,
             node_name=identity.node_name or identity.host_name,
         )
         self.ledger.entries.append(entry)

@@ -11,7 +11,7 @@ sidecars are told to let go only when the store holds the ledger's end.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Final
 
 from fleetprof_api import hub_pb2 as pb
@@ -84,10 +84,16 @@ class Capture:
         """Returns when the status is newer than that version."""
         await self._state.wait_for_news(seen_version)
 
-    def holds(self, target: RankTarget) -> bool:
-        """Tells whether this request still captures that process."""
-        entry = self._book.find(target.sidecar_id, target.process.process_id)
-        return not self.finished and entry is not None and not is_final(entry)
+    def describe_hold(self, targets: Sequence[RankTarget]) -> str:
+        """A sentence about the ranks among these processes that this request still captures; empty when none is."""
+        ranks = sorted(target.rank for target in targets if self._holds(target))
+        if not ranks:
+            return ""
+        shown = ", ".join(map(str, ranks[:10])) + (" and more" if len(ranks) > 10 else "")
+        return (
+            f"capture {self.ledger.name} ({self.ledger.uid}) is capturing rank {shown} of "
+            f"{self.request.target_text()}; wait for its end or cancel it"
+        )
 
     def remember_finished(self) -> None:
         """Makes this a record of a request that had ended before the hub began."""
@@ -230,6 +236,10 @@ class Capture:
         self._book.conclude("False", "Internal", text, now)
 
     # ------------------------------------------------------------ inside
+
+    def _holds(self, target: RankTarget) -> bool:
+        entry = self._book.find(target.sidecar_id, target.process.process_id)
+        return not self.finished and entry is not None and not is_final(entry)
 
     async def _verify(self, event: pb.CaptureEvent, record: SidecarRecord) -> None:
         """A sidecar says that the store holds a trace which this hub did not see arrive: looks."""

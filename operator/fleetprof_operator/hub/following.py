@@ -3,7 +3,7 @@
 Ranks end by what their sidecars say (`capture`); here is what ends them when nobody says anything.
 
 Guarantees: `follow` returns. A cancel and the deadline end every open line, a sidecar that stays away ends its own;
-each within its bound and with the most precise reason that the hub knows.
+each within its bound, one whose pod is gone at once, with the most precise reason that the hub knows.
 """
 
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
@@ -41,10 +41,19 @@ def _check_bounds(
         state.give_up(entry, Reason.CANCELLED, "cancelled by the user; the sidecar has not confirmed it")
     elif deadline_until and now_unix_ns >= deadline_until:
         _give_up_at_deadline(state, entry, connected=connected)
+    elif not connected and _is_gone(state, entry):
+        text = f"its pod {entry.pod_name} is gone (it ended, or was deleted or evicted) before its trace was uploaded"
+        state.give_up(entry, Reason.SIDECAR_LOST, text)
     elif not connected and now_unix_ns - lost_since >= state.hub.settings.sidecar_lost_ns:
         seconds = state.hub.settings.sidecar_lost_ns // SECOND_NS
         text = f"its sidecar has not been heard of for {seconds} s: the pod is gone, or cannot reach the hub"
         state.give_up(entry, Reason.SIDECAR_LOST, text)
+
+
+def _is_gone(state: CaptureState, entry: LedgerEntry) -> bool:
+    """True when an operator knows the request's pods, and this rank's is none of them any more."""
+    target = state.hub.pods_of(state.ledger.uid)
+    return bool(target is not None and not target.reason and entry.pod_uid and entry.pod_uid not in target.pods)
 
 
 def _give_up_at_deadline(state: CaptureState, entry: LedgerEntry, *, connected: bool) -> None:

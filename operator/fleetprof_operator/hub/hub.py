@@ -10,25 +10,28 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 
-import msgspec
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
-from fleetprof_api.request import InvalidRequest, ProfileRequest, load_request
+from fleetprof_api.request import InvalidRequest, ProfileRequest
 from fleetprof_api.store.base import Store, StoreError
 
 from fleetprof_operator.hub.authentication import Authenticator
 from fleetprof_operator.hub.capture import Capture
 from fleetprof_operator.hub.messages import PROTOCOL_VERSION, ProtocolError
 from fleetprof_operator.hub.orders import build_release
+from fleetprof_operator.hub.pods import FindPods
 from fleetprof_operator.hub.registry import Link, Registry, SidecarRecord
-from fleetprof_operator.hub.resolution import RankTarget, resolve
+from fleetprof_operator.hub.resolution import RankTarget
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.store_calls import StoreCalls
+from fleetprof_operator.hub.stored_requests import list_stored, read_stored
 from fleetprof_operator.hub.submission import (
     CaptureRefused,
     UnknownCapture,
+    check_budget,
     choose_namespace,
+    find_suspension,
     find_unsupported,
     make_uid,
     name_capture,
@@ -46,7 +49,8 @@ class Hub:
     """Use it inside one running event loop; end it with `close`.
 
     `analyze(namespace, uid)` makes report.json and report.html in the store and raises when it cannot; None: no
-    reports. `authenticate` decides who may speak to a server in front of this hub (see `server.serve`).
+    reports. `find_pods` tells a request's pods; None: sidecars say what they belong to. `authenticate` decides who may
+    speak to a server in front of this hub (see `server.serve`).
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Hub:
         store: Store,
         authenticate: Authenticator | None = None,
         analyze: Analyze | None = None,
+        find_pods: FindPods | None = None,
         settings: HubSettings | None = None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -71,6 +76,7 @@ class Hub:
             settings=self.settings,
             clock=clock,
             analyze=analyze,
+            find_pods=find_pods,
             find_holder=self._find_holder,
         )
 
@@ -82,24 +88,25 @@ class Hub:
         Raises InvalidRequest, CaptureRefused, StoreError (then nothing was begun).
         """
         namespace = choose_namespace(request, namespace)
-        if problems := find_unsupported(request):
+        if problems := find_suspension(request) + find_unsupported(request):
             raise InvalidRequest(problems)
-        if len(self._tasks) >= self.settings.max_unfinished:
-            raise CaptureRefused(
-                "TooManyCaptures", f"{len(self._tasks)} captures are unfinished; cancel some, or wait for their end"
-            )
+        check_budget(self._unfinished_namespaces(), namespace, self.settings)
         if fail_fast:
             self._refuse_what_would_wait(request, namespace)
-        ledger = Ledger(
-            uid=make_uid(), name=name_capture(request), namespace=namespace, submitted_unix_ns=self._clock()
-        )
-        request_json = request.to_json()
-        key = keys.request_key(namespace, ledger.uid)
-        await self._calls.run(lambda: self._calls.store.put(key, request_json.encode()))
-        capture = Capture(request, request_json, ledger, self._surroundings)
-        self._begin(capture)
-        await asyncio.sleep(0)  # so that the status already says what it waits for, or that it is armed
-        return capture.status()
+        return await self._take(request, namespace, make_uid(), name_capture(request))
+
+    async def adopt(self, request: ProfileRequest, *, namespace: str, uid: str, name: str) -> pb.CaptureStatus:
+        """Takes a request that has its uid already. Known before (after any restart), it is the same capture.
+
+        A namespace, uid and name as Kubernetes makes them. Raises InvalidRequest, CaptureRefused, StoreError (then
+        nothing was begun).
+        """
+        if uid not in self._captures and not await self._restore_all([(namespace, uid)]):
+            if problems := find_unsupported(request):
+                raise InvalidRequest(problems)
+            check_budget(self._unfinished_namespaces(), namespace, self.settings)
+            await self._take(request, namespace, uid, name)
+        return self._captures[uid].status()
 
     async def watch(self, ref: str) -> AsyncIterator[pb.CaptureStatus]:
         """The status of a capture now and after every change; ends with the one that is finished.
@@ -132,30 +139,24 @@ class Hub:
 
     # ------------------------------------------------------------ life
 
-    async def restore(self) -> None:
-        """Takes up what the store knows: call it once, before sidecars connect. Raises StoreError after a while."""
+    async def restore(self, wanted: Sequence[tuple[str, str]] | None = None) -> None:
+        """Takes up what the store knows: call it once, before sidecars connect. Raises StoreError after a while.
+
+        `wanted` are (namespace, uid) of the only requests that matter; without it all that the store holds are read.
+        What is not restored is nobody's: sidecars are told to let go of it.
+        """
         until = self._clock() + self.settings.store_patience_ns
         while True:
             try:
-                infos = await self._calls.list(f"{keys.MAJOR}/")
-                break
+                if wanted is None:
+                    wanted = await list_stored(self._calls)
+                await self._restore_all(wanted)
+                return
             except StoreError as error:
                 if not error.retryable or self._clock() >= until:
                     raise
                 log.warning("the store cannot be read yet: %s", error)
                 await asyncio.sleep(self.settings.store_retry_ns / SECOND_NS)
-        places = [place for info in infos if (place := _request_place(info.key)) is not None]
-        room = asyncio.Semaphore(16)
-        restored = await asyncio.gather(*(self._restore_one(namespace, uid, room) for namespace, uid in places))
-        # The newest are remembered, and all that is unfinished goes on.
-        found = sorted((c for c in restored if c is not None), key=lambda c: c.ledger.submitted_unix_ns)
-        finished = [capture for capture in found if capture.finished]
-        for capture in finished[-self.settings.max_remembered :]:
-            self._captures[capture.ledger.uid] = capture
-        for capture in found:
-            if not capture.finished:
-                log.info("request %s goes on", capture.ledger.uid)
-                self._begin(capture)
 
     async def close(self) -> None:
         """Ends the hub; unfinished requests are taken up by the next one's `restore`."""
@@ -172,11 +173,13 @@ class Hub:
     def connect(self, hello: pb.Hello, link: Link) -> SidecarRecord:
         """A sidecar's stream begins. The caller gives the record back with every message and at the end.
 
-        Raises ProtocolError when the sidecar's id is that of a sidecar in another namespace.
+        Raises ProtocolError when the sidecar's id is that of a sidecar in another namespace or pod.
         """
         known = self._registry.find(hello.sidecar_id)
         if known is not None and known.identity.namespace != hello.identity.namespace:
             raise ProtocolError("hello.sidecar_id: is that of a sidecar in another namespace")
+        if known is not None and known.identity.pod_uid != hello.identity.pod_uid:
+            raise ProtocolError("hello.sidecar_id: is that of a sidecar in another pod")
         self._registry.forget(self._clock() - self.settings.sidecar_forgotten_ns)
         record = self._registry.connect(hello, link, self._clock())
         link.send(
@@ -220,6 +223,17 @@ class Hub:
 
     # ------------------------------------------------------------ inside
 
+    async def _take(self, request: ProfileRequest, namespace: str, uid: str, name: str) -> pb.CaptureStatus:
+        """A new capture: first in the store, then begun. Raises StoreError."""
+        ledger = Ledger(uid=uid, name=name, namespace=namespace, submitted_unix_ns=self._clock())
+        request_json = request.to_json()
+        key = keys.request_key(namespace, uid)
+        await self._calls.run(lambda: self._calls.store.put(key, request_json.encode()))
+        capture = Capture(request, request_json, ledger, self._surroundings)
+        self._begin(capture)
+        await asyncio.sleep(0)  # so that the status already says what it waits for, or that it is armed
+        return capture.status()
+
     def _begin(self, capture: Capture) -> None:
         uid = capture.ledger.uid
         self._captures[uid] = capture
@@ -253,58 +267,43 @@ class Hub:
             return None
         return capture if capture.ledger.namespace == record.identity.namespace else None
 
+    def _unfinished_namespaces(self) -> list[str]:
+        return [self._captures[uid].ledger.namespace for uid in self._tasks]
+
     def _find_holder(self, targets: Sequence[RankTarget]) -> str:
-        for capture in self._captures.values():
-            ranks = sorted(target.rank for target in targets if capture.holds(target))
-            if ranks:
-                shown = ", ".join(map(str, ranks[:10])) + (" and more" if len(ranks) > 10 else "")
-                return (
-                    f"capture {capture.ledger.name} ({capture.ledger.uid}) is capturing rank {shown} of "
-                    f"{capture.request.target_text()}; wait for its end or cancel it"
-                )
-        return ""
+        return next((said for capture in self._captures.values() if (said := capture.describe_hold(targets))), "")
 
     def _refuse_what_would_wait(self, request: ProfileRequest, namespace: str) -> None:
-        found = resolve(request.spec, namespace, self._registry.list(), self._clock(), request.target_text())
+        found = self._surroundings.resolve(request, namespace, "")
         if found.reason:
             raise CaptureRefused(found.reason, found.message)
         if holder := self._find_holder(found.targets):
             raise CaptureRefused("AlreadyCapturing", holder)
 
+    async def _restore_all(self, places: Sequence[tuple[str, str]]) -> bool:
+        """Takes up those of the requests (namespace, uid) that the store has. False when it has none. StoreError."""
+        room = asyncio.Semaphore(16)
+        restored = await asyncio.gather(*(self._restore_one(namespace, uid, room) for namespace, uid in places))
+        # The newest are remembered, and all that is unfinished goes on.
+        found = sorted((c for c in restored if c is not None), key=lambda c: c.ledger.submitted_unix_ns)
+        finished = [capture for capture in found if capture.finished]
+        for capture in finished[-self.settings.max_remembered :]:
+            self._captures[capture.ledger.uid] = capture
+        for capture in found:
+            if not capture.finished:
+                log.info("request %s goes on", capture.ledger.uid)
+                self._begin(capture)
+        return bool(found)
+
     async def _restore_one(self, namespace: str, uid: str, room: asyncio.Semaphore) -> Capture | None:
         async with room:
-            text = await self._calls.get_if_there(keys.request_key(namespace, uid))
-            data = await self._calls.get_if_there(keys.ledger_key(namespace, uid))
-        if text is None:
+            stored = await read_stored(self._calls, namespace, uid)
+        if stored is None:
             return None
-        try:
-            request = load_request(text.decode())
-        except (InvalidRequest, UnicodeDecodeError) as error:
-            log.warning("%s is not a request and is left alone: %s", keys.request_key(namespace, uid), error)
-            return None
-        ledger = _decode_ledger(data, namespace, uid)
-        if ledger is None:
-            ledger = Ledger(uid=uid, name=name_capture(request), namespace=namespace, submitted_unix_ns=self._clock())
-        capture = Capture(request, text.decode(), ledger, self._surroundings, restored=True)
+        ledger = stored.ledger or Ledger(
+            uid=uid, name=name_capture(stored.request), namespace=namespace, submitted_unix_ns=self._clock()
+        )
+        capture = Capture(stored.request, stored.request_json, ledger, self._surroundings, restored=True)
         if ledger.outcome:
             capture.remember_finished()
         return capture
-
-
-def _request_place(key: str) -> tuple[str, str] | None:
-    try:
-        namespace, uid, rest = keys.split_request_prefix(key)
-    except ValueError:
-        return None
-    return (namespace, uid) if rest == "request.json" else None
-
-
-def _decode_ledger(data: bytes | None, namespace: str, uid: str) -> Ledger | None:
-    if data is None:
-        return None
-    try:
-        ledger = msgspec.json.decode(data, type=Ledger)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        log.warning("%s cannot be read and is rebuilt: %s", keys.ledger_key(namespace, uid), error)
-        return None
-    return ledger if (ledger.namespace, ledger.uid) == (namespace, uid) else None

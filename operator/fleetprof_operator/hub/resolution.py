@@ -2,16 +2,18 @@
 
 Guarantees: pure; launchers and data-loader workers are never chosen; two live processes that claim one rank (torchrun
 restarted its workers) resolve to the newer; one rank has one process. Ranks come from the agent or the process's
-environment, else they are numbered in the order of node, pod and process (RANK_ASSIGNED).
+environment, else they are numbered in the order of node, pod and process (RANK_ASSIGNED). Where an operator tells the
+target's pods, a sidecar is chosen by the pod that its token proved, and ranks wait for pods that do not run yet.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.request import Ranks, Spec
 
+from fleetprof_operator.hub.pods import Missing, TargetPods, find_missing
 from fleetprof_operator.hub.registry import SidecarRecord
 
 SETTLED_NS: Final = 10 * 10**9
@@ -30,6 +32,7 @@ class RankTarget:
     rank_source: str  # name of hub.proto's RankSource
     sidecar_id: str
     pod_name: str
+    pod_uid: str = ""
     node_name: str
     process: pb.Process
 
@@ -48,23 +51,37 @@ class Resolution:
     reason: str = ""
     message: str = ""
     incomplete: str = ""
-    deaf_since_unix_ns: int = 0  # trainers are there since then, none of which asks for Kineto configs
+    deaf_since_unix_ns: int = 0  # trainers are there since then, none of which can be asked
 
 
-def resolve(spec: Spec, namespace: str, sidecars: Sequence[SidecarRecord], now_unix_ns: int, what: str) -> Resolution:
-    """Finds the processes of a request among the sidecars; `what` names the target for people."""
+def resolve(
+    spec: Spec,
+    namespace: str,
+    sidecars: Sequence[SidecarRecord],
+    now_unix_ns: int,
+    what: str,
+    pods: TargetPods | None = None,
+) -> Resolution:
+    """Finds the processes of a request among the sidecars; `what` names the target for people.
+
+    Without `pods` a sidecar belongs to the target when it says so.
+    """
     there = [s for s in sidecars if s.identity.namespace == namespace]
-    matched = [s for s in there if _matches(spec, s.identity)]
+    matched = [s for s in there if (_matches(spec, s.identity) if pods is None else _is_in(s, pods))]
     connected = [s for s in matched if s.link is not None]
+    missing = find_missing(pods, {s.identity.pod_uid for s in connected}, what) if pods else Missing()
     if not connected:
-        return Resolution(reason="NothingMatched", message=_say_nothing_matched(what, namespace, there, bool(matched)))
+        said = missing.message or _say_nothing_matched(what, namespace, there, bool(matched))
+        reason = missing.reason or "NothingMatched"
+        return Resolution(reason=reason, message=said, deaf_since_unix_ns=missing.hopeless_since_unix_ns)
     trainers = [t for s in connected for t in _find_trainers(s)]
     if not trainers:
         trainers = [t for s in connected for t in _find_settled(s, now_unix_ns)]
     if not trainers:
-        return Resolution(reason="NothingSpeaksKineto", message=_say_no_trainer(what, connected))
+        said = _say_no_trainer(what, connected)
+        return Resolution(reason="NothingSpeaksKineto", message=_join(said, missing.message))
     targets = _number(_newest_per_rank([t for t in trainers if t.process.HasField("rank")]), trainers)
-    clash = _find_clash(trainers, connected)
+    clash = _find_clash(trainers, connected) if pods is None else _find_clash_of_pods(trainers)
     if clash:
         return Resolution(reason="AmbiguousTarget", message=f"{what} matches {clash}; narrow the target to one of them")
     world_size = max((t.process.world_size for t in targets), default=0)
@@ -72,10 +89,12 @@ def resolve(spec: Spec, namespace: str, sidecars: Sequence[SidecarRecord], now_u
     incomplete = _say_incomplete(targets, world_size, away, spec.ranks)
     chosen, absent = choose_ranks(spec.ranks, targets)
     if absent:
-        return Resolution(
-            reason="RanksMissing",
-            message=f"{_name_ranks(absent)} of {what} not there; there are {_name_ranks([t.rank for t in targets])}",
-        )
+        said = f"{_name_ranks(absent)} of {what} not there; there are {_name_ranks([t.rank for t in targets])}"
+        return Resolution(reason="RanksMissing", message=_join(said, missing.message))
+    if missing.reason and (incomplete or not world_size) and (spec.ranks is None or spec.ranks.list_ is None):
+        incomplete = _join(incomplete, missing.message)
+        if missing.pending:
+            return Resolution(reason=missing.reason, message=incomplete)
     if not any(t.process.polls_kineto for t in chosen):
         return Resolution(
             reason="NothingSpeaksKineto",
@@ -120,6 +139,11 @@ def _matches(spec: Spec, identity: pb.Identity) -> bool:
     return spec.target.selector.matches(dict(identity.labels))
 
 
+def _is_in(sidecar: SidecarRecord, target: TargetPods) -> bool:
+    pod = target.pods.get(sidecar.identity.pod_uid)
+    return pod is not None and not pod.terminating
+
+
 def _find_trainers(sidecar: SidecarRecord) -> list[RankTarget]:
     return [_target(sidecar, p) for p in sidecar.processes.values() if p.role == pb.TRAINER]
 
@@ -138,6 +162,7 @@ def _target(sidecar: SidecarRecord, process: pb.Process) -> RankTarget:
         rank_source=pb.RankSource.Name(process.rank_source),
         sidecar_id=sidecar.sidecar_id,
         pod_name=sidecar.identity.pod_name,
+        pod_uid=sidecar.identity.pod_uid,
         node_name=sidecar.identity.node_name or sidecar.identity.host_name,
         process=process,
     )
@@ -168,16 +193,7 @@ def _number(known: list[RankTarget], trainers: Sequence[RankTarget]) -> list[Ran
         while rank in taken:
             rank += 1
         taken.add(rank)
-        numbered.append(
-            RankTarget(
-                rank=rank,
-                rank_source="RANK_ASSIGNED",
-                sidecar_id=target.sidecar_id,
-                pod_name=target.pod_name,
-                node_name=target.node_name,
-                process=target.process,
-            )
-        )
+        numbered.append(replace(target, rank=rank, rank_source="RANK_ASSIGNED"))
     return sorted(numbered, key=lambda t: t.rank)
 
 
@@ -189,6 +205,16 @@ def _find_clash(trainers: Sequence[RankTarget], sidecars: Sequence[SidecarRecord
             owners.setdefault(target.rank, set()).add(names[target.sidecar_id])
     clashing = sorted(set().union(*(o for o in owners.values() if len(o) > 1)))
     return f"{len(clashing)} workloads with the same ranks ({', '.join(clashing[:5])})" if clashing else ""
+
+
+def _find_clash_of_pods(trainers: Sequence[RankTarget]) -> str:
+    """Pods that are there at one time and have one rank belong to separate jobs."""
+    owners: dict[int, set[str]] = {}
+    for target in trainers:
+        if target.process.HasField("rank"):
+            owners.setdefault(target.rank, set()).add(target.pod_name)
+    rank, names = next(((r, sorted(o)) for r, o in sorted(owners.items()) if len(o) > 1), (0, []))
+    return f"{len(names)} pods that are each rank {rank} of a job of its own ({', '.join(names[:5])})" if names else ""
 
 
 def _say_nothing_matched(what: str, namespace: str, there: Sequence[SidecarRecord], reconnecting: bool) -> str:
@@ -234,3 +260,7 @@ def _say_incomplete(targets: Sequence[RankTarget], world_size: int, away: int, r
 def _name_ranks(ranks: Sequence[int]) -> str:
     shown = ", ".join(map(str, sorted(ranks)[:10])) + (f" and {len(ranks) - 10} more" if len(ranks) > 10 else "")
     return f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}"
+
+
+def _join(*sentences: str) -> str:
+    return "; ".join(sentence for sentence in sentences if sentence)

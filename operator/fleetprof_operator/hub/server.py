@@ -2,35 +2,33 @@
 
 Guarantees: nobody is heard without a good token; plain text is served on loopback only; messages are bounded in size
 and pace (a sender that is too fast is read more slowly, not dropped); a malformed message ends its stream with
-INVALID_ARGUMENT and a sentence; the sidecar's first message is its hello, and it speaks for its token's namespace.
-Source: grpc.aio; statuses as in google.rpc.Code.
+INVALID_ARGUMENT and a sentence; the sidecar's first message is its hello, and it speaks for its token's
+namespace and pod. Source: grpc.aio; statuses as in google.rpc.Code.
 """
 
 import asyncio
 import ipaddress
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import grpc
 import grpc.aio
 from fleetprof_api import hub_pb2 as pb
-from fleetprof_api.hub_pb2_grpc import CapturesServicer, add_CapturesServicer_to_server
-from fleetprof_api.request import InvalidRequest, load_request
-from fleetprof_api.store.base import StoreError
+from fleetprof_api.hub_pb2_grpc import add_CapturesServicer_to_server
 
-from fleetprof_operator.hub.authentication import Authenticator, Principal, SharedToken
+from fleetprof_operator.hub.authentication import Principal, SharedToken
+from fleetprof_operator.hub.captures_service import CapturesService
+from fleetprof_operator.hub.gate import Context, Gate
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.messages import MAX_MESSAGE_BYTES, ProtocolError, parse_message
-from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
 
 log = logging.getLogger(__name__)
 
 MESSAGES_PER_S: Final = 200
 BURST: Final = 2000
 MAX_STREAMS: Final = 5000
-MAX_REQUEST_CHARACTERS: Final = 1 << 16
 _MAX_WAITING: Final = 4096  # messages down to one sidecar that does not read
 _MAX_UPLOADS: Final = 64  # store calls under way for one sidecar
 _HELLO_PATIENCE_S: Final = 15.0
@@ -45,8 +43,6 @@ _OPTIONS: Final[list[tuple[str, Any]]] = [
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.keepalive_permit_without_calls", 1),
 ]
-_Context = grpc.aio.ServicerContext[Any, Any]
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +65,15 @@ class RunningServer:
         await self._server.stop(_STOP_GRACE_S)
 
 
-async def serve(hub: Hub, address: str, *, token: str | None = None, tls: ServerTls | None = None) -> RunningServer:
+async def serve(
+    hub: Hub, address: str, *, token: str | None = None, tls: ServerTls | None = None, captures: bool = True
+) -> RunningServer:
     """Serves the hub at `address` (host:port, port 0: any free one).
 
-    `token` is the one secret of everybody; without it the hub's own authenticator decides. Raises ValueError when
-    neither or both are there, or when plain text would leave the machine; OSError when the address is taken.
+    `token` is the one secret of everybody; without it the hub's own authenticator decides. `captures` serves people's
+    calls as well: never where a sidecar's token is not a person's, for it must not submit or list. Raises
+    ValueError when token and authenticator are both there or both missing, or when plain text would leave the machine;
+    OSError when the address is taken.
     """
     if (token is None) == (hub.authenticate is None):
         raise ValueError("a hub is served with a token or with an authenticator of its own, one of both")
@@ -85,13 +85,14 @@ async def serve(hub: Hub, address: str, *, token: str | None = None, tls: Server
             "orders would cross the network in plain text"
         )
     server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=MAX_STREAMS)
-    gate = _Gate(authenticator)
+    gate = Gate(authenticator)
     # The stream's messages are taken as bytes, so that a malformed one is answered by us.
     connect = grpc.stream_stream_rpc_method_handler(
         _Streams(hub, gate).connect, response_serializer=pb.HubMessage.SerializeToString
     )
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("fleetprof.v1.Hub", {"Connect": connect}),))
-    add_CapturesServicer_to_server(_Captures(hub, gate), server)
+    if captures:
+        add_CapturesServicer_to_server(CapturesService(hub, gate), server)
     try:
         if tls is None:
             port = server.add_insecure_port(address)
@@ -112,24 +113,6 @@ def _is_loopback(address: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-class _Gate:
-    """Lets in who has a good token."""
-
-    def __init__(self, authenticator: Authenticator) -> None:
-        self._authenticator = authenticator
-
-    async def admit(self, context: _Context) -> Principal:
-        """The caller. Ends the call with UNAUTHENTICATED when there is none."""
-        given = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
-        text = given[0] if len(given) == 1 and isinstance(given[0], str) else ""
-        token = text.removeprefix("Bearer ") if text.startswith("Bearer ") else ""
-        principal = await self._authenticator.authenticate(token) if token else None
-        if principal is None:
-            said = "the token is not the hub's" if token else "no token: send `authorization: Bearer <token>`"
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, said)
-        return principal
 
 
 class _Pace:
@@ -177,11 +160,11 @@ class _Link:
 class _Streams:
     """The sidecars' streams."""
 
-    def __init__(self, hub: Hub, gate: _Gate) -> None:
+    def __init__(self, hub: Hub, gate: Gate) -> None:
         self._hub = hub
         self._gate = gate
 
-    async def connect(self, requests: AsyncIterator[bytes], context: _Context) -> AsyncIterator[pb.HubMessage]:
+    async def connect(self, requests: AsyncIterator[bytes], context: Context) -> AsyncIterator[pb.HubMessage]:
         """One stream from its hello to its end."""
         principal = await self._gate.admit(context)
         link = _Link()
@@ -204,8 +187,7 @@ class _Streams:
                 first = parse_message(await anext(messages))
             if first.WhichOneof("body") != "hello":
                 raise ProtocolError("the first message must be hello")
-            if principal.namespace not in (None, first.hello.identity.namespace):
-                raise ProtocolError("hello.identity.namespace: is not that of the token")
+            _check_identity(principal, first.hello.identity)
             record = self._hub.connect(first.hello, link)
             async for data in messages:
                 await pace.wait()
@@ -242,62 +224,9 @@ class _Streams:
                 self._hub.disconnect(record, link)
 
 
-class _Captures(CapturesServicer):
-    """What the command line asks."""
-
-    def __init__(self, hub: Hub, gate: _Gate) -> None:
-        self._hub = hub
-        self._gate = gate
-
-    async def Submit(self, request: pb.SubmitRequest, context: _Context) -> pb.CaptureStatus:  # noqa: N802
-        """Takes a request. INVALID_ARGUMENT with every problem; FAILED_PRECONDITION when it is refused."""
-        await self._gate.admit(context)
-
-        async def submit() -> pb.CaptureStatus:
-            if len(request.request_json) > MAX_REQUEST_CHARACTERS:
-                raise InvalidRequest([f"request: at most {MAX_REQUEST_CHARACTERS} characters"])
-            parsed = load_request(request.request_json)
-            return await self._hub.submit(parsed, request.namespace, fail_fast=request.fail_fast)
-
-        return await _answer(context, submit)
-
-    async def Watch(self, request: pb.CaptureRef, context: _Context) -> AsyncIterator[pb.CaptureStatus]:  # noqa: N802
-        """The status now and after every change, up to the finished one."""
-        await self._gate.admit(context)
-        try:
-            async for status in self._hub.watch(request.uid):
-                yield status
-        except UnknownCapture as error:
-            await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
-
-    async def Cancel(self, request: pb.CaptureRef, context: _Context) -> pb.CaptureStatus:  # noqa: N802
-        """Takes a capture back as far as that goes."""
-        await self._gate.admit(context)
-        return await _answer(context, lambda: self._hub.cancel(request.uid))
-
-    async def List(self, request: pb.ListRequest, context: _Context) -> pb.ListReply:  # noqa: N802
-        """All captures, the newest first."""
-        await self._gate.admit(context)
-        return pb.ListReply(captures=await self._hub.list())
-
-    async def Fleet(self, request: pb.FleetRequest, context: _Context) -> pb.FleetReply:  # noqa: N802
-        """All sidecars and what they see."""
-        await self._gate.admit(context)
-        return pb.FleetReply(sidecars=await self._hub.fleet())
-
-
-async def _answer(context: _Context, call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
-    """The call's result; its errors end the RPC with the fitting status."""
-    try:
-        return await call()
-    except InvalidRequest as error:
-        status, said = grpc.StatusCode.INVALID_ARGUMENT, str(error)
-    except CaptureRefused as error:
-        status, said = grpc.StatusCode.FAILED_PRECONDITION, f"{error.reason}: {error}"
-    except UnknownCapture as error:
-        status, said = grpc.StatusCode.NOT_FOUND, str(error)
-    except StoreError as error:
-        # Not UNAVAILABLE: that is what a client sees when the hub itself does not answer.
-        code = grpc.StatusCode.ABORTED if error.retryable else grpc.StatusCode.FAILED_PRECONDITION
-        status, said = code, f"the store did not take the request: {error}"
-    await context.abort(status, said)
+def _check_identity(principal: Principal, identity: pb.Identity) -> None:
+    """A sidecar speaks for its token's namespace and pod. Raises ProtocolError."""
+    for field in ("namespace", "pod_name", "pod_uid"):
+        proved = getattr(principal, field)
+        if proved is not None and proved != getattr(identity, field):
+            raise ProtocolError(f"hello.identity.{field}: is not that of the token")

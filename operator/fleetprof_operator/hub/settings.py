@@ -13,8 +13,9 @@ class HubSettings:
     heartbeat_interval_ns: int = SECOND_NS
     sidecar_forgotten_ns: int = 600 * SECOND_NS  # a closed stream's record stays so long: longer than sidecar_lost_ns
     look_again_ns: int = SECOND_NS // 4  # a request whose target is not there yet
-    gather_ns: int = 10 * SECOND_NS  # some ranks are there, others (or their first steps) may still come
+    gather_ns: int = 12 * SECOND_NS  # some ranks are there, others (or their first steps) may still come
     young_ns: int = 10 * SECOND_NS  # a process seen for less long may not have made its first step yet
+    returning_ns: int = 12 * SECOND_NS  # Kineto's longest back-off and a poll after it
     deaf_patience_ns: int = 30 * SECOND_NS  # trainers are there, and none asks for Kineto configs
     restate_ns: int = 5 * SECOND_NS  # after a restart of the hub, for sidecars to come back
     cancel_wait_ns: int = (
@@ -30,5 +31,6 @@ class HubSettings:
     sample_interval_ns: int = SECOND_NS // 10
     dense_sample_interval_ns: int = SECOND_NS // 50  # when DeviceMetrics are collected
     max_unfinished: int = 200
+    max_unfinished_per_namespace: int = 200
     max_remembered: int = 1000  # finished requests in memory; all are in the store
     max_object_bytes: int = 16 << 30

@@ -7,9 +7,12 @@ for redaction must not find unredacted traces in the store.
 import re
 import secrets
 import uuid
+from collections.abc import Sequence
 
 from fleetprof_api import keys
 from fleetprof_api.request import InvalidRequest, ProfileRequest, Traces
+
+from fleetprof_operator.hub.settings import HubSettings
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -44,8 +47,6 @@ def find_unsupported(request: ProfileRequest) -> list[str]:
     """One sentence per field that asks for what this version does not do."""
     spec = request.spec
     problems = []
-    if spec.suspend:
-        problems.append("spec.suspend: must be false here: nothing can resume a suspended request outside Kubernetes")
     if spec.traces is not Traces.FULL:
         problems.append(f"spec.traces: must be Full in this version, got {spec.traces.value}")
     if spec.redact:
@@ -53,6 +54,24 @@ def find_unsupported(request: ProfileRequest) -> list[str]:
     if spec.storage is not None and spec.storage.profile is not None:
         problems.append("spec.storage.profile: this hub has its own store only; leave it out")
     return problems
+
+
+def check_budget(unfinished: Sequence[str], namespace: str, settings: HubSettings) -> None:
+    """One more capture in `namespace`, where `unfinished` has those that go on. Raises CaptureRefused."""
+    of_namespace = unfinished.count(namespace)
+    if len(unfinished) >= settings.max_unfinished:
+        said = f"{len(unfinished)} captures are unfinished"
+    elif of_namespace >= settings.max_unfinished_per_namespace:
+        said = f"{of_namespace} captures of namespace {namespace} are unfinished"
+    else:
+        return
+    raise CaptureRefused("TooManyCaptures", f"{said}; cancel some, or wait for their end")
+
+
+def find_suspension(request: ProfileRequest) -> list[str]:
+    """The sentence about a suspended request where nothing could resume it."""
+    said = "spec.suspend: must be false here: nothing can resume a suspended request outside Kubernetes"
+    return [said] if request.spec.suspend else []
 
 
 def name_capture(request: ProfileRequest) -> str:

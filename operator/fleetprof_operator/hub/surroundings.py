@@ -6,8 +6,11 @@ Guarantees: one object for all captures of a hub, never changed.
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from fleetprof_api.request import ProfileRequest
+
+from fleetprof_operator.hub.pods import FindPods, TargetPods
 from fleetprof_operator.hub.registry import Registry
-from fleetprof_operator.hub.resolution import RankTarget
+from fleetprof_operator.hub.resolution import RankTarget, Resolution, resolve
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.store_calls import StoreCalls
 
@@ -23,4 +26,14 @@ class Surroundings:
     settings: HubSettings
     clock: Callable[[], int]
     analyze: Analyze | None
+    find_pods: FindPods | None  # None: sidecars say what they belong to
     find_holder: Callable[[Sequence[RankTarget]], str]  # which unfinished request holds one of these, as a sentence
+
+    def pods_of(self, uid: str) -> TargetPods | None:
+        """The pods of a request; None where nobody tells them."""
+        return None if self.find_pods is None else self.find_pods(uid)
+
+    def resolve(self, request: ProfileRequest, namespace: str, uid: str) -> Resolution:
+        """The processes of a request as of now."""
+        sidecars, now = self.registry.list(), self.clock()
+        return resolve(request.spec, namespace, sidecars, now, request.target_text(), self.pods_of(uid))

@@ -1,0 +1,102 @@
+"""Which pods a request means, told by the operator around the hub; without it (local mode) sidecars say who they are.
+
+A sidecar's token proves its pod, so the pods' uids decide whom a request may reach, not what a sidecar says of itself.
+
+Guarantees: pure; what is missing is said precisely: which pods are not running and why, which were started without a
+sidecar, whose sidecar has not come.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """One pod that is not over. `trouble` says why a pending one does not run yet, as far as that is known."""
+
+    uid: str
+    name: str
+    injected: bool
+    pending: bool = False
+    terminating: bool = False
+    trouble: str = ""
+    created_unix_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetPods:
+    """The pods of a request by uid; or none, with `reason` and a sentence while they are not known."""
+
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    reason: str = ""
+    message: str = ""
+
+
+FindPods = Callable[[str], TargetPods]  # of a capture's uid, as of now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """What keeps a request's pods from being captured: a reason and a sentence, both empty when nothing does.
+
+    `pending`: pods will come that do not run yet. `hopeless_since_unix_ns`: pods run since then, all without a sidecar.
+    """
+
+    reason: str = ""
+    message: str = ""
+    pending: bool = False
+    hopeless_since_unix_ns: int = 0
+
+
+def find_missing(target: TargetPods, connected: Collection[str], what: str) -> Missing:
+    """What is missing, where sidecars of the pods with the uids `connected` are there; `what` names the target."""
+    if target.reason:
+        return Missing(reason=target.reason, message=target.message, pending=True)
+    pods = sorted((p for p in target.pods.values() if not p.terminating), key=lambda p: p.name)
+    if not pods:
+        ending = f"; pods that are ending: {len(target.pods)}" if target.pods else ""
+        return Missing(
+            reason="NothingMatched",
+            message=f"there is no pod of {what} yet that is pending or running{ending}",
+            pending=True,
+        )
+    pending = [p for p in pods if p.pending]
+    running = [p for p in pods if not p.pending and p.uid not in connected]
+    bare, silent = [p for p in running if not p.injected], [p for p in running if p.injected]
+    said = []
+    if pending:
+        trouble = next((f": {p.name}: {p.trouble}" for p in pending if p.trouble), "")
+        said.append(f"{len(pending)} of {_count(len(pods), 'pod')} {_are(pending)} pending{trouble}")
+    if bare:
+        said.append(
+            f"{_name(bare)} {_were(bare)} not injected: only pods that are made after the label "
+            "fleetprof.io/inject=true was set have a sidecar; start the job anew"
+        )
+    if silent:
+        said.append(
+            f"the sidecar of {_name(silent)} has not connected: is its container running, and can it reach the hub?"
+        )
+    reason = "PodsPending" if pending else "SidecarsMissing" if silent else "NotInjected" if bare else ""
+    hopeless = max(p.created_unix_ns for p in bare) if len(bare) == len(pods) else 0
+    return Missing(reason=reason, message="; ".join(said), pending=bool(pending), hopeless_since_unix_ns=hopeless)
+
+
+def _name(pods: Sequence[Pod]) -> str:
+    names = ", ".join(p.name for p in pods[:_SHOWN])
+    more = f" and {len(pods) - _SHOWN} more" if len(pods) > _SHOWN else ""
+    return f"{'pod' if len(pods) == 1 else 'pods'} {names}{more}"
+
+
+def _are(pods: Sequence[Pod]) -> str:
+    return "is" if len(pods) == 1 else "are"
+
+
+def _were(pods: Sequence[Pod]) -> str:
+    return "was" if len(pods) == 1 else "were"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
