@@ -16,8 +16,8 @@ import time
 from typing import Any, Callable
 
 from fleetprof_agent import identity, kineto, nvml, wire
-from fleetprof_agent.arrival import report_error
 from fleetprof_agent.channel import Channel
+from fleetprof_agent.errors import report_error
 from fleetprof_agent.ring import MASK, StepRing, find_period
 from fleetprof_agent.watch import CaptureWatch, InvalidArm, make_columns
 

@@ -1,8 +1,14 @@
-"""Python imports this at start-up because PYTHONPATH names its folder: it puts the agent in place, then steps aside.
+"""Python imports this at start-up because PYTHONPATH names its folder: it awaits PyTorch, then loads the agent.
+
+Complete in itself, since it may be there before the agent is: in a pod it is a file made from an annotation.
+The agent (package `fleetprof_agent`) lies in KINETO_IPC_SOCKET_DIR/agent. It begins when the job itself has imported
+`torch.profiler`: `import torch` does so, and the last act of that module is to register Kineto's own optimizer hook;
+ours is registered right after, so that it sees the step count after Kineto has counted (PyTorch 2.13 and 2.15).
 
 Guarantees: imports nothing but what every interpreter has loaded by then, and torch never; does nothing unless the job
 runs with Kineto's daemon mode in a socket directory, and with FLEETPROF_AGENT=0; whatever goes wrong in it is silent
-(FLEETPROF_AGENT_DEBUG prints it). A `sitecustomize` further down sys.path is run as if it were the only one: it becomes
+(FLEETPROF_AGENT_DEBUG prints it). The awaited module, its spec and its loader are what they would be without us; other
+finders are asked in their order. A `sitecustomize` further down sys.path is run as if it were the only one: it becomes
 the module of that name, and its exceptions are Python's to report. Source: site.execsitecustomize (standard library).
 """
 
@@ -11,25 +17,104 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
-    from typing import Optional
+    from types import ModuleType
+    from typing import Any, Optional
+
+AWAITED = "torch.profiler"
 
 
 def _await_torch() -> None:
+    """Has `_begin` called when PyTorch has been imported; at once when it is there already."""
     environ = os.environ
     if environ.get("FLEETPROF_AGENT") == "0":
         return
     if not environ.get("KINETO_IPC_SOCKET_DIR") or not environ.get("KINETO_USE_DAEMON"):
         return
+    module = sys.modules.get(AWAITED)
+    if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+        _begin()
+    elif not any(getattr(finder, "awaits_torch", False) for finder in sys.meta_path):
+        sys.meta_path.insert(0, ModuleFinder(AWAITED, _begin))
+
+
+def _begin() -> None:
+    """Starts the agent, wherever sys.path leads. Never raises."""
     try:
-        from fleetprof_agent import arrival
+        if "fleetprof_agent" not in sys.modules:
+            from importlib.machinery import PathFinder
+            from importlib.util import module_from_spec
 
-        arrival.await_torch()
+            spec = PathFinder.find_spec("fleetprof_agent", [os.environ["KINETO_IPC_SOCKET_DIR"] + "/agent"])
+            if spec is None or spec.loader is None:
+                return  # no sidecar has handed it over: the job is traced without it
+            sys.modules["fleetprof_agent"] = package = module_from_spec(spec)
+            spec.loader.exec_module(package)
+        from fleetprof_agent import agent
+
+        agent.start()
     except Exception:
-        if environ.get("FLEETPROF_AGENT_DEBUG"):
-            import traceback
+        _report_error()
 
-            traceback.print_exc()
+
+def _report_error() -> None:
+    if os.environ.get("FLEETPROF_AGENT_DEBUG"):
+        import traceback
+
+        traceback.print_exc()
+
+
+class ModuleFinder:
+    """A finder for sys.meta_path that finds nothing itself, and calls `then` once `name` has been executed."""
+
+    awaits_torch = True  # a chain of sitecustomize may run this file twice: two finders would prime one loader
+
+    def __init__(self, name: str, then: "Callable[[], None]") -> None:
+        self._name = name
+        self._then = then
+        self._asking = False
+
+    def find_spec(
+        self, fullname: str, path: "Optional[Sequence[str]]" = None, target: "Optional[ModuleType]" = None
+    ) -> "Optional[ModuleSpec]":
+        """The spec that the other finders give for the awaited module, its loader primed; None for all others."""
+        if fullname != self._name or self._asking:
+            return None
+        self._asking = True
+        try:
+            # Those before us have been asked.
+            for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+                find_spec = getattr(finder, "find_spec", None)
+                if find_spec is None:
+                    continue
+                spec: Optional[ModuleSpec] = find_spec(fullname, path, target)
+                if spec is not None:
+                    self._prime(spec.loader)
+                    return spec
+            return None
+        finally:
+            self._asking = False
+
+    def _prime(self, loader: "Any") -> None:
+        # An attribute of the loader's instance, gone before the module runs: a wrapping loader would stay in the
+        # module's __loader__ and break those who ask it for source, resources or its type.
+        try:
+            exec_module = loader.exec_module
+
+            def execute(module: "ModuleType") -> None:
+                if module.__name__ != self._name:
+                    exec_module(module)
+                    return
+                del loader.exec_module
+                exec_module(module)
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                self._then()
+
+            loader.exec_module = execute
+        except Exception:
+            _report_error()
 
 
 def _find_next() -> "Optional[ModuleSpec]":
@@ -63,5 +148,8 @@ def _run_next() -> None:
     spec.loader.exec_module(module)
 
 
-_await_torch()
+try:
+    _await_torch()
+except Exception:
+    _report_error()
 _run_next()

@@ -146,7 +146,7 @@ except ModuleNotFoundError as error:
 print(sorted(name for name in sys.modules if "fleetprof" in name))
 """
     done = run(ground, code, "-c", f"import sys; sys.path = [p for p in sys.path if 'site-packages' not in p]\n{code}")
-    assert done.stdout == "torch No module named 'torch'\n['fleetprof_agent', 'fleetprof_agent.arrival']\n"
+    assert done.stdout == "torch No module named 'torch'\n[]\n"
     assert done.stderr == ""
 
 
@@ -154,7 +154,7 @@ def test_start_imports_nothing_but_itself(ground: Any) -> None:
     code = "import sys; print(*sorted(sys.modules))"
     with_agent = set(run(ground, code).stdout.split())
     without = set(run(ground, code, FLEETPROF_AGENT="0").stdout.split())
-    assert with_agent - without == {"fleetprof_agent", "fleetprof_agent.arrival"}
+    assert with_agent == without
     assert without >= {"sitecustomize"}
 
 
@@ -191,12 +191,44 @@ import sitecustomize
     other = put(ground.scratch / "other", {"sitecustomize.py": text})
     done = run(ground, "print('job')", path=(other,))
     assert (done.stdout, done.stderr, done.returncode) == ("theirs\njob\n", "", 0)
+    torch = put(ground.scratch / "fake", FAKE_TORCH)
+    done = run(ground, "import torch; " + HOOKS, path=(other, torch))
+    assert (done.stdout, done.stderr) == ("theirs\n['kineto_hook', 'record_step']\n", "")
 
 
 def test_broken_agent_is_silent_unless_asked(ground: Any) -> None:
-    (Path(ground.directory) / "agent/fleetprof_agent/arrival.py").write_text("raise RuntimeError('broken')\n")
-    assert run(ground, "print('job')").stderr == ""
-    assert "RuntimeError: broken" in run(ground, "print('job')", FLEETPROF_AGENT_DEBUG="1").stderr
+    torch = put(ground.scratch / "fake", FAKE_TORCH)
+    (Path(ground.directory) / "agent/fleetprof_agent/agent.py").write_text("raise RuntimeError('broken')\n")
+    assert run(ground, "import torch", path=(torch,)).stderr == ""
+    assert "RuntimeError: broken" in run(ground, "import torch", path=(torch,), FLEETPROF_AGENT_DEBUG="1").stderr
+
+
+def test_boot_file_in_a_folder_of_its_own_loads_the_agent_from_the_shared_directory(
+    ground: Any, tmp_path: Path
+) -> None:
+    """As in a pod: the file is there before any process starts, and nothing of ours stands on sys.path beside it."""
+    source = (Path(ground.directory) / "agent/sitecustomize.py").read_text()
+    (Path(ground.directory) / "agent/sitecustomize.py").unlink()
+    boot = put(tmp_path / "boot", {"sitecustomize.py": source})
+    torch = put(ground.scratch / "fake", FAKE_TORCH)
+    code = "import sys, torch; print([p for p in sys.path if 'agent' in p]); " + HOOKS
+    environment = ground.environment() | {"PYTHONPATH": f"{boot}:{torch}"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("[]\n['kineto_hook', 'record_step']\n", "")
+
+
+def test_boot_file_without_an_agent_leaves_pytorch_alone(ground: Any, tmp_path: Path) -> None:
+    source = (Path(ground.directory) / "agent/sitecustomize.py").read_text()
+    boot = put(tmp_path / "boot", {"sitecustomize.py": source})
+    torch = put(ground.scratch / "fake", FAKE_TORCH)
+    environment = ground.environment(FLEETPROF_AGENT_DEBUG="1") | {
+        "PYTHONPATH": f"{boot}:{torch}",
+        "KINETO_IPC_SOCKET_DIR": str(tmp_path / "nobody"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", "import torch; " + HOOKS], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("['kineto_hook']\n", "")
 
 
 def test_pytorch_that_has_changed_is_left_alone(ground: Any) -> None:
