@@ -1,0 +1,36 @@
+{{/* Names. Within one release every object's name begins with the same word. */}}
+
+{{- define "fleetprof.name" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains "fleetprof" .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-fleetprof" .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "fleetprof.hubHost" -}}
+{{- printf "%s-hub.%s.svc" (include "fleetprof.name" .) .Release.Namespace -}}
+{{- end }}
+
+{{- define "fleetprof.webhookHost" -}}
+{{- printf "%s-webhook.%s.svc" (include "fleetprof.name" .) .Release.Namespace -}}
+{{- end }}
+
+{{- define "fleetprof.operatorAccount" -}}
+{{- .Values.operator.serviceAccount.name | default (printf "%s-operator" (include "fleetprof.name" .)) -}}
+{{- end }}
+
+{{- define "fleetprof.webhookAccount" -}}
+{{- .Values.webhook.serviceAccount.name | default (printf "%s-webhook" (include "fleetprof.name" .)) -}}
+{{- end }}
+
+{{- define "fleetprof.analyzerAccount" -}}
+{{- .Values.analyzer.serviceAccount.name | default (printf "%s-analyzer" (include "fleetprof.name" .)) -}}
+{{- end }}
+
+{{/* The namespaces that are served when the whole cluster is not, as a JSON list. */}}
+{{- define "fleetprof.namespaces" -}}
+{{- .Values.scope.namespaces | default (list .Release.Namespace) | sortAlpha | toJson -}}
+{{- end }}

@@ -1,0 +1,56 @@
+{{/* The object store, as the processes are told of it. */}}
+
+{{- define "fleetprof.bundledBucket" -}}
+fleetprof
+{{- end }}
+
+{{- define "fleetprof.storeEndpoint" -}}
+{{- if .Values.store.bundled.enabled -}}
+{{- printf "http://%s-store.%s.svc:7070" (include "fleetprof.name" .) .Release.Namespace -}}
+{{- else -}}
+{{- .Values.store.s3.endpoint -}}
+{{- end -}}
+{{- end }}
+
+{{/* The form of fleetprof_api.store.location. */}}
+{{- define "fleetprof.storeLocation" -}}
+{{- $s3 := .Values.store.s3 -}}
+{{- $settings := list -}}
+{{- with include "fleetprof.storeEndpoint" . }}{{ $settings = append $settings (printf "endpoint=%s" .) }}{{ end -}}
+{{- if ne $s3.addressing "auto" }}{{ $settings = append $settings (printf "path_style=%t" (eq $s3.addressing "path")) }}{{ end -}}
+{{- with $s3.region }}{{ $settings = append $settings (printf "region=%s" .) }}{{ end -}}
+s3://
+{{- if .Values.store.bundled.enabled }}{{ include "fleetprof.bundledBucket" . }}{{ else }}{{ $s3.bucket }}{{ end }}
+{{- with $s3.prefix }}/{{ . }}{{ end }}
+{{- with $settings }}?{{ join "&" . }}{{ end }}
+{{- end }}
+
+{{/* The store's port, for network policies. */}}
+{{- define "fleetprof.storePort" -}}
+{{- $endpoint := include "fleetprof.storeEndpoint" . -}}
+{{- $host := ($endpoint | default "https://s3.amazonaws.com" | urlParse).host -}}
+{{- if regexMatch ":[0-9]+$" $host -}}
+{{- regexFind "[0-9]+$" $host -}}
+{{- else if hasPrefix "http://" $endpoint -}}
+80
+{{- else -}}
+443
+{{- end -}}
+{{- end }}
+
+{{/* Takes `root` and `secret`, the name of a Secret that may be empty: then the role of the service account counts. */}}
+{{- define "fleetprof.storeEnvironment" -}}
+{{- $secret := .secret -}}
+{{- if .root.Values.store.bundled.enabled }}{{ $secret = printf "%s-store" (include "fleetprof.name" .root) }}{{ end -}}
+- name: FLEETPROF_STORE
+  value: {{ include "fleetprof.storeLocation" .root | quote }}
+{{- with $secret }}
+{{- range list "AWS_ACCESS_KEY_ID" "AWS_SECRET_ACCESS_KEY" }}
+- name: {{ . }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $secret }}
+      key: {{ . }}
+{{- end }}
+{{- end }}
+{{- end }}

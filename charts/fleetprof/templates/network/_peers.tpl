@@ -1,0 +1,34 @@
+{{/* Where our pods have to go, as egress rules. */}}
+
+{{- define "fleetprof.toNames" -}}
+- ports:
+    - {protocol: UDP, port: 53}
+    - {protocol: TCP, port: 53}
+{{- end }}
+
+{{/* The API server's address is not known to a chart, and it is no pod: its ports are all that can be said. */}}
+{{- define "fleetprof.toApiServer" -}}
+- ports:
+    {{- range .Values.networkPolicy.apiServerPorts }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+{{- end }}
+
+{{- define "fleetprof.toStore" -}}
+- ports:
+    - {protocol: TCP, port: {{ include "fleetprof.storePort" . }}}
+  {{- if .Values.store.bundled.enabled }}
+  to:
+    - podSelector:
+        matchLabels:
+          {{- include "fleetprof.selectorLabels" (dict "root" . "component" "store") | nindent 10 }}
+  {{- else if .Values.networkPolicy.storeCidrs }}
+  to:
+    {{- range .Values.networkPolicy.storeCidrs }}
+    - ipBlock: {cidr: {{ . | quote }}}
+    {{- end }}
+  {{- end }}
+{{- with .Values.networkPolicy.extraEgress }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,104 @@
+"""What cannot work is refused before anything is installed, in a sentence that says what to set."""
+
+import re
+
+import pytest
+from chart import CHART, NAMESPACED, S3, VALUE_SETS, Refused, render, run_helm
+
+pytestmark = pytest.mark.cluster
+
+BUNDLED = ("store.bundled.enabled=true",)
+
+# What is set, and words of the refusal: the value, and what to set instead.
+IMPOSSIBLE = {
+    "no store": ((), ["store.s3.bucket", "--set store.bundled.enabled=true"]),
+    "two stores": ((*S3, *BUNDLED), ["store.bundled.enabled", "excludes"]),
+    "credentials for the bundled store": ((*BUNDLED, "store.credentials.operatorSecret=a"), ["excludes"]),
+    "namespaces and cluster": ((*S3, "scope.namespaces={a}"), ["scope.namespaces", "scope.cluster=false"]),
+    "CRD without cluster rights": (
+        (*NAMESPACED, "crds.enabled=true"),
+        ["kubectl apply -f crds/", "crds.enabled=false"],
+    ),
+    "webhook without cluster rights": (
+        (*NAMESPACED, "webhook.enabled=true"),
+        ["fleetprof inject", "webhook.enabled=false"],
+    ),
+    "aggregation without cluster rights": (
+        (*NAMESPACED, "rbac.aggregateToViewAndEdit=true"),
+        ["rbac.aggregateToViewAndEdit", "scope.cluster"],
+    ),
+    "an account that nobody names": (
+        (*S3, "analyzer.serviceAccount.create=false"),
+        ["analyzer.serviceAccount.create=false", "analyzer.serviceAccount.name"],
+    ),
+    "annotations of somebody else's account": (
+        (
+            *S3,
+            "operator.serviceAccount.create=false",
+            "operator.serviceAccount.name=a",
+            "operator.serviceAccount.annotations.a=b",
+        ),
+        ["operator.serviceAccount.annotations", "operator.serviceAccount.create=true"],
+    ),
+    "an issuer without cert-manager": (
+        (*S3, "tls.certManager.issuerRef.name=a"),
+        ["tls.certManager.issuerRef.name", "tls.certManager.enabled"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_sets_of_values_are_refused_with_the_next_step(name: str) -> None:
+    values, words = IMPOSSIBLE[name]
+    with pytest.raises(Refused) as refusal:
+        render(values)
+    for word in words:
+        assert word in str(refusal.value)
+
+
+# One wrong value, and where the schema finds it.
+WRONG = {
+    "store.s3.buket=a": "/store/s3",
+    "store.s3.bucket=Not_A_Bucket": "/store/s3/bucket",
+    "store.s3.prefix=/a": "/store/s3/prefix",
+    "store.s3.endpoint=minio:9000": "/store/s3/endpoint",
+    "store.s3.endpoint=https://key:secret@minio": "/store/s3/endpoint",
+    "store.s3.addressing=dns": "/store/s3/addressing",
+    "store.bundled.size=big": "/store/bundled/size",
+    "image.pullPolicy=Sometimes": "/image/pullPolicy",
+    "image.digests.operator=latest": "/image/digests/operator",
+    "scope.cluster=yes": "/scope/cluster",
+    "operator.replicas=2": "/operator",
+    "operator.resources.limits.memory=lots": "/operator/resources/limits/memory",
+    "operator.resources.claims=1": "/operator/resources",
+    "operator.tolerations[0].operator=Maybe": "/operator/tolerations/0/operator",
+    "operator.logLevel=loud": "/operator/logLevel",
+    "webhook.replicas=0": "/webhook/replicas",
+    "tls.certManager.issuerRef.kind=Secret": "/tls/certManager/issuerRef/kind",
+    "networkPolicy.apiServerPorts={0}": "/networkPolicy/apiServerPorts/0",
+    "networkPolicy.storeCidrs={anywhere}": "/networkPolicy/storeCidrs/0",
+    "networkPolicy.extraEgress[0].from=a": "/networkPolicy/extraEgress/0",
+    "serviceMonitor.interval=often": "/serviceMonitor/interval",
+    "fullnameOverride=Not-A-Name": "/fullnameOverride",
+}
+
+
+@pytest.mark.parametrize("value", WRONG)
+def test_a_wrong_value_is_refused_by_its_name(value: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        render((*S3, value))
+    assert re.search(rf"at '{re.escape(WRONG[value])}(/|'|:)", str(refusal.value)), refusal.value
+
+
+def test_values_of_a_parent_chart_are_none_of_ours() -> None:
+    assert render((*S3, "global.imageRegistry=elsewhere")) == render(S3)
+
+
+def test_a_cluster_that_is_too_old_is_refused() -> None:
+    with pytest.raises(Refused, match=r"requires kubeVersion: >=1\.28"):
+        render(S3, "--kube-version=1.27.9")
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_every_set_of_values_passes_helms_own_lint(name: str) -> None:
+    run_helm("lint", "--strict", str(CHART), *(word for value in VALUE_SETS[name] for word in ("--set", value)))

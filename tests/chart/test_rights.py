@@ -1,0 +1,116 @@
+"""Who may do what: exactly these verbs, and no other."""
+
+import pytest
+from chart import NAMESPACE, VALUE_SETS, render
+
+pytestmark = pytest.mark.cluster
+
+Rights = set[tuple[str, str, str]]  # (resource.group or resource, verbs, of that name only)
+
+
+def rights(role: dict) -> Rights:
+    found: Rights = set()
+    for rule in role["rules"]:
+        assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                name = f"{resource}.{group}" if group else resource
+                found.add((name, " ".join(rule["verbs"]), " ".join(rule.get("resourceNames", []))))
+    return found
+
+
+SERVED: Rights = {
+    ("profilerequests.fleetprof.io", "delete get list patch watch", ""),
+    ("profilerequests/status.fleetprof.io", "patch", ""),
+    ("pods", "get list watch", ""),
+    ("events", "create", ""),
+}
+TOKENS: Rights = {("tokenreviews.authentication.k8s.io", "create", "")}
+WEBHOOK: Rights = {("mutatingwebhookconfigurations.admissionregistration.k8s.io", "get patch", "fleetprof")}
+OWN: Rights = {
+    ("jobs.batch", "create delete get list watch", ""),
+    ("secrets", "get patch", "fleetprof-tls"),
+}
+CERTIFICATES: Rights = {("secrets", "get patch", "fleetprof-tls")}
+
+
+@pytest.mark.parametrize(
+    ("name", "roles"),
+    [
+        ("S3", {"fleetprof-operator": SERVED | TOKENS | WEBHOOK, "fleetprof-operator-own": OWN}),
+        ("no webhook", {"fleetprof-operator": SERVED | TOKENS, "fleetprof-operator-own": OWN}),
+        ("cert-manager", {"fleetprof-operator": SERVED | TOKENS, "fleetprof-operator-own": OWN - CERTIFICATES}),
+        ("namespaced", {f"{NAMESPACE}/fleetprof-operator": SERVED, "fleetprof-operator-own": OWN}),
+        (
+            "two namespaces",
+            {"team-a/fleetprof-operator": SERVED, "team-b/fleetprof-operator": SERVED, "fleetprof-operator-own": OWN},
+        ),
+        ("no rights", {}),
+    ],
+)
+def test_the_operator_holds_exactly_these_rights(name: str, roles: dict[str, Rights]) -> None:
+    objects = render(VALUE_SETS[name])
+    found = objects.of_kind("ClusterRole") | objects.of_kind("Role")
+    assert {key: rights(role) for key, role in found.items() if "operator" in key} == roles
+
+
+def test_the_webhook_may_read_quotas_and_nothing_of_pods() -> None:
+    assert rights(render().one("ClusterRole", "fleetprof-webhook")) == {
+        ("resourcequotas", "list", ""),
+        ("limitranges", "list", ""),
+    }
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_the_analyzer_and_the_store_hold_no_right(name: str) -> None:
+    objects = render(VALUE_SETS[name])
+    bindings = [*objects.of_kind("RoleBinding").values(), *objects.of_kind("ClusterRoleBinding").values()]
+    account = objects.analyzer_pod()["spec"]["serviceAccountName"]
+    assert account not in {subject["name"] for binding in bindings for subject in binding["subjects"]}
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_every_binding_names_a_role_and_an_account_that_are_there(name: str) -> None:
+    objects = render(VALUE_SETS[name])
+    used = {template["spec"].get("serviceAccountName") for _, template in objects.pods()}
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        for key, binding in objects.of_kind(kind).items():
+            place = key.rpartition("/")[0]
+            role = binding["roleRef"]
+            found = objects.of_kind(role["kind"])
+            assert "/".join(filter(None, (place, role["name"]))) in found, key
+            (subject,) = binding["subjects"]
+            assert subject["namespace"] == NAMESPACE, key
+            assert subject["name"] in used, key
+
+
+@pytest.mark.parametrize("name", ["namespaced", "two namespaces"])
+def test_a_namespaced_release_has_no_object_of_the_cluster(name: str) -> None:
+    kinds = {item["kind"] for item in render(VALUE_SETS[name]).items}
+    assert not kinds & {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "CustomResourceDefinition",
+        "MutatingWebhookConfiguration",
+        "Namespace",
+    }
+
+
+def test_people_get_roles_to_bind_and_nothing_by_default() -> None:
+    objects = render()
+    assert rights(objects.one("ClusterRole", "fleetprof-viewer")) == {
+        ("profilerequests.fleetprof.io", "get list watch", "")
+    }
+    assert rights(objects.one("ClusterRole", "fleetprof-editor")) == {
+        ("profilerequests.fleetprof.io", "create delete deletecollection get list patch update watch", "")
+    }
+    for role in ("fleetprof-viewer", "fleetprof-editor"):
+        labels = objects.one("ClusterRole", role)["metadata"]["labels"]
+        assert not any(label.startswith("rbac.authorization.k8s.io/") for label in labels)
+
+
+def test_aggregation_is_a_switch() -> None:
+    objects = render(VALUE_SETS["aggregated roles"])
+    for role, into in (("viewer", "view"), ("editor", "edit")):
+        labels = objects.one("ClusterRole", f"fleetprof-{role}")["metadata"]["labels"]
+        assert labels[f"rbac.authorization.k8s.io/aggregate-to-{into}"] == "true"
