@@ -267,7 +267,7 @@ class Hub:
             return None
         return capture if capture.ledger.namespace == record.identity.namespace else None
 
-    def _unfinished_namespaces(self) -> list[str]:
+    def _unfinished_namespaces(self) -> Sequence[str]:
         return [self._captures[uid].ledger.namespace for uid in self._tasks]
 
     def _find_holder(self, targets: Sequence[RankTarget]) -> str:
