@@ -7,20 +7,34 @@ OUT ?= build/demo
 PYTEST_ARGS ?=
 UV := .ci/uv
 PYTHON := .venv/bin/python
+CLUSTER := PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -m cluster
 
 help:  ## List the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)$$/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -nE 's/^([a-z-]+):.*## (.*)$$/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: torch  ## Train a small model on four ranks, capture it, show the report (OUT=build/demo)
 	.venv/bin/fleetprof demo --out "$(OUT)"
 
-test: lint torch  ## Run all tests, on PyTorch 2.15 and 2.13 and against a real S3 server
+test: lint torch  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a real Kubernetes
 	.ci/versitygw >/dev/null
 	older=$$(.ci/older-torch); \
-	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$older" $(PYTHON) -m pytest $(PYTEST_ARGS)
+	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$older" $(PYTHON) -m pytest -m "not cluster" $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -m cluster $(PYTEST_ARGS)
 
-test-fast: base  ## Run the tests that need neither PyTorch nor an S3 server
-	$(PYTHON) -m pytest -m "not torch and not s3" $(PYTEST_ARGS)
+test-fast: base  ## Run the tests that need neither PyTorch, an S3 server nor a cluster
+	$(PYTHON) -m pytest -m "not torch and not s3 and not cluster" $(PYTEST_ARGS)
+
+e2e: torch  ## Run the tests on a real Kubernetes alone; the cluster is made, and removed if it was not there
+	$(PYTHON) -m pytest -m cluster --durations=0 $(PYTEST_ARGS)
+
+cluster: base  ## Start the test cluster with all images (E2E_CLUSTER=current|kind|local; minutes the first time)
+	$(CLUSTER) up
+
+cluster-down: base  ## Stop the test cluster and remove what it left
+	$(CLUSTER) down
+
+images: base  ## Build the images, print their sizes, and load them into the test cluster if it runs
+	$(CLUSTER) images
 
 lint: base  ## Check style, types, who imports whom, and that generated files are fresh
 	.venv/bin/ruff check
@@ -47,4 +61,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: help demo test test-fast lint bench generate clean base torch
+.PHONY: help demo test test-fast e2e cluster cluster-down images lint bench generate clean base torch

@@ -108,7 +108,7 @@ def _find_versitygw() -> Path | str:
         return "no S3 server: there is no Go to build versitygw with, and FLEETPROF_S3_SERVER names none"
     built = subprocess.run(
         ["go", "install", VERSITYGW],
-        env=os.environ | {"GOBIN": str(cache)},
+        env=os.environ | {"GOBIN": str(cache), "CGO_ENABLED": "0"},
         capture_output=True,
         text=True,
         timeout=900,

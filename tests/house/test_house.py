@@ -25,7 +25,8 @@ def test_a_bare_make_lists_every_target_with_its_help() -> None:
     shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     targets = re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE)
     inner = {"base", "torch"}
-    assert {"demo", "test", "test-fast", "lint", "bench", "clean", "generate", "help"} == set(targets) - inner
+    tests = {"test", "test-fast", "e2e", "cluster", "cluster-down", "images"}
+    assert {"demo", "lint", "bench", "clean", "generate", "help"} | tests == set(targets) - inner
     for target in set(targets) - inner:
         (line,) = [line for line in shown.splitlines() if line.split()[0] == target]
         assert len(line.split()) >= 3, f"{target} has no help text"
@@ -50,6 +51,7 @@ def test_the_s3_server_is_named_once() -> None:
     package = re.search(r"github\.com/versity/versitygw\S+@v[\d.]+", (ROOT / ".ci/versitygw").read_text())
     assert package is not None
     assert package[0] in (ROOT / "tests/conftest.py").read_text()
+    assert package[0] in (ROOT / "tests/e2e/kubernetes/cluster/images.py").read_text()
 
 
 def test_nothing_tracked_names_a_machine() -> None:

@@ -1,0 +1,71 @@
+# The three images: docker build --target operator|sidecar|analyzer .
+# Dependencies are exactly those of uv.lock, by hash. What is built in changes less often than our code and comes first.
+ARG BASE=docker.io/library/python:3.11-slim-bookworm
+
+FROM ${BASE} AS build
+# PIP_CERT, and SSL_CERT_FILE below: for builds behind a proxy with a certificate authority of its own.
+ARG PIP_CERT
+RUN python3 -m venv /uv && /uv/bin/pip install --quiet --no-cache-dir --disable-pip-version-check uv==0.13.8
+WORKDIR /build
+COPY pyproject.toml uv.lock ./
+ENV UV_PROJECT_ENVIRONMENT=/opt/fleetprof UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 \
+    UV_PYTHON_DOWNLOADS=never
+# Programs start our modules; the modules themselves are copied into the last layer of each image.
+RUN mkdir -p /programs && python3 -c 'import pathlib, tomllib; [(p := pathlib.Path("/programs", name)).write_text(\
+"#!/opt/fleetprof/bin/python\nimport sys\nfrom {} import {} as main\nsys.exit(main())\n".format(*at.split(":"))) and \
+p.chmod(0o755) for name, at in tomllib.load(open("pyproject.toml", "rb"))["project"]["scripts"].items()]'
+
+FROM build AS operator-dependencies
+ARG SSL_CERT_FILE
+RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra operator
+
+FROM build AS sidecar-dependencies
+ARG SSL_CERT_FILE
+RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra sidecar
+
+FROM build AS analyzer-dependencies
+ARG SSL_CERT_FILE
+RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra analyzer
+
+FROM ${BASE} AS runtime
+# No installer stays: neither pip nor what would bring it back.
+RUN rm -rf /usr/local/lib/python3.11/ensurepip /usr/local/lib/python3.11/site-packages/* /usr/local/bin/pip* \
+    /usr/lib/python3.11/ensurepip /usr/share/python-wheels \
+    && echo 'fleetprof:x:65532:65532:fleetprof:/nonexistent:/usr/sbin/nologin' >> /etc/passwd \
+    && echo 'fleetprof:x:65532:' >> /etc/group
+ENV PATH=/opt/fleetprof/bin:/usr/local/bin:/usr/bin:/bin PYTHONPATH=/opt/fleetprof/code \
+    PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+USER 65532:65532
+LABEL org.opencontainers.image.source=https://github.com/fleetprof/fleetprof \
+    org.opencontainers.image.licenses=Apache-2.0
+
+FROM runtime AS operator
+COPY --from=operator-dependencies /opt/fleetprof /opt/fleetprof
+COPY --from=build /programs/fleetprof-operator /programs/fleetprof-webhook /opt/fleetprof/bin/
+COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
+COPY operator/fleetprof_operator /opt/fleetprof/code/fleetprof_operator
+USER 0
+RUN python -m compileall -q /opt/fleetprof/code
+USER 65532:65532
+ENTRYPOINT ["fleetprof-operator"]
+
+FROM runtime AS sidecar
+COPY --from=sidecar-dependencies /opt/fleetprof /opt/fleetprof
+COPY --from=build /programs/fleetprof-sidecar /opt/fleetprof/bin/
+COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
+COPY sidecar/fleetprof_sidecar /opt/fleetprof/code/fleetprof_sidecar
+COPY sidecar/fleetprof_agent /opt/fleetprof/code/fleetprof_agent
+USER 0
+RUN python -m compileall -q /opt/fleetprof/code/fleetprof_api /opt/fleetprof/code/fleetprof_sidecar
+USER 65532:65532
+ENTRYPOINT ["fleetprof-sidecar"]
+
+FROM runtime AS analyzer
+COPY --from=analyzer-dependencies /opt/fleetprof /opt/fleetprof
+COPY --from=build /programs/fleetprof-analyzer /opt/fleetprof/bin/
+COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
+COPY analyzer/fleetprof_analyzer /opt/fleetprof/code/fleetprof_analyzer
+USER 0
+RUN python -m compileall -q /opt/fleetprof/code
+USER 65532:65532
+ENTRYPOINT ["fleetprof-analyzer"]

@@ -1,0 +1,61 @@
+"""`python -m cluster up|down|images`: what the Makefile's targets call."""
+
+import sys
+from pathlib import Path
+
+from cluster import images
+from cluster.choice import Cluster, alone, choose_cluster
+from cluster.places import CACHE
+from cluster.progress import say, step
+from cluster.refusal import Refusal
+from cluster.torch_files import ensure_torch
+
+
+def load_images(cluster: Cluster) -> None:
+    """Builds all images and loads those that changed into a running cluster."""
+    tool = cluster.tool
+    if tool is None:
+        say("the images of a cluster that is not ours must be there already")
+        return
+    names = images.build(tool)
+    loaded = cluster.kubeconfig.with_name("images-loaded")
+    known = loaded.read_text().splitlines() if loaded.is_file() else []
+    current = [f"{name} {tool.identity(name)}" for name in names]
+    changed = [line.split()[0] for line in current if line not in known]
+    if changed and cluster.is_up():
+        archive = Path(CACHE / "images.tar")
+        with step(f"loading {len(changed)} images"):
+            tool.export(changed, archive)
+            cluster.load(archive)
+            archive.unlink()
+        loaded.write_text("\n".join(current) + "\n")
+
+
+def make(cluster: Cluster) -> None:
+    """Returns when the cluster runs with all images loaded and PyTorch in its place."""
+    ensure_torch()
+    cluster.up()
+    load_images(cluster)
+
+
+def main(command: str) -> None:
+    """Carries out one command; ends the process with 1 and the reason where it cannot."""
+    try:
+        with alone():
+            cluster = choose_cluster()
+            if command == "up":
+                make(cluster)
+                print(f"export KUBECONFIG={cluster.kubeconfig}")
+            elif command == "down":
+                cluster.down()
+            elif command == "images":
+                load_images(cluster)
+            else:
+                raise Refusal(f"{command!r} is no command: up, down or images")
+    except Refusal as refusal:
+        say(str(refusal))
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) == 2 else "")

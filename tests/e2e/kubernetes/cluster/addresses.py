@@ -1,0 +1,90 @@
+"""Ports and networks that nobody on this machine uses yet."""
+
+import ipaddress
+import json
+import socket
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cluster.refusal import Refusal
+
+_PARTS = (
+    "api",
+    "etcd",
+    "etcd_peer",
+    "controller_manager",
+    "scheduler",
+    "kubelet",
+    "kubelet_health",
+    "proxy_health",
+    "proxy_metrics",
+    "dns",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """All addresses of one cluster; written beside its other state, so that a later command finds them."""
+
+    node_ip: str
+    ports: dict[str, int]
+    pods: str
+    services: str
+
+    @property
+    def server(self) -> str:
+        """The API server's URL, as this machine sees it."""
+        return f"https://127.0.0.1:{self.ports['api']}"
+
+    @property
+    def first_service(self) -> str:
+        """The address of the Service `kubernetes`."""
+        return str(ipaddress.ip_network(self.services)[1])
+
+    @property
+    def dns_service(self) -> str:
+        """The address of the Service `kube-dns`."""
+        return str(ipaddress.ip_network(self.services)[10])
+
+    def save(self, file: Path) -> None:
+        """Writes them as JSON."""
+        file.write_text(json.dumps(asdict(self), indent=1))
+
+
+def load_addresses(file: Path) -> Addresses:
+    """What `save` wrote."""
+    return Addresses(**json.loads(file.read_text()))
+
+
+def choose_addresses() -> Addresses:
+    """Free ports, and two networks that overlap with no route of this machine."""
+    taken = _routes()
+    candidates = (ipaddress.ip_network(f"10.{second}.0.0/16") for second in (244, *range(100, 244)))
+    free = [network for network in candidates if not any(network.overlaps(route) for route in taken)]
+    if len(free) < 2:
+        raise Refusal("every network 10.100.0.0/16 … 10.244.0.0/16 is routed here already; use E2E_CLUSTER=current")
+    sockets = [socket.socket() for _ in _PARTS]
+    for each in sockets:
+        each.bind(("0.0.0.0", 0))
+    ports = {part: each.getsockname()[1] for part, each in zip(_PARTS, sockets, strict=True)}
+    for each in sockets:
+        each.close()
+    pods, services = (next(network.subnets(new_prefix=24)) for network in free[:2])
+    return Addresses(_node_ip(), ports, str(pods), str(services))
+
+
+def _routes() -> list[ipaddress.IPv4Network]:
+    listed = subprocess.run(["ip", "-json", "-4", "route"], capture_output=True, text=True, check=True).stdout
+    found = [entry["dst"] for entry in json.loads(listed or "[]")]
+    return [ipaddress.IPv4Network(destination, strict=False) for destination in found if destination != "default"]
+
+
+def _node_ip() -> str:
+    """The address with which this machine would leave; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            raise Refusal("this machine has no IPv4 route, and a node needs an address; use E2E_CLUSTER") from None
+        return str(probe.getsockname()[0])

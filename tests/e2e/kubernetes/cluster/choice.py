@@ -1,0 +1,42 @@
+"""Which cluster it is: KUBECONFIG's when told so, kind where a container engine answers, else the local one.
+
+Guarantees: two commands at once wait for each other.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cluster.current import CurrentCluster
+from cluster.image_tools import find_engine
+from cluster.kind import KindCluster
+from cluster.local import LocalCluster
+from cluster.places import CACHE
+from cluster.refusal import Refusal
+
+Cluster = LocalCluster | KindCluster | CurrentCluster
+
+
+def choose_cluster() -> Cluster:
+    """The cluster to use, running or not. Raises Refusal with the reason and the next step where none can be had."""
+    wanted = os.environ.get("E2E_CLUSTER", "")
+    if wanted == "current":
+        return CurrentCluster()
+    if wanted not in ("", "kind", "local"):
+        raise Refusal(f"E2E_CLUSTER={wanted}: must be current, kind or local; unset, the cluster is chosen")
+    engine = find_engine() if wanted != "local" else None
+    if engine is not None:
+        return KindCluster(engine)
+    if wanted == "kind":
+        raise Refusal("E2E_CLUSTER=kind needs Docker or Podman, and neither answers: start one")
+    return LocalCluster()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """No other command changes the cluster meanwhile."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "cluster.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

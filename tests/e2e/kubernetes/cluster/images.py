@@ -1,0 +1,99 @@
+"""The images that the tests need: ours from the project's Dockerfile, the trainer's, the S3 server's, the pause image.
+
+Guarantees: an image is built from what is in the tree now; one that did not change is not loaded again.
+"""
+
+import shutil
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cluster.binaries import install
+from cluster.image_tools import ImageTool
+from cluster.places import CACHE, ROOT
+from cluster.progress import say, step
+from cluster.refusal import Refusal
+
+STORE: Final = "ghcr.io/versity/versitygw:v1.8.0"
+TRAINER: Final = "localhost/fleetprof-e2e/trainer:1"
+_SOURCES: Final = Path(__file__).parents[1] / "images"
+_STORE_PROGRAM: Final = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One image: its name, and how it is built under that name."""
+
+    name: str
+    build: Callable[[ImageTool, str], None]
+
+
+def version() -> str:
+    """The project's version, the tag of its images."""
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+
+
+def our_name(component: str) -> str:
+    """The published name of `operator`, `sidecar` or `analyzer`."""
+    return f"ghcr.io/fleetprof/{component}:{version()}"
+
+
+def list_images() -> list[Image]:
+    """All images of the tests, ours first."""
+
+    def ours(component: str) -> Image:
+        file = ROOT / "Dockerfile"
+        return Image(our_name(component), lambda tool, name: tool.build(name, ROOT, file, component))
+
+    return [
+        *(ours(component) for component in ("operator", "sidecar", "analyzer")),
+        Image(TRAINER, lambda tool, name: tool.build(name, _SOURCES / "trainer", _SOURCES / "trainer/Dockerfile")),
+        Image(STORE, _build_store),
+    ]
+
+
+def build(tool: ImageTool) -> list[str]:
+    """Builds all of them and prints the sizes of ours; their names."""
+    images = list_images()
+    for image in images:
+        with step(f"building {image.name}"):
+            image.build(tool, image.name)
+        say(f"{image.name}: {tool.size_bytes(image.name) / 1e6:.0f} MB")
+    return [image.name for image in images]
+
+
+def build_pause(tool: ImageTool, name: str) -> None:
+    """The process that holds a pod's namespaces; built with Go for the local cluster."""
+    with tempfile.TemporaryDirectory() as folder:
+        context = Path(folder)
+        source = _SOURCES / "pause"
+        compiled = subprocess.run(
+            ["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", context / "pause", source / "main.go"],
+            env={"CGO_ENABLED": "0", "HOME": str(Path.home()), "PATH": _path()},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if compiled.returncode != 0:
+            raise Refusal(f"the pause image cannot be built: {compiled.stderr[-1000:]}")
+        tool.build(name, context, source / "Dockerfile")
+
+
+def _build_store(tool: ImageTool, name: str) -> None:
+    program = CACHE / "bin/versitygw"
+    if not program.is_file():
+        install(_STORE_PROGRAM, CACHE / "bin")
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy2(program, Path(folder) / "versitygw")
+        tool.build(name, Path(folder), _SOURCES / "store/Dockerfile")
+
+
+def _path() -> str:
+    go = shutil.which("go")
+    if go is None:
+        raise Refusal("the pause image is built with Go, and there is none: install Go")
+    return f"{Path(go).parent}:/usr/bin:/bin"

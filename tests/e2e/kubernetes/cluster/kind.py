@@ -1,0 +1,62 @@
+"""A kind cluster, where Docker or Podman answers.
+
+Guarantees: the cluster carries our name; others are left alone.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from cluster import binaries
+from cluster.image_tools import Engine, run
+from cluster.places import BINARIES, KUBECONFIG, RUN, TORCH
+from cluster.progress import step
+
+_NAME: Final = "fleetprof-e2e"
+
+
+class KindCluster:
+    """kind's one-node cluster of that name; images are loaded into it, and PyTorch's folder is mounted."""
+
+    kubeconfig = KUBECONFIG
+    # The API server's audit log stays in kind's node.
+    audit_log: Path | None = None
+    torch_folder = Path("/fleetprof-torch")
+
+    def __init__(self, engine: Engine) -> None:
+        self.tool = engine
+        self._program = shutil.which("kind") or str(BINARIES / "kind")
+
+    def is_up(self) -> bool:
+        """Whether it runs."""
+        return self.kubeconfig.is_file() and _NAME in run(self._program, "get", "clusters").split()
+
+    def up(self) -> None:
+        """Returns when the node is ready."""
+        binaries.build(binaries.CLIENTS)
+        if not shutil.which("kind") and not Path(self._program).is_file():
+            binaries.install(binaries.KIND, BINARIES)
+        if self.is_up():
+            return
+        self.down()
+        RUN.mkdir(parents=True, exist_ok=True)
+        TORCH.mkdir(parents=True, exist_ok=True)
+        mount = {"hostPath": str(TORCH), "containerPath": str(self.torch_folder), "readOnly": True}
+        node = {"role": "control-plane", "extraMounts": [mount]}
+        config = RUN / "kind.yaml"
+        config.write_text(yaml.safe_dump({"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "nodes": [node]}))
+        with step("starting a kind cluster"):
+            words = ["--name", _NAME, "--config", str(config), "--kubeconfig", str(self.kubeconfig), "--wait", "3m"]
+            run(self._program, "create", "cluster", *words)
+
+    def down(self) -> None:
+        """Deletes it."""
+        if Path(self._program).is_file():
+            run(self._program, "delete", "cluster", "--name", _NAME)
+        shutil.rmtree(RUN, ignore_errors=True)
+
+    def load(self, archive: Path) -> None:
+        """Imports an archive of images into the node."""
+        run(self._program, "load", "image-archive", str(archive), "--name", _NAME)

@@ -1,0 +1,108 @@
+"""The single-node cluster made of processes, where there is no container engine; root, Linux and Go make it.
+
+Guarantees: `up` on a running cluster does nothing; on what a killed run left it cleans first; `down` can be repeated.
+"""
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import kubernetes
+
+from cluster import binaries, control_plane, debian, network, node, processes
+from cluster.addresses import Addresses, choose_addresses, load_addresses
+from cluster.base_image import ensure_base
+from cluster.image_tools import Buildah
+from cluster.images import build_pause
+from cluster.places import AUDIT_LOG, KUBECONFIG, RUN, TORCH
+from cluster.progress import step
+from cluster.refusal import Refusal
+
+_ADDRESSES: Final = RUN / "addresses.json"
+_COMPLETE: Final = RUN / "complete"
+_PARTS: Final = (*control_plane.PARTS, "containerd", "kubelet", "kube-proxy", "coredns")
+
+
+class LocalCluster:
+    """etcd, API server, controllers, containerd, kubelet, kube-proxy and CoreDNS."""
+
+    kubeconfig = KUBECONFIG
+    audit_log: Path | None = AUDIT_LOG
+    torch_folder = TORCH
+
+    def __init__(self) -> None:
+        if os.geteuid() != 0:
+            raise Refusal(
+                "no container engine answers, and the local cluster needs root: run as root, start Docker, "
+                "or name a cluster with KUBECONFIG and E2E_CLUSTER=current"
+            )
+
+    @property
+    def tool(self) -> Buildah:
+        """Builds the images, with their base at hand."""
+        debian.install()
+        buildah = Buildah()
+        ensure_base(buildah)
+        return buildah
+
+    def is_up(self) -> bool:
+        """Whether a whole cluster runs."""
+        return _COMPLETE.is_file() and all(processes.is_running(RUN, part) for part in _PARTS)
+
+    def up(self) -> None:
+        """Returns when the node is ready and names resolve."""
+        if self.is_up():
+            return
+        debian.install()
+        binaries.build()
+        self.down()
+        node.check()
+        RUN.mkdir(parents=True, mode=0o755)
+        addresses = choose_addresses()
+        addresses.save(_ADDRESSES)
+        with step("starting the cluster"):
+            self._start(addresses)
+        _COMPLETE.touch()
+
+    def down(self) -> None:
+        """Stops it and removes everything of it but what was built."""
+        if not RUN.exists():
+            return
+        _COMPLETE.unlink(missing_ok=True)
+        addresses = load_addresses(_ADDRESSES) if _ADDRESSES.is_file() else None
+        node.stop()
+        network.stop(addresses)
+        control_plane.stop()
+        shutil.rmtree(RUN)
+
+    def load(self, archive: Path) -> None:
+        """Imports an archive of images into the node."""
+        node.ctr("images", "import", archive)
+
+    def _start(self, addresses: Addresses) -> None:
+        node.start_containerd(addresses)
+        buildah = Buildah()
+        if not buildah.identity(node.PAUSE_IMAGE):
+            build_pause(buildah, node.PAUSE_IMAGE)
+        archive = RUN / "pause.tar"
+        buildah.export([node.PAUSE_IMAGE], archive)
+        self.load(archive)
+        control_plane.start(addresses)
+        node.start_kubelet(addresses)
+        network.start(addresses)
+        api = kubernetes.config.new_client_from_config(str(KUBECONFIG))
+        for each in network.dns_objects(addresses):
+            kubernetes.utils.create_from_dict(api, each)
+        _await_node(kubernetes.client.CoreV1Api(api))
+
+
+def _await_node(core: Any) -> None:
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        for each in core.list_node().items:
+            if any(c.type == "Ready" and c.status == "True" for c in each.status.conditions or []):
+                return
+        time.sleep(0.2)
+    raise Refusal(f"the node is not Ready after two minutes; see {RUN}/kubelet.log")
