@@ -10,7 +10,7 @@ PYTHON := .venv/bin/python
 CLUSTER := PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -m cluster
 
 help:  ## List the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)$$/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)$$/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: torch  ## Train a small model on four ranks, capture it, show the report (OUT=build/demo)
 	.venv/bin/fleetprof demo --out "$(OUT)"
