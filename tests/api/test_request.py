@@ -35,7 +35,7 @@ def problems_of(document: object) -> list[str]:
 
 
 LABEL = "of a-z, 0-9 and -, beginning and ending with a letter or digit"
-NAME = "of a-z, 0-9, - and ., beginning and ending with a letter or digit"
+NAME = "of a-z, 0-9, - and ., each part beginning and ending with a letter or digit"
 
 # field, wrong value, what is said of it
 WRONG = [
@@ -50,6 +50,7 @@ WRONG = [
     ("spec.target.workload.apiVersion", "batch", "e.g. v1, batch/v1, jobset.x-k8s.io/v1alpha2, got 'batch'"),
     ("spec.target.workload.kind", "job", "of letters and digits, beginning with a capital, e.g. Job, got 'job'"),
     ("spec.target.workload.name", "A B", f"{NAME}, got 'A B'"),
+    ("spec.target.workload.apiVersion", "v1", "must be group/version for this kind, for example batch/v1 for Job"),
     ("spec.ranks", {}, "exactly one of list, sample, every must be set, got 0"),
     ("spec.ranks", {"sample": 2, "every": 2}, "exactly one of list, sample, every must be set, got 2"),
     ("spec.ranks.list", [], "must be a list of 1 to 1024 items, each a whole number from 0 to 1000000"),
@@ -79,6 +80,12 @@ WRONG = [
     ("spec.suspend", "yes", "must be true or false, got 'yes'"),
     ("spec.storage.profile", "", "must be a text of 1 to 63 characters, got ''"),
     ("spec.analysis.parallelism", 0, "must be a whole number from 1 to 1000, got 0"),
+    (
+        "spec.analysis.resources.limits",
+        {"cpu": "much"},
+        "must be a text that is a quantity, e.g. 500m, 2Gi, got 'much'",
+    ),
+    ("spec.analysis.resources.limits", {"disk": "1"}, "limits may name cpu, memory and ephemeral-storage"),
     ("spec.windw", {}, "is not a field here; did you mean window?"),
     ("spec.extra", 1, "is not a field here; allowed: target, ranks, window,"),
     ("spec.limits.memory", 1, "is not a field here; allowed: maxTraceBytes, maxSlowdownPercent"),
@@ -109,7 +116,10 @@ def test_all_problems_are_told_at_once() -> None:
     [
         ({"key": "a", "operator": "In"}, "values must be set for In and NotIn"),
         ({"key": "a", "operator": "Exists", "values": ["b"]}, "must not be set for Exists and DoesNotExist"),
-        ({"key": "", "operator": "Exists"}, "must be a text of 1 to 316 characters, got ''"),
+        (
+            {"key": "", "operator": "Exists"},
+            "a text of 1 to 317 characters that are a label's name, e.g. app, app.kubernetes.io/",
+        ),
         ({"key": "a", "operator": "Has"}, "must be In, NotIn, Exists or DoesNotExist, got 'Has'"),
     ],
 )

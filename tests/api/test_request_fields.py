@@ -2,8 +2,9 @@
 
 import pytest
 from fleetprof_api.request import ProfileRequest
-from fleetprof_api.request_fields import field_names, find_rule, list_fields
+from fleetprof_api.request.fields import field_names, find_rule, list_fields
 
+LABEL_VALUE = "a text of at most 63 characters of letters, digits, -, _ and ., with a letter or digit at both ends"
 ROWS = list(list_fields(ProfileRequest))
 
 
@@ -19,7 +20,7 @@ def test_every_field_is_described(row) -> None:
         (("spec", "window", "iterations"), "a whole number from 1 to 100"),
         (("spec", "ranks", "list", 3), "a whole number from 0 to 1000000"),
         (("spec", "suspend"), "true or false"),
-        (("spec", "target", "selector", "matchLabels", "app"), "a text of at most 63 characters"),
+        (("spec", "target", "selector", "matchLabels", "app"), LABEL_VALUE),
         (("spec", "nowhere"), ""),
         (("spec", "suspend", "deeper"), ""),
     ],

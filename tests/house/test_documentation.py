@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 from fleetprof_api.ledger import Reason
-from fleetprof_api.request import ProfileRequest, load_request
-from fleetprof_api.request_fields import list_fields
+from fleetprof_api.request import ProfileRequest, Status, load_request
+from fleetprof_api.request.fields import list_fields
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.main import COMMANDS
 from fleetprof_cli.request_flags import Wishes
@@ -56,19 +56,23 @@ def test_every_flag_of_capture_that_makes_a_field_is_mapped() -> None:
     assert CLI.count("`spec.") >= len(Wishes.__dataclass_fields__)
 
 
-@pytest.mark.parametrize("row", list(list_fields(ProfileRequest)), ids=lambda row: row.path)
+FIELDS = [row for row in list_fields(ProfileRequest) if row.path != "status"] + list(list_fields(Status, "status."))
+
+
+@pytest.mark.parametrize("row", FIELDS, ids=lambda row: row.path)
 def test_every_field_of_a_request_is_documented_as_it_is(row) -> None:
     assert f"| `{row.path}` | {row.rule} | {row.default} | {row.meaning} |" in REQUEST
 
 
 def test_no_field_is_documented_that_is_not_there() -> None:
     documented = re.findall(r"^\| `([a-zA-Z.\[\]]+)` \|", REQUEST, re.MULTILINE)
-    assert documented == [row.path for row in list_fields(ProfileRequest)]
+    assert documented == [row.path for row in FIELDS]
 
 
 def test_the_example_of_the_request_page_is_valid() -> None:
-    block = "\n".join(line[4:] for line in REQUEST.splitlines() if line.startswith("    "))
-    assert load_request(block).metadata.name == "five-iterations"
+    block = re.search(r"(?:^    .*\n)+", REQUEST, re.MULTILINE)
+    assert block is not None
+    assert load_request(block[0]).metadata.name == "five-iterations"
 
 
 @pytest.mark.parametrize("reason", Reason)

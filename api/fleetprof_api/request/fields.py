@@ -1,11 +1,12 @@
 """The fields of a ProfileRequest in words: what an error says of them is what docs/request.md says of them.
 
-Guarantees: read from the types of `request` themselves, so that a rule is written down once.
+Guarantees: read from the types of the request themselves, so that a rule is written down once.
 """
 
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
@@ -16,7 +17,16 @@ from pydantic.fields import FieldInfo
 # What a pattern means; whoever adds a pattern to `request` adds its words here (a test sees to it).
 PATTERN_WORDS: Final[Mapping[str, str]] = {
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": "of a-z, 0-9 and -, beginning and ending with a letter or digit",
-    r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$": "of a-z, 0-9, - and ., beginning and ending with a letter or digit",
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$": "of a-z, 0-9, - and ., each part "
+    "beginning and ending with a letter or digit",
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$": "that are a label's name, e.g. app, app.kubernetes.io/name",
+    r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$": "of letters, digits, -, _ and ., with a letter or digit at both "
+    "ends",
+    r"^([0-9]+([.][0-9]*)?|[.][0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$": "that is a quantity, e.g. 500m, 2Gi",
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?"
+    r"[A-Za-z0-9])$": "of letters and digits",
+    r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$": "of letters and digits",
     r"^[A-Z][A-Za-z0-9]*$": "of letters and digits, beginning with a capital, e.g. Job",
     r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?$": "that are a version or group/version, "
     "e.g. v1, batch/v1, jobset.x-k8s.io/v1alpha2",
@@ -90,6 +100,8 @@ def describe_rule(annotation: Any, metadata: Iterable[Any] = ()) -> str:
         return f"a mapping{limits.count('entries')}"
     if annotation is bool:
         return "true or false"
+    if annotation is datetime:
+        return "a time, e.g. 2026-11-21T09:45:12Z"
     if annotation is int:
         return f"a whole number{limits.range()}"
     if annotation is str:
@@ -137,7 +149,7 @@ class _Limits:
     def range(self) -> str:
         if self.low is not None and self.high is not None:
             return f" from {self.low} to {self.high}"
-        return ""
+        return f" of at least {self.low}" if self.low is not None else ""
 
     def count(self, things: str) -> str:
         if self.longest is None:

@@ -1,0 +1,60 @@
+"""ProfileRequest: one bounded capture, as a user asks for it (`fleetprof.io/v1alpha1`, design §4.1).
+
+Guarantees: `parse_request` either returns a request in which every rule holds, or raises `InvalidRequest` with *all*
+that is wrong, each with the field's path, the rule and the allowed values. The YAML that is applied to Kubernetes and
+the YAML that `fleetprof capture -f` takes are the same: crds/fleetprof.io_profilerequests.yaml has these fields, rules
+and words, and a test holds the two to each other. pydantic and PyYAML are imported here and nowhere else in the
+contract, so that the sidecar's image does without them.
+"""
+
+from fleetprof_api.request.document import (
+    API_VERSION,
+    KIND,
+    Metadata,
+    ProfileRequest,
+    load_request,
+    parse_request,
+)
+from fleetprof_api.request.refusal import InvalidRequest
+from fleetprof_api.request.spec import (
+    Analysis,
+    Collect,
+    Limits,
+    Ranks,
+    Redact,
+    Resources,
+    Spec,
+    Storage,
+    Traces,
+    Window,
+)
+from fleetprof_api.request.status import Condition, Headline, RankCounts, Status
+from fleetprof_api.request.target import LabelRequirement, Selector, Target, WorkloadReference
+
+__all__ = [
+    "API_VERSION",
+    "KIND",
+    "Analysis",
+    "Collect",
+    "Condition",
+    "Headline",
+    "InvalidRequest",
+    "LabelRequirement",
+    "Limits",
+    "Metadata",
+    "ProfileRequest",
+    "RankCounts",
+    "Ranks",
+    "Redact",
+    "Resources",
+    "Selector",
+    "Spec",
+    "Status",
+    "Storage",
+    "Target",
+    "Traces",
+    "Window",
+    "WorkloadReference",
+    "load_request",
+    "parse_request",
+]

@@ -1,0 +1,99 @@
+"""What the operator writes into a ProfileRequest: the state of the capture, short enough to be read by everybody.
+
+Guarantees: counts only; the ledger of every rank is in the object store. Reading is lenient where the request's own
+fields are not: a newer operator may say more.
+"""
+
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+_CONDITION_TYPE: Final = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True)
+
+
+class Condition(_Part):
+    """One aspect of a request (Kubernetes' metav1.Condition)."""
+
+    type: str = Field(min_length=1, max_length=316, pattern=_CONDITION_TYPE, description="What the condition is about.")
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
+    observed_generation: int | None = Field(
+        default=None, ge=0, description="The request's metadata.generation that the condition is about."
+    )
+    last_transition_time: datetime = Field(description="When `status` last changed.")
+    reason: str = Field(
+        min_length=1,
+        max_length=1024,
+        pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+        description="One CamelCase word for machines.",
+    )
+    message: str = Field(max_length=32_768, description="A sentence for people, with what to do.")
+
+
+class RankCounts(_Part):
+    """How many ranks got how far."""
+
+    targeted: int | None = Field(default=None, ge=0, description="Ranks that are to be captured.")
+    armed: int | None = Field(
+        default=None, ge=0, description="Ranks that have taken their order, whatever became of them afterwards."
+    )
+    captured: int | None = Field(default=None, ge=0, description="Ranks whose trace is complete.")
+    uploaded: int | None = Field(default=None, ge=0, description="Ranks whose trace is in the object store.")
+    failed: int | None = Field(default=None, ge=0, description="Ranks that will not have a trace.")
+
+
+class Headline(_Part):
+    """The report in a few values."""
+
+    busy_permille: int | None = Field(
+        default=None, ge=0, le=1000, description="Share of the window in which the GPUs were busy, in permille."
+    )
+    exposed_communication_permille: int | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="Share of the window in communication that no computation hides, in permille.",
+    )
+    straggler: str | None = Field(default=None, max_length=128, description="The rank that holds the others back.")
+    top_finding: str | None = Field(default=None, max_length=512, description="The finding that is worth the most.")
+
+
+class Status(_Part):
+    """What was seen to happen."""
+
+    conditions: Annotated[list[Condition], Field(max_length=16)] = Field(
+        default=[],
+        description="TargetsResolved, Captured, Uploaded, Analyzed and Succeeded. Succeeded is Unknown until the "
+        "request ends; its reason tells how the request stands.",
+    )
+    observed_generation: int | None = Field(
+        default=None, ge=0, description="The request's metadata.generation that this status is about."
+    )
+    target: str | None = Field(
+        default=None,
+        max_length=330,
+        description="What is profiled, as kind/name or as a label selector, shortened to 330 characters.",
+    )
+    ranks: RankCounts | None = Field(
+        default=None, description="How many ranks got how far; the ledger of every rank is in the object store."
+    )
+    headline: Headline | None = Field(default=None, description="The report in a few values.")
+    report_url: str | None = Field(
+        default=None,
+        alias="reportURL",
+        max_length=2048,
+        description="Where the report is, in the web UI or, without one, in the object store; never a signed address.",
+    )
+    start_time: datetime | None = Field(default=None, description="When the first rank took its order.")
+    completion_time: datetime | None = Field(default=None, description="When the request ended, well or not.")
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of this type, when there is one."""
+        return next((condition for condition in self.conditions if condition.type == kind), None)

@@ -1,0 +1,135 @@
+"""What reviewers of Kubernetes APIs look for (API conventions, Kube-API-Linter), held over the CRD."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+CRD = yaml.safe_load((Path(__file__).parents[2] / "crds/fleetprof.io_profilerequests.yaml").read_text())
+(VERSION,) = CRD["spec"]["versions"]
+SCHEMA = VERSION["schema"]["openAPIV3Schema"]
+MESSAGE_LENGTH = 32768
+
+
+def walk(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema within a schema with its path; items as `[]`, values of maps as `{}`."""
+    yield path, node
+    for name, inner in node.get("properties", {}).items():
+        yield from walk(inner, f"{path}.{name}" if path else name)
+    if "items" in node:
+        yield from walk(node["items"], f"{path}[]")
+    if isinstance(node.get("additionalProperties"), dict):
+        yield from walk(node["additionalProperties"], f"{path}{{}}")
+
+
+NODES = [(path, node) for path, node in walk(SCHEMA) if path not in ("metadata", "metadata.name")]
+IDS = [path or "request" for path, _ in NODES]
+FIELDS = [(path, node) for path, node in NODES if not path.endswith(("[]", "{}"))]
+each_node = pytest.mark.parametrize(("path", "node"), NODES, ids=IDS)
+
+
+@pytest.mark.parametrize(("path", "node"), FIELDS, ids=[path or "request" for path, _ in FIELDS])
+def test_every_field_is_described_in_a_sentence(path: str, node: dict[str, Any]) -> None:
+    description = node["description"]
+    assert description[0].isupper()
+    assert description.endswith(".") or path == ""
+    assert "  " not in description
+
+
+@each_node
+def test_types_are_those_that_the_conventions_allow(path: str, node: dict[str, Any]) -> None:
+    assert node.get("type", "int-or-string") in ("object", "array", "string", "integer", "boolean", "int-or-string")
+    if node.get("type") == "integer":
+        assert node["format"] in ("int32", "int64")
+        assert node["minimum"] >= 0
+    assert not {"nullable", "oneOf", "not"} & set(node)
+    assert "x-kubernetes-preserve-unknown-fields" not in node
+
+
+@each_node
+def test_everything_is_bounded(path: str, node: dict[str, Any]) -> None:
+    match node.get("type"):
+        case "string":
+            assert "enum" in node or node["maxLength"] <= MESSAGE_LENGTH
+        case "array":
+            assert node["maxItems"] <= 1024
+        case "object" if "additionalProperties" in node:
+            assert node["maxProperties"] <= 16
+        case "integer" if path.startswith("spec"):
+            assert node["minimum"] < node["maximum"]
+
+
+@each_node
+def test_lists_say_how_they_are_merged(path: str, node: dict[str, Any]) -> None:
+    if node.get("type") == "array":
+        kind = node["x-kubernetes-list-type"]
+        assert kind in ("atomic", "set", "map")
+        assert (kind == "map") == ("x-kubernetes-list-map-keys" in node)
+
+
+@each_node
+def test_names_follow_the_conventions(path: str, node: dict[str, Any]) -> None:
+    name = path.rpartition(".")[2].removesuffix("[]").removesuffix("{}")
+    assert name == "" or name[0].islower()
+    assert name.lower() not in ("phase", "state")
+    assert not name.endswith(("Timestamp", "Duration", "Timeout", "Ref", "Id", "Url"))
+    # A number that is a time or a size says its unit.
+    if node.get("type") == "integer" and any(word in name.lower() for word in ("duration", "deadline", "ttl", "size")):
+        assert any(unit in name for unit in ("Seconds", "Millis", "Bytes"))
+    if node.get("type") == "boolean":
+        assert path == "spec.suspend", "an enum can grow, a boolean cannot"
+    for value in node.get("enum", []):
+        assert value[0].isupper(), "enums are CamelCase"
+
+
+def test_the_status_is_a_subresource_with_mergeable_conditions_first() -> None:
+    assert VERSION["subresources"] == {"status": {}}
+    status = SCHEMA["properties"]["status"]["properties"]
+    assert next(iter(status)) == "conditions"
+    assert status["conditions"]["x-kubernetes-list-map-keys"] == ["type"]
+    assert set(status["conditions"]["items"]["required"]) == {
+        "type",
+        "status",
+        "lastTransitionTime",
+        "reason",
+        "message",
+    }
+    assert status["observedGeneration"]["format"] == "int64"
+    assert "required" not in SCHEMA["properties"]["status"]
+
+
+def test_every_rule_says_the_field_and_what_to_do() -> None:
+    for path, node in NODES:
+        for rule in node.get("x-kubernetes-validations", []):
+            assert len(rule["message"]) <= 200
+            # The API server puts the field in front; a rule of an object names the field that it is about.
+            if node.get("type") == "object" and "[]" not in path:
+                assert "spec." in rule["message"] or "metadata." in rule["message"], rule["message"]
+            assert "?x" not in rule["rule"], "optional selectors cost a hundred times the budget"
+
+
+def test_every_field_of_spec_is_immutable_or_known_to_change() -> None:
+    spec = SCHEMA["properties"]["spec"]
+    frozen = {
+        name
+        for name in spec["properties"]
+        for rule in spec["x-kubernetes-validations"]
+        if f"self.{name} == oldSelf.{name}" in rule["rule"] and f"spec.{name} cannot be changed" in rule["message"]
+    }
+    assert set(spec["properties"]) - frozen == {"suspend", "ttlSecondsAfterFinished"}
+
+
+def test_names_are_ours_and_no_request_is_in_all() -> None:
+    names = CRD["spec"]["names"]
+    assert (names["shortNames"], names["categories"]) == (["profreq"], ["fleetprof"])
+    assert CRD["metadata"]["name"] == f"{names['plural']}.{CRD['spec']['group']}"
+    assert CRD["spec"]["scope"] == "Namespaced"
+
+
+def test_every_column_is_described() -> None:
+    columns = VERSION["additionalPrinterColumns"]
+    assert all(column["description"].endswith(".") for column in columns)
+    assert [c["name"] for c in columns if not c.get("priority")] == ["Target", "Captured", "Ranks", "State", "Age"]
+    assert [c["name"] for c in columns if c.get("priority")] == ["Busy", "Straggler", "Report"]

@@ -1,0 +1,174 @@
+"""The CRD and the typed Python are one: the same fields, bounds, values, defaults and words; the same requests pass.
+
+One difference is known: Python takes an explicit null for a field that was left out, the API server refuses it.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema
+import pytest
+from api_server import ApiServer
+from crd_documents import as_json_schema, documents, find_pattern
+from fleetprof_api.request import ProfileRequest, Spec, Status
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+from wrong_requests import REQUESTS, VALID
+
+BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties")
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+def describe_crd(schema: dict[str, Any], path: str) -> dict[str, dict[str, Any]]:
+    """Every field of a CRD's schema: what both sides must agree on."""
+    found = {path: _facts(schema, schema.get("type", "string"), find_pattern(schema))}
+    if schema.get("x-kubernetes-int-or-string"):
+        found[path].pop("minimum")  # the pattern of the number's text says it
+    for name, inner in schema.get("properties", {}).items():
+        found |= describe_crd(inner, f"{path}.{name}")
+        found[f"{path}.{name}"]["required"] = name in schema.get("required", [])
+    for key, suffix in (("items", "[]"), ("additionalProperties", "{}")):
+        if isinstance(schema.get(key), dict):
+            found |= describe_crd(schema[key], f"{path}{suffix}")
+    return found
+
+
+def describe_python(model: type[BaseModel], path: str) -> dict[str, dict[str, Any]]:
+    """The same of a model."""
+    document = model.model_json_schema(by_alias=True)
+    definitions = document.get("$defs", {})
+
+    def visit(schema: dict[str, Any], path: str) -> dict[str, dict[str, Any]]:
+        words = {k: v for k, v in schema.items() if k in ("description", "default")}
+        while True:
+            if "$ref" in schema:
+                schema = definitions[schema["$ref"].rpartition("/")[2]] | words
+            elif "anyOf" in schema:
+                (schema,) = [option for option in schema["anyOf"] if option.get("type") != "null"]
+                schema = schema | words
+            else:
+                break
+        found = {path: _facts(schema, schema["type"], schema.get("pattern"))}
+        for name, inner in schema.get("properties", {}).items():
+            found |= visit(inner, f"{path}.{name}")
+            found[f"{path}.{name}"]["required"] = name in schema.get("required", [])
+        for key, suffix in (("items", "[]"), ("additionalProperties", "{}")):
+            if isinstance(schema.get(key), dict):
+                found |= visit(schema[key], f"{path}{suffix}")
+        return found
+
+    return visit(document, path)
+
+
+def _facts(schema: dict[str, Any], kind: str, pattern: str | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {"type": kind, "pattern": pattern, "enum": schema.get("enum")}
+    # A time has its own form, and a bound only so that the API server can reckon with it.
+    facts |= {bound: schema[bound] for bound in BOUNDS if bound in schema and schema.get("format") != "date-time"}
+    facts["default"] = schema.get("default") or None
+    return facts
+
+
+def words_of(schema: dict[str, Any], path: str) -> dict[str, str]:
+    found = {path: schema.get("description", "")}
+    for name, inner in schema.get("properties", {}).items():
+        found |= words_of(inner, f"{path}.{name}")
+    if "items" in schema:
+        found |= words_of(schema["items"], f"{path}[]")
+    return found
+
+
+@pytest.mark.parametrize(("model", "part"), [(Spec, "spec"), (Status, "status")])
+def test_fields_bounds_values_and_defaults_are_the_same(
+    schema: dict[str, Any], model: type[BaseModel], part: str
+) -> None:
+    in_crd = describe_crd(schema["properties"][part], part)
+    in_python = describe_python(model, part)
+    assert list(in_crd) == list(in_python)
+    for path, facts in in_crd.items():
+        assert facts == in_python[path], path
+
+
+@pytest.mark.parametrize(("model", "part"), [(Spec, "spec"), (Status, "status")])
+def test_explain_and_the_documentation_use_the_same_words(
+    schema: dict[str, Any], model: type[BaseModel], part: str
+) -> None:
+    from fleetprof_api.request.fields import list_fields
+
+    in_crd = words_of(schema["properties"][part], part)
+    for row in list_fields(model, f"{part}."):
+        assert row.meaning == in_crd[row.path], row.path
+
+
+def broken_structure(document: object) -> list[str]:
+    """What Python finds wrong, leaving out the rules between fields, which are CEL's in the CRD."""
+    try:
+        ProfileRequest.model_validate(document)
+    except ValidationError as error:
+        return [str(detail["loc"]) for detail in error.errors() if detail["type"] != "rule"]
+    return []
+
+
+def with_spec(spec: Any) -> dict[str, Any]:
+    return VALID | {"spec": spec}
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=SLOW)
+@given(data=st.data())
+def test_what_has_the_form_for_python_has_it_for_the_crd_and_the_reverse(
+    schema: dict[str, Any], data: st.DataObject
+) -> None:
+    spec_schema = schema["properties"]["spec"]
+    document = with_spec(data.draw(documents(spec_schema)))
+    validator = jsonschema.Draft202012Validator(as_json_schema(spec_schema))
+    wrong_for_crd = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(document["spec"])]
+    wrong_for_python = broken_structure(document)
+    assert bool(wrong_for_crd) == bool(wrong_for_python), (wrong_for_crd, wrong_for_python)
+
+
+def follow_most_rules(spec: dict[str, Any], draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+    """Makes a request of right parts most likely right as a whole, so that the rules' other side is tried as well."""
+    for name, alternatives in (
+        ("target", ["workload", "selector"]),
+        ("ranks", ["list", "sample", "every"]),
+        ("window", ["iterations", "durationMillis"]),
+    ):
+        part = spec.get(name, {})
+        if given := [field for field in alternatives if field in part]:
+            kept = draw(st.sampled_from(given))
+            for field in set(given) - {kept}:
+                del part[field]
+        elif name == "ranks":
+            spec.pop(name, None)
+    if not spec["target"]:
+        spec["target"] = VALID["spec"]["target"]
+    if not set(spec["window"]) & {"iterations", "durationMillis"}:
+        spec["window"]["iterations"] = 5
+    for requirement in spec["target"].get("selector", {}).get("matchExpressions", []):
+        if requirement["operator"] in ("Exists", "DoesNotExist"):
+            requirement.pop("values", None)
+
+
+@pytest.mark.cluster
+@settings(max_examples=300, deadline=None, suppress_health_check=SLOW)
+@given(data=st.data())
+def test_the_api_server_takes_what_python_takes_and_nothing_else(
+    api: ApiServer, schema: dict[str, Any], data: st.DataObject
+) -> None:
+    wrong_in_100 = data.draw(st.sampled_from([0, 0, 0, 2]))
+    spec = data.draw(documents(schema["properties"]["spec"], wrong_in_100))
+    if not wrong_in_100:
+        follow_most_rules(spec, data.draw)
+    document = with_spec(spec)
+    code, answer = api.call("POST", f"{REQUESTS}?dryRun=All&fieldValidation=Strict", document)
+    try:
+        request = ProfileRequest.model_validate(document)
+    except ValidationError:
+        request = None
+    event("taken" if request else "refused")
+    assert code == (201 if request else 422) or (request is None and code == 400), answer
+    if request is not None:
+        # And both read the same out of it.
+        read = ProfileRequest.model_validate({**answer, "metadata": VALID["metadata"]})
+        assert json.loads(read.to_json())["spec"] == json.loads(request.to_json())["spec"]

@@ -1,0 +1,184 @@
+"""A real Kubernetes API server with nothing behind it: etcd and kube-apiserver on loopback, stopped by pid.
+
+Enough for what the API server itself does: schemas, CEL, defaults, RBAC, tables, field selectors. Nothing runs in it.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from ssl import create_default_context
+from typing import Any
+
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from local_system import wait_until
+
+KUBERNETES = "1.36.3"
+
+
+def find_programs() -> dict[str, Path] | str:
+    """etcd, kube-apiserver and kubectl, of the test cluster's cache, else of PATH; or what is missing."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fleetprof" / f"cluster-{KUBERNETES}"
+    found: dict[str, Path] = {}
+    for name in ("etcd", "kube-apiserver", "kubectl"):
+        place = cache / "bin" / name
+        on_path = shutil.which(name)
+        if place.is_file():
+            found[name] = place
+        elif on_path:
+            found[name] = Path(on_path)
+        else:
+            return f"no {name}, neither in {cache}/bin nor on PATH: `make cluster` builds it"
+    return found
+
+
+class ApiServer:
+    """etcd and kube-apiserver over a folder. Users: `admin` may do everything, `guest` nothing that no role grants."""
+
+    def __init__(self, programs: dict[str, Path], folder: Path) -> None:
+        self._programs = programs
+        self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._tokens = {user: secrets.token_hex(16) for user in ("admin", "guest")}
+        self.port = 0
+
+    def start(self) -> None:
+        """Starts both and waits until the API server is ready."""
+        self.port, etcd, peers = _free_ports(3)
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        (self._folder / "sa.key").write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.TraditionalOpenSSL,
+                serialization.NoEncryption(),
+            )
+        )
+        (self._folder / "tokens.csv").write_text(
+            f'{self._tokens["admin"]},admin,1,"system:masters"\n{self._tokens["guest"]},guest,2\n'
+        )
+        clients, peer = f"http://127.0.0.1:{etcd}", f"http://127.0.0.1:{peers}"
+        self._run(
+            "etcd",
+            f"--data-dir={self._folder / 'etcd'}",
+            f"--listen-client-urls={clients}",
+            f"--advertise-client-urls={clients}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+        )
+        self._run(
+            "kube-apiserver",
+            f"--etcd-servers={clients}",
+            f"--cert-dir={self._folder}",
+            f"--secure-port={self.port}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={self._folder / 'sa.key'}",
+            f"--service-account-signing-key-file={self._folder / 'sa.key'}",
+            f"--token-auth-file={self._folder / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            "--endpoint-reconciler-type=none",
+        )
+        wait_until(self._is_ready, "the API server", 120)
+
+    def stop(self) -> None:
+        """Ends both."""
+        for process in reversed(self._processes):
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes.clear()
+
+    def kubeconfig(self, user: str = "admin", namespace: str = "default") -> Path:
+        """A kubeconfig file of this user."""
+        path = self._folder / f"{user}-{namespace}.kubeconfig"
+        cluster = {
+            "server": f"https://127.0.0.1:{self.port}",
+            "certificate-authority": str(self._folder / "apiserver.crt"),
+        }
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "tests",
+            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": user, "namespace": namespace}}],
+            "clusters": [{"name": "tests", "cluster": cluster}],
+            "users": [{"name": user, "user": {"token": self._tokens[user]}}],
+        }
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    def kubectl(self, *words: str, user: str = "admin", text: str = "") -> subprocess.CompletedProcess[str]:
+        """Runs kubectl to its end, `text` on its stdin."""
+        return subprocess.run(
+            [self._programs["kubectl"], "--kubeconfig", self.kubeconfig(user), *words],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env=os.environ | {"HOME": str(self._folder)},
+        )
+
+    def call(self, method: str, path: str, document: object = None, user: str = "admin") -> tuple[int, dict[str, Any]]:
+        """One request to the API: the HTTP status and the answer. A PATCH is a merge patch."""
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        request = urllib.request.Request(
+            f"https://127.0.0.1:{self.port}{path}",
+            json.dumps(document).encode() if document is not None else None,
+            {"Authorization": f"Bearer {self._tokens[user]}", "Content-Type": kind},
+            method=method,
+        )
+        context = create_default_context(cafile=str(self._folder / "apiserver.crt"))
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=60) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read().decode()
+                # An address that is not served (yet) is answered in plain text.
+                return error.code, json.loads(text) if text.startswith("{") else {"message": text}
+
+    def _run(self, name: str, *words: str) -> None:
+        with (self._folder / f"{name}.log").open("ab") as log:
+            self._processes.append(
+                subprocess.Popen(
+                    [self._programs[name], *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder
+                )
+            )
+
+    def _is_ready(self) -> bool:
+        for process in self._processes:
+            assert process.poll() is None, f"{process.args} ended; see the logs in {self._folder}"
+        if not (self._folder / "apiserver.crt").exists():
+            return False
+        context = create_default_context(cafile=str(self._folder / "apiserver.crt"))
+        try:
+            with urllib.request.urlopen(f"https://127.0.0.1:{self.port}/readyz", context=context, timeout=5):
+                return True
+        except OSError:
+            time.sleep(0.1)
+            return False
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody uses now."""
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
