@@ -2,9 +2,11 @@
 
 `--check` writes nothing and fails when something is stale. Run by `make generate`, checked by `make lint`.
 Guarantees: the template is the CRD line by line, with what the chart adds: its switch, its labels, and the policy that
-keeps the CRD, and with it every request, when the release goes.
+keeps the CRD, and with it every request, when the release goes. Fields that older API servers do not know are left out
+for those.
 """
 
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,6 +31,9 @@ _METADATA: Final = """\
     {{- include "fleetprof.labels" (dict "root" . "component" "crd") | nindent 4 }}
 """
 _TAIL: Final = "{{- end }}\n"
+# Helm asks the API server to refuse fields that it does not know.
+_SELECTABLE: Final = re.compile(r" {4}selectableFields:\n(?: {4}- .*\n)+")
+_SELECTABLE_SINCE: Final = '{{- if semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version }}\n'
 _FIELDS: Final = "<!-- The fields of {}, made by crds/generate.py: {} -->\n"
 
 
@@ -36,6 +41,8 @@ def make_template(crd: str) -> str:
     """The chart's template of a CRD's text."""
     body = "".join(line for line in crd.splitlines(keepends=True) if not line.startswith("#"))
     assert "{{" not in body, "Helm would take it for its own"
+    body, found = _SELECTABLE.subn(lambda match: f"    {_SELECTABLE_SINCE}{match[0]}    {_TAIL}", body)
+    assert found == 1, "the CRD's selectable fields are written otherwise"
     begin, name, rest = body.partition("  name: profilerequests.fleetprof.io\n")
     return f"{_HEAD}{begin}{name}{_METADATA}{rest}{_TAIL}"
 

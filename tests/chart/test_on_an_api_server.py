@@ -1,0 +1,148 @@
+"""What a real API server and a real helm make of a release: accepted as it is, upgraded and removed without loss."""
+
+import base64
+import copy
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import chart
+import pytest
+import yaml
+from api_server import ApiServer, find_programs
+from chart import CHART, VALUE_SETS
+
+pytestmark = pytest.mark.cluster
+
+# Kinds of cert-manager and of the Prometheus operator, which a bare API server does not know.
+FOREIGN = {"Issuer", "Certificate", "ServiceMonitor"}
+BUNDLED = VALUE_SETS["bundled store"]
+
+Helm = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    programs = find_programs()
+    if isinstance(programs, str):
+        if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
+            pytest.fail(programs)
+        pytest.skip(programs)
+    server = ApiServer(programs, tmp_path_factory.mktemp("api-server"))
+    try:
+        server.start()
+        for namespace in (chart.NAMESPACE, "team-a", "team-b"):
+            server.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def helm(server: ApiServer, tmp_path: Path) -> Helm:
+    """Runs helm on that server, without hooks: nothing runs pods there."""
+    binary = chart.find_helm()
+    assert binary is not None
+
+    def run(*words: str) -> str:
+        environment = os.environ | {"KUBECONFIG": str(server.kubeconfig()), "HOME": str(tmp_path)}
+        done = subprocess.run(
+            [binary, "--namespace", chart.NAMESPACE, *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def release(helm: Helm) -> Iterator[Helm]:
+    """A release with the bundled store, gone afterwards."""
+    helm("install", "fleetprof", str(CHART), *settings(BUNDLED))
+    yield helm
+    if "fleetprof" in helm("list", "--short"):
+        helm("uninstall", "fleetprof", "--no-hooks")
+
+
+def settings(values: tuple[str, ...]) -> list[str]:
+    return [word for value in values for word in ("--set", value)]
+
+
+def path_of(kind: str, name: str) -> str:
+    return f"/api/v1/namespaces/{chart.NAMESPACE}/{kind}/{name}"
+
+
+CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/fleetprof"
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/profilerequests.fleetprof.io"
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_the_api_server_takes_every_object_and_knows_every_field(name: str, server: ApiServer) -> None:
+    objects = [copy.deepcopy(item) for item in chart.render(VALUE_SETS[name]).items if item["kind"] not in FOREIGN]
+    for item in objects:
+        item["metadata"].setdefault("namespace", chart.NAMESPACE)  # helm's own way of placing them
+    words = ("apply", "--dry-run=server", "--validate=strict", "-f", "-")
+    done = server.kubectl(*words, text=yaml.safe_dump_all(objects))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""  # no warning: nothing deprecated, nothing that Pod Security would refuse
+    assert done.stdout.count("(server dry run)") == len(objects)
+
+
+def test_the_notes_name_the_next_commands(helm: Helm) -> None:
+    notes = helm("install", "fleetprof", str(CHART), *settings(BUNDLED), "--dry-run=server")
+    assert "kubectl label namespace NAMESPACE fleetprof.io/inject=true" in notes
+    assert "kubectl fleetprof capture job/NAME -n NAMESPACE --iterations 5 --wait" in notes
+
+
+def test_an_upgrade_takes_nothing_away_that_was_filled_in_since(release: Helm, server: ApiServer) -> None:
+    _, before = server.call("GET", path_of("secrets", "fleetprof-store"))
+    authority = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
+    server.call("PATCH", path_of("secrets", "fleetprof-tls"), {"data": {"ca.crt": authority}})
+    _, configuration = server.call("GET", CONFIGURATION)
+    for webhook in configuration["webhooks"]:
+        webhook["clientConfig"]["caBundle"] = authority
+    status, answer = server.call("PATCH", CONFIGURATION, {"webhooks": configuration["webhooks"]})
+    assert status == 200, answer
+    release("upgrade", "fleetprof", str(CHART), *settings((*BUNDLED, "operator.logLevel=debug")))
+    _, after = server.call("GET", path_of("secrets", "fleetprof-store"))
+    assert after["data"] == before["data"]
+    _, certificates = server.call("GET", path_of("secrets", "fleetprof-tls"))
+    assert certificates["data"] == {"ca.crt": authority}
+    _, configuration = server.call("GET", CONFIGURATION)
+    assert {webhook["clientConfig"].get("caBundle") for webhook in configuration["webhooks"]} == {authority}
+
+
+def test_an_uninstall_leaves_requests_and_traces_and_nothing_else(release: Helm, server: ApiServer) -> None:
+    _, before = server.call("GET", path_of("secrets", "fleetprof-store"))
+    release("uninstall", "fleetprof", "--no-hooks")
+    listed = server.kubectl(
+        "get",
+        "all,secrets,configmaps,pvc,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,"
+        "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,crd",
+        "--namespace",
+        chart.NAMESPACE,
+        "--selector=app.kubernetes.io/name=fleetprof",
+        "--output=name",
+    )
+    assert sorted(listed.stdout.split()) == [
+        "customresourcedefinition.apiextensions.k8s.io/profilerequests.fleetprof.io",
+        "persistentvolumeclaim/fleetprof-store",
+        "secret/fleetprof-store",
+    ]
+    release("install", "fleetprof", str(CHART), *settings(BUNDLED))  # finds them again
+    _, after = server.call("GET", path_of("secrets", "fleetprof-store"))
+    assert after["data"] == before["data"]
+
+
+def test_the_crd_is_upgraded_with_the_release(release: Helm, server: ApiServer) -> None:
+    _, before = server.call("GET", CRD)
+    version = before["spec"]["versions"][0] | {"additionalPrinterColumns": []}
+    server.call("PATCH", CRD, {"spec": {"versions": [version]}})
+    release("upgrade", "fleetprof", str(CHART), *settings(BUNDLED), "--force-conflicts")
+    _, after = server.call("GET", CRD)
+    assert after["spec"]["versions"] == before["spec"]["versions"]
