@@ -1,11 +1,11 @@
 """`python -m cluster up|down|images`: what the Makefile's targets call."""
 
 import sys
+import tempfile
 from pathlib import Path
 
 from cluster import images
 from cluster.choice import Cluster, alone, choose_cluster
-from cluster.places import CACHE
 from cluster.progress import say, step
 from cluster.refusal import Refusal
 from cluster.torch_files import ensure_torch
@@ -23,11 +23,12 @@ def load_images(cluster: Cluster) -> None:
     current = [f"{name} {tool.identity(name)}" for name in names]
     changed = [line.split()[0] for line in current if line not in known]
     if changed and cluster.is_up():
-        archive = Path(CACHE / "images.tar")
-        with step(f"loading {len(changed)} images"):
-            tool.export(changed, archive)
-            cluster.load(archive)
-            archive.unlink()
+        with step(f"loading {len(changed)} images"), tempfile.TemporaryDirectory() as folder:
+            for name in changed:
+                archive = Path(folder) / "image.tar"
+                tool.export(name, archive)
+                cluster.load(archive)
+                archive.unlink()
         loaded.write_text("\n".join(current) + "\n")
 
 

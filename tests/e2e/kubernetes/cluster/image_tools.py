@@ -25,8 +25,8 @@ class ImageTool(Protocol):
     def build(self, name: str, context: Path, file: Path, target: str = "") -> None:
         """Builds `name` from a Dockerfile."""
 
-    def export(self, names: list[str], archive: Path) -> None:
-        """Writes the images with their names into one file that `ctr images import` and kind read."""
+    def export(self, name: str, archive: Path) -> None:
+        """Writes the image with its name into one file that `ctr images import` and kind read."""
 
     def size_bytes(self, name: str) -> int:
         """What the image takes, unpacked."""
@@ -46,9 +46,9 @@ class Engine:
         stage = ["--target", target] if target else []
         run(self.program, "build", "--tag", name, "--file", str(file), *stage, str(context))
 
-    def export(self, names: list[str], archive: Path) -> None:
+    def export(self, name: str, archive: Path) -> None:
         """See ImageTool."""
-        run(self.program, "save", "--output", str(archive), *names)
+        run(self.program, "save", "--output", str(archive), name)
 
     def size_bytes(self, name: str) -> int:
         """See ImageTool."""
@@ -81,11 +81,11 @@ class Buildah:
         words = [*pull, *network, *authority, *arguments, *stage, "--tag", name, "--file", str(file), str(context)]
         run(*self.command, "bud", *words)
 
-    def export(self, names: list[str], archive: Path) -> None:
+    def export(self, name: str, archive: Path) -> None:
         """See ImageTool."""
+        # Docker's format: the other one would be compressed, at most of the time that loading takes.
         archive.unlink(missing_ok=True)
-        for name in names:
-            run(*self.command, "push", "--quiet", "--disable-compression", name, f"oci-archive:{archive}:{name}")
+        run(*self.command, "push", "--quiet", "--disable-compression", name, f"docker-archive:{archive}:{name}")
 
     def size_bytes(self, name: str) -> int:
         """See ImageTool."""

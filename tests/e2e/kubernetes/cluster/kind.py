@@ -58,5 +58,5 @@ class KindCluster:
         shutil.rmtree(RUN, ignore_errors=True)
 
     def load(self, archive: Path) -> None:
-        """Imports an archive of images into the node."""
+        """Imports an image into the node."""
         run(self._program, "load", "image-archive", str(archive), "--name", _NAME)

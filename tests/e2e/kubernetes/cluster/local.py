@@ -78,7 +78,7 @@ class LocalCluster:
         shutil.rmtree(RUN)
 
     def load(self, archive: Path) -> None:
-        """Imports an archive of images into the node."""
+        """Imports an image into the node."""
         node.ctr("images", "import", archive)
 
     def _start(self, addresses: Addresses) -> None:
@@ -87,7 +87,7 @@ class LocalCluster:
         if not buildah.identity(node.PAUSE_IMAGE):
             build_pause(buildah, node.PAUSE_IMAGE)
         archive = RUN / "pause.tar"
-        buildah.export([node.PAUSE_IMAGE], archive)
+        buildah.export(node.PAUSE_IMAGE, archive)
         self.load(archive)
         control_plane.start(addresses)
         node.start_kubelet(addresses)
