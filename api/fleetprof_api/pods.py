@@ -1,0 +1,60 @@
+"""What injection, sidecar and operator must agree on in a pod: names of labels, annotations, volumes and paths.
+
+Guarantees: pure names; the socket directory's path fits beside Kineto's names into a socket address, and goes through
+no symbolic link (`/var/run` is one in most images, and libkineto compares paths as strings).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+INJECT_LABEL: Final = "fleetprof.io/inject"
+"""On a namespace or a pod: "true" opts in; "false" on a pod opts out."""
+
+CONTAINER_ANNOTATION: Final = "fleetprof.io/container"
+"""By the user: the name of the container that trains."""
+
+AGENT_ANNOTATION: Final = "fleetprof.io/agent"
+"""By the user: "false" leaves the agent, and so PYTHONPATH, out of the pod."""
+
+INJECTED_ANNOTATION: Final = "fleetprof.io/injected"
+"""By the injection: the version that made the change."""
+
+HUB_CA_ANNOTATION: Final = "fleetprof.io/hub-ca"
+KINETO_CONFIG_ANNOTATION: Final = "fleetprof.io/kineto-config"
+BOOT_ANNOTATION: Final = "fleetprof.io/sitecustomize"
+
+REQUESTED_BY_ANNOTATION: Final = "fleetprof.io/requested-by"
+"""On our own kinds, by admission: who created the object."""
+
+SIDECAR_CONTAINER: Final = "fleetprof"
+SHARED_VOLUME: Final = "fleetprof"
+SPOOL_VOLUME: Final = "fleetprof-spool"
+BOOT_VOLUME: Final = "fleetprof-boot"
+IDENTITY_VOLUME: Final = "fleetprof-identity"
+NO_ACCOUNT_VOLUME: Final = "fleetprof-no-api-token"
+
+AUDIENCE: Final = "fleetprof.io"
+
+SOCKET_DIRECTORY: Final = "/run/fleetprof"
+SPOOL_DIRECTORY: Final = "/var/spool/fleetprof"
+BOOT_DIRECTORY: Final = "/etc/fleetprof"
+IDENTITY_DIRECTORY: Final = "/var/run/secrets/fleetprof.io"
+SERVICE_ACCOUNT_DIRECTORY: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where Kubernetes puts the API's token; the sidecar has something of ours there instead."""
+
+KINETO_CONFIG_FILE: Final = "libkineto.conf"
+BOOT_FILE: Final = "python/sitecustomize.py"
+
+POLL_INTERVAL_S: Final = 1
+KINETO_BASE_CONFIG: Final = f"ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS={POLL_INTERVAL_S}\n"
+"""Kineto asks for orders every second instead of every five."""
+
+
+def kineto_variables(socket_directory: str, config_file: str) -> Mapping[str, str]:
+    """The environment that makes PyTorch ask in `socket_directory` for orders, and fences its traces there."""
+    return {
+        "KINETO_USE_DAEMON": "1",
+        "KINETO_IPC_SOCKET_DIR": socket_directory,
+        "KINETO_ONDEMAND_TRACE_DIR": f"{socket_directory}/traces",
+        "KINETO_CONFIG": config_file,
+    }

@@ -1,0 +1,40 @@
+"""What the tests of injection share."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fleetprof_operator.injection.change import Change, change_pod
+from fleetprof_operator.injection.room import NamespaceLimits
+from fleetprof_operator.injection.settings import InjectionSettings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+CA = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+SETTINGS = InjectionSettings(
+    image="ghcr.io/fleetprof/sidecar:0.1.0", hub="fleetprof-hub.fleetprof-system.svc:8443", ca=CA, hub_ip="10.0.0.9"
+)
+Inject = Callable[..., Change]
+
+
+@pytest.fixture
+def inject() -> Inject:
+    """Changes a pod made of a container, the spec's and metadata's fields that are given, in a namespace's limits."""
+
+    def change(
+        *containers: dict[str, Any],
+        metadata: dict[str, Any] | None = None,
+        limits: NamespaceLimits | None = None,
+        settings: dict[str, Any] | None = None,
+        **spec: Any,
+    ) -> Change:
+        pod = {
+            "metadata": {"generateName": "train-", **(metadata or {})},
+            "spec": {"containers": list(containers) or [{"name": "train", "image": "train:1"}], **spec},
+        }
+        return change_pod(pod, limits or NamespaceLimits(), replace(SETTINGS, **(settings or {})))
+
+    return change
