@@ -23,6 +23,7 @@ from fleetprof_api.report import (
 from fleetprof_analyzer.breakdown import add
 from fleetprof_analyzer.cost import measure_cost
 from fleetprof_analyzer.identity import find_doubles
+from fleetprof_analyzer.interest import choose_whole_traces
 from fleetprof_analyzer.problems import Kind
 from fleetprof_analyzer.summary import RankSummary
 
@@ -50,6 +51,7 @@ def assemble(
         capture_cost=measure_cost([s.step_times for s in summaries if s.step_times is not None]),
         ledger=[] if ledger is None else sorted(ledger.entries, key=lambda entry: (entry.rank, entry.process_id)),
         hosts=_join_hosts([summary.host for summary in summaries if summary.host is not None]),
+        whole_traces=choose_whole_traces(ranks),
         problems=[
             *problems,
             *(_missing(ledger, summaries) if ledger is not None else []),

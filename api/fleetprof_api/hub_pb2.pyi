@@ -120,13 +120,41 @@ class _ObjectKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ObjectKind
     OBJECT_KIND_UNSPECIFIED: _ObjectKind.ValueType  # 0
     TRACE: _ObjectKind.ValueType  # 1
     SAMPLES: _ObjectKind.ValueType  # 2
+    SUMMARY: _ObjectKind.ValueType  # 3
+    """what the report needs of one rank, made beside the trainer"""
 
 class ObjectKind(_ObjectKind, metaclass=_ObjectKindEnumTypeWrapper): ...
 
 OBJECT_KIND_UNSPECIFIED: ObjectKind.ValueType  # 0
 TRACE: ObjectKind.ValueType  # 1
 SAMPLES: ObjectKind.ValueType  # 2
+SUMMARY: ObjectKind.ValueType  # 3
+"""what the report needs of one rank, made beside the trainer"""
 Global___ObjectKind: _TypeAlias = ObjectKind  # noqa: Y015
+
+class _Traces:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TracesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Traces.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TRACES_FULL: _Traces.ValueType  # 0
+    """every rank's trace goes to the store"""
+    TRACES_SUMMARY: _Traces.ValueType  # 1
+    """its summary does; the trace is deleted with it"""
+    TRACES_AUTO: _Traces.ValueType  # 2
+    """its summary does; the trace waits in the spool for FetchTraces or Release"""
+
+class Traces(_Traces, metaclass=_TracesEnumTypeWrapper):
+    """Names are those of fleetprof_api.request.Traces."""
+
+TRACES_FULL: Traces.ValueType  # 0
+"""every rank's trace goes to the store"""
+TRACES_SUMMARY: Traces.ValueType  # 1
+"""its summary does; the trace is deleted with it"""
+TRACES_AUTO: Traces.ValueType  # 2
+"""its summary does; the trace waits in the spool for FetchTraces or Release"""
+Global___Traces: _TypeAlias = Traces  # noqa: Y015
 
 @_typing.final
 class SidecarMessage(_message.Message):
@@ -336,7 +364,7 @@ class Process(_message.Message):
     first_seen_unix_ns: _builtins.int
     last_poll_unix_ns: _builtins.int
     poll_interval_ns: _builtins.int
-    """0 until two polls were seen"""
+    """0 while nobody knows: before the second poll, and after an irregular one"""
     restart_count: _builtins.int
     """torchelastic's"""
     @_builtins.property
@@ -679,6 +707,7 @@ class HubMessage(_message.Message):
     UPLOAD_GRANT_FIELD_NUMBER: _builtins.int
     UPLOAD_VERDICT_FIELD_NUMBER: _builtins.int
     RELEASE_FIELD_NUMBER: _builtins.int
+    FETCH_TRACES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def welcome(self) -> Global___Welcome: ...
     @_builtins.property
@@ -691,6 +720,8 @@ class HubMessage(_message.Message):
     def upload_verdict(self) -> Global___UploadVerdict: ...
     @_builtins.property
     def release(self) -> Global___Release: ...
+    @_builtins.property
+    def fetch_traces(self) -> Global___FetchTraces: ...
     def __init__(
         self,
         *,
@@ -700,12 +731,13 @@ class HubMessage(_message.Message):
         upload_grant: Global___UploadGrant | None = ...,
         upload_verdict: Global___UploadVerdict | None = ...,
         release: Global___Release | None = ...,
+        fetch_traces: Global___FetchTraces | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arm", b"arm", "body", b"body", "cancel", b"cancel", "release", b"release", "upload_grant", b"upload_grant", "upload_verdict", b"upload_verdict", "welcome", b"welcome"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arm", b"arm", "body", b"body", "cancel", b"cancel", "fetch_traces", b"fetch_traces", "release", b"release", "upload_grant", b"upload_grant", "upload_verdict", b"upload_verdict", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arm", b"arm", "body", b"body", "cancel", b"cancel", "release", b"release", "upload_grant", b"upload_grant", "upload_verdict", b"upload_verdict", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arm", b"arm", "body", b"body", "cancel", b"cancel", "fetch_traces", b"fetch_traces", "release", b"release", "upload_grant", b"upload_grant", "upload_verdict", b"upload_verdict", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["welcome", "arm", "cancel", "upload_grant", "upload_verdict", "release"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["welcome", "arm", "cancel", "upload_grant", "upload_verdict", "release", "fetch_traces"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -748,6 +780,8 @@ class Arm(_message.Message):
     MAX_TRACE_BYTES_FIELD_NUMBER: _builtins.int
     MAX_SLOWDOWN_PERCENT_FIELD_NUMBER: _builtins.int
     SAMPLE_INTERVAL_NS_FIELD_NUMBER: _builtins.int
+    TRACES_FIELD_NUMBER: _builtins.int
+    ASKED_ITERATIONS_FIELD_NUMBER: _builtins.int
     capture_id: _builtins.str
     first_step: _builtins.int
     """the first complete step of the window, in KinetoStepTracker's count, on every rank"""
@@ -762,6 +796,9 @@ class Arm(_message.Message):
     max_slowdown_percent: _builtins.int
     """0: no limit"""
     sample_interval_ns: _builtins.int
+    traces: Global___Traces.ValueType
+    asked_iterations: _builtins.int
+    """by the request, also where the window is one of time; 0: a time was asked"""
     @_builtins.property
     def orders(self) -> _containers.RepeatedCompositeFieldContainer[Global___Order]: ...
     @_builtins.property
@@ -784,10 +821,12 @@ class Arm(_message.Message):
         max_trace_bytes: _builtins.int = ...,
         max_slowdown_percent: _builtins.int = ...,
         sample_interval_ns: _builtins.int = ...,
+        traces: Global___Traces.ValueType = ...,
+        asked_iterations: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["first_step", b"first_step", "start", b"start", "start_unix_ns", b"start_unix_ns", "window", b"window"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["capture_id", b"capture_id", "collect", b"collect", "deliver_until_unix_ns", b"deliver_until_unix_ns", "first_step", b"first_step", "give_up_unix_ns", b"give_up_unix_ns", "max_slowdown_percent", b"max_slowdown_percent", "max_trace_bytes", b"max_trace_bytes", "orders", b"orders", "sample_interval_ns", b"sample_interval_ns", "start", b"start", "start_unix_ns", b"start_unix_ns", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_iterations", b"asked_iterations", "capture_id", b"capture_id", "collect", b"collect", "deliver_until_unix_ns", b"deliver_until_unix_ns", "first_step", b"first_step", "give_up_unix_ns", b"give_up_unix_ns", "max_slowdown_percent", b"max_slowdown_percent", "max_trace_bytes", b"max_trace_bytes", "orders", b"orders", "sample_interval_ns", b"sample_interval_ns", "start", b"start", "start_unix_ns", b"start_unix_ns", "traces", b"traces", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_start: _TypeAlias = _typing.Literal["first_step", "start_unix_ns"]  # noqa: Y015
     _WhichOneofArgType_start: _TypeAlias = _typing.Literal["start", b"start"]  # noqa: Y015
@@ -991,6 +1030,31 @@ class UploadVerdict(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UploadVerdict: _TypeAlias = UploadVerdict  # noqa: Y015
+
+@_typing.final
+class FetchTraces(_message.Message):
+    """With TRACES_AUTO: these ranks' traces are wanted after all. What it names and the sidecar has is uploaded."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CAPTURE_ID_FIELD_NUMBER: _builtins.int
+    PROCESS_IDS_FIELD_NUMBER: _builtins.int
+    capture_id: _builtins.str
+    @_builtins.property
+    def process_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        capture_id: _builtins.str = ...,
+        process_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capture_id", b"capture_id", "process_ids", b"process_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FetchTraces: _TypeAlias = FetchTraces  # noqa: Y015
 
 @_typing.final
 class Release(_message.Message):

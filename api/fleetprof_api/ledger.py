@@ -54,6 +54,7 @@ class Reason(StrEnum):
     SLOWDOWN = "Slowdown"  # limits.maxSlowdownPercent
     SPOOL_FULL = "SpoolFull"  # the sidecar's spool limit
     DISK_FULL = "DiskFull"  # no space on the volume
+    SUMMARY_FAILED = "SummaryFailed"  # traces: Summary, and none could be made of the trace
     UPLOAD_FAILED = "UploadFailed"  # the store refused for good, or until the deadline
     SIDECAR_LOST = "SidecarLost"  # the sidecar did not come back before the deadline
     SIDECAR_RESTARTED = "SidecarRestarted"  # the sidecar came back, and could not go on with this capture

@@ -231,6 +231,9 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     capture_cost: CaptureCost | None = None
     ledger: list[LedgerEntry] = []
     hosts: list[HostSeries] = []
+    whole_traces: Annotated[
+        list[int], Meta(description="ranks whose whole trace is most worth a look; what `traces: Auto` stores")
+    ] = []
     problems: list[Problem] = []
 
 

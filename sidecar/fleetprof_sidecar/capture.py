@@ -7,10 +7,19 @@ only; the rules that lead from one to the next are in `capture_machine`. `Captur
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from fleetprof_api.ledger import RankState, Reason
+
+
+class Traces(StrEnum):
+    """What of a rank's trace goes to the store: names of fleetprof_api.request.Traces."""
+
+    FULL = "Full"
+    SUMMARY = "Summary"
+    AUTO = "Auto"
+
 
 FINAL: Final = frozenset({RankState.UPLOADED, RankState.FAILED})
 
@@ -47,6 +56,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     max_trace_bytes: int = 0
     max_slowdown_percent: int = 0
     sample_interval_ns: int = 0
+    traces: Traces = Traces.FULL
+    asked_iterations: int = 0  # also in a window by time; 0: a time was asked
 
     @property
     def trace_id(self) -> str:
@@ -99,11 +110,25 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     trace_stored: bool = False
     samples: StoredFile | None = None
     samples_note: str = ""  # why the rank has no samples in the store
+    summary: StoredFile | None = None
+    summary_note: str = ""  # why there is none
+    summary_stored: bool = False
+    fetched: bool = False  # the hub asked for the trace that waits here
 
     @property
     def is_final(self) -> bool:
         """Tells whether nothing can change any more."""
         return self.state in FINAL
+
+    @property
+    def keeps_trace(self) -> bool:
+        """Tells whether the trace waits in the spool for the hub to ask for it, or to let go."""
+        return (
+            self.terms.traces is Traces.AUTO
+            and self.state == RankState.UPLOADED
+            and self.trace is not None
+            and not self.trace_stored
+        )
 
     @property
     def awaits_file(self) -> bool:
@@ -122,6 +147,8 @@ class Effect(StrEnum):
     GATHER_SAMPLES = "gather samples"  # after the after-window, make the samples file
     UPLOAD_TRACE = "upload trace"
     UPLOAD_SAMPLES = "upload samples"
+    SUMMARISE = "summarise"  # make the summary of trace and samples
+    UPLOAD_SUMMARY = "upload summary"
     STOP_WORK = "stop work"  # end compression and uploads of this capture
     DISCARD = "discard"  # delete every file of it, also one that appears later
 
@@ -261,11 +288,34 @@ class SamplesStored:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryReady:
+    """The summary is in the spool; None: it cannot be made, `note` says why."""
+
+    stored: StoredFile | None
+    note: str
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryStored:
+    """The store holds the summary."""
+
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TraceWanted:
+    """The hub asks for the trace of a rank whose summary it has."""
+
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class UploadEnded:
-    """The upload failed for good. `samples`: that of the samples, which does not fail the rank."""
+    """The upload failed for good. That of the samples does not fail the rank."""
 
     message: str
-    samples: bool
+    what: Literal["trace", "samples", "summary"]
     at_unix_ns: int
 
 
@@ -285,5 +335,8 @@ Event = (
     | TraceStored
     | SamplesReady
     | SamplesStored
+    | SummaryReady
+    | SummaryStored
+    | TraceWanted
     | UploadEnded
 )

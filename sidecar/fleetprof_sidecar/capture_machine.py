@@ -27,14 +27,19 @@ from fleetprof_sidecar.capture import (
     FinalSeen,
     Gone,
     Refused,
-    SamplesReady,
-    SamplesStored,
     Terms,
     Tick,
     TmpSeen,
-    TraceStored,
-    UploadEnded,
 )
+from fleetprof_sidecar.capture_delivery import (
+    STORE_PATIENCE_NS,
+    begin_delivery,
+    deliver,
+    give_up_delivery,
+    keep,
+    resume_delivery,
+)
+from fleetprof_sidecar.capture_end import Step, end_failed
 from fleetprof_sidecar.capture_reasons import explain_end_of_process, explain_expiry, explain_missing_file
 
 # How long an agent may take to confirm that it dropped the trace: it answers from the next optimizer step.
@@ -45,10 +50,6 @@ GONE_PATIENCE_NS: Final = 2_000_000_000
 QUIET_PATIENCE_NS: Final = 5_000_000_000
 # From the time (or step) at which tracing should have begun to "it did not".
 START_PATIENCE_NS: Final = 15_000_000_000
-# A finished trace outlives its request by this much while the store is away.
-STORE_PATIENCE_NS: Final = 300_000_000_000
-
-Step = tuple[Capture, list[Effect]]
 
 
 def begin(terms: Terms, now_unix_ns: int) -> Capture:
@@ -58,30 +59,29 @@ def begin(terms: Terms, now_unix_ns: int) -> Capture:
 
 def resume(capture: Capture) -> Step:
     """A capture read from the journal after a restart: what has to be begun again."""
+    if capture.keeps_trace and capture.fetched:
+        return capture, [Effect.UPLOAD_TRACE]
     if capture.is_final:
         return capture, []
     if capture.state == RankState.WRITTEN:
-        effects = [] if capture.trace_stored else [Effect.UPLOAD_TRACE]
-        if capture.samples is None and not capture.samples_note:
-            effects.append(Effect.GATHER_SAMPLES)
-        elif capture.trace_stored:
-            effects.append(Effect.UPLOAD_SAMPLES)
-        return capture, effects
+        return capture, resume_delivery(capture)
     # The compression died with us; the scan finds the file again.
     return msgspec.structs.replace(capture, file_name=""), []
 
 
 def advance(capture: Capture, event: Event) -> Step:
     """The capture after `event`, and what is to be done about it."""
+    if capture.keeps_trace:
+        return keep(capture, event)
     if capture.is_final:
         return capture, _clean_up(capture, event)
     match event:
         case Refused(reason, message, at):
             if capture.state == RankState.ASKED:
-                return _fail(capture, reason, message, at)
+                return end_failed(capture, reason, message, at)
         case Expired():
             if capture.state == RankState.ASKED:
-                return _fail(capture, *explain_expiry(capture, event), event.at_unix_ns)
+                return end_failed(capture, *explain_expiry(capture, event), event.at_unix_ns)
         case Delivered(at):
             if capture.state == RankState.ASKED:
                 return _to_armed(capture, at), [Effect.REPORT]
@@ -99,17 +99,18 @@ def advance(capture: Capture, event: Event) -> Step:
             return _keep(capture, event)
         case FileRejected(name, reason, message, at):
             if capture.file_name == name and capture.state == RankState.STARTED:
-                return _fail(capture, reason, message, at)
+                return end_failed(capture, reason, message, at)
         case Gone(farewell, at):
             if capture.state == RankState.ASKED:
-                return _fail(msgspec.structs.replace(capture, farewell=farewell), *explain_end_of_process(farewell), at)
+                gone = msgspec.structs.replace(capture, farewell=farewell)
+                return end_failed(gone, *explain_end_of_process(farewell), at)
             if capture.awaits_file and capture.farewell is None:
                 return msgspec.structs.replace(capture, farewell=farewell, settle_unix_ns=at + GONE_PATIENCE_NS), []
         case Cancel():
             return _cancel(capture, event)
         case AgentCancelled(at):
             if capture.cancel_reason is not None:
-                return _fail(
+                return end_failed(
                     capture,
                     capture.cancel_reason,
                     f"{capture.cancel_message}; the trace was stopped in the process",
@@ -122,22 +123,8 @@ def advance(capture: Capture, event: Event) -> Step:
                 return dropped, []
         case Tick():
             return _tick(capture, event)
-        case TraceStored(at):
-            if capture.state == RankState.WRITTEN and not capture.trace_stored:
-                return _proceed_to_samples(msgspec.structs.replace(capture, trace_stored=True), at)
-        case SamplesReady(stored, note, at):
-            if capture.state == RankState.WRITTEN and capture.samples is None and not capture.samples_note:
-                ready = msgspec.structs.replace(capture, samples=stored, samples_note="" if stored else note or "none")
-                return _proceed_to_samples(ready, at) if ready.trace_stored else (ready, [])
-        case SamplesStored(at):
-            if capture.state == RankState.WRITTEN and capture.trace_stored and capture.samples is not None:
-                return _to_uploaded(capture, at)
-        case UploadEnded(message, samples, at):
-            if capture.state == RankState.WRITTEN:
-                if not samples:
-                    return _fail(capture, Reason.UPLOAD_FAILED, message, at)
-                if capture.trace_stored:
-                    return _to_uploaded(msgspec.structs.replace(capture, samples_note=message), at)
+        case _ if capture.state == RankState.WRITTEN:
+            return deliver(capture, event)
     return capture, []
 
 
@@ -179,7 +166,7 @@ def _see_final(capture: Capture, event: FinalSeen) -> Step:
     seen = capture if capture.state == RankState.STARTED else _to_started(capture, at)
     seen = msgspec.structs.replace(seen, trace_bytes=event.size_bytes, written_unix_ns=at)
     if capture.cancel_reason is not None:
-        return _fail(seen, capture.cancel_reason, f"{capture.cancel_message}; the trace is discarded", at)
+        return end_failed(seen, capture.cancel_reason, f"{capture.cancel_message}; the trace is discarded", at)
     if _is_too_large(seen, event.size_bytes):
         return _fail_too_large(seen, event.size_bytes, at)
     seen = msgspec.structs.replace(seen, file_name=event.name)
@@ -198,7 +185,7 @@ def _is_too_large(capture: Capture, size_bytes: int) -> bool:
 def _fail_too_large(capture: Capture, size_bytes: int, at: int) -> Step:
     limit = capture.terms.max_trace_bytes
     message = f"the trace has {size_bytes} bytes or more, limits.maxTraceBytes allows {limit}; capture fewer iterations"
-    return _fail(capture, Reason.TRACE_TOO_LARGE, message, at)
+    return end_failed(capture, Reason.TRACE_TOO_LARGE, message, at)
 
 
 def _keep(capture: Capture, event: FileChecked) -> Step:
@@ -206,36 +193,22 @@ def _keep(capture: Capture, event: FileChecked) -> Step:
         return capture, []
     if event.trace_id != capture.terms.trace_id:
         message = f"the file carries the trace id {event.trace_id[:80]!r}, this request's is {capture.terms.trace_id!r}"
-        return _fail(capture, Reason.WRONG_TRACE, message, event.at_unix_ns)
+        return end_failed(capture, Reason.WRONG_TRACE, message, event.at_unix_ns)
     kept = msgspec.structs.replace(
         capture, state=RankState.WRITTEN, trace=event.stored, trace_bytes=event.trace_bytes, file_name=""
     )
-    return kept, [Effect.REPORT, Effect.TELL_AGENT_DONE, Effect.UPLOAD_TRACE, Effect.GATHER_SAMPLES]
-
-
-def _proceed_to_samples(capture: Capture, at: int) -> Step:
-    if capture.samples is not None:
-        return capture, [Effect.UPLOAD_SAMPLES]
-    if capture.samples_note:
-        return _to_uploaded(capture, at)
-    return capture, []
-
-
-def _to_uploaded(capture: Capture, at: int) -> Step:
-    note = f"the rank's samples are missing: {capture.samples_note}" if capture.samples_note else ""
-    done = msgspec.structs.replace(capture, state=RankState.UPLOADED, uploaded_unix_ns=at, message=note)
-    return done, [Effect.REPORT, Effect.DISCARD]
+    return kept, [Effect.REPORT, Effect.TELL_AGENT_DONE, *begin_delivery(kept)]
 
 
 def _cancel(capture: Capture, event: Cancel) -> Step:
     at = event.at_unix_ns
     if capture.state == RankState.ASKED:
-        return _fail(capture, event.reason, f"{event.message}; the order was withdrawn", at)
+        return end_failed(capture, event.reason, f"{event.message}; the order was withdrawn", at)
     if not capture.awaits_file:
-        return _fail(capture, event.reason, f"{event.message}; the trace is discarded", at)
+        return end_failed(capture, event.reason, f"{event.message}; the trace is discarded", at)
     if not capture.terms.has_agent:
         message = f"{event.message}; Kineto cannot take an order back: it ends with its window and is discarded"
-        return _fail(capture, event.reason, message, at)
+        return end_failed(capture, event.reason, message, at)
     if capture.cancel_reason is not None:
         return capture, []
     cancelling = msgspec.structs.replace(
@@ -252,42 +225,19 @@ def _tick(capture: Capture, tick: Tick) -> Step:
     if not capture.awaits_file:
         if now < terms.give_up_unix_ns + STORE_PATIENCE_NS:
             return capture, []
-        if capture.state == RankState.WRITTEN and capture.trace_stored:
-            note = capture.samples_note or "the store did not take them in time"
-            return _to_uploaded(msgspec.structs.replace(capture, samples_note=note), now)
-        if capture.state == RankState.WRITTEN:
-            message = f"not in the store until after the deadline; {tick.hint or 'the hub gave no answer'}"
-            return _fail(capture, Reason.UPLOAD_FAILED, message, now)
-        return _fail(capture, Reason.DEADLINE_EXCEEDED, "the trace was not compressed in time", now)
+        return give_up_delivery(capture, tick)
     if now >= terms.give_up_unix_ns or (capture.settle_unix_ns and now >= capture.settle_unix_ns):
-        return _fail(capture, *explain_missing_file(capture, tick), now)
+        return end_failed(capture, *explain_missing_file(capture, tick), now)
     if capture.state == RankState.ARMED and terms.is_due(now, tick.step) and not capture.due_unix_ns:
         # A process that is busy when its window begins is busy with it.
         capture = msgspec.structs.replace(capture, due_unix_ns=now)
     if capture.state == RankState.ARMED and capture.due_unix_ns:
         patience = START_PATIENCE_NS + 3 * terms.iteration_ns + 3 * terms.poll_interval_ns
         if now - capture.due_unix_ns >= patience and not tick.busy:
-            return _fail(capture, *explain_missing_file(capture, tick), now)
+            return end_failed(capture, *explain_missing_file(capture, tick), now)
     if capture.state == RankState.STARTED and tick.busy is False:
         patience = QUIET_PATIENCE_NS + 3 * terms.poll_interval_ns
         quiet = min(now, tick.last_poll_unix_ns) - capture.last_sign_unix_ns
         if quiet >= patience:
-            return _fail(capture, *explain_missing_file(capture, tick), now)
+            return end_failed(capture, *explain_missing_file(capture, tick), now)
     return capture, []
-
-
-def _fail(capture: Capture, reason: Reason, message: str, at: int) -> Step:
-    failed = msgspec.structs.replace(
-        capture, state=RankState.FAILED, reason=reason, message=message, failed_unix_ns=at, file_name=""
-    )
-    effects = [Effect.REPORT]
-    if capture.state == RankState.ASKED:
-        effects.insert(0, Effect.WITHDRAW_ORDER)
-    if capture.terms.has_agent and capture.farewell is None and capture.cancel_reason is None:
-        # Dropping frees Kineto's one slot; it costs the trainer milliseconds, so only where there is something.
-        held_by_kineto = capture.state != RankState.ASKED and not capture.written_unix_ns
-        effects.append(Effect.CANCEL_IN_PROCESS if held_by_kineto else Effect.TELL_AGENT_DONE)
-    if not capture.awaits_file:
-        effects.append(Effect.STOP_WORK)
-    effects.append(Effect.DISCARD)
-    return failed, effects

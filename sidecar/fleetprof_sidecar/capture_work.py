@@ -7,7 +7,7 @@ Guarantees: each piece of work ends in one event for its capture, also when it f
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from fleetprof_api import hub_pb2
 from fleetprof_api.ledger import Reason
@@ -19,6 +19,7 @@ from fleetprof_sidecar.capture import (
     FileChecked,
     SamplesReady,
     SamplesStored,
+    SummaryStored,
     TraceStored,
     UploadEnded,
 )
@@ -30,11 +31,19 @@ from fleetprof_sidecar.output import TracesDirectory
 from fleetprof_sidecar.samples import RankRecorder, after_window_ns
 from fleetprof_sidecar.sampling import Sampling
 from fleetprof_sidecar.spool import NoRoom, Spool
+from fleetprof_sidecar.summaries import Summaries
 
 # The last datagrams of an agent's after-window.
 _SAMPLES_MARGIN_NS: Final = 1_000_000_000
 
 Key = tuple[str, str]
+# What each kind of object is: the field of the capture that holds its file, and the event when it is stored.
+_Stored = type[TraceStored] | type[SamplesStored] | type[SummaryStored]
+_DELIVERED: Final[dict[int, tuple[Literal["trace", "samples", "summary"], _Stored]]] = {
+    hub_pb2.TRACE: ("trace", TraceStored),
+    hub_pb2.SAMPLES: ("samples", SamplesStored),
+    hub_pb2.SUMMARY: ("summary", SummaryStored),
+}
 log = logging.getLogger(__name__)
 
 
@@ -64,6 +73,7 @@ class CaptureWork:
         self._clock = clock
         self._apply = apply
         self._compression = Compression(spool)
+        self._summaries = Summaries(spool)
         self._recorders: dict[Key, RankRecorder] = {}
         self._deliveries: dict[tuple[Key, int], Delivery] = {}
         self._tasks: dict[Key, set[asyncio.Task[None]]] = {}
@@ -105,8 +115,12 @@ class CaptureWork:
         """Makes the samples file after the after-window; ends in SamplesReady."""
         self._start(key, self._gather_samples(key, capture))
 
+    def summarise(self, key: Key, capture: Capture) -> None:
+        """Makes the summary of trace and samples; ends in SummaryReady."""
+        self._start(key, self._summarise(key, capture))
+
     def deliver(self, key: Key, capture: Capture, kind: hub_pb2.ObjectKind.ValueType) -> None:
-        """Brings the trace or the samples into the store; ends in TraceStored, SamplesStored or UploadEnded."""
+        """Brings a file into the store; ends in TraceStored, SamplesStored, SummaryStored or UploadEnded."""
         self._start(key, self._deliver(key, capture, kind))
 
     def answer(self, key: Key, kind: int, message: hub_pb2.UploadGrant | hub_pb2.UploadVerdict) -> None:
@@ -121,9 +135,10 @@ class CaptureWork:
             delivery.receive(None)
 
     def problem_of(self, key: Key) -> str:
-        """Why the trace is not in the store yet, as far as known."""
-        delivery = self._deliveries.get((key, hub_pb2.TRACE))
-        return delivery.last_problem if delivery is not None else ""
+        """Why the trace, or its summary, is not in the store yet, as far as known."""
+        kinds = (hub_pb2.TRACE, hub_pb2.SUMMARY)
+        waiting = [self._deliveries[key, kind] for kind in kinds if (key, kind) in self._deliveries]
+        return waiting[0].last_problem if waiting else ""
 
     def stop(self, key: Key) -> None:
         """Ends everything of this capture, but for the task that calls."""
@@ -177,18 +192,21 @@ class CaptureWork:
             event = SamplesReady(None, str(problem), self._clock())
         self._apply(key, event)
 
+    async def _summarise(self, key: Key, capture: Capture) -> None:
+        self._apply(key, await self._summaries.make(capture, self._clock()))
+
     async def _deliver(self, key: Key, capture: Capture, kind: hub_pb2.ObjectKind.ValueType) -> None:
-        samples = kind == hub_pb2.SAMPLES
-        stored = capture.samples if samples else capture.trace
-        assert stored is not None
-        delivery = Delivery(capture.terms, kind, stored, self._send, self._put)
+        what, done = _DELIVERED[kind]
+        file = getattr(capture, what)
+        assert file is not None
+        delivery = Delivery(capture.terms, kind, file, self._send, self._put)
         self._deliveries[key, kind] = delivery
         event: Event
         try:
             await delivery.run()
-            event = SamplesStored(self._clock()) if samples else TraceStored(self._clock())
+            event = done(self._clock())
         except GaveUp as reason:
-            event = UploadEnded(str(reason), samples, self._clock())
+            event = UploadEnded(str(reason), what, self._clock())
         finally:
             del self._deliveries[key, kind]
         self._apply(key, event)

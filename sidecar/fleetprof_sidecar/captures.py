@@ -165,6 +165,9 @@ class Captures:
             case "upload_verdict":
                 verdict = message.upload_verdict
                 self.work.answer((verdict.capture_id, verdict.process_id), verdict.object, verdict)
+            case "fetch_traces":
+                for process_id in message.fetch_traces.process_ids:
+                    self._apply((message.fetch_traces.capture_id, process_id), happened.TraceWanted(self._clock()))
             case "release":
                 for key in self._keys_of(message.release.capture_id):
                     self._release(key)
@@ -267,7 +270,7 @@ class Captures:
     def _pause_s(self) -> float | None:
         if any(capture.awaits_file or capture.file_name for capture in self._held.values()):
             return _SCAN_S
-        unfinished = any(not capture.is_final for capture in self._held.values())
+        unfinished = any(not capture.is_final or capture.keeps_trace for capture in self._held.values())
         return _SLOW_SCAN_S if unfinished or self._aftermath else None
 
     def _look(self, now: int) -> None:
@@ -280,7 +283,7 @@ class Captures:
             else:
                 self._apply(key, happened.TmpSeen(file.size_bytes, now))
         for key in list(self._held):
-            if not self._held[key].is_final:
+            if not self._held[key].is_final or self._held[key].keeps_trace:
                 self._tick(key, now)
         for trace_id in [trace_id for trace_id, (_, until) in self._aftermath.items() if until < now]:
             del self._aftermath[trace_id]
@@ -420,6 +423,10 @@ class Captures:
                     self.work.deliver(key, capture, hub_pb2.TRACE)
                 case Effect.UPLOAD_SAMPLES:
                     self.work.deliver(key, capture, hub_pb2.SAMPLES)
+                case Effect.SUMMARISE:
+                    self.work.summarise(key, capture)
+                case Effect.UPLOAD_SUMMARY:
+                    self.work.deliver(key, capture, hub_pb2.SUMMARY)
                 case Effect.STOP_WORK:
                     self.work.stop(key)
                 case Effect.DISCARD:

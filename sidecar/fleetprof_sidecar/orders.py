@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fleetprof_api import hub_pb2
 
-from fleetprof_sidecar.capture import Terms
+from fleetprof_sidecar.capture import Terms, Traces
 from fleetprof_sidecar.kineto_config import (
     StepStart,
     TimeStart,
@@ -22,6 +22,7 @@ _MOST_WINDOW_NS: Final = 60_000_000_000
 _FASTEST_SAMPLES_NS: Final = 10_000_000
 _USUAL_SAMPLES_NS: Final = 200_000_000
 _SLOWEST_SAMPLES_NS: Final = 10_000_000_000
+_TRACES: Final = {hub_pb2.TRACES_SUMMARY: Traces.SUMMARY, hub_pb2.TRACES_AUTO: Traces.AUTO}
 
 
 def read_terms(arm: hub_pb2.Arm, order: hub_pb2.Order, view: ProcessView | None) -> Terms:
@@ -59,6 +60,8 @@ def read_terms(arm: hub_pb2.Arm, order: hub_pb2.Order, view: ProcessView | None)
         max_trace_bytes=max(0, arm.max_trace_bytes),
         max_slowdown_percent=max(0, arm.max_slowdown_percent),
         sample_interval_ns=sample_interval_ns(arm.sample_interval_ns),
+        traces=_TRACES.get(arm.traces, Traces.FULL),
+        asked_iterations=max(0, arm.asked_iterations),
     )
 
 

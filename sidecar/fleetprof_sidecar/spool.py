@@ -3,7 +3,7 @@
     <spool>/sidecar-id
             lock
             journal/<capture>-r<rank>-<process>.json
-            files/<capture>-r<rank>-<process>.trace.json.gz, ….samples.json.gz
+            files/<capture>-r<rank>-<process>.trace.json.gz, ….samples.json.gz, ….summary.json.gz
 
 Guarantees: a journal entry is replaced whole or not at all, so a kill at any moment leaves the state before or after;
 the files never take more than the limit, nor the volume's last bytes; one sidecar per spool (a lock that ends with the
@@ -148,10 +148,16 @@ class Spool:
 
     def write_samples(self, capture: Capture, document: bytes) -> StoredFile:
         """Compresses the samples document into the spool. Raises NoRoom, OSError."""
-        data = gzip.compress(document, compresslevel=6, mtime=0)
+        return self._write(capture, "samples", gzip.compress(document, compresslevel=6, mtime=0))
+
+    def write_summary(self, capture: Capture, data: bytes) -> StoredFile:
+        """Writes the summary, compressed already, into the spool. Raises NoRoom, OSError."""
+        return self._write(capture, "summary", data)
+
+    def _write(self, capture: Capture, what: str, data: bytes) -> StoredFile:
         if len(data) > self.room_bytes():
-            raise NoRoom(Reason.SPOOL_FULL, "the spool has no room for the samples")
-        name = f"{file_stem(capture)}.samples.json.gz"
+            raise NoRoom(Reason.SPOOL_FULL, f"the spool has no room for the {what}")
+        name = f"{file_stem(capture)}.{what}.json.gz"
         _replace(self._files / name, data)
         parts = [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)]
         return StoredFile(

@@ -653,7 +653,6 @@ async def test_captures_are_found_by_id_or_unique_name(ground: Any, kit: Any) ->
     ("spec", "field"),
     [
         ({"suspend": True}, "spec.suspend"),
-        ({"traces": "Summary"}, "spec.traces"),
         ({"redact": ["Shapes"]}, "spec.redact"),
         ({"storage": {"profile": "eu"}}, "spec.storage.profile"),
     ],

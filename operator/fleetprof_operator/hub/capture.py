@@ -17,12 +17,13 @@ from typing import Any, Final
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason, is_final
-from fleetprof_api.request import ProfileRequest
+from fleetprof_api.request import ProfileRequest, Traces
 from fleetprof_api.store.base import StoreError
 
 from fleetprof_operator.hub.arming import recover_order, resolve_and_arm
 from fleetprof_operator.hub.book import decide_outcome, to_status
 from fleetprof_operator.hub.capture_state import CaptureState
+from fleetprof_operator.hub.fetching import fetch_traces
 from fleetprof_operator.hub.following import follow
 from fleetprof_operator.hub.orders import build_cancel, build_release
 from fleetprof_operator.hub.registry import SidecarRecord
@@ -169,8 +170,10 @@ class Capture:
             answer.message = entry
         else:
             answer = await self._desk.complete(done, record.sidecar_id)
-            if answer.accepted and done.object == pb.TRACE:
+            if answer.accepted and done.object in (pb.TRACE, pb.SUMMARY):
                 self._state.stored.add((record.sidecar_id, done.process_id))
+                if done.object == pb.TRACE:
+                    self._state.traces_stored.add((record.sidecar_id, done.process_id))
                 self._state.poke()
         self._hub.registry.send(record.sidecar_id, pb.HubMessage(upload_verdict=answer))
 
@@ -217,6 +220,8 @@ class Capture:
         problem = ""
         if uploaded and not self.ledger.cancelled_unix_ns:
             problem = await make_report(self._state)
+            if self._state.report_made and self.request.spec.traces is Traces.AUTO:
+                await fetch_traces(self._state)
         now = self._hub.clock()
         passed = now >= self._state.deadline_unix_ns
         status, reason, message = decide_outcome(self.ledger, passed)
@@ -245,7 +250,7 @@ class Capture:
         """A sidecar says that the store holds a trace which this hub did not see arrive: looks."""
         while not self.ledger.outcome:
             try:
-                there = await self._desk.holds(pb.TRACE, event.rank)
+                there = await self._desk.holds_result(event.rank)
             except StoreError:
                 await asyncio.sleep(self._hub.settings.store_retry_ns / SECOND_NS)
                 continue

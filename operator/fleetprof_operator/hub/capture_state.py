@@ -24,8 +24,8 @@ from fleetprof_operator.hub.surroundings import Surroundings
 class CaptureState:
     """One request's state; for the hub's event loop only. `version` grows with every change that a status shows.
 
-    `stored` has (sidecar, process) of each rank whose trace the store holds; `report_made` says that the report is
-    there.
+    `stored` has (sidecar, process) of each rank whose trace, or summary where that was asked for, the store holds, and
+    `traces_stored` those whose trace was seen to arrive; `report_made` says that the report is there.
     """
 
     def __init__(self, request: ProfileRequest, ledger: Ledger, hub: Surroundings) -> None:
@@ -34,6 +34,7 @@ class CaptureState:
         self.book = Book(ledger)
         self.hub = hub
         self.stored: set[tuple[str, str]] = set()
+        self.traces_stored: set[tuple[str, str]] = set()
         self.report_made = False
         self.version = 0
         self.began_unix_ns = hub.clock()

@@ -1,12 +1,19 @@
 """The messages that a request sends down to sidecars, made from its ledger alone, so that they can be repeated."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger, LedgerEntry, Reason
-from fleetprof_api.request import Collect, Spec
+from fleetprof_api.request import Collect, Spec, Traces
 
 from fleetprof_operator.hub.settings import HubSettings
+
+_TRACES: Final = {
+    Traces.FULL: pb.TRACES_FULL,
+    Traces.SUMMARY: pb.TRACES_SUMMARY,
+    Traces.AUTO: pb.TRACES_AUTO,
+}
 
 
 def build_arm(
@@ -31,12 +38,19 @@ def build_arm(
         sample_interval_ns=(
             settings.dense_sample_interval_ns if Collect.DEVICE_METRICS in spec.collect else settings.sample_interval_ns
         ),
+        traces=_TRACES[spec.traces],
+        asked_iterations=window.iterations or 0,
     )
     if by_time:
         arm.start_unix_ns = ledger.start_unix_ns or 0
     else:
         arm.first_step = ledger.first_step or 0
     return pb.HubMessage(arm=arm)
+
+
+def build_fetch(uid: str, process_ids: Sequence[str]) -> pb.HubMessage:
+    """Asks for traces that wait beside their trainers."""
+    return pb.HubMessage(fetch_traces=pb.FetchTraces(capture_id=uid, process_ids=process_ids))
 
 
 def build_cancel(uid: str, reason: Reason, message: str) -> pb.HubMessage:

@@ -62,7 +62,7 @@ class Restoration:
             recover_order(self._state, sidecar_id, [e for e in unheld if e.sidecar_id == sidecar_id])
 
     async def _find_stored(self) -> None:
-        """Which traces an earlier hub had already accepted. A store that is away is asked until it answers."""
+        """Which traces or summaries an earlier hub had accepted. A store that is away is asked until it answers."""
         while self._state.book.open_entries() and self._state.hub.clock() < self._state.deadline_unix_ns:
             try:
                 prefix = keys.request_prefix(self._state.ledger.namespace, self._state.ledger.uid)
@@ -71,7 +71,8 @@ class Restoration:
                 await asyncio.sleep(self._state.hub.settings.store_retry_ns / SECOND_NS)
                 continue
             for entry in self._state.book.open_entries():
-                if keys.trace_key(self._state.ledger.namespace, self._state.ledger.uid, entry.rank) in there:
+                place = (self._state.ledger.namespace, self._state.ledger.uid, entry.rank)
+                if keys.trace_key(*place) in there or keys.summary_key(*place) in there:
                     self._state.stored.add((entry.sidecar_id, entry.process_id))
             return
 

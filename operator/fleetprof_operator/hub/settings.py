@@ -27,6 +27,7 @@ class HubSettings:
     store_retry_ns: int = 2 * SECOND_NS
     store_patience_ns: int = 120 * SECOND_NS  # at a request's end, for the store to take the ledger
     analysis_patience_ns: int = 1800 * SECOND_NS
+    fetch_patience_ns: int = 120 * SECOND_NS  # after a report of summaries, for the few whole traces it asks for
     grant_lifetime_s: int = 900
     sample_interval_ns: int = SECOND_NS // 10
     dense_sample_interval_ns: int = SECOND_NS // 50  # when DeviceMetrics are collected

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Sequence
 
 from fleetprof_api import keys
-from fleetprof_api.request import InvalidRequest, ProfileRequest, Traces
+from fleetprof_api.request import InvalidRequest, ProfileRequest
 
 from fleetprof_operator.hub.settings import HubSettings
 
@@ -47,8 +47,6 @@ def find_unsupported(request: ProfileRequest) -> list[str]:
     """One sentence per field that asks for what this version does not do."""
     spec = request.spec
     problems = []
-    if spec.traces is not Traces.FULL:
-        problems.append(f"spec.traces: must be Full in this version, got {spec.traces.value}")
     if spec.redact:
         problems.append("spec.redact: this version cannot redact; leave it out, or do not capture what must not leave")
     if spec.storage is not None and spec.storage.profile is not None:

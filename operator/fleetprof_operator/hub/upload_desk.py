@@ -101,10 +101,11 @@ class UploadDesk:
         answer.message = ""
         return answer
 
-    async def holds(self, kind: pb.ObjectKind.ValueType, rank: int) -> bool:
-        """Tells whether the store has this object of a rank. Raises StoreError."""
-        key = self._key(kind, rank)
-        return any(info.key == key for info in await self._calls.list(key))
+    async def holds_result(self, rank: int) -> bool:
+        """Tells whether the store has a rank's trace or its summary. Raises StoreError."""
+        wanted = {self._key(pb.TRACE, rank), self._key(pb.SUMMARY, rank)}
+        prefix = keys.trace_key(self._ledger.namespace, self._ledger.uid, rank).removesuffix("trace.json.gz")
+        return any(info.key in wanted for info in await self._calls.list(prefix))
 
     async def close(self) -> None:
         """Drops unfinished uploads; a store that is away keeps them until its own clean-up."""
@@ -128,5 +129,7 @@ class UploadDesk:
                 return keys.trace_key(self._ledger.namespace, self._ledger.uid, rank)
             case pb.SAMPLES:
                 return keys.samples_key(self._ledger.namespace, self._ledger.uid, rank)
+            case pb.SUMMARY:
+                return keys.summary_key(self._ledger.namespace, self._ledger.uid, rank)
             case _:
                 return ""

@@ -31,6 +31,8 @@ def terms(**more: Any) -> Terms:
     return Terms(**{**base, "iterations": 5, "give_up_unix_ns": GIVE_UP, "max_trace_bytes": 1000, **more})
 
 
+SUMMARY = terms(traces=c.Traces.SUMMARY)
+AUTO = terms(traces=c.Traces.AUTO)
 BLIND = terms(has_agent=False, first_step=None, start_unix_ns=10 * S, duration_ns=S)
 CHECKED = c.FileChecked(NAME, "cap-r3", 500, STORED, 40 * S)
 TO_ARMED = [c.Delivered(2 * S)]
@@ -101,7 +103,7 @@ def test_the_way_of_a_good_capture() -> None:
         (TO_CHECKING, c.Cancel(Reason.CANCELLED, "m", 40 * S), Reason.CANCELLED),
         (TO_CHECKING, c.Tick(GIVE_UP + STORE_PATIENCE_NS), Reason.DEADLINE_EXCEEDED),
         (TO_WRITTEN, c.Cancel(Reason.CANCELLED, "m", 50 * S), Reason.CANCELLED),
-        (TO_WRITTEN, c.UploadEnded("m", False, 50 * S), Reason.UPLOAD_FAILED),
+        (TO_WRITTEN, c.UploadEnded("m", "trace", 50 * S), Reason.UPLOAD_FAILED),
         (TO_WRITTEN, c.Tick(GIVE_UP + STORE_PATIENCE_NS), Reason.UPLOAD_FAILED),
     ],
 )
@@ -198,7 +200,7 @@ def test_a_trace_dropped_by_the_agent_alone_says_what_did_not_come() -> None:
 
 @pytest.mark.parametrize(
     "last",
-    [c.SamplesReady(None, "no room", 51 * S), c.UploadEnded("refused", True, 52 * S), c.Tick(GIVE_UP * 3)],
+    [c.SamplesReady(None, "no room", 51 * S), c.UploadEnded("refused", "samples", 52 * S), c.Tick(GIVE_UP * 3)],
 )
 def test_missing_samples_do_not_fail_a_rank(last: c.Event) -> None:
     before = [*TO_WRITTEN, c.TraceStored(50 * S)]
@@ -231,6 +233,70 @@ def test_a_restart_takes_up_what_was_under_way(events: list[c.Event], effects: l
         assert advance(capture, c.FinalSeen(NAME, 500, 90 * S))[1] == [Effect.COMPRESS]
 
 
+# ---------------------------------------------------------------- summaries in place of traces
+
+GATHERED = [*TO_WRITTEN, c.SamplesReady(STORED, "", 51 * S)]
+SUMMARISED = [*GATHERED, c.SummaryReady(STORED, "", 52 * S)]
+DELIVERED = [*SUMMARISED, c.SummaryStored(53 * S), c.SamplesStored(54 * S)]
+NO_SUMMARY = [*GATHERED, c.SummaryReady(None, "no memory", 52 * S)]
+
+
+@pytest.mark.parametrize(
+    ("start", "events", "state", "effects"),
+    [
+        (SUMMARY, TO_WRITTEN, "WRITTEN", ["report", "tell agent done", "gather samples"]),
+        (SUMMARY, GATHERED, "WRITTEN", ["summarise"]),
+        (SUMMARY, [*TO_WRITTEN, c.SamplesReady(None, "no room", 51 * S)], "WRITTEN", ["summarise"]),
+        (SUMMARY, SUMMARISED, "WRITTEN", ["upload summary"]),
+        (SUMMARY, [*SUMMARISED, c.SummaryStored(53 * S)], "WRITTEN", ["upload samples"]),
+        (SUMMARY, DELIVERED, "UPLOADED", ["report", "discard"]),
+        (SUMMARY, [*DELIVERED, c.TraceWanted(55 * S)], "UPLOADED", []),
+        (SUMMARY, NO_SUMMARY, "FAILED", ["report", "tell agent done", "stop work", "discard"]),
+        (SUMMARY, [*SUMMARISED, c.UploadEnded("no", "summary", 53 * S)], "FAILED", None),
+        (SUMMARY, [*SUMMARISED, c.SummaryStored(53 * S), c.UploadEnded("no", "samples", 54 * S)], "UPLOADED", None),
+        # Auto: the trace stays until it is asked for, or let go.
+        (AUTO, DELIVERED, "UPLOADED", ["report"]),
+        (AUTO, [*DELIVERED, c.TraceWanted(55 * S)], "UPLOADED", ["upload trace"]),
+        (AUTO, [*DELIVERED, c.TraceWanted(55 * S), c.TraceWanted(56 * S)], "UPLOADED", []),
+        (AUTO, [*DELIVERED, c.TraceWanted(55 * S), c.TraceStored(56 * S)], "UPLOADED", ["discard"]),
+        (AUTO, [*DELIVERED, c.TraceWanted(55 * S), c.UploadEnded("no", "trace", 56 * S)], "UPLOADED", ["discard"]),
+        (AUTO, [*DELIVERED, c.Tick(GIVE_UP + STORE_PATIENCE_NS)], "UPLOADED", ["stop work", "discard"]),
+        # Auto without a summary: the trace instead, at once.
+        (AUTO, NO_SUMMARY, "WRITTEN", ["upload trace"]),
+        (AUTO, [*NO_SUMMARY, c.TraceStored(53 * S)], "WRITTEN", ["upload samples"]),
+        (AUTO, [*NO_SUMMARY, c.TraceStored(53 * S), c.SamplesStored(54 * S)], "UPLOADED", ["report", "discard"]),
+    ],
+)
+def test_the_way_of_a_summary(start: Terms, events: list[c.Event], state: str, effects: list[str] | None) -> None:
+    capture, told = play(events, start)
+    assert capture.state == state
+    if effects is not None:
+        assert told == effects
+
+
+def test_a_rank_without_a_summary_says_why() -> None:
+    failed, _ = play(NO_SUMMARY, SUMMARY)
+    assert (failed.reason, failed.message) == (Reason.SUMMARY_FAILED, "no summary could be made: no memory")
+    whole, _ = play([*NO_SUMMARY, c.TraceStored(53 * S), c.SamplesStored(54 * S)], AUTO)
+    assert whole.message == "its whole trace was stored, for no summary could be made: no memory"
+
+
+@pytest.mark.parametrize(
+    ("start", "events", "effects"),
+    [
+        (SUMMARY, TO_WRITTEN, ["gather samples"]),
+        (SUMMARY, GATHERED, ["summarise"]),
+        (SUMMARY, SUMMARISED, ["upload summary"]),
+        (SUMMARY, [*SUMMARISED, c.SummaryStored(53 * S)], ["upload samples"]),
+        (AUTO, NO_SUMMARY, ["upload trace"]),
+        (AUTO, DELIVERED, []),
+        (AUTO, [*DELIVERED, c.TraceWanted(55 * S)], ["upload trace"]),
+    ],
+)
+def test_a_restart_takes_up_a_summary(start: Terms, events: list[c.Event], effects: list[str]) -> None:
+    assert resume(play(events, start)[0])[1] == effects
+
+
 # ---------------------------------------------------------------- what can never happen
 
 times = st.integers(S, 2 * GIVE_UP)
@@ -251,10 +317,15 @@ events = st.one_of(
     st.builds(c.TraceStored, times),
     st.builds(c.SamplesReady, st.none() | stored, st.text(), times),
     st.builds(c.SamplesStored, times),
-    st.builds(c.UploadEnded, st.text(), st.booleans(), times),
+    st.builds(c.UploadEnded, st.text(), st.sampled_from(["trace", "samples", "summary"]), times),
+    st.builds(c.SummaryReady, st.none() | stored, st.text(), times),
+    st.builds(c.SummaryStored, times),
+    st.builds(c.TraceWanted, times),
 )
 anything = st.lists(events, max_size=30)
-any_terms = st.sampled_from([terms(), BLIND, terms(has_agent=False), terms(max_trace_bytes=0)])
+any_terms = st.sampled_from(
+    [terms(), BLIND, terms(has_agent=False), terms(max_trace_bytes=0), SUMMARY, AUTO, terms(traces=c.Traces.AUTO)]
+)
 
 
 @given(any_terms, anything)
@@ -264,7 +335,7 @@ def test_states_move_forward_and_a_final_one_is_never_left(start: Terms, history
     for event in history:
         after, _ = advance(capture, event)
         if capture.is_final:
-            assert after == capture
+            assert (after.state, after.reason, after.message) == (capture.state, capture.reason, capture.message)
         elif after.state != RankState.FAILED:
             assert order.index(after.state) >= order.index(capture.state)
         assert (after.reason is not None) == (after.state == RankState.FAILED)
@@ -288,9 +359,11 @@ def test_only_a_trace_that_was_found_to_be_ours_is_uploaded(start: Terms, histor
         capture, effects = advance(capture, event)
         if Effect.UPLOAD_TRACE in effects or capture.state in (RankState.WRITTEN, RankState.UPLOADED):
             assert ours
+        if Effect.UPLOAD_TRACE in effects or capture.state == RankState.WRITTEN:
             assert capture.trace is not None
+            assert start.traces is not c.Traces.SUMMARY or Effect.UPLOAD_TRACE not in effects
         if capture.state == RankState.UPLOADED:
-            assert capture.trace_stored
+            assert capture.trace_stored or capture.summary_stored
 
 
 @given(any_terms, anything, st.data())

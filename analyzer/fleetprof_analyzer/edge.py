@@ -1,0 +1,41 @@
+"""The door for the sidecar: a rank's summary made where its trace was taken, from two files.
+
+Guarantees: the same code, and so the same summary, as in the analyzer's Job; imports neither boto3 nor jinja2; reads
+within `memory_bytes`; what is wrong with the trace stands in the summary.
+"""
+
+from pathlib import Path
+
+from fleetprof_analyzer.analysis import summarise_file
+from fleetprof_analyzer.capture import read_samples
+from fleetprof_analyzer.iterations import Asked
+from fleetprof_analyzer.memory import limits_within
+from fleetprof_analyzer.problems import Problems
+from fleetprof_analyzer.stored_summary import Unusable, pack_summary
+
+
+def make_summary(
+    trace: Path,
+    samples: Path | None,
+    *,
+    rank: int,
+    first_step: int | None,
+    iterations: int | None,
+    memory_bytes: int | None,
+) -> bytes:
+    """`summary.json.gz` of a rank. Without `first_step` the window began at a time. Raises OSError, ValueError."""
+    problems = Problems()
+    data = samples.read_bytes() if samples is not None else None
+    summary = summarise_file(
+        lambda: trace.open("rb"),
+        f"ranks/{rank}/trace.json.gz",
+        samples=read_samples(data, problems),
+        assigned=rank,
+        asked=Asked("time" if first_step is None else "step", first_step, iterations),
+        problems=problems,
+        limits=limits_within(memory_bytes),
+    )
+    try:
+        return pack_summary(summary, trace_bytes=trace.stat().st_size, samples_bytes=len(data or b""))
+    except Unusable as error:
+        raise ValueError(str(error)) from None

@@ -1,0 +1,82 @@
+"""Runs `summarise.py` as a child, one at a time, and keeps what it makes in the spool."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from fleetprof_sidecar.capture import Capture, SummaryReady
+from fleetprof_sidecar.spool import NoRoom, Spool
+
+_MOST_BYTES: Final = 100_000
+_MEMORY_FILE: Final = Path("/sys/fs/cgroup/memory.max")
+_MOST_MEMORY_BYTES: Final = 4 << 30
+_PATIENCE_S: Final = 300.0
+
+
+class Summaries:
+    """Turns a trace and the samples in the spool into the rank's summary there."""
+
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
+        self._turn = asyncio.Lock()
+
+    async def make(self, capture: Capture, now_unix_ns: int) -> SummaryReady:
+        """The summary, or why there is none. Only one child runs at a time: it may need much memory."""
+        async with self._turn:
+            data, problem = await self._run(capture)
+        if not data:
+            return SummaryReady(None, problem, now_unix_ns)
+        try:
+            return SummaryReady(self._spool.write_summary(capture, data), "", now_unix_ns)
+        except (NoRoom, OSError) as full:
+            return SummaryReady(None, str(full), now_unix_ns)
+
+    async def _run(self, capture: Capture) -> tuple[bytes, str]:
+        """The summary's bytes, or none and a sentence."""
+        assert capture.trace is not None
+        terms = capture.terms
+        words = [str(self._spool.path_of(capture.trace.name)), f"--parent={os.getpid()}", f"--rank={terms.rank}"]
+        words.append(f"--memory-bytes={memory_for_a_child()}")
+        if capture.samples is not None:
+            words.append(f"--samples={self._spool.path_of(capture.samples.name)}")
+        if terms.first_step is not None:
+            words.append(f"--first-step={terms.first_step}")
+        if terms.asked_iterations:
+            words.append(f"--iterations={terms.asked_iterations}")
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            "fleetprof_sidecar.summarise",
+            *words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # A pool of threads per core would cost more memory than the work needs.
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        )
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                data, said = await child.communicate()
+        except (TimeoutError, asyncio.CancelledError) as end:
+            child.kill()
+            await child.wait()
+            if isinstance(end, TimeoutError):
+                return b"", f"it took longer than {_PATIENCE_S:.0f} s"
+            raise
+        if child.returncode == 0 and 0 < len(data) <= _MOST_BYTES:
+            return data, ""
+        lines = said.decode(errors="replace").strip().splitlines()[-1:]
+        return b"", lines[0][:300] if lines else f"the analyzer ended with {child.returncode}"
+
+
+def memory_for_a_child(file: Path = _MEMORY_FILE) -> int:
+    """Bytes that a child may take: half of the container's limit, so that the sidecar itself is never in danger."""
+    try:
+        text = file.read_text().strip()
+    except OSError:
+        return _MOST_MEMORY_BYTES
+    return min(_MOST_MEMORY_BYTES, int(text) // 2) if text.isdecimal() else _MOST_MEMORY_BYTES

@@ -1,0 +1,40 @@
+"""Summaries made beside real training: the report is whole, and the traces stay where they were taken."""
+
+import pytest
+from local_system import Local, outcome, states
+
+pytestmark = pytest.mark.torch
+
+
+def stored(local: Local, uid: str) -> set[str]:
+    (folder,) = [path.parent for path in local.state.rglob("ledger.json") if path.parent.name == uid]
+    return {str(path.relative_to(folder)) for path in folder.rglob("*.gz")}
+
+
+@pytest.mark.parametrize("traces", ["Summary", "Auto"])
+def test_a_report_of_summaries(local: Local, traces: str) -> None:
+    job = local.run("llama", ranks=3)
+    job.await_steps()
+
+    uid = local.submit("llama", iterations=4, traces=traces)
+    status = local.await_end(uid)
+
+    assert outcome(status) == ("True", "Complete"), status
+    assert states(status) == dict.fromkeys(range(3), "UPLOADED")
+    report = local.report(uid)
+    assert report.problems == []
+    assert [len(rank.iterations) for rank in report.ranks] == [4, 4, 4]
+    assert {rank.iterations[0].index for rank in report.ranks} == {status.first_step}
+    for rank in report.ranks:
+        time = rank.time_ns
+        assert time.span == time.compute + time.exposed_communication + time.exposed_memory + time.idle > 0
+    files = stored(local, uid)
+    assert {f"ranks/{rank}/summary.json.gz" for rank in range(3)} <= files
+    kept = {name for name in files if name.endswith("trace.json.gz")}
+    if traces == "Summary":
+        assert kept == set()
+    else:
+        assert kept == {f"ranks/{rank}/trace.json.gz" for rank in report.whole_traces}
+        assert 1 <= len(kept) < 3
+    assert job.stop() == 0
+    assert not list((local.state / "runs").glob("*/spool/files/*")), "something stayed in the spool"
