@@ -76,7 +76,7 @@ def make_process(view: ProcessView) -> hub_pb2.Process:
         device_name=view.device_name,
         first_seen_unix_ns=view.first_seen_unix_ns,
         last_poll_unix_ns=view.last_poll_unix_ns,
-        poll_interval_ns=view.poll_interval_ns,
+        poll_interval_ns=view.poll_interval_ns if view.polls_steadily else 0,
         restart_count=view.restart_count,
         step=None
         if step is None

@@ -3,18 +3,18 @@
 Guarantees: no clock, no lock, no I/O; the table calls everything here under its lock and passes the time in.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from fleetprof_sidecar.agent_messages import AgentHello
 from fleetprof_sidecar.process_views import Credentials, ProcessView, StepView
+from fleetprof_sidecar.rhythm import PollRhythm
 from fleetprof_sidecar.roles import Environment, Facts, Role, Verdict
 
 SETTLED_NS: Final = 10 * 10**9
 LOST_NS: Final = 12 * 10**9
 LOST_INTERVALS: Final = 3
 BUSY_PATIENCE: Final = 5  # a process that traces gets this many times longer before its silence counts as its end
-_INTERVAL_WEIGHT: Final = 0.25
 _UNDECIDED: Final = Verdict(Role.UNKNOWN, candidate=False)
 
 
@@ -46,19 +46,17 @@ class KinetoClient:
     credentials: Credentials
     busy: bool = False
     last_poll_unix_ns: int = 0
-    interval_ns: float = 0.0
+    rhythm: PollRhythm = field(default_factory=PollRhythm)
 
     def note_poll(self, now_unix_ns: int) -> None:
-        """Counts a poll into the smoothed interval; a pause of the process is none."""
-        elapsed = now_unix_ns - self.last_poll_unix_ns
-        if self.last_poll_unix_ns and 0 <= elapsed <= LOST_NS:
-            old = self.interval_ns or elapsed
-            self.interval_ns = old + _INTERVAL_WEIGHT * (elapsed - old)
+        """Counts a poll."""
+        if self.last_poll_unix_ns:
+            self.rhythm.note(now_unix_ns - self.last_poll_unix_ns)
         self.last_poll_unix_ns = now_unix_ns
 
     def is_silent(self, now_unix_ns: int) -> bool:
         """Tells whether it has not polled for so long that the process must have ended."""
-        patience = max(LOST_NS, int(LOST_INTERVALS * self.interval_ns))
+        patience = max(LOST_NS, int(LOST_INTERVALS * self.rhythm.interval_ns))
         return now_unix_ns - self.last_poll_unix_ns > (patience * BUSY_PATIENCE if self.busy else patience)
 
 
@@ -163,6 +161,7 @@ class ProcessRecord:
             restart_count=hello.restart_count if hello is not None else environment.restart_count,
             first_seen_unix_ns=self.first_seen_unix_ns,
             last_poll_unix_ns=kineto.last_poll_unix_ns if kineto is not None else 0,
-            poll_interval_ns=int(kineto.interval_ns) if kineto is not None else 0,
+            poll_interval_ns=int(kineto.rhythm.interval_ns) if kineto is not None else 0,
+            polls_steadily=kineto is not None and kineto.rhythm.is_steady,
             step=self.step,
         )

@@ -66,6 +66,7 @@ class ProcessView:
     first_seen_unix_ns: int
     last_poll_unix_ns: int
     poll_interval_ns: int
+    polls_steadily: bool
     step: StepView | None
 
 

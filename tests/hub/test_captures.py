@@ -1,6 +1,7 @@
 """Requests from submission to their end, over real gRPC with scripted sidecars."""
 
 import asyncio
+import dataclasses
 import time
 from typing import Any
 
@@ -684,3 +685,44 @@ async def test_a_process_that_has_just_started_may_still_show_its_agent(ground: 
     await sidecar.beat()
     arm = await sidecar.expect("arm")
     assert arm.WhichOneof("start") == "first_step"
+
+
+SILENT = {"polls_kineto": False, "last_poll_unix_ns": 0, "poll_interval_ns": 0}  # so far, since its sidecar is there
+
+
+@pytest.mark.parametrize(
+    ("fields", "age_ns", "says"),
+    [
+        (SILENT, 0, "1 of 2 ranks do not ask for orders yet"),
+        ({"poll_interval_ns": 0}, 0, "1 of 2 ranks do not ask for orders regularly yet"),
+        ({"poll_interval_ns": 0}, 60_000 * 10**6, "1 of 2 ranks do not ask for orders regularly yet"),
+    ],
+    ids=["no poll yet", "one poll", "an irregular poll"],
+)
+async def test_a_sidecar_that_was_restarted_is_given_the_time_to_hear_of_everybody(
+    ground: Any, kit: Any, fields: dict[str, Any], age_ns: int, says: str
+) -> None:
+    """Kineto's client finds its sidecar again up to 5 s later, the agent at once."""
+    ground.settings = dataclasses.replace(ground.settings, gather_ns=60 * 10**9)
+    await ground.restart_hub()
+    born = {"first_seen_unix_ns": time.time_ns() - age_ns}
+    sidecar = await ground.add_sidecar(0, kit.make_process(0), kit.make_process(1, **born, **fields))
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    status = await ground.await_status(uid, lambda s: kit.condition(s, "TargetsResolved")[1] == "Gathering")
+    assert says in _message(status, "TargetsResolved")
+
+    sidecar.processes = [kit.make_process(0), kit.make_process(1, **born)]
+    await sidecar.beat()
+
+    arm = await sidecar.expect("arm")
+    assert len(arm.orders) == 2
+    assert arm.deliver_until_unix_ns < time.time_ns() + 5 * 10**9
+
+
+async def test_a_rank_that_never_polls_regularly_is_left_ten_seconds(ground: Any, kit: Any) -> None:
+    before = time.time_ns()
+    sidecar = await ground.add_sidecar(0, kit.make_process(0), kit.make_process(1, poll_interval_ns=0))
+    await ground.hub.submit(kit.make_request(), "team", fail_fast=True)
+    arm = await sidecar.expect("arm")
+    assert len(arm.orders) == 2
+    assert arm.deliver_until_unix_ns > before + 10 * 10**9

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.request import Window
-from fleetprof_operator.hub.plan import expect_poll, find_obstacle, make_plan
+from fleetprof_operator.hub.plan import expect_poll, find_obstacle, find_unsteady, make_plan
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,14 +48,31 @@ FIVE = Window(iterations=5)
         (rank(polled=899), 101 + 500),
         (rank(polled=950), 1050 + 500),  # the next poll comes before the order does
         (rank(polled=1800), 200 + 500),  # one poll was not seen
-        (rank(polled=60_000), 100 + 1000 + 500),  # no phase is known: a whole interval
+        (rank(polled=4900), 100 + 500),  # news of some were lost
+        (rank(polled=5100), 100 + 10_000 + 400),  # it may be backing off
         (rank(polled=-500), 100 + 1000 + 500),  # its clock is ahead
         (rank(polled=1000, interval=5000), 4000 + 900),
-        (rank(polled=1000, interval=0), 4000 + 900),  # Kineto's default
+        (rank(polled=1000, interval=0), 100 + 10_000 + 400),  # it has polled once, or not regularly
     ],
 )
 def test_when_a_process_has_its_order(process: pb.Process, expected_ms: int) -> None:
     assert (expect_poll(process, NOW) - NOW) / MS == expected_ms
+
+
+@pytest.mark.parametrize(
+    ("ranks", "says"),
+    [
+        ([rank(), rank(interval=5000, polled=5000)], ""),
+        ([rank(), rank(interval=0)], "1 of 2 ranks do not ask for orders regularly yet"),
+        ([rank(polled=4900)], ""),
+        ([rank(polled=5100)], "1 of 1 ranks"),
+        ([rank(interval=200, polled=1500)], ""),  # polls are told with heartbeats, once a second
+        ([rank(polled=-500)], ""),
+    ],
+)
+def test_whose_next_poll_nobody_can_foretell(ranks: list[pb.Process], says: str) -> None:
+    unsteady = find_unsteady(ranks, NOW)
+    assert (says in unsteady) if says else (unsteady == "")
 
 
 @pytest.mark.parametrize(

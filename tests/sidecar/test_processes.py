@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import pytest
 from fleetprof_sidecar.agent_messages import AgentHello, AgentReport, AgentSteps
+from fleetprof_sidecar.hub_messages import make_process
 from fleetprof_sidecar.kineto_wire import RequestMessage
 from fleetprof_sidecar.process_records import LOST_NS, SETTLED_NS
 from fleetprof_sidecar.processes import (
@@ -176,12 +177,16 @@ def test_without_the_agent_the_environment_names_the_rank(world):
     assert (view.rank, view.rank_source, view.role, view.restart_count) == (3, "RANK_ENVIRON", Role.TRAINER, 1)
 
 
-def test_the_poll_interval_is_smoothed_and_a_pause_does_not_count(world):
-    for seconds in (1, 1, 2, 100, 1):
+def test_after_a_pause_the_hub_is_told_no_poll_interval_until_polls_are_regular_again(world):
+    told = []
+    for seconds in (1, 1, 6, 1):
         world.poll("A", 7)
+        told.append(make_process(world.table.get("A")).poll_interval_ns)
         world.now += seconds * S
     world.poll("A", 7)
-    assert world.table.get("A").poll_interval_ns == int(S * (1.25 + 0.25 * (1 - 1.25)))
+    told.append(make_process(world.table.get("A")).poll_interval_ns)
+    assert told == [0, S, S, 0, S]
+    assert world.table.get("A").poll_interval_ns == S
 
 
 # ---------------------------------------------------------------- orders

@@ -16,6 +16,9 @@ F - 1, hence + 2. `p` is the number of optimizer steps per training iteration: a
 config that arrives later than that shifts the window without a word, so it may be delivered until step F - 2 - w * p
 ends. The tenth covers steps that get faster. Step mode needs the agent in every rank, and steps that move. Times are
 those of the ranks' hosts; their clocks are taken to agree with the hub's within the margin (NTP).
+
+A client that could not reach its sidecar (which was killed, or stopped for a while) backs off for up to 5 s more. Until
+it polls regularly again, `find_unsteady` asks for patience, and a plan that is made all the same leaves it 10 s.
 """
 
 import math
@@ -27,7 +30,9 @@ from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.request import Window
 
 SECOND_NS: Final = 10**9
-UNKNOWN_INTERVAL_NS: Final = 5 * SECOND_NS  # Kineto's default
+UNKNOWN_INTERVAL_NS: Final = 10 * SECOND_NS  # Kineto's default of 5 s, and as much for a client that backs off
+MISSED_POLLS: Final = 3
+NEWS_NS: Final = 2 * SECOND_NS  # how old a heartbeat's news of a poll may be
 SEND_NS: Final = SECOND_NS // 10  # hub to sidecar's table of orders
 MARGIN_NS: Final = SECOND_NS * 4 // 10
 PACE_PERCENT: Final = 110
@@ -69,13 +74,25 @@ def make_plan(processes: Sequence[pb.Process], window: Window, now_unix_ns: int)
 
 def expect_poll(process: pb.Process, now_unix_ns: int) -> int:
     """When the process has certainly asked for a config that is sent now (Unix nanoseconds)."""
-    interval = process.poll_interval_ns or UNKNOWN_INTERVAL_NS
     sent = now_unix_ns + SEND_NS
+    if not _is_steady(process, now_unix_ns):
+        return sent + UNKNOWN_INTERVAL_NS + MARGIN_NS
+    interval = process.poll_interval_ns
     since = sent - process.last_poll_unix_ns
-    # A last poll in the future (clocks) or long ago (a missed one) gives no phase: then a whole interval may pass.
-    known = 0 <= since <= 3 * interval
-    next_poll = process.last_poll_unix_ns + math.ceil(since / interval) * interval if known else sent + interval
+    # A last poll in the future (clocks) gives no phase: then a whole interval may pass.
+    next_poll = process.last_poll_unix_ns + math.ceil(since / interval) * interval if since >= 0 else sent + interval
     return next_poll + MARGIN_NS + interval // 10
+
+
+def find_unsteady(processes: Sequence[pb.Process], now_unix_ns: int) -> str:
+    """Whose next poll nobody can foretell yet; empty when all poll regularly."""
+    unsteady = sum(not _is_steady(p, now_unix_ns) for p in processes)
+    return f"{unsteady} of {len(processes)} ranks do not ask for orders regularly yet" if unsteady else ""
+
+
+def _is_steady(process: pb.Process, now_unix_ns: int) -> bool:
+    interval = process.poll_interval_ns
+    return interval > 0 and now_unix_ns - process.last_poll_unix_ns <= MISSED_POLLS * interval + NEWS_NS
 
 
 def find_obstacle(processes: Sequence[pb.Process], window: Window, now_unix_ns: int) -> str:
