@@ -86,7 +86,8 @@ class Sidecar:
             log.info("ending: waiting at most %g s for uploads", self._settings.grace_seconds)
             await self._captures.drain(self._settings.grace_seconds)
             self._link.finish()
-            await asyncio.wait([work[-1]], timeout=_FAREWELL_S)
+            if self._link.is_connected:
+                await asyncio.wait([work[-1]], timeout=_FAREWELL_S)
         finally:
             for task in [*work, ending]:
                 task.cancel()

@@ -201,6 +201,7 @@ class ScriptedHub(hub_pb2_grpc.HubServicer):
                         outgoing.put_nowait(hub_pb2.HubMessage(upload_grant=self._grant(message.upload_request)))
                 case "upload_done":
                     outgoing.put_nowait(hub_pb2.HubMessage(upload_verdict=self._judge(message.upload_done)))
+        outgoing.put_nowait(None)  # a sidecar that has said all waits for this
 
     def _grant(self, request: hub_pb2.UploadRequest) -> hub_pb2.UploadGrant:
         upload_id = f"{request.capture_id}-{request.rank}-{request.object}-{len(self.requests)}"
@@ -266,12 +267,18 @@ class Process:
                 self._popen.wait()
             self._file.close()
 
+    async def leave(self) -> int:
+        """Ends it in the orderly way, while the hub of this event loop goes on."""
+        return await asyncio.to_thread(self.end)
+
     def text(self) -> str:
         return self.output.read_text(errors="replace")
 
 
 @pytest.fixture
-def start_sidecar(hub: ScriptedHub, short_directory: str, tmp_path: Path) -> Iterator[Callable[..., Process]]:
+async def start_sidecar(
+    hub: ScriptedHub, short_directory: str, tmp_path: Path
+) -> AsyncIterator[Callable[..., Process]]:
     """Starts `fleetprof-sidecar` on the short directory, with a spool that stays between starts."""
     token = tmp_path / "token"
     token.write_text(TOKEN)
@@ -290,7 +297,7 @@ def start_sidecar(hub: ScriptedHub, short_directory: str, tmp_path: Path) -> Ite
 
     yield start
     for process in started:
-        process.end(signal.SIGTERM)
+        await process.leave()
     print((tmp_path / "sidecar.log").read_text(errors="replace") if started else "")
 
 

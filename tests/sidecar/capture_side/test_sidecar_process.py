@@ -86,7 +86,7 @@ async def test_every_rank_of_a_capture_is_uploaded_with_its_samples_and_released
 
     hub.send(release=hub_pb2.Release(capture_id="cap-1"))
     await await_that(lambda: not list((tmp_path / "spool" / "journal").iterdir()))
-    assert sidecar.end(signal.SIGTERM) == 0
+    assert await sidecar.leave() == 0
     assert not [path for path in Path(short_directory).iterdir() if path.name in ("dynolog", "fleetprof")]
 
 
@@ -141,7 +141,7 @@ async def test_a_store_that_is_away_gets_the_trace_when_it_is_back(
     # Two requests: the first grant was used up against the closed port.
     await await_that(lambda: len(hub.requests) >= 2)
     assert hub.state("cap-1") == "WRITTEN"
-    assert sidecar.end(signal.SIGTERM) == 0
+    assert await sidecar.leave() == 0
     start_sidecar()
     hub.store = make_http_store(port)
     await await_that(reached(hub, "cap-1", 0, "UPLOADED"), 60)
@@ -286,7 +286,7 @@ async def test_a_full_disk_is_a_named_end_and_the_sidecar_lives(
         arm(hub, "cap-2")
         await await_that(reached(hub, "cap-2", 0, "FAILED"))
         assert hub.last("cap-2").reason == "DiskFull"
-        assert sidecar.end(signal.SIGTERM) == 0
+        assert await sidecar.leave() == 0
     finally:
         subprocess.run(["umount", "-l", str(tmp_path / "spool")], check=True)
 
