@@ -195,7 +195,11 @@ def test_damage_inside_gzip_yields_what_stands_before() -> None:
 @pytest.mark.parametrize(
     ("limits", "data", "words"),
     [
-        (Limits(decoded_bytes=1 << 20), gzip.compress(b'{"traceEvents": [' + b" " * (4 << 20)), "decompressed"),
+        (
+            Limits(decoded_bytes=1 << 20),
+            gzip.compress(b'{"traceEvents": [' + b" " * (4 << 20), mtime=0),
+            "decompressed",
+        ),
         (Limits(event_bytes=1 << 20), b'{"traceEvents": [{"name": "' + b"x" * (8 << 20) + b'"}]}', "one event"),
         (Limits(event_bytes=1 << 20), b'{"traceEvents": [' + b"[" * (8 << 20), "one event"),
         (Limits(event_bytes=1 << 20), b'{"traceEvents": [' + b"1" * (8 << 20), "one event"),
@@ -215,8 +219,9 @@ def test_what_passes_a_limit_is_refused_by_name(limits: Limits, data: bytes, wor
 
 @pytest.mark.parametrize(
     ("data", "kind"),
-    [(b"", "empty_file"), (b"  \n", "empty_file"), (gzip.compress(b""), "empty_file"), (b"hello", "not_a_trace"),
-     (b"{}", "not_a_trace"), (b'{"traceEvents": 5}', "not_a_trace"), (b'{"a": {"traceEvents": []}}', "not_a_trace"),
+    [(b"", "empty_file"), (b"  \n", "empty_file"), (gzip.compress(b"", mtime=0), "empty_file"),
+     (b"hello", "not_a_trace"), (b"{}", "not_a_trace"), (b'{"traceEvents": 5}', "not_a_trace"),
+     (b'{"a": {"traceEvents": []}}', "not_a_trace"),
      (b'{"traceEvents": []}', "no_events"), (b"[]", "no_events"), (b"\x1f\x8b", "truncated")],
 )  # fmt: skip
 def test_what_is_no_trace_is_named(data: bytes, kind: str) -> None:
