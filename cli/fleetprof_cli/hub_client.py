@@ -13,6 +13,7 @@ import grpc.aio
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.hub_pb2_grpc import CapturesStub
 
+from fleetprof_cli.captures import Away
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.state import StateDirectory
@@ -30,11 +31,11 @@ _GONE: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _DENIED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
 
-class NoHub(Failure):
+class NoHub(Away):
     """No hub answers."""
 
     def __init__(self, message: str, next_step: str = _START_IT) -> None:
-        super().__init__(message, next_step=next_step, code=ExitCode.NO_HUB)
+        super().__init__(message, next_step)
 
 
 class HubClient:

@@ -1,4 +1,4 @@
-"""A ProfileRequest from the flags of `fleetprof capture`: the same document that a file would hold.
+"""A ProfileRequest from the flags of `capture`: the same document that a file would hold.
 
 Guarantees: pure; what the flags cannot say is left to its default; the rules are those of `fleetprof_api.request`.
 """
@@ -23,6 +23,10 @@ class Job:
     name: str
     namespace: str
 
+    def target(self) -> dict[str, Any]:
+        """It as the target of a request."""
+        return {"workload": {"apiVersion": self.api_version, "kind": self.kind, "name": self.name}}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
@@ -35,6 +39,7 @@ class Wishes:
     sample: int | None = None
     every: int | None = None
     collect: Sequence[str] = ()
+    traces: str | None = None
     deadline_s: int | None = None
     max_trace_mib: int | None = None
 
@@ -55,26 +60,27 @@ def parse_ranks(text: str) -> list[int]:
     return ranks
 
 
-def make_document(job: Job, wishes: Wishes, now: datetime) -> dict[str, Any]:
-    """The request as a document; `now` goes into its name."""
+def make_document(target: dict[str, Any], stem: str, namespace: str, wishes: Wishes, now: datetime) -> dict[str, Any]:
+    """The request as a document; its name is made of `stem` and `now`."""
     window: dict[str, Any] = {"iterations": wishes.iterations, "durationMillis": wishes.duration_ms}
     if wishes.iterations is None and wishes.duration_ms is None:
         window["iterations"] = 5
     window["warmupIterations"] = wishes.warmup
     ranks = {"list": wishes.ranks, "sample": wishes.sample, "every": wishes.every}
     spec: dict[str, Any] = {
-        "target": {"workload": {"apiVersion": job.api_version, "kind": job.kind, "name": job.name}},
+        "target": target,
         "window": _given(window),
         "ranks": _given(ranks) or None,
         "collect": list(wishes.collect) or None,
+        "traces": wishes.traces,
         "activeDeadlineSeconds": wishes.deadline_s,
         "limits": {"maxTraceBytes": wishes.max_trace_mib << 20} if wishes.max_trace_mib is not None else None,
     }
-    stem = job.name[:_NAME_LENGTH].strip("-.")
+    stem = stem[:_NAME_LENGTH].strip("-.")
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": {"name": f"{stem}-{now:%m%d-%H%M%S}", "namespace": job.namespace},
+        "metadata": {"name": f"{stem}-{now:%m%d-%H%M%S}", "namespace": namespace},
         "spec": _given(spec),
     }
 

@@ -1,4 +1,4 @@
-"""What the state of a capture looks like: as one JSON document, and in words.
+"""What the hub's state of a capture looks like: as one JSON document, in words, and on a display.
 
 Guarantees: pure. The document has the names of hub.proto's CaptureStatus, 64-bit numbers as numbers.
 """
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from fleetprof_api import hub_pb2 as pb
 
+from fleetprof_cli.capture_view import CaptureView, Count, RankRow
 from fleetprof_cli.exit_codes import ExitCode
 
 # Words for people, in the order of a capture's life.
@@ -21,6 +22,7 @@ STATE_WORDS: Final = {
     pb.FAILED: "failed",
 }
 STATE_ORDER: Final = tuple(STATE_WORDS)
+_STYLES: Final = {pb.UPLOADED: "green", pb.FAILED: "red", pb.STARTED: "yellow"}
 _RANKS_SHOWN: Final = 12
 _REASONS_SHOWN: Final = 8
 
@@ -38,13 +40,52 @@ def count_states(ranks: Sequence[pb.CaptureEvent]) -> Counter[int]:
 def exit_code(status: pb.CaptureStatus) -> ExitCode:
     """What a finished capture means for a script."""
     stored = sum(rank.state == pb.UPLOADED for rank in status.ranks)
-    if not status.ranks and succeeded(status).reason not in ("Cancelled", "DeadlineExceeded"):
+    condition = succeeded(status)
+    return judge_end(len(status.ranks), stored, succeeded=condition.status != "False", reason=condition.reason)
+
+
+def judge_end(targeted: int, stored: int, *, succeeded: bool, reason: str) -> ExitCode:
+    """What an end means for a script: of `targeted` ranks so many are stored, and the Succeeded condition's word."""
+    if not targeted and reason not in ("Cancelled", "DeadlineExceeded"):
         return ExitCode.REFUSED
     if stored == 0:
         return ExitCode.CAPTURE_FAILED
-    if stored < len(status.ranks) or succeeded(status).status == "False":
+    if stored < targeted or not succeeded:
         return ExitCode.PARTIAL
     return ExitCode.DONE
+
+
+def view(status: pb.CaptureStatus) -> CaptureView:
+    """For the display: every rank, and how many are in each state."""
+    counts = count_states(status.ranks)
+    start = f", from step {status.first_step}" if status.start_mode == "step" else ""
+    return CaptureView(
+        title=f"{status.name or status.uid} of {status.target}{start}",
+        sentence=sentence(status),
+        counts=[
+            Count(number=counts[state], words=STATE_WORDS[state], style=_STYLES.get(state, ""))
+            for state in STATE_ORDER
+            if counts[state]
+        ],
+        ranks=[_rank_row(rank) for rank in sorted(status.ranks, key=lambda rank: rank.rank)],
+        finished=status.finished,
+        began_unix_ns=status.submitted_unix_ns,
+        ended_unix_ns=status.completed_unix_ns,
+    )
+
+
+def _rank_row(rank: pb.CaptureEvent) -> RankRow:
+    note = f"{rank.reason}: {rank.message}" if rank.state == pb.FAILED else ""
+    if rank.trace_bytes:
+        note = f"{size_text(rank.trace_bytes)}, {size_text(rank.compressed_bytes)} stored"
+    return RankRow(
+        rank=rank.rank,
+        words=STATE_WORDS.get(rank.state, "asked"),
+        style=_STYLES.get(rank.state, ""),
+        note=note,
+        # Failures first, then whoever is least far.
+        urgency=-1 if rank.state == pb.FAILED else rank.state,
+    )
 
 
 def status_document(status: pb.CaptureStatus) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from fleetprof_api import hub_pb2 as pb
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.jobs import choose_job, group_jobs
 from fleetprof_cli.messages import Failure
-from fleetprof_cli.progress import draw_status
+from fleetprof_cli.progress import draw_capture
 from fleetprof_cli.status_text import (
     duration_text,
     exit_code,
@@ -15,6 +15,7 @@ from fleetprof_cli.status_text import (
     sentence,
     size_text,
     status_document,
+    view,
 )
 from rich.console import Console
 
@@ -100,7 +101,7 @@ def drawn(status: pb.CaptureStatus) -> list[str]:
     console = Console(width=100, record=True, file=None, force_terminal=False, quiet=True)
     with console.capture() as taken:
         console.quiet = False
-        console.print(draw_status(status, 103 * S))
+        console.print(draw_capture(view(status), 103 * S))
     return [line.rstrip() for line in taken.get().splitlines()]
 
 

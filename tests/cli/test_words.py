@@ -79,20 +79,21 @@ def test_wrong_ranks_are_refused_with_the_rule(text: str, rule: str) -> None:
         (Wishes(ranks=[0, 8]), {"window": {"iterations": 5}, "ranks": {"list": [0, 8]}}),
         (Wishes(every=2), {"window": {"iterations": 5}, "ranks": {"every": 2}}),
         (Wishes(collect=["Shapes"]), {"window": {"iterations": 5}, "collect": ["Shapes"]}),
+        (Wishes(traces="Auto"), {"window": {"iterations": 5}, "traces": "Auto"}),
         (Wishes(deadline_s=60), {"window": {"iterations": 5}, "activeDeadlineSeconds": 60}),
         (Wishes(max_trace_mib=2), {"window": {"iterations": 5}, "limits": {"maxTraceBytes": 2 << 20}}),
     ],
 )
 def test_flags_make_the_request_that_a_file_would_hold(wishes: Wishes, spec: dict) -> None:
-    document = make_document(JOB, wishes, NOW)
+    document = make_document(JOB.target(), JOB.name, JOB.namespace, wishes, NOW)
     target = {"workload": {"apiVersion": "batch/v1", "kind": "Job", "name": "llama"}}
     assert document["spec"] == {"target": target, **spec}
     assert parse_request(document).metadata.name == "llama-1121-094512"
 
 
 def test_a_long_job_name_still_makes_a_valid_request() -> None:
-    job = Job(api_version="batch/v1", kind="Job", name="a" * 37 + "-" + "b" * 14, namespace="local")
-    assert len(parse_request(make_document(job, Wishes(), NOW)).metadata.name or "") <= 52
+    document = make_document(JOB.target(), "a" * 37 + "-" + "b" * 14, "local", Wishes(), NOW)
+    assert len(parse_request(document).metadata.name or "") <= 52
 
 
 @pytest.mark.parametrize(
