@@ -55,6 +55,10 @@ DEFINITIONS: Final[dict[str, Any]] = {
         effect={"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
         tolerationSeconds={"type": "integer"},
     ),
+    "owner": {
+        **_closed(apiGroup=_STRING, resources={"type": "array", "items": _STRING, "minItems": 1}),
+        "required": ["apiGroup", "resources"],
+    },
     "egress": _closed(
         ports={
             "type": "array",

@@ -1,11 +1,14 @@
 """Values in, objects out: what each switch makes of a release."""
 
+import dataclasses
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from chart import NAMESPACE, S3, VALUE_SETS, Objects, render
 from fleetprof_api.store.location import StoreLocation, parse_location
+from fleetprof_operator.requests.settings import read_settings
 
 pytestmark = pytest.mark.cluster
 
@@ -343,6 +346,24 @@ def test_the_release_hook_runs_before_the_operator_goes_and_leaves_nothing() -> 
 def test_operator_and_hook_know_where_they_serve(name: str, namespaces: str) -> None:
     for part in ("fleetprof-operator", "fleetprof-release"):
         assert environment(render(VALUE_SETS[name]), part)["FLEETPROF_NAMESPACES"] == namespaces
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> None:
+    objects = render(VALUE_SETS[name])
+    (deployment,) = (item for key, item in objects.of_kind("Deployment").items() if key.endswith("-operator"))
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    told = {item["name"]: item["value"] for item in container["env"] if "value" in item}
+    template = tmp_path / "pod.yaml"
+    template.write_text(objects.of_kind("ConfigMap").popitem()[1]["data"]["pod.yaml"])
+    settings = read_settings([], told | {"FLEETPROF_NAMESPACE": NAMESPACE, "FLEETPROF_ANALYZER_POD": str(template)})
+    assert settings.namespaces == tuple(told["FLEETPROF_NAMESPACES"].split(",") if told["FLEETPROF_NAMESPACES"] else ())
+    assert settings.tls_names[0].endswith(f"-hub.{NAMESPACE}.svc")
+    assert (settings.hub_listen.port, settings.http_listen.port) == (8443, 8080)
+    assert settings.analyzer_pod == objects.analyzer_pod()
+    assert (settings.max_captures, settings.max_captures_per_namespace) == (200, 20)
+    known = {f"FLEETPROF_{field.name.upper()}" for field in dataclasses.fields(settings)}
+    assert {key for key in told if key.startswith("FLEETPROF_")} <= known
 
 
 @pytest.mark.parametrize(

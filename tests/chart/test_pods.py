@@ -27,7 +27,7 @@ def test_every_container_is_restricted_and_bounded(values) -> None:
             assert "memory" in container["resources"]["limits"], where
             assert ":" in container["image"], where
             assert not any("hostPort" in port for port in container.get("ports", [])), where
-        for volume in spec["volumes"]:
+        for volume in spec.get("volumes", []):
             assert volume.keys() - {"name"} <= {"emptyDir", "secret", "configMap", "persistentVolumeClaim"}, owner
 
 
@@ -47,7 +47,7 @@ def test_every_volume_is_mounted_and_every_mount_has_its_volume(values) -> None:
         spec = template["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         mounted = {mount["name"] for container in containers for mount in container.get("volumeMounts", [])}
-        assert mounted == {volume["name"] for volume in spec["volumes"]}, owner
+        assert mounted == {volume["name"] for volume in spec.get("volumes", [])}, owner
 
 
 def test_only_who_speaks_to_the_api_server_holds_a_token() -> None:
@@ -76,7 +76,7 @@ def test_only_the_store_s_own_users_hold_its_credentials(values) -> None:
 def test_no_one_but_the_operator_ever_sees_the_authority_s_key() -> None:
     for name in ("S3", "cert-manager"):
         for owner, template in render(VALUE_SETS[name]).pods():
-            for volume in template["spec"]["volumes"]:
+            for volume in template["spec"].get("volumes", []):
                 if "secret" in volume:
                     keys = {item["key"] for item in volume["secret"]["items"]}
                     assert keys == {"ca.crt", "tls.crt", "tls.key"}, owner

@@ -1,9 +1,13 @@
 """Who may do what: exactly these verbs, and no other."""
 
+from pathlib import Path
+
 import pytest
 from chart import NAMESPACE, VALUE_SETS, render
 
 pytestmark = pytest.mark.cluster
+
+DOCS = Path(__file__).parents[2] / "docs/rbac-and-s3.md"
 
 Rights = set[tuple[str, str, str]]  # (resource.group or resource, verbs, of that name only)
 
@@ -24,13 +28,19 @@ SERVED: Rights = {
     ("profilerequests/status.fleetprof.io", "patch", ""),
     ("pods", "get list watch", ""),
     ("events", "create", ""),
+    ("replicasets.apps", "get", ""),
+    ("jobs.batch", "get", ""),
+    ("jobsets.jobset.x-k8s.io", "get", ""),
+    ("rayclusters.ray.io", "get", ""),
 }
 TOKENS: Rights = {("tokenreviews.authentication.k8s.io", "create", "")}
 WEBHOOK: Rights = {("mutatingwebhookconfigurations.admissionregistration.k8s.io", "get patch", "fleetprof")}
 OWN: Rights = {
-    ("jobs.batch", "create delete get list watch", ""),
+    ("jobs.batch", "create delete list watch", ""),
+    ("pods", "list", ""),
     ("secrets", "get patch", "fleetprof-tls"),
 }
+QUOTAS: Rights = {("resourcequotas", "list", ""), ("limitranges", "list", "")}
 CERTIFICATES: Rights = {("secrets", "get patch", "fleetprof-tls")}
 
 
@@ -45,6 +55,13 @@ CERTIFICATES: Rights = {("secrets", "get patch", "fleetprof-tls")}
             "two namespaces",
             {"team-a/fleetprof-operator": SERVED, "team-b/fleetprof-operator": SERVED, "fleetprof-operator-own": OWN},
         ),
+        (
+            "owners",
+            {
+                "fleetprof-operator": SERVED | TOKENS | WEBHOOK | {("pipelines.example.com", "get", "")},
+                "fleetprof-operator-own": OWN,
+            },
+        ),
         ("no rights", {}),
     ],
 )
@@ -55,10 +72,7 @@ def test_the_operator_holds_exactly_these_rights(name: str, roles: dict[str, Rig
 
 
 def test_the_webhook_may_read_quotas_and_nothing_of_pods() -> None:
-    assert rights(render().one("ClusterRole", "fleetprof-webhook")) == {
-        ("resourcequotas", "list", ""),
-        ("limitranges", "list", ""),
-    }
+    assert rights(render().one("ClusterRole", "fleetprof-webhook")) == QUOTAS
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)
@@ -114,3 +128,28 @@ def test_aggregation_is_a_switch() -> None:
     for role, into in (("viewer", "view"), ("editor", "edit")):
         labels = objects.one("ClusterRole", f"fleetprof-{role}")["metadata"]["labels"]
         assert labels[f"rbac.authorization.k8s.io/aggregate-to-{into}"] == "true"
+
+
+def documented(table: str) -> set[tuple[str, str]]:
+    """(resource, verb) of one table of the page about rights, by the words above it."""
+    text = DOCS.read_text()
+    rows = text[text.index(table) :].split("|---|---|---|\n")[1].split("\n\n")[0].splitlines()
+    found = set()
+    for row in rows:
+        _, resource, verbs, reason, _ = (cell.strip() for cell in row.split("|"))
+        assert len(reason) > 5, row
+        found |= {(resource.strip("`"), verb) for verb in verbs.partition(" of ")[0].replace(",", " ").split()}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ("In every namespace (a ClusterRole)", SERVED | TOKENS | WEBHOOK),
+        ("In its own namespace", OWN),
+        ("### The webhook", QUOTAS),
+    ],
+)
+def test_every_right_is_explained_and_no_other_is(table: str, expected: Rights) -> None:
+    verbs = {(resource.partition(".")[0], verb) for resource, verbs, _ in expected for verb in verbs.split()}
+    assert documented(table) == verbs

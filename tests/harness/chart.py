@@ -40,6 +40,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
     "two namespaces": (*NAMESPACED, "scope.namespaces={team-a,team-b}"),
     "no webhook": (*S3, "webhook.enabled=false"),
     "no rights": (*S3, "rbac.create=false"),
+    "owners": (*S3, "rbac.owners[0].apiGroup=example.com", "rbac.owners[0].resources={pipelines}"),
     "aggregated roles": (*S3, "rbac.aggregateToViewAndEdit=true"),
     "no CRD": (*S3, "crds.enabled=false"),
     "no policies, no budgets": (*S3, "networkPolicy.enabled=false", "podDisruptionBudget.enabled=false"),

@@ -27,10 +27,4 @@ spec:
         {{- toYaml .Values.analyzer.resources | nindent 8 }}
       securityContext:
         {{- include "fleetprof.containerSecurityContext" . | nindent 8 }}
-      volumeMounts:
-        - name: tmp
-          mountPath: /tmp
-  volumes:
-    - name: tmp
-      emptyDir: {}
 {{- end }}

@@ -12,6 +12,24 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
+# Owners of pods' owners, to find the pods of a Deployment, of a RayJob, or of a Job that something else made.
+- apiGroups: [apps]
+  resources: [replicasets]
+  verbs: [get]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get]
+- apiGroups: [jobset.x-k8s.io]
+  resources: [jobsets]
+  verbs: [get]
+- apiGroups: [ray.io]
+  resources: [rayclusters]
+  verbs: [get]
+{{- range .Values.rbac.owners }}
+- apiGroups: [{{ .apiGroup }}]
+  resources: {{ toJson .resources }}
+  verbs: [get]
+{{- end }}
 {{- if .Values.scope.cluster }}
 - apiGroups: [authentication.k8s.io]
   resources: [tokenreviews]
