@@ -44,6 +44,8 @@ COPY --from=operator-dependencies /opt/fleetprof /opt/fleetprof
 COPY --from=build /programs/fleetprof-operator /programs/fleetprof-webhook /opt/fleetprof/bin/
 COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
 COPY operator/fleetprof_operator /opt/fleetprof/code/fleetprof_operator
+# The boot file that injection hands out.
+COPY sidecar/fleetprof_agent/__init__.py sidecar/fleetprof_agent/sitecustomize.py /opt/fleetprof/code/fleetprof_agent/
 USER 0
 RUN python -m compileall -q /opt/fleetprof/code
 USER 65532:65532
@@ -51,14 +53,14 @@ ENTRYPOINT ["fleetprof-operator"]
 
 FROM runtime AS sidecar
 COPY --from=sidecar-dependencies /opt/fleetprof /opt/fleetprof
-COPY --from=build /programs/fleetprof-sidecar /opt/fleetprof/bin/
+COPY --from=build /programs/fleetprof-sidecar /programs/fleetprof-sidecar-supervisor /opt/fleetprof/bin/
 COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
 COPY sidecar/fleetprof_sidecar /opt/fleetprof/code/fleetprof_sidecar
 COPY sidecar/fleetprof_agent /opt/fleetprof/code/fleetprof_agent
 USER 0
 RUN python -m compileall -q /opt/fleetprof/code/fleetprof_api /opt/fleetprof/code/fleetprof_sidecar
 USER 65532:65532
-ENTRYPOINT ["fleetprof-sidecar"]
+ENTRYPOINT ["fleetprof-sidecar-supervisor"]
 
 FROM runtime AS analyzer
 COPY --from=analyzer-dependencies /opt/fleetprof /opt/fleetprof

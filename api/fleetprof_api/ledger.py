@@ -57,6 +57,7 @@ class Reason(StrEnum):
     SUMMARY_FAILED = "SummaryFailed"  # traces: Summary, and none could be made of the trace
     UPLOAD_FAILED = "UploadFailed"  # the store refused for good, or until the deadline
     SIDECAR_LOST = "SidecarLost"  # the sidecar did not come back before the deadline
+    POD_ENDED = "PodEnded"  # the pod ended, and with it its volume, before the store had the trace
     SIDECAR_RESTARTED = "SidecarRestarted"  # the sidecar came back, and could not go on with this capture
     CANCELLED = "Cancelled"  # by the user
     DEADLINE_EXCEEDED = "DeadlineExceeded"  # activeDeadlineSeconds

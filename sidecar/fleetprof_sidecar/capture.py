@@ -230,6 +230,13 @@ class FileRejected:
 
 
 @dataclass(frozen=True, slots=True)
+class PodEnded:
+    """The pod ends, and with it the spool: nothing goes on after this."""
+
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Gone:
     """The process ended."""
 
@@ -328,6 +335,7 @@ Event = (
     | FinalSeen
     | FileChecked
     | FileRejected
+    | PodEnded
     | Gone
     | Cancel
     | AgentCancelled

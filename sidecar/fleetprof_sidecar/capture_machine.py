@@ -26,6 +26,7 @@ from fleetprof_sidecar.capture import (
     FileRejected,
     FinalSeen,
     Gone,
+    PodEnded,
     Refused,
     Terms,
     Tick,
@@ -76,6 +77,9 @@ def advance(capture: Capture, event: Event) -> Step:
     if capture.is_final:
         return capture, _clean_up(capture, event)
     match event:
+        case PodEnded(at):
+            done = "the trace was not stored in time" if capture.written_unix_ns else "its trace was not complete"
+            return end_failed(capture, Reason.POD_ENDED, f"lost: the pod ended, and {done}", at)
         case Refused(reason, message, at):
             if capture.state == RankState.ASKED:
                 return end_failed(capture, reason, message, at)

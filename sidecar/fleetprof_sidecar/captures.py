@@ -120,11 +120,12 @@ class Captures:
             # A burst of events is one look.
             await asyncio.sleep(_SCAN_S / 5)
 
-    async def drain(self, patience_s: float) -> None:
+    async def drain(self, patience_s: float, *, ends_with_pod: bool = False) -> None:
         """Accepts no more orders and takes back the undelivered ones; waits for what will not go on after a restart.
 
         That is: finished traces until they are stored, and captures whose process has ended until they say why. We are
         usually ended because the job has: its processes' ends are given the time to be noticed.
+        `ends_with_pod`: there is no next start, so what is not done by then ends as lost.
         """
         self._draining = True
         for capture in self._held.values():
@@ -138,7 +139,11 @@ class Captures:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            log.warning("stopped before every trace was stored; the spool keeps them for the next start")
+            kept = "they are lost with the pod" if ends_with_pod else "the spool keeps them for the next start"
+            log.warning("stopped before every trace was stored; %s", kept)
+        if ends_with_pod:
+            for key in list(self._held):
+                self._apply(key, happened.PodEnded(self._clock()))
 
     def _ends_with_us(self, capture: Capture) -> bool:
         if capture.is_final:

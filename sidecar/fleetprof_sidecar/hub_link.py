@@ -47,6 +47,7 @@ class HubAddress:
     target: str  # host:port
     token_file: Path
     ca_file: Path | None = None  # None: the authorities that gRPC trusts by default
+    name: str = ""  # in the hub's certificate, when `target` is an address
     plain_text: bool = False
 
     def __post_init__(self) -> None:
@@ -61,7 +62,8 @@ class HubAddress:
         if self.plain_text:
             return grpc.aio.insecure_channel(self.target, options=_OPTIONS)
         roots = self.ca_file.read_bytes() if self.ca_file is not None else None
-        return grpc.aio.secure_channel(self.target, grpc.ssl_channel_credentials(roots), options=_OPTIONS)
+        named = [("grpc.ssl_target_name_override", self.name)] if self.name else []
+        return grpc.aio.secure_channel(self.target, grpc.ssl_channel_credentials(roots), options=[*_OPTIONS, *named])
 
     def read_token(self) -> str:
         """The token, read anew each time: Kubernetes rotates it. Raises OSError, ValueError."""

@@ -25,6 +25,7 @@ from fleetprof_sidecar.device import NvmlSource
 from fleetprof_sidecar.host import HostSource
 from fleetprof_sidecar.hub_link import PROTOCOL_VERSION, HubLink
 from fleetprof_sidecar.hub_messages import make_device_sample, make_host_sample, make_process
+from fleetprof_sidecar.labels import read_labels
 from fleetprof_sidecar.log import set_up_logging
 from fleetprof_sidecar.output import TracesDirectory
 from fleetprof_sidecar.sampling import Sampling
@@ -84,7 +85,7 @@ class Sidecar:
             for task in done - {ending}:
                 task.result()
             log.info("ending: waiting at most %g s for uploads", self._settings.grace_seconds)
-            await self._captures.drain(self._settings.grace_seconds)
+            await self._captures.drain(self._settings.grace_seconds, ends_with_pod=self._settings.ends_with_pod)
             self._link.finish()
             if self._link.is_connected:
                 await asyncio.wait([work[-1]], timeout=_FAREWELL_S)
@@ -119,7 +120,7 @@ class Sidecar:
                 workload=None
                 if workload is None
                 else hub_pb2.Workload(api_version=workload.api_version, kind=workload.kind, name=workload.name),
-                labels=settings.labels,
+                labels=read_labels(settings.labels_file) | settings.labels,
             ),
             processes=[make_process(view) for view in self._table.snapshot()],
             held=self._captures.held_events(),

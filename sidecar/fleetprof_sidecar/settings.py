@@ -38,6 +38,8 @@ class Settings:
     node_name: str = ""
     workload: Workload | None = None
     labels: dict[str, str] = field(default_factory=dict)
+    labels_file: Path | None = None
+    ends_with_pod: bool = False
     spool_limit_bytes: int = 4 << 30
     grace_seconds: float = 20.0
     log_level: str = "info"
@@ -64,6 +66,11 @@ class _Parser(argparse.ArgumentParser):
             options["default"] = value
         self.add_argument(f"--{flag}", required=required and value is None, **options)
 
+    def switch(self, flag: str, *, help: str) -> None:
+        """Adds `--flag`, on when given or when its variable is 1, true or yes."""
+        value = self._environment.get("FLEETPROF_" + flag.upper().replace("-", "_"), "")
+        self.add_argument(f"--{flag}", action="store_true", default=value.lower() in ("1", "true", "yes"), help=help)
+
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings. Ends the process with exit code 2 and a message when they are wrong, as argparse does."""
@@ -73,10 +80,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting("hub", required=True, metavar="HOST:PORT", help="where the hub listens")
     parser.setting("token-file", required=True, metavar="FILE", help="holds the bearer token; read again on each dial")
     parser.setting("ca-file", metavar="FILE", help="certificate authority of the hub; default: gRPC's own list")
-    insecure = environment.get("FLEETPROF_INSECURE_LOOPBACK", "").lower() in ("1", "true", "yes")
-    parser.add_argument(
-        "--insecure-loopback", action="store_true", default=insecure, help="plain text, to a loopback address only"
-    )
+    parser.setting("hub-name", default="", metavar="NAME", help="the hub's name in its certificate, if HOST is not it")
+    parser.switch("insecure-loopback", help="plain text, to a loopback address only")
     parser.setting("namespace", default="default", help="namespace of the pod")
     parser.setting("pod-name", default="")
     parser.setting("pod-uid", default="")
@@ -86,6 +91,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.add_argument(
         "--label", metavar="K=V", action="append", default=None, help="label of the pod; may be repeated (env: a,b)"
     )
+    parser.setting("labels-file", metavar="FILE", help="labels of the pod as Kubernetes' downward API writes them")
+    parser.switch("ends-with-pod", help="the spool goes with this process: say what is lost with it")
     parser.setting("spool-limit-bytes", default=4 << 30, type=int, help="most bytes of finished traces on disk")
     parser.setting("grace-seconds", default=20.0, type=float, help="how long SIGTERM waits for uploads")
     parser.setting("log-level", default="info", choices=("debug", "info", "warning", "error"))
@@ -111,6 +118,7 @@ def _check(given: argparse.Namespace, labels: list[str]) -> Settings:
             target=given.hub,
             token_file=Path(given.token_file),
             ca_file=Path(given.ca_file) if given.ca_file else None,
+            name=given.hub_name,
             plain_text=given.insecure_loopback,
         )
     except UnsafeAddress as problem:
@@ -125,6 +133,8 @@ def _check(given: argparse.Namespace, labels: list[str]) -> Settings:
         node_name=given.node_name,
         workload=_read_workload(given.workload) if given.workload else None,
         labels=dict(_read_label(item) for item in labels),
+        labels_file=Path(given.labels_file) if given.labels_file else None,
+        ends_with_pod=given.ends_with_pod,
         spool_limit_bytes=given.spool_limit_bytes,
         grace_seconds=given.grace_seconds,
         log_level=given.log_level,

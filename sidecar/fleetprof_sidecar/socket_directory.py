@@ -22,13 +22,13 @@ from typing import Final
 
 import fleetprof_agent
 from fleetprof_agent import wire
+from fleetprof_api.pods import KINETO_BASE_CONFIG, KINETO_CONFIG_FILE, kineto_variables
 
 from fleetprof_sidecar.liveness import has_listener
 
 MAX_PATH: Final = 54
 KINETO_SOCKET: Final = "dynolog"
 CLIENT_PREFIX: Final = "dynoconfigclient"
-POLL_INTERVAL_S: Final = 1
 _ACL: Final = "system.posix_acl_default"
 
 
@@ -59,13 +59,7 @@ def trainer_environment(path: str, base_env: Mapping[str, str]) -> dict[str, str
     Raises UnusableDirectory.
     """
     check_path(path)
-    wanted = {
-        "KINETO_USE_DAEMON": "1",
-        "KINETO_IPC_SOCKET_DIR": path,
-        "KINETO_ONDEMAND_TRACE_DIR": f"{path}/traces",
-        "KINETO_CONFIG": f"{path}/libkineto.conf",
-    }
-    environment = {**wanted, **base_env}
+    environment = {**kineto_variables(path, f"{path}/{KINETO_CONFIG_FILE}"), **base_env}
     if base_env.get("FLEETPROF_AGENT") != "0":
         agent = f"{path}/agent"
         others = [part for part in base_env.get("PYTHONPATH", "").split(os.pathsep) if part and part != agent]
@@ -89,9 +83,7 @@ class SocketDirectory:
             # Trainers of other uids write here; sticky, so that only they and we (its owner) take their files away.
             self.traces.chmod(0o1777)
             _grant_ourselves(self.traces)
-        _write_whole(
-            self.path / "libkineto.conf", f"ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS={POLL_INTERVAL_S}\n".encode()
-        )
+        _write_whole(self.path / KINETO_CONFIG_FILE, KINETO_BASE_CONFIG.encode())
         self._hand_over_agent()
         self.collect_garbage()
 
