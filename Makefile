@@ -19,12 +19,14 @@ test: lint torch  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server a
 	.ci/versitygw >/dev/null
 	older=$$(.ci/older-torch); \
 	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$older" $(PYTHON) -m pytest -m "not cluster" $(PYTEST_ARGS)
+	-$(CLUSTER) programs
 	$(PYTHON) -m pytest -m cluster $(PYTEST_ARGS)
 
 test-fast: base  ## Run the tests that need neither PyTorch, an S3 server nor a cluster
 	$(PYTHON) -m pytest -m "not torch and not s3 and not cluster" $(PYTEST_ARGS)
 
 e2e: torch  ## Run the tests on a real Kubernetes alone; the cluster is made, and removed if it was not there
+	-$(CLUSTER) programs
 	$(PYTHON) -m pytest -m cluster --durations=0 $(PYTEST_ARGS)
 
 cluster: base  ## Start the test cluster with all images (E2E_CLUSTER=current|kind|local; minutes the first time)

@@ -110,6 +110,7 @@ def main():
         time.sleep(0.5)
         torch.distributed.destroy_process_group()
         time.sleep(0.5)
+    sys.stdout.write(f"rank {rank} ended after {step + 1} iterations\n")  # one write: lines of ranks do not mix
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python -m cluster up|down|images`: what the Makefile's targets call."""
+"""`python -m cluster up|down|images|programs`: what the Makefile's targets call."""
 
 import sys
 import tempfile
@@ -7,7 +7,7 @@ from pathlib import Path
 from cluster import images
 from cluster.choice import Cluster, alone, choose_cluster
 from cluster.progress import say, step
-from cluster.refusal import Refusal
+from cluster.refusal import Failure, Refusal
 from cluster.torch_files import ensure_torch
 
 
@@ -51,10 +51,12 @@ def main(command: str) -> None:
                 cluster.down()
             elif command == "images":
                 load_images(cluster)
+            elif command == "programs":
+                cluster.build()
             else:
-                raise Refusal(f"{command!r} is no command: up, down or images")
-    except Refusal as refusal:
-        say(str(refusal))
+                raise Refusal(f"{command!r} is no command: up, down, images or programs")
+    except (Refusal, Failure) as trouble:
+        say(str(trouble))
         sys.exit(1)
 
 

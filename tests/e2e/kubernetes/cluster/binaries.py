@@ -13,7 +13,7 @@ from typing import Final
 
 from cluster.places import BINARIES, BUILT, KUBERNETES
 from cluster.progress import step
-from cluster.refusal import Refusal
+from cluster.refusal import Failure, Refusal
 
 KIND: Final = "sigs.k8s.io/kind@v0.33.0"
 
@@ -130,5 +130,5 @@ def _go(*words: str, folder: Path = BUILT, environment: dict[str, str] | None = 
         check=False,
     )
     if done.returncode != 0:
-        raise Refusal(f"`go {' '.join(words[:2])} … {words[-1]}` failed:\n{done.stderr[-2000:]}")
+        raise Failure(f"`go {' '.join(words[:2])} … {words[-1]}` failed:\n{done.stderr[-2000:]}")
     return done.stdout

@@ -27,9 +27,13 @@ class CurrentCluster:
         """It is not ours to start."""
         return True
 
+    def build(self) -> None:
+        """Builds the clients that are missing."""
+        binaries.build(binaries.CLIENTS)
+
     def up(self) -> None:
         """Only the clients are built."""
-        binaries.build(binaries.CLIENTS)
+        self.build()
 
     def down(self) -> None:
         """It is not ours to stop."""

@@ -9,12 +9,12 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from cluster.places import BUILT
+from cluster.places import BINARIES, BUILT
 from cluster.progress import step
-from cluster.refusal import Refusal
+from cluster.refusal import Failure, Refusal
 
 UNPACKED: Final = BUILT / "debian"
-ETCD: Final = UNPACKED / "usr/bin/etcd"
+ETCD: Final = BINARIES / "etcd"
 CNI: Final = UNPACKED / "usr/lib/cni"
 
 # Program → package.
@@ -26,13 +26,13 @@ _INSTALLED: Final = {
     "ip": "iproute2",
     "umount": "mount",
 }
-_UNPACKED: Final = {"etcd-server": ETCD, "containernetworking-plugins": CNI / "bridge"}
+_UNPACKED: Final = {"etcd-server": UNPACKED / "usr/bin/etcd", "containernetworking-plugins": CNI / "bridge"}
 
 
 def install() -> None:
     """Installs and unpacks what is missing."""
     missing = sorted({package for program, package in _INSTALLED.items() if not shutil.which(program)})
-    to_unpack = [package for package, file in _UNPACKED.items() if not file.is_file()]
+    to_unpack = [package for package, file in _UNPACKED.items() if not file.is_file() or not ETCD.is_file()]
     if not missing and not to_unpack:
         return
     if not shutil.which("apt-get"):
@@ -55,6 +55,10 @@ def _unpack(package: str) -> None:
     (archive,) = downloads.glob("*.deb")
     _run("dpkg-deb", "-x", str(archive), str(UNPACKED))
     shutil.rmtree(downloads)
+    # Beside the other programs, where tests that need no more than an API server look for it.
+    BINARIES.mkdir(parents=True, exist_ok=True)
+    ETCD.unlink(missing_ok=True)
+    ETCD.symlink_to(UNPACKED / "usr/bin/etcd")
 
 
 def _run(*command: str, folder: Path | None = None) -> None:
@@ -63,4 +67,4 @@ def _run(*command: str, folder: Path | None = None) -> None:
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        raise Refusal(f"`{' '.join(command)}` failed: {(done.stderr or done.stdout)[-1000:]}")
+        raise Failure(f"`{' '.join(command)}` failed: {(done.stderr or done.stdout)[-1000:]}")

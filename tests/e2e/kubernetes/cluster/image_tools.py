@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from cluster.places import CACHE
-from cluster.refusal import Refusal
+from cluster.refusal import Failure, Refusal
 
 _STORE: Final = CACHE / "images"
 _CERTIFICATES: Final = Path("/etc/ssl/certs")
@@ -119,17 +119,17 @@ def find_engine() -> Engine | None:
 
 
 def run(*command: str) -> str:
-    """Runs a program to its end; its output. Refuses with the end of its errors."""
+    """Runs a program to its end; its output. Fails with the end of its errors."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Refusal(f"`{' '.join(command)[:200]}` failed:\n{(done.stderr or done.stdout)[-3000:]}")
+        raise Failure(f"`{' '.join(command)[:200]}` failed:\n{(done.stderr or done.stdout)[-3000:]}")
     return done.stdout.strip()
 
 
 def _or_empty(*command: str) -> str:
     try:
         return run(*command)
-    except Refusal:
+    except Failure:
         return ""
 
 

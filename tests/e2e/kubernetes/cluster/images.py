@@ -16,7 +16,7 @@ from cluster.binaries import install
 from cluster.image_tools import ImageTool
 from cluster.places import CACHE, ROOT
 from cluster.progress import say, step
-from cluster.refusal import Refusal
+from cluster.refusal import Failure, Refusal
 
 STORE: Final = "ghcr.io/versity/versitygw:v1.8.0"
 TRAINER: Final = "localhost/fleetprof-e2e/trainer:1"
@@ -79,7 +79,7 @@ def build_pause(tool: ImageTool, name: str) -> None:
             check=False,
         )
         if compiled.returncode != 0:
-            raise Refusal(f"the pause image cannot be built: {compiled.stderr[-1000:]}")
+            raise Failure(f"the pause image cannot be built: {compiled.stderr[-1000:]}")
         tool.build(name, context, source / "Dockerfile")
 
 

@@ -33,11 +33,15 @@ class KindCluster:
         """Whether it runs."""
         return self.kubeconfig.is_file() and _NAME in run(self._program, "get", "clusters").split()
 
-    def up(self) -> None:
-        """Returns when the node is ready."""
+    def build(self) -> None:
+        """Builds the programs that are missing."""
         binaries.build(binaries.CLIENTS)
         if not shutil.which("kind") and not Path(self._program).is_file():
             binaries.install(binaries.KIND, BINARIES)
+
+    def up(self) -> None:
+        """Returns when the node is ready."""
+        self.build()
         if self.is_up():
             return
         self.down()

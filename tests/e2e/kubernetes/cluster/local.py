@@ -18,7 +18,7 @@ from cluster.image_tools import Buildah
 from cluster.images import build_pause
 from cluster.places import AUDIT_LOG, KUBECONFIG, RUN, TORCH
 from cluster.progress import step
-from cluster.refusal import Refusal
+from cluster.refusal import Failure, Refusal
 
 _ADDRESSES: Final = RUN / "addresses.json"
 _COMPLETE: Final = RUN / "complete"
@@ -51,12 +51,16 @@ class LocalCluster:
         """Whether a whole cluster runs."""
         return _COMPLETE.is_file() and all(processes.is_running(RUN, part) for part in _PARTS)
 
+    def build(self) -> None:
+        """Builds and installs the programs that are missing."""
+        debian.install()
+        binaries.build()
+
     def up(self) -> None:
         """Returns when the node is ready and names resolve."""
         if self.is_up():
             return
-        debian.install()
-        binaries.build()
+        self.build()
         self.down()
         node.check()
         RUN.mkdir(parents=True, mode=0o755)
@@ -105,4 +109,4 @@ def _await_node(core: Any) -> None:
             if any(c.type == "Ready" and c.status == "True" for c in each.status.conditions or []):
                 return
         time.sleep(0.2)
-    raise Refusal(f"the node is not Ready after two minutes; see {RUN}/kubelet.log")
+    raise Failure(f"the node is not Ready after two minutes; see {RUN}/kubelet.log")

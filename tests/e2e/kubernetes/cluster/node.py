@@ -19,7 +19,7 @@ from cluster.binaries import BINARIES
 from cluster.control_plane import NODE, fetch
 from cluster.debian import CNI
 from cluster.places import RUN
-from cluster.refusal import Refusal
+from cluster.refusal import Failure, Refusal
 
 SOCKET: Final = RUN / "containerd.sock"
 PAUSE_IMAGE: Final = "localhost/fleetprof-e2e/pause:1"
@@ -34,7 +34,7 @@ def ctr(*words: str | Path) -> str:
     command = [BINARIES / "ctr", "--address", SOCKET, "--namespace", "k8s.io", *words]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Refusal(f"`ctr {' '.join(map(str, words))}` failed: {done.stderr[-1000:]}")
+        raise Failure(f"`ctr {' '.join(map(str, words))}` failed: {done.stderr[-1000:]}")
     return done.stdout
 
 
@@ -79,7 +79,7 @@ def stop() -> None:
     """Stops the kubelet, every container, containerd; then removes what they left."""
     processes.stop(RUN, "kubelet")
     if processes.is_running(RUN, "containerd"):
-        with contextlib.suppress(Refusal):
+        with contextlib.suppress(Failure):
             _end_containers()
     processes.stop(RUN, "containerd")
     processes.kill_tree(processes.find("containerd-shim-runc-v2", str(SOCKET)))
@@ -100,7 +100,7 @@ def _end_containers() -> None:
 def _containerd_answers() -> bool:
     try:
         ctr("version")
-    except Refusal:
+    except Failure:
         return False
     return True
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cluster.refusal import Refusal
+from cluster.refusal import Failure
 
 
 def start(folder: Path, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
@@ -78,12 +78,12 @@ def find(program: str, argument: str) -> set[int]:
 
 
 def wait_for(happened: Callable[[], object], what: str, folder: Path, name: str, patience_s: float = 120) -> None:
-    """Returns once `happened()`; refuses with the end of the process's log when it ends or takes too long."""
+    """Returns once `happened()`; fails with the end of the process's log when it ends or takes too long."""
     until = time.monotonic() + patience_s
     while not happened():
         if not is_running(folder, name) or time.monotonic() > until:
             log = (folder / f"{name}.log").read_text(errors="replace")[-2000:]
-            raise Refusal(f"{name} did not come to {what}; the end of {folder / name}.log:\n{log}")
+            raise Failure(f"{name} did not come to {what}; the end of {folder / name}.log:\n{log}")
         time.sleep(0.1)
 
 

@@ -1,5 +1,9 @@
-"""The one error of this package: a cluster cannot be had, and what to do about it."""
+"""The two ways in which a cluster does not come about."""
 
 
 class Refusal(Exception):
-    """Why there is no cluster, and the next step, in one sentence each. Tests skip with it; `make cluster` fails."""
+    """This machine cannot have one: why, and the next step, in one sentence each. Tests skip with it."""
+
+
+class Failure(Exception):
+    """It could have one, and something broke: what, with the end of its log. Tests fail with it."""

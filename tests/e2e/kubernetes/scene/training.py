@@ -1,0 +1,164 @@
+"""An ordinary training Job: torchrun, four ranks over gloo, PyTorch from a volume. Knows nothing of fleetprof.
+
+It trains until `finish`, and then ends in the orderly way; `assert_undisturbed` says that it did.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cluster.images import TRAINER
+from local_system import TRAINING
+
+from scene.api import Api, Object, wait_until
+from scene.namespaces import TORCH_CLAIM
+
+_PORT = 29500
+
+
+@dataclass
+class Training:
+    """A training Job of `pods` × `ranks_per_pod` ranks."""
+
+    api: Api
+    namespace: str
+    name: str
+    pods: int = 1
+    ranks_per_pod: int = 4
+    pod_labels: dict[str, str] = field(default_factory=dict)
+    pod_annotations: dict[str, str] = field(default_factory=dict)
+    resources: Object = field(default_factory=lambda: {"requests": {"cpu": "50m", "memory": "256Mi"}})
+    seconds: int = 900
+
+    def start(self) -> None:
+        """Creates the Job and what it needs; returns at once."""
+        self.api.create(*self.objects())
+
+    def await_steps(self) -> None:
+        """Returns once every rank has made its first iterations."""
+        wait_until(self._all_step, lambda: f"iterations of {self.name}\n{self.api.explain(self.namespace)}", 240)
+
+    def finish(self) -> None:
+        """Asks the training to end, and waits for the Job's end."""
+        for pod in self.list_pods():
+            self.execute(pod, "touch", "/scratch/stop")
+        wait_until(lambda: self.conditions(), lambda: f"the end of {self.name}: {self.output()}")
+
+    def assert_undisturbed(self) -> None:
+        """Every rank trained to the end that was asked for, in one attempt, with exit code 0."""
+        job = self.get()
+        assert self.conditions().get("Complete") == "True", (job["status"], self.output())
+        assert job["status"].get("failed", 0) == 0
+        ends = dict(re.findall(r"^rank (\d+) ended after (\d+) iterations$", self.output(), re.MULTILINE))
+        assert sorted(map(int, ends)) == list(range(self.pods * self.ranks_per_pod)), self.output()
+        assert len(set(ends.values())) == 1, ends
+        for pod in self.list_pods():
+            (trainer,) = [each for each in pod["status"]["containerStatuses"] if each["name"] == "trainer"]
+            assert trainer["restartCount"] == 0
+            assert trainer["state"]["terminated"]["exitCode"] == 0
+
+    def get(self) -> Object:
+        """The Job."""
+        job = self.api.get("Job", self.name, self.namespace, "batch/v1")
+        assert job is not None
+        return job
+
+    def conditions(self) -> dict[str, str]:
+        """Type → status of the Job's conditions; empty while it runs."""
+        return {each["type"]: each["status"] for each in self.get()["status"].get("conditions") or []}
+
+    def list_pods(self) -> list[Object]:
+        """Its pods, in order of their index."""
+        pods = self.api.list("Pod", self.namespace, labels=f"job-name={self.name}")
+        return sorted(pods, key=lambda pod: pod["metadata"]["name"])
+
+    def execute(self, pod: Object, *command: str, container: str = "trainer") -> str:
+        """Runs a program beside the training."""
+        return self.api.kubectl("exec", pod["metadata"]["name"], "-n", self.namespace, "-c", container, "--", *command)
+
+    def output(self) -> str:
+        """What the trainers printed."""
+        return "".join(self.api.logs(pod["metadata"]["name"], self.namespace, "trainer") for pod in self.list_pods())
+
+    def remove(self) -> None:
+        """Deletes it and waits for the end of its pods."""
+        self.api.delete("Job", self.name, self.namespace, "batch/v1", propagationPolicy="Foreground")
+        self.api.await_gone("Job", self.name, self.namespace, "batch/v1")
+        self.api.delete("Service", self.name, self.namespace)
+        self.api.delete("ConfigMap", self.name, self.namespace)
+
+    def objects(self) -> list[Object]:
+        """The Job, its script, and the Service by which its pods find each other."""
+        metadata = {"name": self.name, "namespace": self.namespace}
+        script = Path(TRAINING).read_text()
+        service = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {"job-name": self.name}}
+        return [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"train.py": script}},
+            {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": service},
+            {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": self._job_spec()},
+        ]
+
+    def _job_spec(self) -> Object:
+        template: Object = {
+            "metadata": {"labels": {"app": self.name, **self.pod_labels}, "annotations": self.pod_annotations},
+            "spec": self._pod_spec(),
+        }
+        count = {"completions": self.pods, "parallelism": self.pods, "completionMode": "Indexed", "backoffLimit": 0}
+        return {**count, "template": template}
+
+    def _pod_spec(self) -> Object:
+        mounts = {"script": "/training", "torch": "/torch", "scratch": "/scratch"}
+        trainer = {
+            "name": "trainer",
+            "image": TRAINER,
+            "command": self._command(),
+            "env": [
+                {"name": "OMP_NUM_THREADS", "value": "1"},
+                {"name": "HOME", "value": "/scratch"},
+                {"name": "TMPDIR", "value": "/scratch"},
+            ],
+            "resources": self.resources,
+            "volumeMounts": [{"name": name, "mountPath": path} for name, path in mounts.items()],
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            },
+        }
+        volumes: list[Any] = [
+            {"name": "script", "configMap": {"name": self.name}},
+            {"name": "torch", "persistentVolumeClaim": {"claimName": TORCH_CLAIM, "readOnly": True}},
+            {"name": "scratch", "emptyDir": {}},
+        ]
+        return {
+            "restartPolicy": "Never",
+            "subdomain": self.name,
+            "automountServiceAccountToken": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 1000,
+                "runAsGroup": 1000,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [trainer],
+            "volumes": volumes,
+        }
+
+    def _command(self) -> list[str]:
+        meeting = ["--standalone"]
+        if self.pods > 1:
+            leader = f"{self.name}-0.{self.name}.{self.namespace}.svc"
+            index = "$(JOB_COMPLETION_INDEX)"
+            meeting = [f"--nnodes={self.pods}", f"--node-rank={index}", f"--master-addr={leader}"]
+            meeting.append(f"--master-port={_PORT}")
+        script = ["/training/train.py", "--progress", "/scratch/progress", "--stop-when", "/scratch/stop"]
+        pace = ["--pause", "0.05", "--seconds", str(self.seconds)]
+        return ["torchrun", *meeting, f"--nproc-per-node={self.ranks_per_pod}", *script, *pace]
+
+    def _all_step(self) -> bool:
+        pods = self.list_pods()
+        if len(pods) < self.pods or any(pod["status"].get("phase") != "Running" for pod in pods):
+            return False
+        found = "".join(self.execute(pod, "ls", "/scratch") for pod in pods)
+        return found.count("progress.") == self.pods * self.ranks_per_pod
