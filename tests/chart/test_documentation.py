@@ -1,0 +1,90 @@
+"""What the pages about Kubernetes tell people to type works with this chart, and the examples are what they say."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import chart
+import pytest
+import yaml
+from chart import CHART, NAMESPACE, Objects, run_helm
+from fleetprof_api.request import load_request
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples/kubernetes"
+PAGES = [ROOT / "README.md", CHART / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def commands(page: Path) -> list[str]:
+    """The indented lines of a page, continued ones joined."""
+    text = page.read_text().replace("\\\n", " ")
+    return [line.strip() for line in text.splitlines() if line.startswith("    ")]
+
+
+SETTINGS = sorted(
+    {
+        (page.name, name)
+        for page in PAGES
+        for text in [*commands(page), *re.findall(r"`([^`\n]+)`", page.read_text())]
+        for name in re.findall(r"--set (\S+?)=", text)
+    }
+)
+INSTALLS = sorted({line for page in PAGES for line in commands(page) if line.startswith("helm install")})
+
+
+@pytest.mark.parametrize(("page", "name"), SETTINGS)
+def test_every_value_that_a_page_sets_exists(page: str, name: str) -> None:
+    level = json.loads((CHART / "values.schema.json").read_text())
+    for part in name.split("."):
+        assert part in level["properties"], f"{page}: {name}"
+        level = level["properties"][part]
+
+
+def test_the_pages_set_values_and_install() -> None:
+    assert len(SETTINGS) > 8
+    assert len(INSTALLS) > 3
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("command", INSTALLS)
+def test_every_installation_of_the_pages_renders(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    words = [word for word in shlex.split(command, comments=True)[2:] if word not in ("--create-namespace", "--wait")]
+    assert "kind: Deployment" in run_helm("template", *words)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("values-*.yaml")), ids=lambda path: path.name)
+def test_every_example_of_values_renders(path: Path) -> None:
+    text = run_helm("template", "fleetprof", str(CHART), "--namespace", NAMESPACE, "--values", str(path))
+    objects = Objects(tuple(item for item in yaml.safe_load_all(text) if item))
+    assert objects.one("Deployment", "fleetprof-operator")
+
+
+def test_the_example_request_captures_the_example_job() -> None:
+    request = load_request((EXAMPLES / "profilerequest.yaml").read_text())
+    job = yaml.safe_load((EXAMPLES / "job.yaml").read_text())
+    target = request.spec.target.workload
+    assert target is not None
+    assert (target.api_version, target.kind, target.name) == (job["apiVersion"], job["kind"], job["metadata"]["name"])
+    assert job["spec"]["template"]["metadata"]["labels"] == {"fleetprof.io/inject": "true"}
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
+def test_every_example_is_named_in_the_examples_page(path: Path) -> None:
+    assert f"kubernetes/{path.name}" in (ROOT / "examples/README.md").read_text()
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("scope", ["S3", "namespaced"])
+def test_the_notes_name_what_the_release_has(scope: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = chart.render(chart.VALUE_SETS[scope])
+    settings = [word for value in chart.VALUE_SETS[scope] for word in ("--set", value)]
+    words = ("install", "fleetprof", str(CHART), "--namespace", NAMESPACE, "--dry-run=client", *settings)
+    monkeypatch.setenv("KUBECONFIG", "/dev/null")  # nothing is asked of any cluster
+    notes = run_helm(*words).partition("NOTES:")[2]
+    named = set(re.findall(r"deploy/(\S+)", notes))
+    assert named == set(objects.of_kind("Deployment"))
+    assert ("kubectl label namespace" in notes, "fleetprof inject" in notes) == (scope == "S3", scope != "S3")
+    assert f"{'clusterrole' if scope == 'S3' else 'role'}=fleetprof-editor" in notes
