@@ -50,6 +50,8 @@ def together(*targets: TargetPods) -> TargetPods:
         (pods("a", "b", "c", "d", "e"), ["a"], Missing(reason="SidecarsMissing",
             message="the sidecar of pods b, c, d and 1 more has not connected: is its container running, and can it "
             "reach the hub?")),
+        (pods("a", trouble="container fleetprof: CrashLoopBackOff"), [], Missing(reason="SidecarsMissing",
+            message="the sidecar of pod a has not connected: a: container fleetprof: CrashLoopBackOff")),
     ],
 )  # fmt: skip
 def test_what_is_missing(target: TargetPods, connected: list[str], expected: Missing) -> None:

@@ -8,7 +8,7 @@ threads. `server` puts gRPC in front of it.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api import keys
@@ -136,6 +136,19 @@ class Hub:
         """All captures that this hub remembers, the newest first."""
         known = sorted(self._captures.values(), key=lambda c: c.ledger.submitted_unix_ns, reverse=True)
         return [capture.status() for capture in known]
+
+    def connected_pods(self) -> Collection[str]:
+        """The uids of pods whose sidecar is there."""
+        return {record.identity.pod_uid for record in self._registry.list() if record.link is not None}
+
+    def count_connected(self) -> int:
+        """How many sidecars are there."""
+        return sum(record.link is not None for record in self._registry.list())
+
+    def look_up(self, uid: str) -> tuple[ProfileRequest, pb.CaptureStatus]:
+        """A capture's request and how it stands. Raises UnknownCapture."""
+        capture = self._find(uid)
+        return capture.request, capture.status()
 
     # ------------------------------------------------------------ life
 

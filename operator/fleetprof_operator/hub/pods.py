@@ -15,7 +15,7 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """One pod that is not over. `trouble` says why a pending one does not run yet, as far as that is known."""
+    """One pod that is not over. `trouble` says why it, or its sidecar, does not run, as far as that is known."""
 
     uid: str
     name: str
@@ -76,9 +76,9 @@ def find_missing(target: TargetPods, connected: Collection[str], what: str) -> M
             "fleetprof.io/inject=true was set have a sidecar; start the job anew"
         )
     if silent:
-        said.append(
-            f"the sidecar of {_name(silent)} has not connected: is its container running, and can it reach the hub?"
-        )
+        trouble = next((f"{p.name}: {p.trouble}" for p in silent if p.trouble), "")
+        hint = trouble or "is its container running, and can it reach the hub?"
+        said.append(f"the sidecar of {_name(silent)} has not connected: {hint}")
     reason = "PodsPending" if pending else "SidecarsMissing" if silent else "NotInjected" if bare else ""
     hopeless = max(p.created_unix_ns for p in bare) if len(bare) == len(pods) else 0
     return Missing(reason=reason, message="; ".join(said), pending=bool(pending), hopeless_since_unix_ns=hopeless)

@@ -9,7 +9,7 @@ namespace and pod. Source: grpc.aio; statuses as in google.rpc.Code.
 import asyncio
 import ipaddress
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,6 +53,10 @@ class ServerTls:
     private_key: bytes
 
 
+TlsSource = Callable[[], ServerTls]
+"""Asked at each handshake, in a thread of gRPC's: a renewed certificate needs no restart."""
+
+
 class RunningServer:
     """The server; `port` is where it listens."""
 
@@ -66,7 +70,12 @@ class RunningServer:
 
 
 async def serve(
-    hub: Hub, address: str, *, token: str | None = None, tls: ServerTls | None = None, captures: bool = True
+    hub: Hub,
+    address: str,
+    *,
+    token: str | None = None,
+    tls: ServerTls | TlsSource | None = None,
+    captures: bool = True,
 ) -> RunningServer:
     """Serves the hub at `address` (host:port, port 0: any free one).
 
@@ -97,12 +106,20 @@ async def serve(
         if tls is None:
             port = server.add_insecure_port(address)
         else:
-            pair = (tls.private_key, tls.certificate_chain)
-            port = server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
+            port = server.add_secure_port(address, _make_credentials(tls))
     except RuntimeError as error:
         raise OSError(f"cannot listen at {address}: {error}; is another hub there?") from None
     await server.start()
     return RunningServer(server, port)
+
+
+def _make_credentials(tls: ServerTls | TlsSource) -> grpc.ServerCredentials:
+    def configure(pair: ServerTls) -> grpc.ServerCertificateConfiguration:
+        return grpc.ssl_server_certificate_configuration([(pair.private_key, pair.certificate_chain)])
+
+    if isinstance(tls, ServerTls):
+        return grpc.ssl_server_credentials([(tls.private_key, tls.certificate_chain)])
+    return grpc.dynamic_ssl_server_credentials(configure(tls()), lambda: configure(tls()))
 
 
 def _is_loopback(address: str) -> bool:

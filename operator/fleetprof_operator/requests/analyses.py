@@ -1,0 +1,160 @@
+"""Has reports made by analyzer Jobs in the operator's own namespace, and follows them: the hub's `analyze`.
+
+Guarantees: a Job that is there is followed, not made anew, so a restart goes on where it was; one that failed raises
+with its sentence; summaries of some ranks that could not be made cost those ranks only; an API server that is away is
+waited for. Jobs go by their own time to live, or with the request (`remove`); an owner reference cannot cross
+namespaces. Rights, in the operator's namespace: create, delete, list and watch jobs; list pods.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from fleetprof_api.request import Analysis
+
+from fleetprof_operator.requests.analysis_outcome import Outcome, find_sentence, read_outcome
+from fleetprof_operator.requests.analyzer_job import UID_LABEL, Shards, build_job, job_name, plan_shards
+from fleetprof_operator.requests.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
+from fleetprof_operator.requests.pod_trouble import explain
+
+log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 10.0  # between two looks at the pods of a Job that goes on
+
+
+class AnalysisFailed(Exception):
+    """The analysis ended without a report; the message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is known of a capture when its report is to be made."""
+
+    name: str
+    ranks: int
+    analysis: Analysis | None
+
+
+class Analyses:
+    """Makes and follows analyzer Jobs in `namespace`. `find_wish` tells of a capture by its uid."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        template: Json,
+        deadline_s: int,
+        find_wish: Callable[[str], Wish],
+        *,
+        on_write: Callable[[], None],
+    ) -> None:
+        self._cluster = cluster
+        self._jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+        self._pods = f"/api/v1/namespaces/{namespace}/pods"
+        self._template = template
+        self._deadline_s = deadline_s
+        self._find_wish = find_wish
+        self._on_write = on_write
+
+    async def analyze(self, namespace: str, uid: str) -> None:
+        """Makes report.json and report.html of one capture. Raises AnalysisFailed."""
+        wish = self._find_wish(uid)
+        shards = plan_shards(wish.ranks, wish.analysis.parallelism if wish.analysis is not None else None)
+        if shards.count == 1:
+            await self._run("report", namespace, uid, wish, None)
+            return
+        outcome = await self._run("summarise", namespace, uid, wish, shards)
+        log.info("request %s: %d of %d shards summarised", uid, outcome.succeeded, shards.count)
+        await self._run("merge", namespace, uid, wish, None)
+
+    async def remove(self, uid: str) -> None:
+        """Deletes the Jobs of a request that is deleted. What cannot be deleted now goes by its time to live."""
+        try:
+            jobs, _ = await self._cluster.list(self._jobs, {"labelSelector": f"{UID_LABEL}={uid}"}, metadata_only=True)
+            for job in jobs:
+                await self._cluster.delete(f"{self._jobs}/{job['metadata']['name']}")
+                self._on_write()
+        except (Refused, Unreachable) as error:
+            log.warning("the analyzer Jobs of request %s are left to their time to live: %s", uid, error)
+
+    async def _run(self, command: str, namespace: str, uid: str, wish: Wish, shards: Shards | None) -> Outcome:
+        """One Job to its end. Raises AnalysisFailed; not for an Indexed one of which some indexes succeeded."""
+        job = build_job(
+            self._template,
+            command,
+            namespace=namespace,
+            uid=uid,
+            name=wish.name,
+            analysis=wish.analysis,
+            deadline_s=self._deadline_s,
+            shards=shards,
+        )
+        await self._create(job)
+        name = job_name(command, uid)
+        outcome, trouble = await self._follow(name)
+        if outcome.state == "failed" and not (shards is not None and outcome.succeeded):
+            raise AnalysisFailed(find_sentence(outcome, await self._list_pods(name), trouble))
+        return outcome
+
+    async def _create(self, job: Json) -> None:
+        tries = 0
+        while True:
+            try:
+                await self._cluster.create(self._jobs, job)
+                self._on_write()
+                return
+            except Refused as refusal:
+                if refusal.status == 409:
+                    return  # made before a restart
+                if refusal.status < 500 and refusal.status != 429:
+                    raise AnalysisFailed(f"the analyzer Job was refused: {refusal}") from None
+                log.warning("the analyzer Job cannot be made yet: %s", refusal)
+            except Unreachable as error:
+                log.warning("the analyzer Job cannot be made yet: %s", error)
+            await wait_to_try_again(tries)
+            tries += 1
+
+    async def _follow(self, name: str) -> tuple[Outcome, str]:
+        """How the Job ended, and the last trouble that its pods had. Raises AnalysisFailed when it is deleted."""
+        trouble = ""
+        async with aclosing(self._states(name)) as states:
+            while True:
+                state = asyncio.ensure_future(anext(states))
+                while not (await asyncio.wait({state}, timeout=_LOOK_S))[0]:
+                    trouble = await self._find_trouble(name) or trouble
+                if (outcome := state.result()).state != "going":
+                    return outcome, trouble
+
+    async def _states(self, name: str) -> AsyncGenerator[Outcome]:
+        """How the Job stands, now and after each change."""
+        query = {"fieldSelector": f"metadata.name={name}"}
+        tries = 0
+        while True:
+            try:
+                jobs, version = await self._cluster.list(self._jobs, query)
+                if not jobs:
+                    raise AnalysisFailed(f"the analyzer Job {name} was deleted before it had ended")
+                yield read_outcome(jobs[0])
+                tries = 0
+                async for kind, job in self._cluster.watch(self._jobs, query, version):
+                    if kind == "DELETED":
+                        break
+                    if kind != "BOOKMARK":
+                        yield read_outcome(job)
+            except (Refused, Unreachable) as error:
+                log.warning("the analyzer Job %s cannot be followed: %s", name, error)
+                await wait_to_try_again(tries)
+                tries += 1
+
+    async def _find_trouble(self, name: str) -> str:
+        return next((t for pod in await self._list_pods(name) if (t := explain(pod.get("status") or {}))), "")
+
+    async def _list_pods(self, name: str) -> list[Json]:
+        try:
+            pods, _ = await self._cluster.list(self._pods, {"labelSelector": f"batch.kubernetes.io/job-name={name}"})
+        except (Refused, Unreachable):
+            return []
+        return pods

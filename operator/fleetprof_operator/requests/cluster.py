@@ -1,0 +1,186 @@
+"""The Kubernetes API as this operator uses it: JSON in, JSON out, over the official client's connections.
+
+The typed models are left aside: pods are read as metadata only (a tenth of the memory), and custom resources have none.
+
+Guarantees: every refusal of the API is a `Refused` with its status and sentence; what did not arrive at all is an
+`Unreachable`; lists are read in pages; a watch ends when the server ends it and is for the caller to begin again.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, Self
+
+import aiohttp
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+
+Json = dict[str, Any]
+
+_PAGE: Final = 500
+_CALL_S: Final = 30
+_WATCH_S: Final = 290
+_METADATA: Final = "application/json;as=PartialObjectMetadata{kind};g=meta.k8s.io;v=v1"
+
+
+class Unreachable(Exception):
+    """The API server did not answer; the message says how."""
+
+
+class Refused(Exception):
+    """The API server's refusal: HTTP status, reason (`NotFound`, `Conflict`, `Expired` …) and sentence."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+
+
+class Cluster:
+    """One connection pool. All paths are those of the API, e.g. `/api/v1/namespaces/team/pods`."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+
+    @classmethod
+    async def connect(cls) -> Self:
+        """With the pod's service account, else with KUBECONFIG. Raises ConfigException when there is neither."""
+        configuration = Configuration()
+        try:
+            config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        except config.ConfigException:
+            await config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+        return cls(ApiClient(configuration))
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()  # type: ignore[no-untyped-call]
+
+    async def get(self, path: str, *, metadata_only: bool = False) -> Json:
+        """One object. Raises Refused, Unreachable."""
+        return await self._call("GET", path, accept=_METADATA.format(kind="") if metadata_only else "")
+
+    async def create(self, path: str, body: Json) -> Json:
+        """A new object. Raises Refused (409 when it is there), Unreachable."""
+        return await self._call("POST", path, body=body)
+
+    async def merge(self, path: str, body: Json) -> Json:
+        """A merge patch. Raises Refused, Unreachable."""
+        return await self._call("PATCH", path, body=body, content="application/merge-patch+json")
+
+    async def delete(self, path: str, options: Json | None = None) -> None:
+        """Deletes an object, or those of a collection's path. Raises Refused, Unreachable."""
+        await self._call("DELETE", path, body=options or {"propagationPolicy": "Background"})
+
+    async def list(
+        self, path: str, query: Mapping[str, str] | None = None, *, metadata_only: bool = False
+    ) -> tuple[list[Json], str]:
+        """All objects and the resource version that a watch goes on from. Raises Refused, Unreachable."""
+        items: list[Json] = []
+        more = ""
+        while True:
+            asked = {**(query or {}), "limit": str(_PAGE)} | ({"continue": more} if more else {})
+            accept = _METADATA.format(kind="List") if metadata_only else ""
+            page = await self._call("GET", path, query=asked, accept=accept)
+            items += page.get("items") or []
+            more = page["metadata"].get("continue", "")
+            if not more:
+                return items, page["metadata"]["resourceVersion"]
+
+    async def watch(
+        self, path: str, query: Mapping[str, str], version: str, *, metadata_only: bool = False
+    ) -> AsyncIterator[tuple[str, Json]]:
+        """(ADDED, MODIFIED, DELETED or BOOKMARK; object) until the server ends it. Raises Refused, Unreachable."""
+        asked = {
+            **query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(_WATCH_S),
+        }
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CALL_S, sock_read=_WATCH_S + _CALL_S)
+        accept = _METADATA.format(kind="") if metadata_only else ""
+        response = await self._send("GET", path, query=asked, accept=accept, bounds=timeout)
+        try:
+            while line := await response.content.readline():
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise _refusal(event["object"].get("code", 500), event["object"])
+                yield event["type"], event["object"]
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise Unreachable(f"the watch of {path} broke: {_say(error)}") from None
+        finally:
+            response.close()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Json | None = None,
+        content: str = "application/json",
+        accept: str = "",
+    ) -> Json:
+        response = await self._send(method, path, query=query, body=body, content=content, accept=accept)
+        try:
+            answer: Json = await response.json(content_type=None)
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise Unreachable(f"{method} {path} broke: {_say(error)}") from None
+        return answer
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Json | None = None,
+        content: str = "application/json",
+        accept: str = "",
+        bounds: aiohttp.ClientTimeout | None = None,
+    ) -> aiohttp.ClientResponse:
+        """The response, whose status is good and whose body is not read yet."""
+        headers = {"Content-Type": content, "Accept": accept or "application/json"}
+        parameters = list((query or {}).items())
+        method, url, headers, sent, _ = await self._client.param_serialize(
+            method, path, query_params=parameters, header_params=headers, body=body, auth_settings=["BearerToken"]
+        )
+        try:
+            answer = await self._client.rest_client.request(  # type: ignore[no-untyped-call]
+                method,
+                url,
+                headers=headers,
+                body=sent,
+                _request_timeout=bounds or aiohttp.ClientTimeout(total=_CALL_S),
+            )
+            response: aiohttp.ClientResponse = answer.response
+            if response.status >= 400:
+                raise _refusal(response.status, await _read_error(response))
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{method} {path}: {_say(error)}") from None
+        return response
+
+
+async def wait_to_try_again(tries: int) -> None:
+    """Waits longer with every failed try: 0.5 s, doubling, to 30 s."""
+    await asyncio.sleep(min(30.0, 0.5 * 2 ** min(tries, 10)))
+
+
+async def _read_error(response: aiohttp.ClientResponse) -> Json:
+    text = await response.text(errors="replace")
+    try:
+        said = json.loads(text)
+    except ValueError:
+        said = None
+    return said if isinstance(said, dict) else {"message": text[:500]}
+
+
+def _refusal(status: int, said: Json) -> Refused:
+    return Refused(
+        int(status), str(said.get("reason") or ""), str(said.get("message") or f"HTTP status {status}")[:1000]
+    )
+
+
+def _say(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,201 @@
+"""Hub, kopf and probes in one event loop: the operator as a whole, from its start to its end.
+
+Order matters. Requests are listed and restored from the store before a sidecar may connect, since a sidecar is told to
+let go of what the hub does not know; and the hub listens before kopf begins.
+
+Guarantees: a store or an API server that is away at the start is waited for, unready and alive; an orderly end leaves
+every unfinished capture to the next operator, with its ledger in the store.
+"""
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import kopf
+from fleetprof_api.store.base import Store, StoreError
+
+from fleetprof_operator.hub.authentication import Authenticator
+from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.pods import TargetPods
+from fleetprof_operator.hub.server import RunningServer, TlsSource, serve
+from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
+from fleetprof_operator.hub.store_calls import StoreCalls
+from fleetprof_operator.requests.analyses import Analyses, Wish
+from fleetprof_operator.requests.cluster import Cluster, Refused, Unreachable, wait_to_try_again
+from fleetprof_operator.requests.control import Control
+from fleetprof_operator.requests.metrics import Metrics
+from fleetprof_operator.requests.probes import ProbeServer, serve_probes
+from fleetprof_operator.requests.records import PATH, PLURAL, Records
+from fleetprof_operator.requests.request_life import Surroundings
+from fleetprof_operator.requests.retention import Retention
+from fleetprof_operator.requests.settings import Settings
+from fleetprof_operator.requests.status import is_finished
+
+log = logging.getLogger(__name__)
+
+_ANALYSIS_MARGIN_S: Final = 300  # for a Job to be scheduled and noticed, beyond its own deadline
+
+
+class Operator:
+    """One operator. `hub_server` and `probe_server` are there once it listens. Use it inside one running event loop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        cluster: Cluster,
+        store: Store,
+        authenticator: Authenticator,
+        tls: TlsSource | None,
+        hub_settings: HubSettings | None = None,
+    ) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._tls = tls
+        self._obstacle = "starting"
+        self._records = Records()
+        self._retention = Retention(cluster)
+        self._analyses = self._make_analyses()
+        self.hub = Hub(
+            store=store,
+            authenticate=authenticator,
+            analyze=self._analyze if self._analyses is not None else None,
+            find_pods=self._find_pods,
+            settings=hub_settings or _bound(settings),
+        )
+        self._metrics = Metrics(self._records.count_states, self.hub.count_connected)
+        self._around = Surroundings(
+            cluster=cluster,
+            hub=self.hub,
+            calls=StoreCalls(store),
+            metrics=self._metrics,
+            report_url=settings.report_url,
+        )
+        self._control = Control(self._around, self._records, self._retention, self._analyses)
+        self.hub_server: RunningServer | None = None
+        self.probe_server: ProbeServer | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set, or SIGTERM or SIGINT come. Raises OSError when it cannot listen."""
+        async with AsyncExitStack() as cleanup:
+            cleanup.callback(self._around.calls.close)
+            cleanup.push_async_callback(self.hub.close)
+            probes = await serve_probes(self._settings.http_listen, self._metrics.registry, lambda: self._obstacle)
+            self.probe_server = probes
+            cleanup.push_async_callback(probes.stop)
+            _heed_signals(stop)
+            if not await _unless_stopped(self._restore(), stop):
+                return
+            self.hub_server = await serve(self.hub, self._settings.hub_listen.text(), tls=self._tls, captures=False)
+            cleanup.push_async_callback(self.hub_server.stop)
+            log.info("the hub listens at port %d", self.hub_server.port)
+            cleanup.push_async_callback(self._control.close)
+            retention = asyncio.create_task(self._retention.run())
+            cleanup.callback(retention.cancel)
+            self._obstacle = ""
+            await self._run_kopf(stop)
+            self._obstacle = "ending"
+
+    async def _run_kopf(self, stop: asyncio.Event) -> None:
+        registry = kopf.OperatorRegistry()
+        self._control.register(registry)
+        namespaces = self._settings.namespaces
+        tasks = await kopf.spawn_tasks(
+            registry=registry, standalone=True, clusterwide=not namespaces, namespaces=namespaces, stop_flag=stop
+        )
+        _heed_signals(stop)  # kopf has set its own, which do not bear a second signal
+        # kopf would cancel all tasks of the loop in the end, the hub's among them.
+        await kopf.run_tasks(tasks, ignored=_AllTasks())
+
+    async def _restore(self) -> None:
+        """Brings back what the store knows of the requests that have not ended."""
+        tries = 0
+        while True:
+            try:
+                await self.hub.restore([place async for place in self._list_unfinished()])
+                return
+            except (Refused, Unreachable, StoreError) as error:
+                self._obstacle = f"cannot restore the requests: {error}"
+                log.warning("%s", self._obstacle)
+            await wait_to_try_again(tries)
+            tries += 1
+
+    async def _list_unfinished(self) -> AsyncIterator[tuple[str, str]]:
+        for root in [f"{PATH}/namespaces/{n}/" for n in self._settings.namespaces] or [f"{PATH}/"]:
+            for body in (await self._cluster.list(f"{root}{PLURAL}"))[0]:
+                if not is_finished(body.get("status")):
+                    yield body["metadata"]["namespace"], body["metadata"]["uid"]
+
+    def _find_pods(self, uid: str) -> TargetPods:
+        watch = self._around.targets.get(uid)
+        if watch is None:
+            return TargetPods(reason="LookingForPods", message="the operator has not looked for the pods yet")
+        return watch.current()
+
+    def _make_analyses(self) -> Analyses | None:
+        settings = self._settings
+        if settings.analyzer_pod is None:
+            return None
+        return Analyses(
+            self._cluster,
+            settings.namespace,
+            settings.analyzer_pod,
+            settings.analysis_deadline_seconds,
+            self._find_wish,
+            on_write=lambda: self._metrics.writes.labels("job").inc(),
+        )
+
+    async def _analyze(self, namespace: str, uid: str) -> None:
+        assert self._analyses is not None
+        with self._metrics.analyses.time():
+            await self._analyses.analyze(namespace, uid)
+
+    def _find_wish(self, uid: str) -> Wish:
+        request, status = self.hub.look_up(uid)
+        uploaded = sum(bool(event.uploaded_unix_ns) for event in status.ranks)
+        return Wish(name=status.name, ranks=uploaded, analysis=request.spec.analysis)
+
+
+class _AllTasks(Collection[asyncio.Task[object]]):
+    """Has every task there is."""
+
+    def __contains__(self, task: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[asyncio.Task[object]]:
+        return iter(asyncio.all_tasks())
+
+    def __len__(self) -> int:
+        return len(asyncio.all_tasks())
+
+
+def _bound(settings: Settings) -> HubSettings:
+    """The hub's bounds as this installation has them. A map and a reduce take two Jobs."""
+    return HubSettings(
+        max_unfinished=settings.max_captures,
+        max_unfinished_per_namespace=settings.max_captures_per_namespace,
+        analysis_patience_ns=(2 * settings.analysis_deadline_seconds + _ANALYSIS_MARGIN_S) * SECOND_NS,
+    )
+
+
+def _heed_signals(stop: asyncio.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+
+async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
+    """Does the work. False when it was stopped first."""
+    tasks = {asyncio.create_task(work), asyncio.create_task(stop.wait())}
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if task.done():
+                task.result()
+        return not stop.is_set()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,67 @@
+"""The operator as a process that tests may kill: real but for a shared token, short waits and a directory store.
+
+Run as `python operator_child.py SETTINGS_JSON`; says `{"hub": port, "http": port}` on stdout once it is ready.
+"""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from fleetprof_api.store.directory import DirectoryStore
+from fleetprof_operator.hub.authentication import SharedToken
+from fleetprof_operator.hub.settings import HubSettings
+from fleetprof_operator.hub.uploads import serve_uploads
+from fleetprof_operator.requests.cluster import Cluster
+from fleetprof_operator.requests.log import set_up_logging
+from fleetprof_operator.requests.process import Operator
+from fleetprof_operator.requests.settings import read_settings
+
+MS = 10**6
+
+
+async def run(given: dict[str, object]) -> None:
+    folder = Path(str(given["store"]))
+    arguments = ["--store", str(folder), "--namespace", "fleetprof-system"]
+    arguments += ["--hub-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]
+    settings = read_settings([*arguments, *map(str, given.get("arguments") or [])], {})
+    set_up_logging(settings.log_level)
+    store = DirectoryStore(folder, b"s" * 32, "")
+    uploads = await serve_uploads(store, "127.0.0.1", 0)
+    cluster = await Cluster.connect()
+    operator = Operator(
+        settings,
+        cluster=cluster,
+        store=store,
+        authenticator=SharedToken(str(given["token"])),
+        tls=None,
+        hub_settings=HubSettings(
+            look_again_ns=50 * MS,
+            gather_ns=1000 * MS,
+            deaf_patience_ns=1000 * MS,
+            restate_ns=3000 * MS,
+            cancel_wait_ns=4000 * MS,
+            deadline_wait_ns=200 * MS,
+            write_interval_ns=10 * MS,
+            store_retry_ns=100 * MS,
+            max_unfinished_per_namespace=settings.max_captures_per_namespace,
+        ),
+    )
+    running = asyncio.create_task(operator.run(asyncio.Event()))
+    telling = asyncio.create_task(_tell(operator))
+    try:
+        await running
+    finally:
+        telling.cancel()
+        await cluster.close()
+        await uploads.stop()
+
+
+async def _tell(operator: Operator) -> None:
+    while operator.hub_server is None or operator.probe_server is None:
+        await asyncio.sleep(0.01)
+    print(json.dumps({"hub": operator.hub_server.port, "http": operator.probe_server.port}), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(run(json.loads(sys.argv[1])))
