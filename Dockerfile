@@ -21,7 +21,8 @@ RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --
 
 FROM build AS sidecar-dependencies
 ARG SSL_CERT_FILE
-RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra sidecar
+RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra sidecar \
+    --extra summary
 
 FROM build AS analyzer-dependencies
 ARG SSL_CERT_FILE
@@ -56,9 +57,11 @@ COPY --from=sidecar-dependencies /opt/fleetprof /opt/fleetprof
 COPY --from=build /programs/fleetprof-sidecar /programs/fleetprof-sidecar-supervisor /opt/fleetprof/bin/
 COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
 COPY sidecar/fleetprof_sidecar /opt/fleetprof/code/fleetprof_sidecar
-COPY sidecar/fleetprof_agent /opt/fleetprof/code/fleetprof_agent
+COPY analyzer/fleetprof_analyzer /opt/fleetprof/code/fleetprof_analyzer
 USER 0
-RUN python -m compileall -q /opt/fleetprof/code/fleetprof_api /opt/fleetprof/code/fleetprof_sidecar
+# The agent comes after: it is handed to trainers of other Python versions, as source.
+RUN python -m compileall -q /opt/fleetprof/code
+COPY sidecar/fleetprof_agent /opt/fleetprof/code/fleetprof_agent
 USER 65532:65532
 ENTRYPOINT ["fleetprof-sidecar-supervisor"]
 

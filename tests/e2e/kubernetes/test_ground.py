@@ -49,7 +49,7 @@ PACKAGES = ("kopf", "kubernetes", "boto3", "numpy", "pydantic", "grpc", "msgspec
 @pytest.mark.parametrize(
     ("component", "packages"),
     [
-        ("sidecar", {"grpc", "msgspec"}),
+        ("sidecar", {"grpc", "msgspec", "numpy"}),
         ("operator", {"grpc", "msgspec", "kopf", "kubernetes", "boto3", "pydantic"}),
         ("analyzer", {"grpc", "msgspec", "boto3", "numpy"}),
     ],

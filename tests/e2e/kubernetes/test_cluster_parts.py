@@ -1,0 +1,81 @@
+"""The parts of the local test cluster that could harm a machine: whom they signal, and which addresses they take."""
+
+import ipaddress
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from cluster import addresses, processes
+from cluster.refusal import Failure
+
+
+def test_a_process_is_stopped_by_its_pid_file(tmp_path: Path) -> None:
+    processes.start(tmp_path, "sleeper", ["sleep", "600"])
+    assert processes.is_running(tmp_path, "sleeper")
+
+    processes.stop(tmp_path, "sleeper")
+
+    assert not processes.is_running(tmp_path, "sleeper")
+    assert not (tmp_path / "sleeper.pid").exists()
+
+
+def test_a_process_that_ignores_the_request_is_ended(tmp_path: Path) -> None:
+    script = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
+    processes.start(tmp_path, "deaf", ["bash", "-c", script])
+    processes.wait_for(lambda: "ready" in (tmp_path / "deaf.log").read_text(), "readiness", tmp_path, "deaf")
+
+    processes.stop(tmp_path, "deaf", patience_s=0.2)
+
+    assert not processes.is_running(tmp_path, "deaf")
+
+
+def test_a_pid_that_was_given_to_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    somebody = subprocess.Popen(["sleep", "600"])
+    try:
+        (tmp_path / "mine.pid").write_text(f"{somebody.pid} 1\n")
+
+        assert not processes.is_running(tmp_path, "mine")
+        processes.stop(tmp_path, "mine")
+
+        assert somebody.poll() is None
+    finally:
+        somebody.send_signal(signal.SIGKILL)
+        somebody.wait(10)
+
+
+def test_a_process_that_ends_before_it_is_ready_is_told_with_its_last_words(tmp_path: Path) -> None:
+    processes.start(tmp_path, "broken", ["bash", "-c", "echo no such option; exit 1"])
+
+    with pytest.raises(Failure, match="no such option"):
+        processes.wait_for(lambda: False, "readiness", tmp_path, "broken")
+
+
+def test_a_tree_of_processes_ends_as_a_whole() -> None:
+    with subprocess.Popen(["bash", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+
+        processes.kill_tree({parent.pid})
+
+        parent.wait(10)
+    assert not Path(f"/proc/{child}").exists() or Path(f"/proc/{child}/stat").read_text().split()[2] == "Z"
+
+
+@pytest.mark.skipif(not Path("/sbin/ip").exists() and not Path("/usr/sbin/ip").exists(), reason="needs iproute2")
+def test_addresses_are_free_and_survive_a_file(tmp_path: Path) -> None:
+    chosen = addresses.choose_addresses()
+
+    assert len(set(chosen.ports.values())) == len(chosen.ports)
+    for port in chosen.ports.values():
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+    pods, services = ipaddress.ip_network(chosen.pods), ipaddress.ip_network(chosen.services)
+    assert not pods.overlaps(services)
+    assert ipaddress.ip_address(chosen.dns_service) in services
+    chosen.save(tmp_path / "addresses.json")
+    assert addresses.load_addresses(tmp_path / "addresses.json") == chosen
+    assert os.listdir(tmp_path) == ["addresses.json"]
