@@ -44,9 +44,16 @@ _HOST_COMMUNICATION: Final = (
     r"^_?c10d(?:_functional)?::",
     r"^record_param_comms$",
 )
+# One range per collective, on a thread of the backend's own: from taking it up until it is done.
+_COLLECTIVE_RANGES: Final = (r"^(?:gloo|mpi|ucc):",)
 # Older traces put these annotations among the operators.
 _HOST_ANNOTATIONS: Final = (r"^ProfilerStep#", r"^Optimizer\.", r"^enumerate\(DataLoader\)", r"^##")
 
+_DATA_LOADING: Final = (
+    r"^enumerate\(DataLoader\)",
+    r"data[ _]?load",
+    r"\bnext_batch\b|\bload_(?:batch|data)\b|\b(?:copy_batch_to|wait_for_batch)",
+)
 _COLLECTIONS: Final = (r"\bgc\b", r"gc[._]collect", r"garbage.?collect", r"<built-in function collect>")
 
 
@@ -57,7 +64,9 @@ def _any_of(patterns: Sequence[str], flags: re.RegexFlag = re.NOFLAG) -> re.Patt
 _IS_COMMUNICATION: Final = _any_of(_COMMUNICATION_KERNELS, re.IGNORECASE)
 _IS_MEMORY: Final = _any_of(_MEMORY_KERNELS)
 _IS_HOST_COMMUNICATION: Final = _any_of(_HOST_COMMUNICATION)
+_IS_COLLECTIVE_RANGE: Final = _any_of(_COLLECTIVE_RANGES)
 _IS_HOST_ANNOTATION: Final = _any_of(_HOST_ANNOTATIONS)
+_IS_DATA_LOADING: Final = _any_of(_DATA_LOADING, re.IGNORECASE)
 _IS_COLLECTION: Final = _any_of(_COLLECTIONS, re.IGNORECASE)
 
 
@@ -73,6 +82,11 @@ def is_host_communication(name: str) -> bool:
     return _IS_HOST_COMMUNICATION.search(name) is not None
 
 
+def is_collective_range(name: str) -> bool:
+    """Tells whether a host range is a collective itself, not its dispatch."""
+    return _IS_COLLECTIVE_RANGE.search(name) is not None
+
+
 def is_host_annotation(name: str) -> bool:
     """Tells whether a row that old traces file under operators is an annotation."""
     return _IS_HOST_ANNOTATION.search(name) is not None
@@ -81,3 +95,8 @@ def is_host_annotation(name: str) -> bool:
 def is_collection(name: str) -> bool:
     """Tells whether a Python frame or annotation is a run of the garbage collector."""
     return _IS_COLLECTION.search(name) is not None
+
+
+def is_data_loading(name: str) -> bool:
+    """Tells whether a range of the host is the wait for the next batch."""
+    return _IS_DATA_LOADING.search(name) is not None

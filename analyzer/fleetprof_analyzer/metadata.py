@@ -31,6 +31,12 @@ class _Around(msgspec.Struct, rename="camel"):
 class _Distributed(msgspec.Struct):
     rank: int | None = None
     world_size: int | None = None
+    pg_config: msgspec.Raw = _NOTHING
+
+
+class _Group(msgspec.Struct):
+    pg_name: str = ""
+    ranks: list[int] = []
 
 
 class _Device(msgspec.Struct):
@@ -56,6 +62,7 @@ def read_metadata(text: bytes, problems: Problems) -> Metadata:
         trace_id=(_read(around.trace_id, str | None, problems, "trace_id") or "")[:200],
         host_name=(_read(around.host_name, str | None, problems, "host_name") or "")[:200],
         device_name=devices[0].name[:200] if devices else "",
+        groups={} if distributed is None else _groups(distributed.pg_config, problems),
         base_ns=base if base is not None and 0 <= base < _LARGEST_BASE_NS else None,
     )
 
@@ -66,6 +73,14 @@ def _read(raw: msgspec.Raw, kind: Any, problems: Problems, name: str) -> Any:
     except REFUSALS as error:
         problems.add(Kind.BAD_METADATA, f"{name}: {error}")
         return None
+
+
+def _groups(raw: msgspec.Raw, problems: Problems) -> dict[str, tuple[int, ...]]:
+    """Process groups by name; older traces write the list as text."""
+    value = _read(raw, list[_Group] | str | None, problems, "pg_config")
+    if isinstance(value, str):
+        value = _read(msgspec.Raw(value.encode()), list[_Group] | None, Problems(), "pg_config")
+    return {group.pg_name: tuple(sorted(set(group.ranks))) for group in value or [] if group.ranks}
 
 
 def _natural(value: int | None) -> int | None:

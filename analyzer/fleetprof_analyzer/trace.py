@@ -4,6 +4,7 @@ Guarantees: times are exact integers on the rank's own clock, Unix ns where `tim
 order.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Final, Literal
@@ -134,6 +135,7 @@ class Metadata:
     host_name: str = ""
     device_name: str = ""
     base_ns: int | None = None
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # process groups: name -> global ranks
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,127 @@
+"""Finds where a rank's local work waits for its communication, and how long that work itself took.
+
+A rank's rows stand in launch order. The chain of local work reaches the launch of operation j, and from some later
+row on it goes on only after j has ended: j's join. A join is never violated, so in one iteration it is seen as the
+first row after which no row begins before j's end. Where the chain stood still until then it is the join itself;
+where j had ended early it may be later, so the iterations of one program are taken together. Guarantees: no clock but
+the rank's own; own times are never negative.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.trace import Bools, Int32s, Int64s
+
+_STRIDE: Final = 1 << 32
+_KEPT_SHARE: Final = 0.9
+_AGREEING_SHARE: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Local rows in launch order and the operations among them; m rows, n operations.
+
+    `row_end_ns`, shape (m + 1,), is when all work before a row had ended. `launch_row`, shape (n,), counts the rows
+    launched before each operation; it is sorted. A row may begin `tolerance_ns` before the end of what it waited for.
+    """
+
+    row_start_ns: Int64s
+    row_end_ns: Int64s
+    launch_row: Int64s
+    start_ns: Int64s
+    end_ns: Int64s
+    tolerance_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Marks in chain order:
+
+    operation launches and joins. `reached_ns` is when the chain had come to a launch mark.
+    """
+
+    mark_operation: Int32s
+    mark_joins: Bools
+    own_ns: Int64s
+    own_start_ns: Int64s  # of each mark: where its own time begins; it is one piece, own_ns long
+    reached_ns: Int64s  # per operation
+
+
+def find_joins(work: Work, position: Int64s) -> Int64s:
+    """The row before which the chain waits for each operation, shape (n,); m at the end of the recording, m + 1:
+    never.
+
+    `position` numbers operations within their iteration, the same number for the same operation of the program, -1
+    where iterations differ.
+    """
+    rows, count = len(work.row_start_ns), len(work.end_ns)
+    earliest_after = np.minimum.accumulate(work.row_start_ns[::-1])[::-1]
+    seen = np.searchsorted(earliest_after, work.end_ns - work.tolerance_ns)
+    seen = np.maximum(seen, work.launch_row)
+    stood = np.maximum(work.end_ns - work.row_end_ns[seen], 0)
+    # In units that iterations share: operations launched since, and rows after the last of them.
+    operation = np.arange(count)
+    reached = np.maximum(np.searchsorted(work.launch_row, seen, side="right") - 1, operation)
+    offset = (reached - operation) * _STRIDE + (seen - work.launch_row[reached])
+    next_launch = np.append(work.launch_row, rows)
+    joins = np.where(seen < rows, seen, rows + 1)
+    by_position = np.argsort(position, kind="stable")
+    cuts = np.flatnonzero(np.diff(position[by_position], prepend=-2))
+    for here in np.split(by_position, cuts[1:]):
+        known = here[seen[here] < rows]
+        if len(known) == 0 or position[here[0]] < 0:
+            continue
+        typical, certain = _typical(offset[known], stood[known], work.tolerance_ns)
+        target = np.minimum(operation[here] + typical // _STRIDE, count - 1)
+        # Rows up to the next launch only, where this iteration has fewer of them.
+        pooled = np.minimum(work.launch_row[target] + typical % _STRIDE, next_launch[target + 1])
+        joins[here] = pooled if certain else np.maximum(pooled, np.minimum(seen[here], rows))
+    return np.asarray(joins)
+
+
+def _typical(offset: Int64s, stood_ns: Int64s, tolerance_ns: int) -> tuple[int, bool]:
+    """(the join's offset, whether it is certain): where the chain stood still longest, if it stood still at all."""
+    values, owner = np.unique(offset, return_inverse=True)
+    stood = np.bincount(owner, stood_ns)
+    if stood.max() > tolerance_ns and stood.max() >= _AGREEING_SHARE * stood.sum():
+        return int(values[stood.argmax()]), True
+    ordered = np.sort(offset)
+    return int(ordered[int(np.ceil(_KEPT_SHARE * (len(ordered) - 1)))]), False
+
+
+def build_chain(work: Work, join_row: Int64s) -> Chain:
+    """The marks of the operations in chain order."""
+    rows, count = len(work.row_start_ns), len(work.end_ns)
+    joined = np.flatnonzero(join_row <= rows)
+    operation = np.concatenate((np.arange(count), joined))
+    row = np.concatenate((work.launch_row, join_row[joined]))
+    joins = np.concatenate((np.zeros(count, np.bool_), np.ones(len(joined), np.bool_)))
+    place = np.concatenate((2 * np.arange(count), _places(work, join_row, joined)))
+    order = np.lexsort((operation, place, row))
+    operation, row, joins = operation[order], row[order], joins[order]
+    local = work.row_end_ns[row]
+    # A thread that woke before the range of what it waited for was closed has gone on at its own start.
+    released = np.minimum(work.end_ns[operation], np.append(work.row_start_ns, np.iinfo(np.int64).max)[row])
+    time = np.maximum.accumulate(np.where(joins, np.maximum(local, released), local))
+    before = np.concatenate((local[:1], time[:-1]))
+    own = np.maximum(local - before, 0)
+    reached = np.zeros(count, np.int64)
+    reached[operation[~joins]] = time[~joins]
+    return Chain(operation.astype(np.int32), joins, own, before, reached)
+
+
+def _places(work: Work, join_row: Int64s, joined: Int64s) -> Int64s:
+    """Where each join stands among the launches of its row: before those that begin after its operation's end.
+
+    In half steps: 2 i is operation i itself.
+    """
+    row, after_ns = join_row[joined], work.end_ns[joined] - work.tolerance_ns
+    first = np.maximum(np.searchsorted(work.launch_row, row), joined + 1)
+    stop = np.searchsorted(work.launch_row, row, side="right")
+    places = 2 * np.maximum(stop, joined + 1) - 1
+    for number in np.flatnonzero(stop > first):
+        early = work.start_ns[first[number] : stop[number]] < after_ns[number]
+        places[number] = 2 * (first[number] + (int(np.flatnonzero(early)[-1]) + 1 if early.any() else 0)) - 1
+    return np.asarray(places)

@@ -1,0 +1,115 @@
+"""Tests whether a rank's own time exceeds that of its peers: always, or again and again.
+
+Robust statistics throughout (medians, median absolute deviations), so that one fault does not widen the measure of
+the others. Formulas: docs/measures.md#stragglers. Guarantees: pure; the same table gives the same candidates.
+"""
+
+from dataclasses import dataclass
+from math import comb
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.own_time import Floats, OwnTime
+from fleetprof_analyzer.trace import Bools, Int64s
+
+_SIGMA: Final = 1.4826  # of a normal distribution, over its median absolute deviation
+_MEDIAN_ERROR: Final = 1.2533  # standard error of a median, over that of a mean
+_LEAST_SPREAD: Final = 0.003
+_UNKNOWN_SPREAD: Final = 0.012  # where fewer than three others can tell
+_SMALL_ROLE: Final = 3
+_LEAST_Z: Final = 5.0
+_LEAST_EXCESS: Final = 0.01
+_LEAST_SHARE: Final = 0.75
+_OUTLIER_SIGMAS: Final = 6.0
+_OUTLIER_EXCESS: Final = 0.02
+_LEAST_OUTLIERS: Final = 3
+_CHANCE: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A rank (its position) that may be late; `iterations` are those in which it was, `excess` its share there."""
+
+    rank: int
+    pattern: str  # "persistent" or "intermittent"
+    excess: float
+    iterations: Bools
+    z: float = 0.0
+
+
+def relative_excess(table: OwnTime) -> tuple[Floats, Bools]:
+    """(x, has peers): own time over that of the peers, as share of the role's, shape (R, K).
+
+    A rank without peers is measured by its own median over the iterations: only what comes and goes shows.
+    """
+    own = table.own_ns.astype(np.float64)
+    excess = np.zeros_like(own)
+    has_peers = np.zeros(len(own), np.bool_)
+    for rank in range(len(own)):
+        peers = table.peers(rank)
+        level = max(float(np.median(own[table.role == table.role[rank]])), 1.0)
+        has_peers[rank] = len(peers) > 0
+        reference = np.median(own[peers], axis=0) if len(peers) else np.median(own[rank])
+        excess[rank] = (own[rank] - reference) / level
+    return excess, has_peers
+
+
+def find_candidates(table: OwnTime) -> list[Candidate]:
+    """Candidates of both patterns, each rank once, the largest excess first."""
+    excess, has_peers = relative_excess(table)
+    found = _persistent(table, excess, has_peers)
+    known = {candidate.rank for candidate in found}
+    found += [candidate for candidate in _intermittent(excess) if candidate.rank not in known]
+    return sorted(found, key=lambda candidate: -float(excess[candidate.rank].mean()))
+
+
+def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candidate]:
+    ranks = np.flatnonzero(has_peers)
+    if len(ranks) < 2:
+        return []
+    x = excess[ranks]
+    middle = np.median(x, axis=1)
+    sigma = _SIGMA * np.median(np.abs(x - middle[:, None]), axis=1)
+    cap = 3 * float(np.median(sigma))
+    pooled = float(np.sqrt(np.mean(np.minimum(sigma, cap) ** 2)))
+    error = _MEDIAN_ERROR * np.maximum(sigma, pooled) / np.sqrt(x.shape[1])
+    spread = np.array([_spread(middle, table.role[ranks], n) for n in range(len(ranks))])
+    z = (middle - np.median(middle)) / np.sqrt(error**2 + spread**2)
+    above = x > np.maximum(_LEAST_EXCESS, middle / 2)[:, None]
+    chosen = (z > _LEAST_Z) & (middle > _LEAST_EXCESS) & (above.mean(axis=1) >= _LEAST_SHARE)
+    return [
+        Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n])) for n in np.flatnonzero(chosen)
+    ]
+
+
+def _spread(middle: Floats, role: Int64s, number: int) -> float:
+    """How far ranks differ without a fault, from the others; in a small role peers mirror a fault, so they are left
+    out.
+    """
+    same = role == role[number]
+    others = np.delete(middle, number) if same.sum() >= _SMALL_ROLE else middle[~same]
+    return max(_SIGMA * _deviation(others), _LEAST_SPREAD) if len(others) >= _SMALL_ROLE else _UNKNOWN_SPREAD
+
+
+def _intermittent(excess: Floats) -> list[Candidate]:
+    ranks = len(excess)
+    limit = max(_OUTLIER_SIGMAS * _SIGMA * _deviation(excess), _OUTLIER_EXCESS)
+    outlier = excess > limit
+    total = int(outlier.sum())
+    found = []
+    for rank in range(ranks):
+        count = int(outlier[rank].sum())
+        if count >= _LEAST_OUTLIERS and ranks * _tail(total, 1 / ranks, count) < _CHANCE:
+            share = float(excess[rank][outlier[rank]].mean())
+            found.append(Candidate(rank, "intermittent", share, outlier[rank]))
+    return found
+
+
+def _deviation(values: Floats) -> float:
+    return float(np.median(np.abs(values - np.median(values))))
+
+
+def _tail(count: int, chance: float, at_least: int) -> float:
+    """P(Binomial(count, chance) >= at_least)."""
+    return sum(comb(count, k) * chance**k * (1 - chance) ** (count - k) for k in range(at_least, count + 1))

@@ -1,0 +1,224 @@
+"""Decides who holds the job up, from the operations of all ranks.
+
+In this order: ranks that are late against their peers; slow links; a stage that is too heavy; work that moves;
+nobody. Formulas: docs/measures.md#stragglers. Guarantees: pure; no verdict rests on a difference of two clocks; what
+the traces cannot tell is said instead of guessed.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import numpy as np
+from fleetprof_api.stragglers import Evidence, SlowLink, Straggler, Stragglers
+
+from fleetprof_analyzer.causes import explain
+from fleetprof_analyzer.excess import find_candidates
+from fleetprof_analyzer.faults import Fault, Judged, judge
+from fleetprof_analyzer.imbalance import Imbalance, find_imbalance
+from fleetprof_analyzer.matching import Matched, match
+from fleetprof_analyzer.network import Links, find_slow_links
+from fleetprof_analyzer.operations import KINDS, RankOperations
+from fleetprof_analyzer.own_time import OwnTime, tabulate
+from fleetprof_analyzer.replay import Replay
+from fleetprof_analyzer.roles import find_roles
+from fleetprof_analyzer.same_kernels import find_slow_devices
+from fleetprof_analyzer.schedule import Circular
+
+_LEAST_ITERATIONS: Final = 3
+_FAITHFUL: Final = 0.03
+_MOST_SHOWN: Final = 16
+
+
+def find_stragglers(operations: Sequence[RankOperations]) -> Stragglers | None:
+    """The verdict over all ranks; None where there are not two ranks that communicate."""
+    ranks, doubted = _distinct(operations)
+    if len(ranks) < 2:
+        return Stragglers(reason=doubted) if doubted and len(operations) > 1 else None
+    matched = match(ranks)
+    if matched.reason:
+        return Stragglers(reason=f"the operations of the ranks cannot be matched: {matched.reason}")
+    try:
+        replay = Replay(matched)
+    except Circular:
+        return Stragglers(
+            reason="the matched operations wait for each other in a circle; the order of launches is lost"
+        )
+    role = find_roles(matched)
+    table = tabulate(replay, role)
+    candidates = find_candidates(table)
+    slow_devices, segments = find_slow_devices(replay, table)
+    known = {candidate.rank for candidate in slow_devices}
+    candidates = slow_devices + [candidate for candidate in candidates if candidate.rank not in known]
+    judged = judge(replay, table, candidates, segments)
+    return _decide(replay, table, judged, doubted)
+
+
+def _decide(replay: Replay, table: OwnTime, judged: Judged, doubted: str) -> Stragglers:
+    matched = replay.matched
+    fidelity = replay.fidelity()
+    unidentifiable = [doubted] if doubted else []
+    if matched.missing:
+        unidentifiable.append(
+            f"ranks {_some(matched.missing)} belong to the job and were not captured: lateness that comes from them "
+            "shows as a slow group, or not at all"
+        )
+    verdict: Literal["straggler", "heavy_stage", "slow_link", "moving_imbalance", "nobody"] = "nobody"
+    reason, named, links, gain = "", [], Links([], [], 0.0, 0, judged=True), 0.0
+    if len(matched.iterations) < _LEAST_ITERATIONS:
+        reason = f"too few iterations: {len(matched.iterations)}, a verdict takes {_LEAST_ITERATIONS}"
+        order = [*judged.named, *judged.others]
+    elif judged.named:
+        verdict, gain, order = "straggler", judged.joint_gain, judged.others
+        named = [_straggler(replay, table, fault) for fault in judged.named]
+        reason = _words(named)
+    else:
+        order = judged.others
+        links = find_slow_links(replay, table.role)
+        imbalance = find_imbalance(replay, table)
+        if links.slow:
+            verdict, gain = "slow_link", links.gain
+            named = [_of_link(replay, links, rank) for rank in links.ranks]
+            reason = _link_words(replay, links)
+        elif imbalance.heaviest:
+            verdict, gain = "heavy_stage", imbalance.stage_gain
+            named = [_of_stage(replay, imbalance, rank) for rank in imbalance.heaviest]
+            ranks = _some([one.rank for one in named])
+            reason = (
+                f"the stage of ranks {ranks} has {100 * imbalance.excess:.0f} % more to do "
+                "than the mean of the other stages"
+            )
+        elif imbalance.moves:
+            verdict, gain = "moving_imbalance", imbalance.moving_gain
+            reason = "the work differs from iteration to iteration and from rank to rank; no rank is late by itself"
+        else:
+            reason = "the ranks wait for no one in particular"
+        if not links.judged:
+            unidentifiable.append(
+                "a slow link: every process group is the only one of its kind, so there is nothing to compare its "
+                "transfers with"
+            )
+    unidentifiable += _unmeasured(table, matched)
+    return Stragglers(
+        verdict=verdict,
+        reason=reason,
+        ranks=named,
+        order=[_straggler(replay, table, fault) for fault in order][:_MOST_SHOWN],
+        slow_links=[
+            SlowLink(
+                ranks=[_rank(replay, member) for member in group.members],
+                collective=KINDS[group.kind],
+                factor=group.factor,
+                operations=group.operations,
+                transfer_ns=group.transfer_ns,
+                usual_ns=group.sisters_ns,
+            )
+            for group in links.slow[:_MOST_SHOWN]
+        ],
+        gain=max(gain, 0.0),
+        approximate=abs(fidelity - 1) > _FAITHFUL,
+        fidelity=fidelity,
+        iterations=matched.iterations,
+        matched_by=matched.method,
+        operations=matched.operations,
+        unmatched=matched.unmatched,
+        not_captured=matched.missing,
+        unidentifiable=unidentifiable,
+    )
+
+
+def _distinct(operations: Sequence[RankOperations]) -> tuple[list[RankOperations], str]:
+    """(the ranks that can be told apart, what must be said about the others)."""
+    count = Counter(one.rank for one in operations)
+    ranks = [one for one in operations if one.rank is not None and count[one.rank] == 1]
+    if len(ranks) == len(operations):
+        return ranks, ""
+    return (
+        ranks,
+        f"{len(operations) - len(ranks)} traces do not say which rank they are, or several claim one: left out",
+    )
+
+
+def _straggler(replay: Replay, table: OwnTime, fault: Fault) -> Straggler:
+    rank = fault.candidate.rank
+    on_gpu = replay.matched.ranks[rank].kind == "gpu"
+    found = explain(table, fault.candidate, on_gpu=on_gpu, indices=replay.matched.iterations)
+    return Straggler(
+        rank=_rank(replay, rank),
+        lateness_ns=fault.lateness_ns,
+        cause=found.cause,
+        evidence=found.evidence,
+        gain=max(fault.gain, 0.0),
+        gain_alone=max(fault.gain_alone, 0.0),
+        pattern="persistent" if fault.candidate.pattern == "persistent" else "intermittent",
+        peers=fault.peers,
+    )
+
+
+def _of_link(replay: Replay, links: Links, rank: int) -> Straggler:
+    mine = [group for group in links.slow if rank in group.members]
+    evidence = [
+        Evidence(
+            measure=f"{KINDS[group.kind]} with ranks {_some([_rank(replay, m) for m in group.members if m != rank])}",
+            value=group.transfer_ns, usual=group.sisters_ns, unit="ns per transfer",
+        )
+        for group in mine[:8]
+    ]  # fmt: skip
+    return Straggler(
+        rank=_rank(replay, rank), lateness_ns=links.lateness_ns, cause="network", evidence=evidence, gain=links.gain,
+        gain_alone=links.gain,
+    )  # fmt: skip
+
+
+def _of_stage(replay: Replay, imbalance: Imbalance, rank: int) -> Straggler:
+    evidence = Evidence(
+        measure="own time over the mean of the other stages", value=round(100 * (1 + imbalance.excess), 1), usual=100,
+        unit="%",
+    )  # fmt: skip
+    return Straggler(
+        rank=_rank(replay, rank), lateness_ns=imbalance.lateness_ns, cause="stage_imbalance", evidence=[evidence],
+        gain=imbalance.stage_gain, gain_alone=imbalance.stage_gain, peers=len(imbalance.heaviest) - 1,
+    )  # fmt: skip
+
+
+def _unmeasured(table: OwnTime, matched: Matched) -> list[str]:
+    said = []
+    alone = [one.rank for number, one in enumerate(matched.ranks) if len(table.peers(number)) == 0]
+    if alone:
+        said.append(
+            f"a slow host or data loader on ranks {_some([rank for rank in alone if rank is not None])}: no other rank "
+            "does the same work"
+        )
+    if all(one.kind == "gpu" for one in matched.ranks) and not np.isfinite(table.clock_megahertz).any():
+        said.append("a GPU whose clock is throttled all the time: its clock was not sampled; it shows as a slow GPU")
+    return said
+
+
+def _words(named: list[Straggler]) -> str:
+    first = named[0]
+    others = f", then ranks {_some([one.rank for one in named[1:]])}" if len(named) > 1 else ""
+    doubt = " (one of two that do this work: the slower is named)" if first.peers == 1 else ""
+    return f"the others wait for rank {first.rank}{others}{doubt}"
+
+
+def _link_words(replay: Replay, links: Links) -> str:
+    slowest = links.slow[0]
+    ranks = _some([_rank(replay, member) for member in slowest.members])
+    if links.ranks:
+        meeting = _some([_rank(replay, rank) for rank in links.ranks])
+        return f"transfers of {len(links.slow)} groups are slow, and they meet in rank {meeting}"
+    return (
+        f"transfers of ranks {ranks} take {slowest.factor:.1f} times those of their sister groups; "
+        "which rank it comes from cannot be told"
+    )
+
+
+def _rank(replay: Replay, position: int) -> int:
+    rank = replay.matched.ranks[position].rank
+    assert rank is not None
+    return rank
+
+
+def _some(ranks: Sequence[int]) -> str:
+    shown = ", ".join(map(str, ranks[:8]))
+    return f"{shown} and {len(ranks) - 8} more" if len(ranks) > 8 else shown

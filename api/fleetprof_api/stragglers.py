@@ -1,0 +1,87 @@
+"""The section `stragglers` of a report: who holds the job up, why, and what mending it is worth.
+
+Guarantees: part of `report.json` and its schema; gains are shares of the iteration time, durations integer nanoseconds.
+Formulas: docs/measures.md#stragglers.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Cause = Literal[
+    "data_loading",
+    "host",
+    "garbage_collection",
+    "slow_gpu",
+    "throttling",
+    "network",
+    "stage_imbalance",
+    "mixed",
+]
+
+
+class Evidence(msgspec.Struct, kw_only=True, frozen=True):
+    """One number that speaks for a cause, beside what is usual (the median of the peers)."""
+
+    measure: str
+    value: float
+    usual: float
+    unit: str
+    iterations: Annotated[list[int], Meta(description="indices of the iterations concerned; empty: all")] = []
+
+
+class Straggler(msgspec.Struct, kw_only=True, frozen=True):
+    """One rank that the others wait for. Formulas: docs/measures.md#stragglers."""
+
+    rank: int
+    lateness_ns: Annotated[int, Meta(description="mean wait of the other ranks for it, per iteration, ns", ge=0)]
+    cause: Cause
+    evidence: list[Evidence] = []
+    gain: Annotated[
+        float, Meta(description="share of the iteration time that goes when it is as fast as its peers")
+    ] = 0.0
+    gain_alone: Annotated[
+        float, Meta(description="the same with all other stragglers already at their peers' pace")
+    ] = 0.0
+    pattern: Annotated[
+        Literal["persistent", "intermittent"], Meta(description="in three quarters of the iterations, or in some")
+    ] = "persistent"
+    peers: Annotated[int, Meta(description="ranks that do the same work; 0: measured by itself", ge=0)] = 0
+
+
+class SlowLink(msgspec.Struct, kw_only=True, frozen=True):
+    """A process group whose transfers take longer than those of its sister groups."""
+
+    ranks: list[int]
+    collective: str
+    factor: Annotated[float, Meta(description="transfer time over that of the sister groups")]
+    operations: int
+    transfer_ns: Annotated[int, Meta(description="mean transfer, ns", ge=0)] = 0
+    usual_ns: Annotated[int, Meta(description="median of the sister groups, ns", ge=0)] = 0
+
+
+class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
+    """Who holds the job up, or that nobody does. `ranks` holds those named, in order."""
+
+    verdict: Annotated[
+        Literal["straggler", "heavy_stage", "slow_link", "moving_imbalance", "nobody", "not_judged"],
+        Meta(description="not_judged: the traces do not allow a verdict; `reason` says why"),
+    ] = "not_judged"
+    reason: str = ""
+    ranks: list[Straggler] = []
+    order: Annotated[
+        list[Straggler], Meta(description="ranks that were replayed and not named, by what they cost; at most 16")
+    ] = []
+    slow_links: list[SlowLink] = []
+    gain: Annotated[
+        float, Meta(description="share of the iteration time that goes when all that is named is mended")
+    ] = 0.0
+    approximate: Annotated[bool, Meta(description="the replay is off by more than 3 %: gains are rough")] = False
+    fidelity: Annotated[float | None, Meta(description="replayed over measured length of the window")] = None
+    iterations: Annotated[list[int], Meta(description="indices of the iterations that all ranks hold")] = []
+    matched_by: str = ""
+    operations: Annotated[int, Meta(description="operations of these iterations, over all ranks", ge=0)] = 0
+    unmatched: Annotated[int, Meta(description="of them without their partners: not used", ge=0)] = 0
+    not_captured: Annotated[list[int], Meta(description="ranks of the groups that were not captured")] = []
+    unidentifiable: Annotated[list[str], Meta(description="what these traces cannot tell")] = []
