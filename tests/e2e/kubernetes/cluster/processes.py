@@ -28,6 +28,8 @@ def start(folder: Path, name: str, command: Sequence[str | Path], environment: M
             start_new_session=True,
         )
     (folder / f"{name}.pid").write_text(f"{process.pid} {_start_time(process.pid)}\n")
+    # It outlives this object, which would warn of that.
+    process.returncode = 0
 
 
 def is_running(folder: Path, name: str) -> bool:
