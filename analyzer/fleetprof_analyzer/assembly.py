@@ -22,6 +22,7 @@ from fleetprof_api.report import (
 
 from fleetprof_analyzer.breakdown import add
 from fleetprof_analyzer.cost import measure_cost
+from fleetprof_analyzer.device_time import add_idle
 from fleetprof_analyzer.identity import find_doubles
 from fleetprof_analyzer.interest import choose_whole_traces
 from fleetprof_analyzer.problems import Kind
@@ -96,7 +97,16 @@ def _total(ranks: Sequence[Rank], kind: str) -> list[KindTotal]:
     if not chosen:
         return []
     time_ns = add([rank.time_ns for rank in chosen])
-    return [KindTotal(kind=chosen[0].kind, time_basis=chosen[0].time_basis, ranks=len(chosen), time_ns=time_ns)]
+    idle = [rank.idle_ns for rank in chosen if rank.idle_ns is not None]
+    return [
+        KindTotal(
+            kind=chosen[0].kind,
+            time_basis=chosen[0].time_basis,
+            ranks=len(chosen),
+            time_ns=time_ns,
+            idle_ns=add_idle(idle) if idle else None,
+        )
+    ]
 
 
 def _join_hosts(hosts: Sequence[HostSeries]) -> list[HostSeries]:

@@ -6,38 +6,19 @@ nanosecond.
 """
 
 from collections.abc import Callable
-from typing import Final
 
 import numpy as np
-from fleetprof_api.report import DeviceTime, TimeBreakdown
+from fleetprof_api.report import TimeBreakdown
 
-from fleetprof_analyzer.classes import WorkClass, classify_kernel, is_host_annotation, is_host_communication
+from fleetprof_analyzer.classes import WorkClass, is_host_annotation, is_host_communication
+from fleetprof_analyzer.devices import Classes, DeviceWork
 from fleetprof_analyzer.intervals import Union, covered, join, length, union
 from fleetprof_analyzer.trace import Bools, Category, Rows, Trace
 
-_MOST_DEVICES: Final = 256
 
-
-def measure_devices(trace: Trace) -> list[DeviceTime]:
-    """One entry per device with work, in the order of their names; empty for a CPU-only rank.
-
-    More devices than any machine has are a malformed trace: they are measured as one.
-    """
-    rows = trace.rows.select(trace.rows.on_device)
-    if len(rows) == 0:
-        return []
-    devices = np.array([place[0] for place in trace.places])
-    device_of_row = devices[rows.place]
-    if len(np.unique(device_of_row)) > _MOST_DEVICES:
-        device_of_row = np.full(len(rows), "all")
-    classes = _device_classes(rows, trace.names)
-    result = []
-    for device in sorted(set(device_of_row.tolist()), key=lambda name: (len(name), name)):
-        here = device_of_row == device
-        result.append(
-            DeviceTime(device=device, time_ns=_measure(rows.select(here), classes[here]), work_count=int(here.sum()))
-        )
-    return result
+def measure_device(work: DeviceWork) -> TimeBreakdown:
+    """One device's time from its first start to its last end."""
+    return _measure(work.rows, work.classes)
 
 
 def measure_host(trace: Trace) -> TimeBreakdown:
@@ -65,13 +46,6 @@ def add(parts: list[TimeBreakdown]) -> TimeBreakdown:
     )
 
 
-def _device_classes(rows: Rows, names: list[str]) -> "np.ndarray[tuple[int], np.dtype[np.int8]]":
-    by_name = np.zeros(len(names), np.int8)
-    for index in np.unique(rows.name):
-        by_name[index] = classify_kernel(names[index])
-    return np.where(rows.category == Category.KERNEL, by_name[rows.name], np.int8(WorkClass.MEMORY))
-
-
 def _by_name(rows: Rows, names: list[str], test: Callable[[str], bool]) -> Bools:
     chosen = np.zeros(len(names), np.bool_)
     for index in np.unique(rows.name):
@@ -79,7 +53,7 @@ def _by_name(rows: Rows, names: list[str], test: Callable[[str], bool]) -> Bools
     return np.asarray(chosen[rows.name])
 
 
-def _measure(rows: Rows, classes: "np.ndarray[tuple[int], np.dtype[np.int8]]") -> TimeBreakdown:
+def _measure(rows: Rows, classes: Classes) -> TimeBreakdown:
     if len(rows) == 0:
         return TimeBreakdown()
 

@@ -39,6 +39,17 @@ def join(first: Union, second: Union) -> Union:
     return union(np.concatenate((first[0], second[0])), np.concatenate((first[1], second[1])))
 
 
+def covered_length(points: Int64s, intervals: Union) -> Int64s:
+    """How much of the union lies before each point, shape (n,)."""
+    starts, ends = intervals
+    if len(starts) == 0:
+        return np.zeros(len(points), np.int64)
+    before = np.concatenate(([0], np.cumsum(ends - starts)))
+    at = np.searchsorted(starts, points, side="right")
+    overshoot = np.maximum(ends[np.maximum(at - 1, 0)] - points, 0)
+    return np.asarray(before[at] - np.where(at > 0, overshoot, 0))
+
+
 def covered(points: Int64s, intervals: Union) -> Bools:
     """Which points, shape (n,), lie in the union."""
     starts, ends = intervals

@@ -14,10 +14,11 @@ from typing import Final
 
 from fleetprof_api.ledger import LedgerEntry
 from fleetprof_api.report import Rank, Report, Series
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fleetprof_analyzer import bars, plots
+from fleetprof_analyzer.causes_text import list_causes
 from fleetprof_analyzer.headline import describe
 from fleetprof_analyzer.text import change, duration, parts_of, plain, rank_name, share, size
 
@@ -58,7 +59,13 @@ def render_page(report: Report) -> str:
 @cache
 def _template() -> tuple[Template, str]:
     folder = files("fleetprof_analyzer") / "templates"
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(lambda name: (folder / name).read_text("utf-8")),
+    )
     environment.filters |= {
         "change": change,
         "duration": duration,
@@ -67,9 +74,8 @@ def _template() -> tuple[Template, str]:
         "rank": rank_name,
         "size": size,
     }
-    environment.globals["share"] = share
-    template = environment.from_string((folder / "report.html.j2").read_text("utf-8"))
-    return template, (folder / "report.css").read_text("utf-8")
+    environment.globals |= {"share": share, "causes": list_causes}
+    return environment.get_template("report.html.j2"), (folder / "report.css").read_text("utf-8")
 
 
 def _median(rank: Rank) -> int | None:

@@ -12,8 +12,12 @@ import msgspec
 from fleetprof_api.report import HostSeries, Iteration, Problem, Rank
 from fleetprof_api.samples import RankSamples, StepColumns
 
-from fleetprof_analyzer.breakdown import add, measure_devices, measure_host
+from fleetprof_analyzer.breakdown import add, measure_host
+from fleetprof_analyzer.device_time import add_idle, measure_device_time
+from fleetprof_analyzer.devices import split_devices
+from fleetprof_analyzer.host_activity import read_host
 from fleetprof_analyzer.iterations import Asked, find_iterations
+from fleetprof_analyzer.launch_calls import find_calls
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.series import device_series, host_series
 from fleetprof_analyzer.trace import Trace
@@ -59,7 +63,9 @@ def summarise(
         return RankSummary(
             source=trace.source, rank_number=rank_number, problems=problems.entries(trace.source, rank_number)
         )
-    devices = measure_devices(trace)
+    calls = find_calls(trace)
+    host_rows = read_host(trace, calls)
+    devices = [measure_device_time(trace, work, calls, host_rows) for work in split_devices(trace)]
     found = find_iterations(trace, samples, asked, problems)
     begin = trace.window_start_ns if trace.window_start_ns is not None else int(trace.rows.start_ns.min())
     iterations = asked.choose(found.iterations)[:_ITERATIONS_KEPT]
@@ -69,6 +75,7 @@ def summarise(
         kind="gpu" if devices else "cpu",
         time_basis="device" if devices else "host",
         time_ns=add([device.time_ns for device in devices]) if devices else measure_host(trace),
+        idle_ns=add_idle([device.idle_ns for device in devices if device.idle_ns is not None]) if devices else None,
         devices=devices,
         start_ns=iterations[0].start_ns if iterations else begin,
         time_origin=trace.time_origin,

@@ -7,8 +7,9 @@ words what a chart would show.
 from statistics import median
 from textwrap import wrap
 
-from fleetprof_api.report import Rank, Report, TimeBreakdown
+from fleetprof_api.report import KindTotal, Rank, Report, TimeBreakdown
 
+from fleetprof_analyzer.causes_text import list_causes
 from fleetprof_analyzer.text import change, duration, parts_of, plain, rank_name, share
 
 _NARROWEST = 60
@@ -59,6 +60,20 @@ def _totals(report: Report, width: int) -> list[str]:
             lines.append(f"  {_MARKS[name]} {words:<22} {share(part, total.time_ns.span):>8}  {duration(part):>10}")
         overlapped = total.time_ns.overlapped_communication
         lines.append(f"    overlapped communication {duration(overlapped)}, a part of compute")
+        lines += _idle(total, width)
+    return lines
+
+
+def _idle(total: KindTotal, width: int) -> list[str]:
+    if total.idle_ns is None or not total.time_ns.idle:
+        return []
+    lines = ["Why the GPU was idle"]
+    for cause in list_causes(total.idle_ns):
+        line = f"    {cause.words:<22} {share(cause.time_ns, total.time_ns.idle):>8}  {duration(cause.time_ns):>10}"
+        if len(line) + 2 + len(cause.parts) <= width:
+            lines.append(f"{line}  {cause.parts}".rstrip())
+        else:
+            lines += [line, f"        {cause.parts}"]
     return lines
 
 

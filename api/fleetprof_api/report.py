@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from fleetprof_api.ledger import LedgerEntry
+from fleetprof_api.stragglers import Stragglers
 
 SCHEMA_VERSION: Final = 1
 _SCHEMA_ID: Final = "https://fleetprof.io/schemas/report.v1.schema.json"
@@ -42,11 +43,43 @@ class TimeBreakdown(msgspec.Struct, kw_only=True, frozen=True):
     idle: Annotated[int, Meta(description="none of them, ns", ge=0)] = 0
 
 
+class IdleCauses(msgspec.Struct, kw_only=True, frozen=True):
+    """Why devices were idle, ns. Formulas: docs/measures.md#idle.
+
+    data_loading + synchronization + launching + host + optimizer + waiting + unknown = `TimeBreakdown.idle`, exactly;
+    the last six are parts of `synchronization`, `host` and `waiting`.
+    """
+
+    data_loading: Annotated[int, Meta(description="the host waited for the next batch", ge=0)] = 0
+    synchronization: Annotated[int, Meta(description="the host waited for the device, and began anew", ge=0)] = 0
+    launching: Annotated[int, Meta(description="in the launch call, and from it to the start", ge=0)] = 0
+    host: Annotated[int, Meta(description="Python, operators, allocation and other calls before the launch", ge=0)] = 0
+    optimizer: Annotated[int, Meta(description="the host was in Optimizer.step or zero_grad", ge=0)] = 0
+    waiting: Annotated[int, Meta(description="launched, and waiting for other work or an event", ge=0)] = 0
+    unknown: Annotated[int, Meta(description="no launch record, or a host that was not recorded", ge=0)] = 0
+    synchronization_blocked: Annotated[int, Meta(description="of synchronization: while in the call", ge=0)] = 0
+    host_operators: Annotated[int, Meta(description="of host: inside operators", ge=0)] = 0
+    host_runtime: Annotated[int, Meta(description="of host: in other calls of CUDA or HIP", ge=0)] = 0
+    host_allocation: Annotated[int, Meta(description="of host: allocating or freeing memory", ge=0)] = 0
+    host_python: Annotated[int, Meta(description="of host: between operators", ge=0)] = 0
+    waiting_short: Annotated[int, Meta(description="of waiting: gaps no longer than a launch takes", ge=0)] = 0
+
+
+class StreamIdle(msgspec.Struct, kw_only=True, frozen=True):
+    """HTA's categories, ns: gaps of each stream by itself, summed; no part of the device's idle time."""
+
+    host_wait: Annotated[int, Meta(description="launched after what ran before had ended", ge=0)] = 0
+    kernel_wait: Annotated[int, Meta(description="launched before, and a gap below 30 µs", ge=0)] = 0
+    other: Annotated[int, Meta(description="launched before, and a longer gap; or no launch record", ge=0)] = 0
+
+
 class DeviceTime(msgspec.Struct, kw_only=True, frozen=True):
     """One device of a rank, over all its streams."""
 
     device: str
     time_ns: TimeBreakdown
+    idle_ns: IdleCauses | None = None
+    stream_idle_ns: StreamIdle | None = None
     work_count: int = 0
 
 
@@ -92,6 +125,7 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
         Meta(description="device: rows of the GPU; host: operators and collective ranges of a CPU-only rank"),
     ]
     time_ns: TimeBreakdown
+    idle_ns: Annotated[IdleCauses | None, Meta(description="sum over devices; null on a CPU-only rank")] = None
     devices: list[DeviceTime] = []
     start_ns: Annotated[int, Meta(description="start of the first recorded iteration, else of the first row")] = 0
     time_origin: Annotated[
@@ -124,6 +158,7 @@ class KindTotal(msgspec.Struct, kw_only=True, frozen=True):
     time_basis: Literal["device", "host"]
     ranks: int
     time_ns: TimeBreakdown
+    idle_ns: IdleCauses | None = None
 
 
 class Problem(msgspec.Struct, kw_only=True, frozen=True):
@@ -229,6 +264,7 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     ranks: list[Rank] = []
     start: StartSkew = msgspec.field(default_factory=StartSkew)
     capture_cost: CaptureCost | None = None
+    stragglers: Stragglers | None = None
     ledger: list[LedgerEntry] = []
     hosts: list[HostSeries] = []
     whole_traces: Annotated[

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.breakdown import add, measure_devices, measure_host
+from fleetprof_analyzer.breakdown import add, measure_device, measure_host
+from fleetprof_analyzer.devices import split_devices
 from fleetprof_analyzer.classes import WorkClass, classify_kernel, is_host_annotation, is_host_communication
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.reader import read_trace
@@ -67,7 +68,7 @@ def test_devices_agree_with_brute_force(rows: list[tuple[Category, int, int, int
             work["01"[place == 2]].append((classify_kernel(NAMES[name]), start, size))
         elif category in (Category.MEMCPY, Category.MEMSET):
             work["01"[place == 2]].append((WorkClass.MEMORY, start, size))
-    found = {device.device: device.time_ns for device in measure_devices(trace_of(rows))}
+    found = {work.device: measure_device(work) for work in split_devices(trace_of(rows))}
     assert found == {device: brute_force(items) for device, items in work.items()}
 
 
@@ -85,7 +86,7 @@ def test_hosts_agree_with_brute_force(rows: list[tuple[Category, int, int, int, 
 
 @given(st.lists(ROWS, max_size=4))
 def test_sums_add_up_like_their_parts(parts: list[Any]) -> None:
-    total = add([device.time_ns for rows in parts for device in measure_devices(trace_of(rows))])
+    total = add([measure_device(work) for rows in parts for work in split_devices(trace_of(rows))])
     assert total.span == total.compute + total.exposed_communication + total.exposed_memory + total.idle
     assert total.overlapped_communication <= total.compute
 
@@ -94,8 +95,8 @@ def test_sums_add_up_like_their_parts(parts: list[Any]) -> None:
 def test_planted_truth_is_found_to_the_nanosecond(seed: int) -> None:
     planted = plant(seed, seed=seed, iterations=3)
     trace = read_trace(io.BytesIO(planted.gzipped()), "t", Problems())
-    (device,) = measure_devices(trace)
-    assert {name: getattr(device.time_ns, name) for name in planted.truth} == planted.truth
+    (work,) = split_devices(trace)
+    assert {name: getattr(measure_device(work), name) for name in planted.truth} == planted.truth
 
 
 # ------------------------------------------------- a naive twin: plain json, Decimal, sets of points in a sweep
@@ -171,7 +172,7 @@ def test_real_traces_agree_with_a_naive_twin_to_the_nanosecond(shared_traces: Pa
         data = gzip.decompress(file.read_bytes())
         kind, truth = naive(json.loads(data, parse_float=Decimal))
         trace = read_trace(io.BytesIO(data), file.name, Problems())
-        devices = measure_devices(trace)
-        found = add([device.time_ns for device in devices]) if devices else measure_host(trace)
+        devices = [measure_device(work) for work in split_devices(trace)]
+        found = add(devices) if devices else measure_host(trace)
         assert {name: getattr(found, name) for name in truth} == truth, file.name
         assert kind == ("gpu" if devices else "cpu")

@@ -1,0 +1,56 @@
+"""The work of a rank by device, each row with its class: what every measure of a GPU begins with.
+
+Guarantees: pure; every device row belongs to exactly one device; more devices than any machine has are a malformed
+trace, and are taken as one.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetprof_analyzer.classes import WorkClass, classify_kernel
+from fleetprof_analyzer.intervals import Union, join, union
+from fleetprof_analyzer.trace import Category, Rows, Trace
+
+_MOST_DEVICES: Final = 256
+Classes = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceWork:
+    """The rows of one device over all its streams, at least one, and their classes (`WorkClass`), shape (n,)."""
+
+    device: str
+    rows: Rows
+    classes: Classes
+
+    def union_of(self, *classes: WorkClass) -> Union:
+        """When work of one of these classes ran."""
+        chosen = self.rows.select(np.isin(self.classes, classes))
+        return union(chosen.start_ns, chosen.end_ns)
+
+    def busy(self) -> Union:
+        """When anything ran."""
+        return join(self.union_of(WorkClass.COMPUTE, WorkClass.COMMUNICATION), self.union_of(WorkClass.MEMORY))
+
+
+def split_devices(trace: Trace) -> list[DeviceWork]:
+    """One entry per device with work, in the order of their names; empty for a CPU-only rank."""
+    rows = trace.rows.select(trace.rows.on_device)
+    if len(rows) == 0:
+        return []
+    names = np.array([place[0] for place in trace.places])[rows.place]
+    if len(np.unique(names)) > _MOST_DEVICES:
+        names = np.full(len(rows), "all")
+    classes = _classify(rows, trace.names)
+    ordered = sorted(set(names.tolist()), key=lambda name: (len(name), name))
+    return [DeviceWork(name, rows.select(names == name), classes[names == name]) for name in ordered]
+
+
+def _classify(rows: Rows, names: list[str]) -> Classes:
+    by_name = np.zeros(len(names), np.int8)
+    for index in np.unique(rows.name):
+        by_name[index] = classify_kernel(names[index])
+    return np.where(rows.category == Category.KERNEL, by_name[rows.name], np.int8(WorkClass.MEMORY))

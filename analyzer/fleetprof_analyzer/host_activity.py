@@ -1,0 +1,135 @@
+"""What a thread of the host was doing at any time, one thing at a time: the levels of docs/measures.md#idle.
+
+A row's level is its rank in the order of explanations: the wait for data explains an idle GPU better than the operator
+around it. Guarantees: pure; `Levels.split` distributes every nanosecond of every piece exactly once.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetprof_analyzer.classes import is_data_loading, is_host_annotation
+from fleetprof_analyzer.intervals import Union, covered_length, join, union
+from fleetprof_analyzer.launch_calls import LaunchCalls
+from fleetprof_analyzer.trace import Category, Int64s, Rows, Trace
+
+
+class Level(IntEnum):
+    """What explains an idle device, the best explanation first."""
+
+    DATA = 0
+    BLOCKING = 1
+    ALLOCATION = 2
+    OPTIMIZER = 3
+    RUNTIME = 4
+    OPERATOR = 5
+
+
+_OTHER: Final = -1
+_BLOCKING: Final = re.compile(r"Synchronize|^(?:cuda|hip)Memcpy(?:2D|3D|(?:To|From)Symbol|WithStream)?$")
+_COPY: Final = re.compile(r"^(?:cuda|hip|cu)Memcpy")
+_ALLOCATION: Final = re.compile(
+    r"^(?:cuda|hip|cu)(?:Malloc|Free|Host(?:Alloc|Free|Register|Unregister|Malloc)"
+    r"|Mem(?:Alloc|Free|Create|Map|Unmap|Release|SetAccess|AddressReserve|AddressFree|HostAlloc))"
+)
+_OPTIMIZER: Final = re.compile(r"^Optimizer\.(?:step|zero_grad)#")
+# More threads than these that launch on one device are a malformed trace: they are taken as one.
+_MOST_THREADS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class HostRows:
+    """The host's rows with their levels (`Level`, or -1), shape (n,)."""
+
+    rows: Rows
+    levels: npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Cumulative unions: the first `len(Level)` of one thread, then with those of all threads that launch here."""
+
+    cumulative: Sequence[Union]
+    blocking: Union
+
+    def split(self, start_ns: Int64s, end_ns: Int64s) -> Int64s:
+        """For pieces [start, end), shape (n,): ns of each level, shape (n, len(Level) + 1), the last of none."""
+        lengths = [covered_length(end_ns, u) - covered_length(start_ns, u) for u in self.cumulative]
+        steps = np.diff(np.array(lengths), axis=0, prepend=0)
+        count = len(Level)
+        both = steps[:count] + steps[count:]
+        rest = (end_ns - start_ns) - both.sum(axis=0)
+        return np.concatenate((both, rest[None])).T
+
+
+def read_host(trace: Trace, calls: LaunchCalls) -> HostRows:
+    """All rows of the host with their levels."""
+    rows = trace.rows.select(~trace.rows.on_device)
+    by_name = np.full(len(trace.names), _OTHER, np.int8)
+    plain = np.ones(len(trace.names), np.bool_)
+    copies = np.zeros(len(trace.names), np.bool_)
+    for index in np.unique(rows.name).tolist():
+        name = trace.names[index]
+        plain[index] = not is_host_annotation(name)
+        copies[index] = _COPY.search(name) is not None
+        if is_data_loading(name):
+            by_name[index] = Level.DATA
+        elif _OPTIMIZER.search(name):
+            by_name[index] = Level.OPTIMIZER
+        elif _BLOCKING.search(name):
+            by_name[index] = Level.BLOCKING
+        elif _ALLOCATION.search(name):
+            by_name[index] = Level.ALLOCATION
+    named = by_name[rows.name]
+    runtime, operator = rows.category == Category.RUNTIME, rows.category == Category.OPERATOR
+    annotates = (named == Level.DATA) | (named == Level.OPTIMIZER)
+    waits = runtime & copies[rows.name]
+    waits[waits] = _outlasts_its_copy(trace, calls, rows.select(waits))
+    levels = np.full(len(rows), _OTHER, np.int8)
+    levels[operator & plain[rows.name]] = Level.OPERATOR
+    levels[runtime] = np.where(named[runtime] > _OTHER, named[runtime], np.int8(Level.RUNTIME))
+    levels[waits] = Level.BLOCKING
+    levels[annotates & ~runtime] = named[annotates & ~runtime]
+    return HostRows(rows, levels)
+
+
+def group_threads(places: Int64s) -> dict[int, list[int]]:
+    """The threads (places) that are looked at together, by the one that stands for them."""
+    threads = np.unique(places).tolist()
+    if len(threads) > _MOST_THREADS:
+        return dict.fromkeys(threads, threads)
+    return {thread: [thread] for thread in threads}
+
+
+def stack_levels(host: HostRows, own: Sequence[int], launching: Sequence[int]) -> Levels:
+    """Levels of the threads `own` first, then of all threads that launch on the device."""
+    cumulative: list[Union] = []
+    covering: Union = union(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    blocking = covering
+    for threads in (own, launching):
+        here = np.isin(host.rows.place, threads)
+        for level in Level:
+            rows = host.rows.select(here & (host.levels == level))
+            of_level = union(rows.start_ns, rows.end_ns)
+            if threads is own and level is Level.BLOCKING:
+                blocking = of_level
+            covering = join(covering, of_level)
+            cumulative.append(covering)
+    return Levels(cumulative, blocking)
+
+
+def _outlasts_its_copy(trace: Trace, calls: LaunchCalls, copies: Rows) -> npt.NDArray[np.bool_]:
+    """Calls that return only when their copy is over: those of pageable memory do."""
+    device = trace.rows.select((trace.rows.category == Category.MEMCPY) & (trace.rows.correlation >= 0))
+    if len(device) == 0:
+        return np.zeros(len(copies), np.bool_)
+    device = device.take(np.lexsort((device.end_ns, device.correlation)))
+    at = np.searchsorted(device.correlation, copies.correlation, side="right") - 1
+    at = np.maximum(at, 0)
+    same = (device.correlation[at] == copies.correlation) & (copies.correlation >= 0)
+    return np.asarray(same & (copies.end_ns >= device.end_ns[at]))
