@@ -47,6 +47,7 @@ DEFINITIONS: Final[dict[str, Any]] = {
             {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"},
         ]
     },
+    "amounts": _closed(cpu={"$ref": "#/definitions/quantity"}, memory={"$ref": "#/definitions/quantity"}),
     "resources": _closed(requests=_QUANTITIES, limits=_QUANTITIES),
     "toleration": _closed(
         key=_STRING,

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 from chart import NAMESPACE, S3, VALUE_SETS, Objects, render
+from fleetprof_api import pods
 from fleetprof_api.store.location import StoreLocation, parse_location
+from fleetprof_operator.injection import webhook_settings
+from fleetprof_operator.injection.settings import InjectionSettings
+from fleetprof_operator.injection.webhook_settings import read_settings as read_webhook_settings
 from fleetprof_operator.requests.settings import read_settings
 
 pytestmark = pytest.mark.cluster
@@ -51,7 +55,7 @@ KINDS = {
         "NetworkPolicy": {f"-fleetprof-{part}" for part in ("analyzer", "operator", "release", "webhook")},
         "PodDisruptionBudget": {"-fleetprof-operator", "-fleetprof-webhook"},
     },
-    "monitored": {"ServiceMonitor": {"+fleetprof-operator"}},
+    "monitored": {"ServiceMonitor": {"+fleetprof"}},
     "cert-manager": {
         "Secret": {"-fleetprof-tls"},
         "Issuer": {"+fleetprof-selfsigned", "+fleetprof-ca"},
@@ -242,6 +246,16 @@ def test_the_webhook_is_asked_once_about_a_labelled_pod_and_never_about_others(n
     assert len(asked) == calls
 
 
+def test_the_requester_is_asked_about_by_the_name_that_the_webhook_writes() -> None:
+    (webhook,) = (
+        webhook
+        for webhook in render().one("MutatingWebhookConfiguration", "fleetprof")["webhooks"]
+        if webhook["rules"][0]["resources"] == ["profilerequests"]
+    )
+    (condition,) = webhook["matchConditions"]
+    assert set(re.findall("'(fleetprof.io/[^']+)'", condition["expression"])) == {pods.REQUESTED_BY_ANNOTATION}
+
+
 def test_no_pod_fails_or_waits_because_of_us_and_no_request_goes_unsigned() -> None:
     webhooks = render().one("MutatingWebhookConfiguration", "fleetprof")["webhooks"]
     behaviour = {
@@ -320,9 +334,7 @@ def test_services_and_policies_name_ports_that_containers_open(name: str) -> Non
     for policy in objects.of_kind("NetworkPolicy").values():
         component = policy["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"]
         allowed = {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
-        # The kubelet's probes come from the node, which no policy shuts out.
-        probed = {opened[component]["http"]} if component == "webhook" else set()
-        assert allowed == set(opened[component].values()) - probed
+        assert allowed == set(opened[component].values())
 
 
 # ---------------------------------------------------------------- the rest
@@ -366,6 +378,32 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
     assert {key for key in told if key.startswith("FLEETPROF_")} <= known
 
 
+def test_the_webhook_understands_what_it_is_told() -> None:
+    told = environment(render(), "fleetprof-webhook")
+    settings = read_webhook_settings(told | {"FLEETPROF_HUB_SERVICE_HOST": "10.0.0.1"})
+    assert (settings.listen[1], settings.health_listen[1]) == (9443, 8080)
+    assert settings.sidecar == InjectionSettings(
+        image="ghcr.io/fleetprof/sidecar:0.1.0",
+        hub=f"fleetprof-hub.{NAMESPACE}.svc:8443",
+        hub_ip="10.0.0.1",  # of the Service's own variable
+        ca=settings.sidecar.ca,
+    )
+    assert set(told) <= set(re.findall("FLEETPROF_[A-Z_]+", str(webhook_settings.__doc__)))
+
+
+@pytest.mark.parametrize(
+    ("values", "user", "limits"),
+    [
+        ((), 65532, {"cpu": "1", "memory": "384Mi"}),
+        (("sidecar.user=1000",), 1000, {"cpu": "1", "memory": "384Mi"}),
+        (("sidecar.user=", "sidecar.resources.limits.memory=1Gi"), None, {"cpu": "1", "memory": "1Gi"}),
+    ],
+)
+def test_the_sidecar_is_as_told(values: tuple[str, ...], user: int | None, limits: dict[str, str]) -> None:
+    sidecar = read_webhook_settings(environment(render((*S3, *values)), "fleetprof-webhook")).sidecar
+    assert (sidecar.run_as_user, sidecar.resources.limits) == (user, limits)
+
+
 @pytest.mark.parametrize(
     ("release", "values", "expected"),
     [
@@ -384,14 +422,18 @@ def test_every_name_begins_with_the_release_s(release: str, values: tuple[str, .
             assert len(item["metadata"]["name"]) <= 63
 
 
-def test_prometheus_is_sent_to_the_operator_s_metrics() -> None:
+def test_prometheus_is_sent_to_the_metrics_of_operator_and_webhook() -> None:
     objects = render(VALUE_SETS["monitored"])
-    monitor = objects.one("ServiceMonitor", "fleetprof-operator")
+    monitor = objects.one("ServiceMonitor", "fleetprof")
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    selector = monitor["spec"]["selector"]
     (endpoint,) = monitor["spec"]["endpoints"]
-    wanted = monitor["spec"]["selector"]["matchLabels"].items()
-    services = [s for s in objects.of_kind("Service").values() if wanted <= s["metadata"]["labels"].items()]
-    ports = [
-        port["port"] for service in services for port in service["spec"]["ports"] if port["name"] == endpoint["port"]
-    ]
-    assert ports == [8080]
+    ports = {
+        name: port["port"]
+        for name, service in objects.of_kind("Service").items()
+        if selector["matchLabels"].items() <= service["metadata"]["labels"].items()
+        and matches({"matchExpressions": selector["matchExpressions"]}, service["metadata"]["labels"])
+        for port in service["spec"]["ports"]
+        if port["name"] == endpoint["port"]
+    }
+    assert ports == {"fleetprof-metrics": 8080, "fleetprof-webhook": 8080}

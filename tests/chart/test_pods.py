@@ -15,8 +15,8 @@ def test_every_container_is_restricted_and_bounded(values) -> None:
         assert spec["securityContext"]["runAsNonRoot"] is True, owner
         assert spec["securityContext"]["runAsUser"] >= 10000, owner
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, owner
-        # Kubernetes' own FLEETPROF_HUB_PORT=tcp://… and the like would be taken for settings.
-        assert spec["enableServiceLinks"] is False, owner
+        # Kubernetes' own FLEETPROF_HUB_PORT=tcp://… and the like are no settings; the webhook wants the hub's address.
+        assert spec["enableServiceLinks"] is owner.endswith("-webhook"), owner
         assert not {"hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"} & spec.keys(), owner
         for container in [*spec.get("initContainers", []), *spec["containers"]]:
             where = f"{owner}/{container['name']}"

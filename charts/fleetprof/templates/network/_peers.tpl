@@ -1,4 +1,11 @@
-{{/* Where our pods have to go, as egress rules. */}}
+{{/* Who reaches our pods, as ingress rules, and where they have to go, as egress rules. */}}
+
+{{- define "fleetprof.fromScrapers" -}}
+- ports:
+    - {protocol: TCP, port: 8080}
+  from:
+    - namespaceSelector: {}
+{{- end }}
 
 {{- define "fleetprof.toNames" -}}
 - ports:
