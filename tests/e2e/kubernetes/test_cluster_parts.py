@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cluster import addresses, processes
 from cluster.refusal import Failure
+from local_system import wait_until
 
 
 def test_a_process_is_stopped_by_its_pid_file(tmp_path: Path) -> None:
@@ -54,14 +55,14 @@ def test_a_process_that_ends_before_it_is_ready_is_told_with_its_last_words(tmp_
 
 
 def test_a_tree_of_processes_ends_as_a_whole() -> None:
-    with subprocess.Popen(["bash", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(["bash", "-c", "sleep 598 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
 
         processes.kill_tree({parent.pid})
 
         parent.wait(10)
-    assert not Path(f"/proc/{child}").exists() or Path(f"/proc/{child}/stat").read_text().split()[2] == "Z"
+    wait_until(lambda: child not in processes.find("sleep", "598"), "the child's end")
 
 
 @pytest.mark.skipif(not Path("/sbin/ip").exists() and not Path("/usr/sbin/ip").exists(), reason="needs iproute2")
