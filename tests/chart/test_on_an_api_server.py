@@ -12,6 +12,7 @@ import pytest
 import yaml
 from api_server import ApiServer, find_programs
 from chart import CHART, VALUE_SETS
+from fleetprof_api import pods
 
 pytestmark = pytest.mark.cluster
 
@@ -146,3 +147,53 @@ def test_the_crd_is_upgraded_with_the_release(release: Helm, server: ApiServer) 
     release("upgrade", "fleetprof", str(CHART), *settings(BUNDLED), "--force-conflicts")
     _, after = server.call("GET", CRD)
     assert after["spec"]["versions"] == before["spec"]["versions"]
+
+
+# ---------------------------------------------------------------- the webhook, while no replica of it answers
+
+REQUESTS = f"/apis/fleetprof.io/v1alpha1/namespaces/{chart.NAMESPACE}/profilerequests"
+
+
+def request(name: str) -> dict:
+    spec = {"target": {"selector": {"matchLabels": {"a": "b"}}}, "window": {"iterations": 1}}
+    return {
+        "apiVersion": "fleetprof.io/v1alpha1",
+        "kind": "ProfileRequest",
+        "metadata": {"name": name, "annotations": {}},
+        "spec": spec,
+    }
+
+
+@pytest.fixture
+def without_replicas(helm: Helm, server: ApiServer) -> Iterator[str]:
+    """A release whose webhook nobody serves, and a request that was made before it came; its path."""
+    helm("install", "fleetprof", str(CHART), *settings((*BUNDLED, "webhook.enabled=false")))
+    status, answer = server.call("POST", REQUESTS, request("before"))
+    assert status == 201, answer
+    helm("upgrade", "fleetprof", str(CHART), *settings(BUNDLED))
+    yield f"{REQUESTS}/before"
+    helm("uninstall", "fleetprof", "--no-hooks")
+    server.call("DELETE", f"{REQUESTS}/before")
+
+
+def test_a_request_that_nobody_signs_is_refused_and_one_that_is_there_can_be_freed(
+    without_replicas: str, server: ApiServer
+) -> None:
+    status, answer = server.call("POST", REQUESTS, request("after"))
+    assert status == 500
+    assert 'failed calling webhook "requester.fleetprof.io"' in answer["message"]
+    forged = {"metadata": {"annotations": {pods.REQUESTED_BY_ANNOTATION: "somebody"}}}
+    assert server.call("PATCH", without_replicas, forged)[0] == 500
+    for change in ({"finalizers": ["fleetprof.io/capture"]}, {"finalizers": None}, {"annotations": {"a": "b"}}):
+        status, answer = server.call("PATCH", without_replicas, {"metadata": change})
+        assert status == 200, answer
+
+
+@pytest.mark.usefixtures("without_replicas")
+def test_a_pod_starts_although_no_webhook_answers(server: ApiServer) -> None:
+    server.call("POST", "/api/v1/namespaces", {"metadata": {"name": "labelled", "labels": {pods.INJECT_LABEL: "true"}}})
+    server.call("POST", "/api/v1/namespaces/labelled/serviceaccounts", {"metadata": {"name": "default"}})
+    pod = {"metadata": {"name": "trainer"}, "spec": {"containers": [{"name": "trainer", "image": "trainer"}]}}
+    status, answer = server.call("POST", "/api/v1/namespaces/labelled/pods", pod)
+    assert status == 201, answer
+    assert [container["name"] for container in answer["spec"]["containers"]] == ["trainer"]
