@@ -352,9 +352,10 @@ class Captures:
         """Places an order from before a restart, once its process and, where steps count, its agent are back."""
         terms = self._held[key].terms
         back = view is not None and view.polls_kineto and (terms.first_step is None or view.step is not None)
-        if back:
+        in_time = now < (terms.deliver_until_unix_ns or terms.give_up_unix_ns)
+        if back and in_time:
             self._place(key)
-        elif now > terms.deliver_until_unix_ns:
+        elif not in_time:
             self._unplaced.discard(key)
             message = "the sidecar was restarted, and the start had passed before the process asked for its order"
             self._apply(key, happened.Refused(Reason.SIDECAR_RESTARTED, message, now))

@@ -69,6 +69,9 @@ class OrderDesk:
             config, deliver_until = build_order(terms, self._traces, view.device_kind)
         except ValueError as problem:
             return Refused(Reason.INTERNAL, str(problem), now_unix_ns)
+        if now_unix_ns >= deliver_until:
+            text = "the order reached the sidecar when the time to hand it over had passed: it was stopped or cut off"
+            return Refused(Reason.TOO_LATE, text, now_unix_ns)
         if terms.has_agent:
             # First, so that the exit guard watches before Kineto can begin.
             self._processes.send_to_agent(terms.process_id, "arm", **agent_command(terms))

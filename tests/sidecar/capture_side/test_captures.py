@@ -164,6 +164,14 @@ async def test_an_order_leaves_room_for_its_warm_up_in_optimizer_steps(bench: Be
     assert "ACTIVITIES_WARMUP_ITERATIONS=12" in bench.table.orders["p"].splitlines()
 
 
+async def test_an_order_that_comes_when_its_time_is_over_is_never_placed(bench: Bench) -> None:
+    bench.arm(deliver_until_unix_ns=NOW)
+    assert (bench.last().state, bench.last().reason) == (hub_pb2.FAILED, "TooLate")
+    assert "when the time to hand it over had passed" in bench.last().message
+    assert bench.table.orders == {}
+    assert ("arm", "cap") not in bench.table.told
+
+
 async def test_an_order_for_a_step_to_a_process_that_makes_none_says_so(bench: Bench) -> None:
     bench.table.views["p"] = view(step=None)
     bench.arm()
