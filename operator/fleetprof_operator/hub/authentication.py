@@ -17,11 +17,15 @@ class Principal:
     pod_uid: str | None = None
 
 
+class CannotAuthenticate(Exception):
+    """Nobody can tell now whether a token is good; the message says why. The caller should try again."""
+
+
 class Authenticator(Protocol):
     """Turns a bearer token into a principal."""
 
     async def authenticate(self, token: str) -> Principal | None:
-        """The principal, or None when the token is not good."""
+        """The principal, or None when the token is not good. Raises CannotAuthenticate."""
 
 
 class SharedToken:

@@ -1,0 +1,123 @@
+"""Keeps the Secret of hub and webhook filled with certificates of our own, and the API server trusting them.
+
+Needs `get` and `patch` on that one Secret and on that one MutatingWebhookConfiguration.
+Guarantees: whoever else writes meanwhile, nobody's certificates are overwritten by older ones (each write names the
+version that it changes); what is good is not written. A failure is logged and tried again; the last good pair serves.
+"""
+
+import asyncio
+import base64
+import binascii
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from fleetprof_operator.hub.server import ServerTls
+from fleetprof_operator.identity.certificates import Certificates, renew_certificates
+from fleetprof_operator.requests.cluster import Cluster, Refused, Unreachable
+
+LOOK_EVERY_S: Final = 3600.0
+_AGAIN_AFTER_S: Final = 5.0
+_TRIES: Final = 5
+_KEYS: Final = {"ca_crt": "ca.crt", "ca_key": "ca.key", "tls_crt": "tls.crt", "tls_key": "tls.key"}
+_CONFLICT: Final = 409
+
+log = logging.getLogger(__name__)
+
+
+class CertificateKeeper:
+    """The Secret `secret` of `namespace`, good for `names`. `webhook_configuration` "": nobody calls a webhook."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        namespace: str,
+        secret: str,
+        names: Sequence[str],
+        webhook_configuration: str = "",
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        if not names:
+            raise ValueError("a certificate needs a name at least")
+        self._cluster = cluster
+        self._secret = f"/api/v1/namespaces/{namespace}/secrets/{secret}"
+        self._configuration = (
+            f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{webhook_configuration}"
+            if webhook_configuration
+            else ""
+        )
+        self._names = list(names)
+        self._now = now
+        self._serving: ServerTls | None = None
+
+    def current(self) -> ServerTls:
+        """The pair to serve with now; callable from any thread, after the first `ensure`."""
+        if self._serving is None:
+            raise RuntimeError("no certificate yet: ensure() comes first")
+        return self._serving
+
+    async def ensure(self) -> None:
+        """Makes what is missing or due. Raises Refused, Unreachable."""
+        certificates = await self._ensure_secret()
+        self._serving = ServerTls(certificate_chain=certificates.tls_crt, private_key=certificates.tls_key)
+        if self._configuration:
+            await self._ensure_bundle(certificates.ca_crt)
+
+    async def run(self) -> None:
+        """Ensures again and again, until cancelled. Raises nothing else."""
+        while True:
+            try:
+                await self.ensure()
+                pause_s = LOOK_EVERY_S
+            except (Refused, Unreachable) as problem:
+                log.warning("the certificates cannot be kept: %s", problem)
+                pause_s = _AGAIN_AFTER_S
+            await asyncio.sleep(pause_s)
+
+    async def _ensure_secret(self) -> Certificates:
+        for _ in range(_TRIES):
+            document = await self._cluster.get(self._secret)
+            found = _read(document.get("data") or {})
+            wanted = renew_certificates(found, self._names, self._now())
+            if wanted == found:
+                return found
+            data = {key: base64.b64encode(getattr(wanted, field)).decode() for field, key in _KEYS.items()}
+            if await self._write(self._secret, document, {"data": data}):
+                log.info("wrote a new certificate for %s", ", ".join(self._names))
+                return wanted
+        raise Unreachable(f"{self._secret} is changed by somebody else all the time")
+
+    async def _ensure_bundle(self, authority: bytes) -> None:
+        bundle = base64.b64encode(authority).decode()
+        for _ in range(_TRIES):
+            document = await self._cluster.get(self._configuration)
+            webhooks = document.get("webhooks") or []
+            if all(webhook["clientConfig"].get("caBundle") == bundle for webhook in webhooks):
+                return
+            trusting = [
+                {**webhook, "clientConfig": {**webhook["clientConfig"], "caBundle": bundle}} for webhook in webhooks
+            ]
+            if await self._write(self._configuration, document, {"webhooks": trusting}):
+                log.info("the API server trusts the webhook's certificate now")
+                return
+        raise Unreachable(f"{self._configuration} is changed by somebody else all the time")
+
+    async def _write(self, path: str, document: dict[str, Any], change: dict[str, Any]) -> bool:
+        """False when somebody was faster."""
+        version = {"metadata": {"resourceVersion": document["metadata"]["resourceVersion"]}}
+        try:
+            await self._cluster.merge(path, {**version, **change})
+        except Refused as refused:
+            if refused.status == _CONFLICT:
+                return False
+            raise
+        return True
+
+
+def _read(data: dict[str, str]) -> Certificates:
+    try:
+        return Certificates(**{field: base64.b64decode(data.get(key) or "") for field, key in _KEYS.items()})
+    except (binascii.Error, ValueError):
+        return Certificates()

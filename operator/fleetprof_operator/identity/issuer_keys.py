@@ -1,0 +1,91 @@
+"""Pods' tokens checked offline with the cluster's public keys, for installations without cluster-wide rights.
+
+Every service account may read the keys (role system:service-account-issuer-discovery). A pod that was deleted stays
+good until its token ends, at most an hour; TokenReview knows better, and needs a cluster-wide right.
+Guarantees: signature, issuer, audience and time are checked, and that the token is bound to a pod; an unknown key is
+asked for at most once per REFRESH_AFTER_S, however many tokens name one. Source: RFC 7519, OpenID Connect Discovery.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
+
+import jwt
+from fleetprof_api.pods import AUDIENCE
+
+from fleetprof_operator.hub.authentication import CannotAuthenticate, Principal
+from fleetprof_operator.identity.pod_tokens import MAX_TOKEN_CHARACTERS, read_claims
+from fleetprof_operator.requests.cluster import Cluster, Refused, Unreachable
+
+REFRESH_AFTER_S: Final = 30.0
+AGAIN_AFTER_S: Final = 2.0
+LEEWAY_S: Final = 10.0
+_ALGORITHMS: Final = ("RS256", "ES256", "ES384", "ES512", "RS384", "RS512")
+_NEVER: Final = -1e9
+
+log = logging.getLogger(__name__)
+
+
+class IssuerKeys:
+    """An Authenticator. Call it in one event loop."""
+
+    def __init__(self, cluster: Cluster, *, clock: Callable[[], float] = monotonic) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._issuer = ""
+        self._keys: dict[str, jwt.PyJWK] = {}
+        self._read_at = _NEVER
+        self._failed_at = _NEVER
+        self._reading = asyncio.Lock()
+
+    async def authenticate(self, token: str) -> Principal | None:
+        """The pod, None when the token is not good. Raises CannotAuthenticate when the keys cannot be read."""
+        if not token or len(token) > MAX_TOKEN_CHARACTERS:
+            return None
+        try:
+            key_id = jwt.get_unverified_header(token).get("kid")
+        except jwt.PyJWTError:
+            return None
+        key = await self._find_key(key_id) if isinstance(key_id, str) else None
+        if key is None:
+            return None
+        try:
+            claims = jwt.decode(
+                token,
+                key,
+                algorithms=list(_ALGORITHMS),
+                audience=AUDIENCE,
+                issuer=self._issuer,
+                leeway=LEEWAY_S,
+                options={"require": ["exp", "iat", "iss", "aud"]},
+            )
+        except jwt.PyJWTError as problem:
+            log.info("a token is refused: %s", problem)
+            return None
+        return read_claims(claims)
+
+    async def _find_key(self, key_id: str) -> jwt.PyJWK | None:
+        if key_id not in self._keys:
+            async with self._reading:
+                if key_id not in self._keys and self._clock() - self._read_at >= REFRESH_AFTER_S:
+                    await self._read_keys()
+        return self._keys.get(key_id)
+
+    async def _read_keys(self) -> None:
+        if self._clock() - self._failed_at < AGAIN_AFTER_S:
+            raise CannotAuthenticate("the API server did not give its issuer's keys a moment ago")
+        try:
+            issuer = (await self._cluster.get("/.well-known/openid-configuration"))["issuer"]
+            documents = (await self._cluster.get("/openid/v1/jwks"))["keys"]
+        except (Refused, Unreachable, KeyError) as problem:
+            self._failed_at = self._clock()
+            raise CannotAuthenticate(f"the API server does not give its issuer's keys: {problem}") from None
+        keys = {}
+        for document in documents:
+            try:
+                keys[str(document["kid"])] = jwt.PyJWK(document)
+            except (jwt.PyJWTError, KeyError):
+                log.warning("a key of the issuer cannot be used")
+        self._issuer, self._keys, self._read_at = issuer, keys, self._clock()

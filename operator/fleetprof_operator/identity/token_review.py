@@ -1,0 +1,89 @@
+"""Pods' tokens checked by the API server: TokenReview, with what it said remembered for a short while.
+
+Needs `create` on tokenreviews, which is cluster-wide.
+Guarantees: a token counts only for our audience and only when it is bound to a pod; no token is kept, only its hash; a
+verdict is remembered for MOST_REMEMBERED_S at most, and no longer than the token lives; memory is bounded. Source:
+authentication.k8s.io/v1.
+"""
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
+
+import jwt
+from fleetprof_api.pods import AUDIENCE
+
+from fleetprof_operator.hub.authentication import CannotAuthenticate, Principal
+from fleetprof_operator.identity.pod_tokens import MAX_TOKEN_CHARACTERS, read_review_user
+from fleetprof_operator.requests.cluster import Cluster, Refused, Unreachable
+
+MOST_REMEMBERED_S: Final = 60.0
+REFUSAL_REMEMBERED_S: Final = 5.0
+MOST_TOKENS: Final = 20_000
+_AT_ONCE: Final = 32
+_PATH: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
+
+log = logging.getLogger(__name__)
+
+
+class TokenReviews:
+    """An Authenticator. Call it in one event loop."""
+
+    def __init__(self, cluster: Cluster, *, clock: Callable[[], float] = time.time) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._known: OrderedDict[bytes, tuple[Principal | None, float]] = OrderedDict()
+        self._room = asyncio.Semaphore(_AT_ONCE)
+
+    async def authenticate(self, token: str) -> Principal | None:
+        """The pod, None when the token is not good. Raises CannotAuthenticate when nobody can tell."""
+        if not token or len(token) > MAX_TOKEN_CHARACTERS:
+            return None
+        digest = hashlib.sha256(token.encode()).digest()
+        now = self._clock()
+        known = self._known.get(digest)
+        if known is not None and now < known[1]:
+            return known[0]
+        async with self._room:
+            status = await self._review(token)
+        principal = _judge(status)
+        until = min(now + MOST_REMEMBERED_S, _read_expiry(token)) if principal else now + REFUSAL_REMEMBERED_S
+        self._known[digest] = principal, until
+        self._known.move_to_end(digest)
+        while len(self._known) > MOST_TOKENS:
+            self._known.popitem(last=False)
+        return principal
+
+    async def _review(self, token: str) -> dict[str, Any]:
+        review = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token, "audiences": [AUDIENCE]},
+        }
+        try:
+            answer = await self._cluster.create(_PATH, review)
+        except (Refused, Unreachable) as problem:
+            raise CannotAuthenticate(f"the API server does not review tokens: {problem}") from None
+        return answer.get("status") or {}
+
+
+def _judge(status: dict[str, Any]) -> Principal | None:
+    if not status.get("authenticated") or AUDIENCE not in (status.get("audiences") or ()):
+        log.info("a token is refused: %s", str(status.get("error") or "not for us")[:300])
+        return None
+    principal = read_review_user(status.get("user") or {})
+    if principal is None:
+        log.info("a good token is refused: it is not bound to a pod")
+    return principal
+
+
+def _read_expiry(token: str) -> float:
+    """When the token ends by its own word, which the API server has just confirmed; 0 when it has none."""
+    try:
+        return float(jwt.decode(token, options={"verify_signature": False}).get("exp", 0))
+    except (jwt.PyJWTError, TypeError, ValueError):
+        return 0.0
