@@ -1,0 +1,95 @@
+"""`fleetprof-operator release`, which runs before an uninstall: with an operator that answers, and without one."""
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+from request_ground import Ground, condition
+
+pytestmark = pytest.mark.cluster
+
+FINALIZER = "fleetprof.io/capture"
+RELEASE = "import sys; from fleetprof_operator.requests.release import main; sys.exit(main(sys.argv[1:]))"
+# The same, with less patience for an operator that is gone.
+HASTY = """
+import asyncio, logging, sys
+from fleetprof_operator.requests.cluster import Cluster
+from fleetprof_operator.requests.release import release
+
+async def go():
+    cluster = await Cluster.connect()
+    await release(cluster, [sys.argv[2]], patience_s=1.5)
+    await cluster.close()
+
+logging.basicConfig()
+asyncio.run(go())
+"""
+
+
+async def run_release(ground: Ground, code: str = RELEASE, kubeconfig: str = "") -> tuple[int, str]:
+    """Its exit code and its log."""
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code, "--namespaces", ground.namespace],
+            env={
+                "KUBECONFIG": kubeconfig or str(ground.api.kubeconfig()),
+                "PATH": os.environ["PATH"],
+                "HOME": str(ground.folder),
+            },
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+
+    done = await asyncio.to_thread(run)
+    return done.returncode, done.stderr
+
+
+def finalizers(ground: Ground, name: str) -> list[str]:
+    request = ground.request(name)
+    assert request is not None, f"{name} was deleted"
+    return request["metadata"].get("finalizers") or []
+
+
+async def test_what_runs_waits_or_is_held_back_is_cancelled_and_freed_and_nothing_is_deleted(ground: Ground) -> None:
+    sidecar = await ground.add_rank(0, 1)
+    ground.ask("running")
+    arm = await sidecar.expect("arm")
+    ground.ask("waiting", target={"selector": {"matchLabels": {"app": "not-there-yet"}}})
+    ground.ask("held-back", suspend=True)
+    await ground.until_state("Waiting", "waiting")
+    await ground.until_state("Suspended", "held-back")
+
+    releasing = asyncio.create_task(run_release(ground))
+    cancel = await sidecar.expect("cancel")
+    assert cancel.capture_id == arm.capture_id  # no rank stays armed
+    code, log = await releasing
+    assert code == 0, log
+    for name in ("running", "waiting", "held-back"):
+        assert condition(ground.status(name)) == ("False", "Cancelled"), name
+        assert ground.status(name)["completionTime"]
+        assert finalizers(ground, name) == []
+    assert (await run_release(ground))[0] == 0  # again: nothing is left to do
+
+
+async def test_without_an_operator_requests_are_freed_all_the_same_and_named(ground: Ground) -> None:
+    ground.ask("stuck", target={"selector": {"matchLabels": {"app": "not-there-yet"}}})
+    await ground.until(lambda: FINALIZER in finalizers(ground, "stuck"), "the finalizer")
+    ground.kill_operator()
+    others = [FINALIZER, "example.com/keep"]
+    ground.must("PATCH", ground.path("profilerequests", "stuck"), {"metadata": {"finalizers": others}})
+    code, log = await run_release(ground, HASTY)
+    assert code == 0, log
+    assert f"{ground.namespace}/stuck" in log
+    assert finalizers(ground, "stuck") == ["example.com/keep"]
+    ground.must("PATCH", ground.path("profilerequests", "stuck"), {"metadata": {"finalizers": None}})
+
+
+async def test_a_right_that_is_missing_is_said_with_the_way_out(ground: Ground) -> None:
+    code, log = await run_release(ground, kubeconfig=str(ground.api.kubeconfig("guest")))
+    assert code == 1
+    assert "cannot list resource" in log
+    assert "--no-hooks" in log
