@@ -43,6 +43,7 @@ class Ground:
         self.arguments = ["--namespaces", self.namespace, *arguments]
         self.sidecars: list[ScriptedSidecar] = []
         self.ports: Json = {}
+        self.puts = HttpPuts()
         self._process: subprocess.Popen[str] | None = None
         self.store.mkdir()
         for name in (self.namespace, "fleetprof-system"):
@@ -170,7 +171,15 @@ class Ground:
         items = self.must("GET", self.path("events"))["items"]
         return [(e["type"], e["reason"]) for e in sorted(items, key=lambda e: int(e["metadata"]["resourceVersion"]))]
 
+    def ledger(self, made: Json) -> Json:
+        """What the store has of the request that was made so; empty when nothing."""
+        path = self.store / f"v1/{self.namespace}/{made['metadata']['uid']}/ledger.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
     # ------------------------------------------------------------ sidecars
+
+    def process(self, rank: int, world_size: int) -> pb.Process:
+        return make_process(rank, world_size=world_size)
 
     async def add_sidecar(self, pod: str, uid: str, *processes: pb.Process) -> ScriptedSidecar:
         sidecar = ScriptedSidecar(f"s-{pod}", list(processes), namespace=self.namespace)
@@ -181,7 +190,7 @@ class Ground:
     async def add_rank(self, rank: int, world_size: int) -> ScriptedSidecar:
         """A running pod with one trainer."""
         uid = self.add_pod(f"llama-{rank}")
-        return await self.add_sidecar(f"llama-{rank}", uid, make_process(rank, world_size=world_size))
+        return await self.add_sidecar(f"llama-{rank}", uid, self.process(rank, world_size))
 
     async def reconnect(self) -> None:
         for sidecar in self.sidecars:
@@ -193,7 +202,7 @@ class Ground:
     async def deliver(self, sidecar: ScriptedSidecar) -> str:
         """Takes the order and brings it to its end; the capture's id."""
         arm = await sidecar.expect("arm")
-        await sidecar.deliver(HttpPuts(), arm)
+        await sidecar.deliver(self.puts, arm)
         return str(arm.capture_id)
 
     # ------------------------------------------------------------ waiting

@@ -47,14 +47,14 @@ class Cluster:
         """With the pod's service account, else with KUBECONFIG. Raises ConfigException when there is neither."""
         configuration = Configuration()
         try:
-            config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+            config.load_incluster_config(configuration)
         except config.ConfigException:
-            await config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+            await config.load_kube_config(client_configuration=configuration)
         return cls(ApiClient(configuration))
 
     async def close(self) -> None:
         """Closes the connections."""
-        await self._client.close()  # type: ignore[no-untyped-call]
+        await self._client.close()
 
     async def get(self, path: str, *, metadata_only: bool = False) -> Json:
         """One object. Raises Refused, Unreachable."""
@@ -147,7 +147,7 @@ class Cluster:
             method, path, query_params=parameters, header_params=headers, body=body, auth_settings=["BearerToken"]
         )
         try:
-            answer = await self._client.rest_client.request(  # type: ignore[no-untyped-call]
+            answer = await self._client.rest_client.request(
                 method,
                 url,
                 headers=headers,

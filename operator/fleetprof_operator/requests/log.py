@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 _ABOUT: Final[ContextVar[dict[str, str] | None]] = ContextVar("about", default=None)
-_QUIET: Final = ("kopf.activities", "aiohttp.access", "botocore", "boto3", "urllib3")
+_QUIET: Final = ("kopf", "aiohttp", "botocore", "boto3", "urllib3")
 
 
 @contextmanager

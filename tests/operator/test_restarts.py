@@ -1,0 +1,88 @@
+"""The operator dies, or is ended, at any moment of a request's life; the next one finishes what was begun."""
+
+import pytest
+from request_ground import Ground, condition
+
+pytestmark = pytest.mark.cluster
+
+
+async def test_killed_while_ranks_are_captured(ground: Ground) -> None:
+    first, second = await ground.add_rank(0, 2), await ground.add_rank(1, 2)
+    made = ground.ask()
+    arms = [await first.expect("arm"), await second.expect("arm")]
+    for sidecar, arm in zip((first, second), arms, strict=True):
+        await sidecar.say_all(arm, "ARMED")
+    await ground.until(lambda: ground.status().get("ranks", {}).get("armed") == 2, "the order")
+    ground.kill_operator()
+    ground.start_operator()
+    await ground.reconnect()
+    for sidecar, arm in zip((first, second), arms, strict=True):
+        await sidecar.deliver(ground.puts, arm)
+    status = await ground.until_finished()
+    assert condition(status) == ("True", "Complete")
+    assert status["ranks"] == {"targeted": 2, "armed": 2, "captured": 2, "uploaded": 2, "failed": 0}
+    assert {e["pod_uid"] for e in ground.ledger(made)["entries"]} == {s.identity.pod_uid for s in (first, second)}
+    await ground.until(lambda: "finalizers" not in ground.request()["metadata"], "the finalizer to go")
+
+
+async def test_killed_while_a_request_waits(ground: Ground) -> None:
+    ground.ask()
+    await ground.until_state("NothingMatched", kind="TargetsResolved")
+    ground.kill_operator()
+    ground.start_operator()
+    sidecar = await ground.add_rank(0, 1)
+    await ground.deliver(sidecar)
+    assert condition(await ground.until_finished()) == ("True", "Complete")
+
+
+async def test_killed_before_the_end_is_written(ground: Ground) -> None:
+    sidecar = await ground.add_rank(0, 1)
+    made = ground.ask()
+    await ground.deliver(sidecar)
+    await ground.until(lambda: ground.ledger(made).get("outcome"), "the ledger's end")
+    ground.kill_operator()
+    ground.start_operator()
+    assert condition(await ground.until_finished()) == ("True", "Complete")
+    assert [reason for _, reason in ground.events()].count("Complete") == 1
+
+
+async def test_deleted_while_there_is_no_operator(ground: Ground) -> None:
+    sidecar = await ground.add_rank(0, 1)
+    made = ground.ask()
+    arm = await sidecar.expect("arm")
+    await sidecar.say_all(arm, "ARMED")
+    await ground.until(lambda: ground.status().get("ranks", {}).get("armed") == 1, "the order")
+    ground.kill_operator()
+    ground.delete()
+    ground.start_operator()
+    await ground.reconnect()
+    await sidecar.expect("cancel")
+    await sidecar.say_all(arm, "FAILED", reason="Cancelled", message="withdrawn")
+    await ground.until(lambda: ground.request() is None, "the deletion")
+    await ground.until(lambda: ground.ledger(made).get("outcome") == "Cancelled", "the ledger's end")
+
+
+async def test_gone_by_force_while_there_is_no_operator(ground: Ground) -> None:
+    sidecar = await ground.add_rank(0, 1)
+    made = ground.ask()
+    await sidecar.say_all(await sidecar.expect("arm"), "ARMED")
+    await ground.until(lambda: "finalizers" in ground.request()["metadata"], "the finalizer")
+    ground.kill_operator()
+    ground.delete()
+    ground.must("PATCH", ground.path("profilerequests", "five"), {"metadata": {"finalizers": None}})
+    ground.start_operator()
+    await ground.reconnect()
+    assert (await sidecar.expect("release")).capture_id == made["metadata"]["uid"]  # which withdraws the order
+
+
+async def test_an_orderly_end_is_quick_and_leaves_the_capture_to_the_next(ground: Ground) -> None:
+    sidecar = await ground.add_rank(0, 1)
+    ground.ask()
+    arm = await sidecar.expect("arm")
+    await sidecar.say_all(arm, "STARTED")
+    assert ground.end_operator() == 0
+    assert not ground.status().get("completionTime")
+    ground.start_operator()
+    await ground.reconnect()
+    await sidecar.deliver(ground.puts, arm)
+    assert condition(await ground.until_finished()) == ("True", "Complete")
