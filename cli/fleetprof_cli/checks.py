@@ -117,9 +117,10 @@ def judge_interpreter(python: str, facts: Mapping[str, Any]) -> Iterable[Check]:
         yield Check("sitecustomize", Verdict.OK, f"{facts['sitecustomize']} exists; the agent calls it first")
 
 
-def judge_torch(version: str, kineto: bool, devices: int) -> Check:
-    """Whether this PyTorch can be captured through Kineto's daemon protocol."""
+def judge_torch(version: str, kineto: bool, devices: int | None = None) -> Check:
+    """Whether this PyTorch can be captured through Kineto's daemon protocol; None when its devices are not known."""
     found = f"{version}, {devices} CUDA devices" if devices else f"{version}, no CUDA device: operators only"
+    found = version if devices is None else found
     if not kineto:
         return Check("pytorch", Verdict.FAIL, f"{found}; built without Kineto", "use an official build of PyTorch")
     release = _numbers(version)

@@ -6,7 +6,6 @@ Guarantees: who is away meanwhile is found again; leaving never leaves a rank ar
 import asyncio
 import signal
 import time
-from contextlib import suppress
 from typing import Final
 
 from fleetprof_cli.captures import Away, Captures, State
@@ -19,8 +18,11 @@ _AWAY_S: Final = 60.0
 _RETRY_S: Final = 1.0
 
 
-async def follow(captures: Captures[State], state: State) -> State:
-    """Shows a capture until its end; its final state. Ctrl-C cancels it, a second one raises Failure (130)."""
+async def follow(captures: Captures[State], state: State, *, takes_back: bool = True) -> State:
+    """Shows a capture until its end; its final state.
+
+    Ctrl-C has it taken back, a second one leaves (Failure 130); without `takes_back` the first one does.
+    """
     watching = asyncio.create_task(_watch(captures, state))
     interrupts = 0
     cancelling: set[asyncio.Task[None]] = set()
@@ -28,7 +30,7 @@ async def follow(captures: Captures[State], state: State) -> State:
     def interrupt() -> None:
         nonlocal interrupts
         interrupts += 1
-        if interrupts == 1:
+        if interrupts == 1 and takes_back:
             say("taking the capture back; ranks that have begun to record end with their window (Ctrl-C: leave)")
             cancelling.add(asyncio.create_task(_cancel(captures, state)))
         else:
@@ -40,8 +42,8 @@ async def follow(captures: Captures[State], state: State) -> State:
     try:
         return await watching
     except asyncio.CancelledError:
-        title = captures.view(state).title
-        message = f"left; {captures.whereabouts} goes on taking {title} back"
+        goes_on = "goes on taking it back" if takes_back else "goes on with it"
+        message = f"left {captures.view(state).title}; {captures.whereabouts} {goes_on}"
         raise Failure(message, code=ExitCode.INTERRUPTED) from None
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -81,5 +83,7 @@ async def _tick(progress: Progress) -> None:
 
 
 async def _cancel(captures: Captures[State], state: State) -> None:
-    with suppress(Away):
+    try:
         await captures.cancel(state)
+    except Failure as error:
+        say(f"cannot take it back: {error.message}")

@@ -4,11 +4,12 @@ Guarantees: machine-readable output goes to stdout, everything for people to std
 `exit_codes` (docs/cli.md).
 """
 
-import importlib
 from typing import Final
 
 import click
 from fleetprof_api import __version__
+
+from fleetprof_cli.command_table import Commands
 
 # The order is the order of use; the text is what `fleetprof --help` shows without loading the command.
 COMMANDS: Final = {
@@ -24,25 +25,15 @@ COMMANDS: Final = {
 }
 
 
-class _Commands(click.Group):
-    """Commands by name, each in the module of its name."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"fleetprof_cli.commands.{cmd_name}")
-        command: click.Command = module.command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+_PACKAGE: Final = "fleetprof_cli.commands"
 
 
-@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.command(
+    cls=Commands,
+    commands_table=COMMANDS,
+    package=_PACKAGE,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(__version__, prog_name="fleetprof")
 def main() -> None:
     """Capture the same few iterations on every rank of a running PyTorch job, and see where the time went.

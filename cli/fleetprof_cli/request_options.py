@@ -13,7 +13,8 @@ from fleetprof_cli.request_flags import Wishes, parse_ranks
 _MAX_FILE_BYTES: Final = 1 << 20
 
 
-def _ranks(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[int] | None:
+def read_ranks(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[int] | None:
+    """The callback of `--ranks`."""
     try:
         return None if value is None else parse_ranks(value)
     except ValueError as error:
@@ -28,7 +29,7 @@ _OPTIONS: Final = (
     click.option("--iterations", metavar="N", type=int, help="How many training iterations  [default: 5]."),
     click.option("--duration-ms", metavar="MS", type=int, help="A length of time instead of iterations."),
     click.option("--warmup", metavar="N", type=int, help="Iterations to trace and throw away before."),
-    click.option("--ranks", metavar="0,8,16-19", callback=_ranks, help="These ranks  [default: all]."),
+    click.option("--ranks", metavar="0,8,16-19", callback=read_ranks, help="These ranks  [default: all]."),
     click.option("--sample", metavar="N", type=int, help="So many ranks, spread evenly."),
     click.option("--every", metavar="N", type=int, help="Every Nth rank."),
     click.option(

@@ -180,3 +180,12 @@ def duration_text(duration_ns: int) -> str:
     if duration_ns < 1_000_000_000:
         return f"{duration_ns / 1e6:.1f} ms"
     return f"{duration_ns / 1e9:.1f} s"
+
+
+def age_text(age_s: int) -> str:
+    """How long ago, for people, in the largest unit that fits."""
+    seconds = max(0, age_s)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

@@ -19,7 +19,7 @@ from fleetprof_cli.jobs import RunningJob, group_jobs
 from fleetprof_cli.messages import make_printable, say
 from fleetprof_cli.options import output_option, state_option
 from fleetprof_cli.state import StateDirectory
-from fleetprof_cli.status_text import duration_text, sentence, status_document, succeeded
+from fleetprof_cli.status_text import age_text, duration_text, sentence, status_document, succeeded
 from fleetprof_cli.store_location import open_store
 from fleetprof_cli.stored import read_captures
 
@@ -128,14 +128,6 @@ def _capture_table(captures: list[pb.CaptureStatus]) -> Table:
             Text(make_printable(capture.name)),
             f"{stored}/{len(capture.ranks)}",
             Text(make_printable(succeeded(capture).reason or sentence(capture))),
-            _age(now - capture.submitted_unix_ns),
+            age_text((now - capture.submitted_unix_ns) // 1_000_000_000),
         )
     return table
-
-
-def _age(age_ns: int) -> str:
-    seconds = max(0, age_ns // 1_000_000_000)
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"

@@ -1,0 +1,1 @@
+"""The commands of `kubectl fleetprof`, each in the module of its name."""

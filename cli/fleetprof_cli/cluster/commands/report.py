@@ -1,0 +1,97 @@
+"""`kubectl fleetprof report`: what a capture found, from the object store; without it, what the status holds.
+
+Guarantees: `-o json` prints report.json as it is stored, or fails; a store that cannot be read is said, never hidden.
+"""
+
+import asyncio
+import sys
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import click
+from fleetprof_api.report import UnreadableReport, read_report
+
+from fleetprof_cli.cluster.connection import Place, connect
+from fleetprof_cli.cluster.options import place_options, read_place, store_options
+from fleetprof_cli.cluster.request_state import RequestState, headline_lines
+from fleetprof_cli.cluster.requests import LATEST, Requests
+from fleetprof_cli.cluster.results import Results
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.messages import Failure, make_printable, say
+from fleetprof_cli.options import output_option
+from fleetprof_cli.terminal import print_report
+
+
+@click.command("report")
+@click.argument("name", default=LATEST)
+@click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
+@output_option("text", "json", "path", text="The report in words, report.json itself, or the page's address.")
+@store_options
+@place_options
+def command(name: str, open_page: bool, output: str, store: str, s3_endpoint: str, **flags: Any) -> None:
+    """Show the report of NAME, the latest request of the namespace by default.
+
+    Reads the object store with your own S3 credentials; where that cannot be, shows what the request's status says.
+    """
+    state = asyncio.run(_find(read_place(flags), name))
+    if not state.finished:
+        raise Failure(
+            f"{state.name} has no report yet: {state.sentence()}",
+            next_step=f"wait for it: kubectl fleetprof wait {state.name} -n {state.namespace}",
+        )
+    address = state.status.report_url
+    if output == "path" and address:
+        click.echo(make_printable(address))
+        return
+    if open_page and address and address.startswith(("https://", "http://")):
+        _browse(address)
+        return
+    try:
+        results = Results.open(state, store, s3_endpoint)
+        data = results.report()
+        page = results.page() if open_page else b""
+    except Failure as failure:
+        if output != "text" or open_page:
+            raise
+        _show_headline(state, failure)
+        return
+    if output == "json":
+        sys.stdout.buffer.write(data)
+    elif output == "path":
+        click.echo(results.page_address())
+    else:
+        try:
+            print_report(read_report(data))
+        except UnreadableReport as error:
+            raise Failure(str(error)) from None
+        say(f"the page: {results.page_address()}")
+    if open_page:
+        path = Path(tempfile.mkdtemp(prefix="fleetprof-")) / f"{state.name}.html"
+        path.write_bytes(page)
+        _browse(path.as_uri())
+
+
+async def _find(place: Place, name: str) -> RequestState:
+    async with connect(place) as connection:
+        return await Requests(connection).find(name)
+
+
+def _show_headline(state: RequestState, failure: Failure) -> None:
+    """What there is without the store. Raises Failure when there is nothing."""
+    lines = headline_lines(state.status.headline)
+    if not lines:
+        raise failure
+    click.echo(make_printable(f"{state.name}: {state.sentence()}"))
+    for line in lines:
+        click.echo(make_printable(f"  {line}"))
+    say(f"this is what the request's status holds; {failure.message}")
+    say(f"  {failure.next_step}")
+    if state.status.report_url:
+        say(f"the report: {state.status.report_url}")
+
+
+def _browse(address: str) -> None:
+    if not webbrowser.open(address):
+        raise Failure("no browser could be started", next_step=f"open it yourself: {address}", code=ExitCode.FAILED)

@@ -1,0 +1,54 @@
+"""Options that the commands of `kubectl fleetprof` share, with kubectl's own names."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fleetprof_cli.cluster.connection import Place
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.messages import Failure
+
+
+def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `-n`, `--context` and `--kubeconfig`; `read_place` takes them out of the command's arguments."""
+    for option in (
+        click.option(
+            "--kubeconfig", metavar="FILE", help="The kubeconfig  [default: $KUBECONFIG, else ~/.kube/config]."
+        ),
+        click.option(
+            "--context", "context_name", metavar="NAME", help="The kubeconfig's context  [default: its current]."
+        ),
+        click.option("-n", "--namespace", metavar="NAME", help="The namespace  [default: the context's]."),
+    ):
+        command = option(command)
+    return command
+
+
+def read_place(flags: dict[str, Any]) -> Place:
+    """What those options said; they are taken out of `flags`. Raises Failure when the file is not there."""
+    file = flags["kubeconfig"]
+    if file and not Path(file).is_file():
+        raise Failure(
+            f"there is no kubeconfig {file}", next_step="name another: --kubeconfig FILE", code=ExitCode.NO_HUB
+        )
+    return Place(
+        kubeconfig=flags.pop("kubeconfig"), context=flags.pop("context_name"), namespace=flags.pop("namespace")
+    )
+
+
+def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--store` and `--s3-endpoint`."""
+    for option in (
+        click.option("--s3-endpoint", metavar="URL", default="", help="Address of an S3 server other than Amazon's."),
+        click.option(
+            "--store",
+            metavar="s3://BUCKET/PREFIX",
+            envvar="FLEETPROF_STORE",
+            default="",
+            help="The object store  [default: $FLEETPROF_STORE, else what the request's status says].",
+        ),
+    ):
+        command = option(command)
+    return command

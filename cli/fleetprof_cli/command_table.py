@@ -1,0 +1,33 @@
+"""A group of commands that loads only the one that is called."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+
+class Commands(click.Group):
+    """Commands by name, each `command` of the module of its name within `package`; `table` has their one-line help."""
+
+    def __init__(self, *arguments: Any, commands_table: Mapping[str, str], package: str, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._table = commands_table
+        self._package = package
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names in the table's order."""
+        return list(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Loads one, None when there is none of this name."""
+        if cmd_name not in self._table:
+            return None
+        module = importlib.import_module(f"{self._package}.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the table without loading a command."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._table.items()))

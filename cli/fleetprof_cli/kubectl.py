@@ -1,0 +1,60 @@
+"""`kubectl fleetprof`: kubectl finds this program by its name, `kubectl-fleetprof`.
+
+Guarantees: as `fleetprof`: machine-readable output on stdout, words on stderr, the same exit codes.
+"""
+
+import sys
+from typing import Final
+
+import click
+from click.shell_completion import ShellComplete
+from fleetprof_api import __version__
+
+from fleetprof_cli.command_table import Commands
+
+COMMANDS: Final = {
+    "capture": "Capture a few iterations of a running job on every rank.",
+    "wait": "Follow a request until it ends, well or not.",
+    "list": "List the captures there are.",
+    "report": "Show the report of a capture.",
+    "traces": "Fetch the traces of a capture into a folder.",
+    "cancel": "Take captures back that have not ended.",
+    "doctor": "Find why a pod cannot be captured and say what to do.",
+    "completion": "Say how the shell completes these commands.",
+}
+_PACKAGE: Final = "fleetprof_cli.cluster.commands"
+_NO_FILES: Final = ":4"  # kubectl's directive: nothing but these words completes here
+
+
+@click.command(
+    cls=Commands,
+    commands_table=COMMANDS,
+    package=_PACKAGE,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(__version__, prog_name="kubectl fleetprof")
+def group() -> None:
+    """Capture the same few iterations on every rank of a running PyTorch job, and see where the time went.
+
+    \b
+    Capture:       kubectl fleetprof capture job/llama --iterations 5
+    Look:          kubectl fleetprof report
+    Nothing there: kubectl fleetprof doctor job/llama
+    """
+
+
+def main() -> None:
+    """The program."""
+    group(prog_name="kubectl fleetprof")
+
+
+def complete() -> None:
+    """`kubectl_complete-fleetprof`: kubectl calls it with the words so far, the last one unfinished."""
+    *words, unfinished = sys.argv[1:] or [""]
+    for item in ShellComplete(group, {}, "kubectl fleetprof", "").get_completions(words, unfinished):
+        click.echo(item.value)
+    click.echo(_NO_FILES)
+
+
+if __name__ == "__main__":
+    main()
