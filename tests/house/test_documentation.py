@@ -89,7 +89,8 @@ def test_no_reason_is_explained_that_does_not_exist() -> None:
 
 def test_the_reasons_of_a_capture_are_those_of_the_hub() -> None:
     documented = set(re.findall(r"^\| `(\w+)` \|", REASONS.split("## Reasons of a capture")[1], re.MULTILINE))
-    source = "".join(path.read_text() for path in (ROOT / "operator/fleetprof_operator/hub").glob("*.py"))
+    rooms = [ROOT / "operator/fleetprof_operator" / room for room in ("hub", "requests")]
+    source = "".join(path.read_text() for room in rooms for path in room.glob("*.py"))
     assert documented <= set(re.findall(r'"(\w+)"', source))
 
 

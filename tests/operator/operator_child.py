@@ -34,7 +34,7 @@ async def run(given: dict[str, object]) -> None:
         cluster=cluster,
         store=store,
         authenticator=SharedToken(str(given["token"])),
-        tls=None,
+        certificates=None,
         hub_settings=HubSettings(
             look_again_ns=50 * MS,
             gather_ns=1000 * MS,

@@ -64,9 +64,8 @@ async def test_a_request_waits_for_pods_and_says_what_is_missing(ground: Ground)
     for sidecar in sidecars:
         await ground.deliver(sidecar)
     assert condition(await ground.until_finished()) == ("True", "Complete")
-    assert [reason for _, reason in ground.events()] == [
-        "NothingMatched", "PodsPending", "SidecarsMissing", "Capturing", "Complete",
-    ]  # fmt: skip
+    told = [reason for _, reason in ground.events() if reason != "Capturing"]  # which may be over within a moment
+    assert told == ["NothingMatched", "PodsPending", "SidecarsMissing", "Complete"]
 
 
 async def test_pods_without_a_sidecar_end_the_request(ground: Ground) -> None:

@@ -20,9 +20,11 @@ from fleetprof_api.store.base import Store, StoreError
 from fleetprof_operator.hub.authentication import Authenticator
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.pods import TargetPods
-from fleetprof_operator.hub.server import RunningServer, TlsSource, serve
+from fleetprof_operator.hub.server import RunningServer, serve
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.store_calls import StoreCalls
+from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
+from fleetprof_operator.identity.mounted_certificate import MountedCertificate
 from fleetprof_operator.requests.analyses import Analyses, Wish
 from fleetprof_operator.requests.cluster import Cluster, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.requests.control import Control
@@ -33,6 +35,7 @@ from fleetprof_operator.requests.request_life import Surroundings
 from fleetprof_operator.requests.retention import Retention
 from fleetprof_operator.requests.settings import Settings
 from fleetprof_operator.requests.status import is_finished
+from fleetprof_operator.requests.target_pods import LOOKING
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +43,10 @@ _ANALYSIS_MARGIN_S: Final = 300  # for a Job to be scheduled and noticed, beyond
 
 
 class Operator:
-    """One operator. `hub_server` and `probe_server` are there once it listens. Use it inside one running event loop."""
+    """One operator. `hub_server` and `probe_server` are there once it listens. Use it inside one running event loop.
+
+    Without `certificates` it serves plain text, on loopback only.
+    """
 
     def __init__(
         self,
@@ -49,12 +55,12 @@ class Operator:
         cluster: Cluster,
         store: Store,
         authenticator: Authenticator,
-        tls: TlsSource | None,
+        certificates: CertificateKeeper | MountedCertificate | None,
         hub_settings: HubSettings | None = None,
     ) -> None:
         self._settings = settings
         self._cluster = cluster
-        self._tls = tls
+        self._certificates = certificates
         self._obstacle = "starting"
         self._records = Records()
         self._retention = Retention(cluster)
@@ -87,14 +93,18 @@ class Operator:
             self.probe_server = probes
             cleanup.push_async_callback(probes.stop)
             _heed_signals(stop)
-            if not await _unless_stopped(self._restore(), stop):
+            if not await _unless_stopped(self._prepare(), stop):
                 return
-            self.hub_server = await serve(self.hub, self._settings.hub_listen.text(), tls=self._tls, captures=False)
+            tls = self._certificates.current if self._certificates is not None else None
+            self.hub_server = await serve(self.hub, self._settings.hub_listen.text(), tls=tls, captures=False)
             cleanup.push_async_callback(self.hub_server.stop)
             log.info("the hub listens at port %d", self.hub_server.port)
             cleanup.push_async_callback(self._control.close)
-            retention = asyncio.create_task(self._retention.run())
-            cleanup.callback(retention.cancel)
+            beside = [self._retention.run()]
+            if isinstance(self._certificates, CertificateKeeper):
+                beside.append(self._certificates.run())
+            for work in beside:
+                cleanup.callback(asyncio.create_task(work).cancel)
             self._obstacle = ""
             await self._run_kopf(stop)
             self._obstacle = "ending"
@@ -110,15 +120,17 @@ class Operator:
         # kopf would cancel all tasks of the loop in the end, the hub's among them.
         await kopf.run_tasks(tasks, ignored=_AllTasks())
 
-    async def _restore(self) -> None:
-        """Brings back what the store knows of the requests that have not ended."""
+    async def _prepare(self) -> None:
+        """Certificates, and what the store knows of the requests that have not ended: for as long as it takes."""
         tries = 0
         while True:
             try:
+                if isinstance(self._certificates, CertificateKeeper):
+                    await self._certificates.ensure()
                 await self.hub.restore([place async for place in self._list_unfinished()])
                 return
             except (Refused, Unreachable, StoreError) as error:
-                self._obstacle = f"cannot restore the requests: {error}"
+                self._obstacle = f"cannot begin yet: {error}"
                 log.warning("%s", self._obstacle)
             await wait_to_try_again(tries)
             tries += 1
@@ -132,7 +144,7 @@ class Operator:
     def _find_pods(self, uid: str) -> TargetPods:
         watch = self._around.targets.get(uid)
         if watch is None:
-            return TargetPods(reason="LookingForPods", message="the operator has not looked for the pods yet")
+            return TargetPods(reason=LOOKING, message="the operator has not looked for the pods yet")
         return watch.current()
 
     def _make_analyses(self) -> Analyses | None:

@@ -30,7 +30,7 @@ from fleetprof_operator.requests.notices import Notices
 from fleetprof_operator.requests.records import Record, request_path, to_request
 from fleetprof_operator.requests.status import Fact, build_status, finish, from_capture
 from fleetprof_operator.requests.status_writer import StatusWriter
-from fleetprof_operator.requests.target_pods import TargetPodsWatch
+from fleetprof_operator.requests.target_pods import LOOKING, TargetPodsWatch
 
 log = logging.getLogger(__name__)
 
@@ -222,6 +222,8 @@ class RequestLife:
         """An Event for what people want to know of, once each."""
         end, targets = facts.get("Succeeded", Fact("Unknown", "")), facts.get("TargetsResolved")
         if end.status == "Unknown" and end.reason == "Waiting" and targets is not None:
+            if targets.reason == LOOKING:
+                return
             kind, reason, message = "Normal", targets.reason, targets.message
         elif end.status == "Unknown" and end.reason in ("Capturing", "Analyzing"):
             kind, reason, message = "Normal", end.reason, (targets.message if targets is not None else end.message)

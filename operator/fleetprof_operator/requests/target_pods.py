@@ -23,6 +23,8 @@ from fleetprof_operator.requests.owners import CannotFollow, Owners
 from fleetprof_operator.requests.pod_trouble import explain
 from fleetprof_operator.requests.workloads import PodQuery, find_query
 
+LOOKING: Final = "LookingForPods"
+"""The reason of TargetsResolved in the first moments, before which nothing is known."""
 _NOT_OVER: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _EXPLAINED: Final = 3  # pods whose status is read
 _LOOK_AGAIN_S: Final = 5.0
@@ -62,7 +64,7 @@ class TargetPodsWatch:
         self._changed = asyncio.Event()
         self._live = self._list("")
         self._pending = self._list("status.phase=Pending")
-        self._known = TargetPods(reason="LookingForPods", message=f"the pods of {self._what} are being looked for")
+        self._known = TargetPods(reason=LOOKING, message=f"the pods of {self._what} are being looked for")
 
     def current(self) -> TargetPods:
         """The pods as last seen."""
@@ -112,9 +114,11 @@ class TargetPodsWatch:
             uid: f for uid, f in self._live.objects.items() if self._query.owner is None or self._belongs.get(uid)
         }
         trouble = self._live.trouble or ("" if chosen else self._owner_trouble)
-        if not self._live.complete or not self._pending.complete or (trouble and not chosen):
-            said = f"the pods of {self._what} are being looked for" + (f": {trouble}" if trouble else "")
-            return TargetPods(reason="LookingForPods", message=said)
+        if trouble and not chosen:
+            said = f"the pods of {self._what} cannot be looked for: {trouble}"
+            return TargetPods(reason="CannotFindPods", message=said)
+        if not self._live.complete or not self._pending.complete:
+            return self._known
         return TargetPods(
             pods={
                 uid: Pod(
