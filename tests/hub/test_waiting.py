@@ -1,0 +1,178 @@
+"""What a request waits for before its ranks are asked, for how long, and what it says meanwhile."""
+
+import dataclasses
+import time
+from typing import Any
+
+import pytest
+from fleetprof_api import hub_pb2 as pb
+from fleetprof_operator.hub.submission import CaptureRefused
+
+
+async def test_fail_fast_refuses_what_could_only_wait(ground: Any, kit: Any) -> None:
+    request = kit.make_request()
+    with pytest.raises(CaptureRefused, match="no sidecar of Job/llama is connected in namespace team") as caught:
+        await ground.hub.submit(request, "team", fail_fast=True)
+    assert caught.value.reason == "NothingMatched"
+
+    await ground.add_sidecar(0, kit.make_process(0, polls_kineto=False))
+    with pytest.raises(CaptureRefused, match="KINETO_USE_DAEMON=1") as caught:
+        await ground.hub.submit(request, "team", fail_fast=True)
+    assert caught.value.reason == "NothingSpeaksKineto"
+
+    with pytest.raises(CaptureRefused, match="Job/llama") as caught:  # another namespace's job is nobody's business
+        await ground.hub.submit(request, "rival", fail_fast=True)
+    assert caught.value.reason == "NothingMatched"
+    assert list(ground.store.list("v1/")) == []
+
+
+async def test_a_request_waits_for_its_target(ground: Any, kit: Any) -> None:
+    status = await ground.hub.submit(kit.make_request(), "team", fail_fast=False)
+    status = await ground.await_status(status.uid, lambda s: bool(s.conditions))
+    assert kit.condition(status, "TargetsResolved") == ("False", "NothingMatched")
+    assert kit.succeeded(status) == ("Unknown", "Waiting")
+
+    sidecar = await ground.add_sidecar(0)
+    await sidecar.deliver(ground.store, await sidecar.expect("arm"))
+    assert kit.succeeded(await ground.await_end(status.uid)) == ("True", "Complete")
+
+
+@pytest.mark.parametrize(
+    ("process", "reason"), [(None, "NothingMatched"), ({"role": pb.LAUNCHER}, "NothingSpeaksKineto")]
+)
+async def test_waiting_ends_at_the_deadline_with_what_is_missing(
+    ground: Any, kit: Any, process: dict[str, Any] | None, reason: str
+) -> None:
+    if process is not None:
+        await ground.add_sidecar(0, kit.make_process(0, **process))
+    uid = (await ground.hub.submit(kit.make_request(deadline_s=30), "team", fail_fast=False)).uid
+    ground.skew_ns = 31 * 10**9
+    status = await ground.await_end(uid)
+    assert kit.succeeded(status) == ("False", reason)
+    assert "until the deadline of 30 s" in _message(status, "Succeeded")
+    assert kit.condition(status, "TargetsResolved") == ("False", reason)
+
+
+async def test_trainers_that_never_ask_for_configs_end_the_wait(ground: Any, kit: Any) -> None:
+    await ground.add_sidecar(0, kit.make_process(0, polls_kineto=False))
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=False)).uid
+    status = await ground.await_end(uid)
+    assert kit.succeeded(status) == ("False", "NothingSpeaksKineto")
+
+
+async def test_one_rank_that_does_not_poll_fails_alone(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0, kit.make_process(0), kit.make_process(1, polls_kineto=False))
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    arm = await sidecar.expect("arm")
+    assert [order.rank for order in arm.orders] == [0]
+    await sidecar.deliver(ground.store, arm)
+    status = await ground.await_end(uid)
+    assert kit.succeeded(status) == ("True", "PartiallyCaptured")
+    assert kit.states(status) == {0: "UPLOADED", 1: "NotPolling"}
+
+
+async def test_ranks_that_may_still_come_are_waited_for(ground: Any, kit: Any) -> None:
+    first = await ground.add_sidecar(0, kit.make_process(0, world_size=2))
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    await ground.await_status(uid, lambda s: kit.condition(s, "TargetsResolved") == ("False", "Gathering"))
+    second = await ground.add_sidecar(1, kit.make_process(1, world_size=2))
+    arms = [await first.expect("arm"), await second.expect("arm")]
+    assert arms[0].first_step == arms[1].first_step
+
+
+async def test_ranks_that_do_not_come_have_a_line(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0, kit.make_process(0, world_size=3), kit.make_process(2, world_size=3))
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    await sidecar.deliver(ground.store, await sidecar.expect("arm"))
+    status = await ground.await_end(uid)
+    assert "rank 1 of 3 not there" in _message(status, "TargetsResolved")
+    assert kit.succeeded(status) == ("True", "PartiallyCaptured")
+    assert kit.states(status) == {0: "UPLOADED", 1: "NotPolling", 2: "UPLOADED"}
+    assert "without a sidecar" in status.ranks[1].message
+
+
+async def test_ranks_without_steps_begin_at_one_time(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(
+        0, kit.make_process(0, has_agent=False, step=None), kit.make_process(1, has_agent=False, step=None)
+    )
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    arm = await sidecar.expect("arm")
+    assert arm.WhichOneof("start") == "start_unix_ns"
+    assert arm.start_unix_ns > arm.deliver_until_unix_ns > arm.start_unix_ns - 2 * 10**9
+    assert (arm.window.iterations, arm.window.duration_ns) == (0, 2 * 10**9)
+    status = await ground.status(uid)
+    assert status.start_mode == "time"
+    assert "2 of 2 ranks are without the agent" in _message(status, "TargetsResolved")
+
+
+async def test_the_order_carries_what_the_request_says(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0)
+    request = kit.make_request(
+        collect=["Shapes", "DeviceMetrics"],
+        window={"iterations": 7, "warmupIterations": 2},
+        limits={"maxTraceBytes": 1 << 30, "maxSlowdownPercent": 50},
+    )
+    uid = (await ground.hub.submit(request, "team", fail_fast=True)).uid
+    arm = await sidecar.expect("arm")
+    submitted = (await ground.status(uid)).submitted_unix_ns
+    assert (arm.window.iterations, arm.window.warmup_iterations, arm.window.duration_ns) == (7, 2, 0)
+    assert list(arm.collect) == ["Shapes", "DeviceMetrics"]
+    assert (arm.max_trace_bytes, arm.max_slowdown_percent) == (1 << 30, 50)
+    assert arm.give_up_unix_ns == submitted + 60 * 10**9
+    assert arm.sample_interval_ns == 20_000_000
+
+
+async def test_a_process_that_has_just_started_may_still_show_its_agent(ground: Any, kit: Any) -> None:
+    young = {"first_seen_unix_ns": time.time_ns()}
+    sidecar = await ground.add_sidecar(0, kit.make_process(0, has_agent=False, step=None, **young))
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    await ground.await_status(uid, lambda s: kit.condition(s, "TargetsResolved") == ("False", "Gathering"))
+    sidecar.processes = [kit.make_process(0, **young)]
+    await sidecar.beat()
+    arm = await sidecar.expect("arm")
+    assert arm.WhichOneof("start") == "first_step"
+
+
+SILENT = {"polls_kineto": False, "last_poll_unix_ns": 0, "poll_interval_ns": 0}  # so far, since its sidecar is there
+
+
+@pytest.mark.parametrize(
+    ("fields", "age_ns", "says"),
+    [
+        (SILENT, 0, "1 of 2 ranks do not ask for orders yet"),
+        ({"poll_interval_ns": 0}, 0, "1 of 2 ranks do not ask for orders regularly yet"),
+        ({"poll_interval_ns": 0}, 60_000 * 10**6, "1 of 2 ranks do not ask for orders regularly yet"),
+    ],
+    ids=["no poll yet", "one poll", "an irregular poll"],
+)
+async def test_a_sidecar_that_was_restarted_is_given_the_time_to_hear_of_everybody(
+    ground: Any, kit: Any, fields: dict[str, Any], age_ns: int, says: str
+) -> None:
+    """Kineto's client finds its sidecar again up to 5 s later, the agent at once."""
+    ground.settings = dataclasses.replace(ground.settings, gather_ns=60 * 10**9)
+    await ground.restart_hub()
+    born = {"first_seen_unix_ns": time.time_ns() - age_ns}
+    sidecar = await ground.add_sidecar(0, kit.make_process(0), kit.make_process(1, **born, **fields))
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    status = await ground.await_status(uid, lambda s: kit.condition(s, "TargetsResolved")[1] == "Gathering")
+    assert says in _message(status, "TargetsResolved")
+
+    sidecar.processes = [kit.make_process(0), kit.make_process(1, **born)]
+    await sidecar.beat()
+
+    arm = await sidecar.expect("arm")
+    assert len(arm.orders) == 2
+    assert arm.deliver_until_unix_ns < time.time_ns() + 5 * 10**9
+
+
+async def test_a_rank_that_never_polls_regularly_is_left_ten_seconds(ground: Any, kit: Any) -> None:
+    before = time.time_ns()
+    sidecar = await ground.add_sidecar(0, kit.make_process(0), kit.make_process(1, poll_interval_ns=0))
+    await ground.hub.submit(kit.make_request(), "team", fail_fast=True)
+    arm = await sidecar.expect("arm")
+    assert len(arm.orders) == 2
+    assert arm.deliver_until_unix_ns > before + 10 * 10**9
+
+
+def _message(status: pb.CaptureStatus, kind: str) -> str:
+    return next(c.message for c in status.conditions if c.type == kind)
