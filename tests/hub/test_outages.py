@@ -79,6 +79,62 @@ async def test_an_outage_during_the_analysis_repeats_it(ground: Any, kit: Any) -
     assert len(tries) == 2
 
 
+async def _report_waits_for(ground: Any, kit: Any, what: str) -> str:
+    """A capture whose report waits: for the store to take the ledger, for its return, or for the analyzer."""
+    began = asyncio.Event()
+
+    async def analyze(namespace: str, uid: str) -> None:
+        began.set()
+        if what == "return":
+            ground.store.pull_plug()
+            raise ValueError("no trace could be read")
+        await asyncio.sleep(3600)
+
+    ground.analyze = analyze
+    await ground.restart_hub()
+    sidecar = await ground.add_sidecar(0)
+    uid: str = (await ground.hub.submit(kit.make_request(deadline_s=60), "team", fail_fast=True)).uid
+    arm = await sidecar.expect("arm")
+    await sidecar.say_all(arm, "WRITTEN")
+    assert (await sidecar.upload(ground.store, uid, arm.orders[0], b"trace")).accepted
+    if what == "ledger":
+        ground.store.pull_plug()
+    await sidecar.say_all(arm, "UPLOADED")
+    await ground.await_status(uid, lambda s: kit.succeeded(s) == ("Unknown", "Analyzing"))
+    if what != "ledger":
+        await began.wait()
+    return uid
+
+
+@pytest.mark.parametrize("what", ["ledger", "return", "analyzer"])
+async def test_a_cancel_ends_each_wait_of_the_report(ground: Any, kit: Any, what: str) -> None:
+    uid = await _report_waits_for(ground, kit, what)
+    await ground.hub.cancel(uid)
+    status = await ground.await_status(uid, lambda s: kit.succeeded(s)[0] == "False")
+    assert kit.succeeded(status) == ("False", "Cancelled")
+    assert kit.states(status) == {0: "UPLOADED"}
+
+
+@pytest.mark.parametrize(
+    ("what", "after_s", "says"),
+    [
+        # the deadline, and as long as the store is given at a request's end
+        ("ledger", 60 + 10, "the store takes no ledger: the store cannot be reached"),
+        ("return", 60 + 10, "no trace could be read"),
+        ("analyzer", 1800, "the analysis took longer than 1800 s"),
+    ],
+)
+async def test_each_wait_of_the_report_has_a_bound(ground: Any, kit: Any, what: str, after_s: int, says: str) -> None:
+    uid = await _report_waits_for(ground, kit, what)
+    ground.skew_ns = (after_s - 20) * 10**9
+    await asyncio.sleep(1.5)
+    assert kit.succeeded(await ground.status(uid)) == ("Unknown", "Analyzing")
+    ground.skew_ns = (after_s + 1) * 10**9
+    status = await ground.await_status(uid, lambda s: kit.succeeded(s)[0] == "False")
+    assert kit.succeeded(status) == ("False", "AnalysisFailed")
+    assert says in next(c.message for c in status.conditions if c.type == "Succeeded")
+
+
 async def test_sidecars_keep_their_traces_until_the_store_has_the_end(ground: Any, kit: Any) -> None:
     sidecar = await ground.add_sidecar(0)
     uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid

@@ -4,9 +4,8 @@ Here is the request's life as the hub sees it: its status, what people and sidec
 stages. Each stage has its room: `restoration`, `arming`, `following`, `reporting`; `capture_state` is what they share.
 
 Guarantees: what is to be done next follows from the ledger and the clock, never from where the code last was, so a
-request that is read back from the store goes on; a deadline and a cancel are honoured in every state, but for the
-making of the report while the store is away (`reporting` waits for it); every rank that was named ends with a reason;
-sidecars are told to let go only when the store holds the ledger's end.
+request that is read back from the store goes on; a deadline and a cancel are honoured in every state; every rank
+that was named ends with a reason; sidecars are told to let go only when the store holds the ledger's end.
 """
 
 import asyncio

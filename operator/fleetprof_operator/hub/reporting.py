@@ -1,11 +1,13 @@
 """A request's last stage: has the report made of what the store holds.
 
 Guarantees: the analyzer is called only when the store has the ledger; an analysis that failed while the store was away
-is repeated when it is back; one that hangs is ended after a bound, and a running one at once by a cancel. What went
-wrong is a sentence, for the traces are there all the same.
+is repeated when it is back; a cancel ends everything here at once, and each wait has a bound: the analysis its own, the
+store's return the request's deadline and a while. What went wrong is a sentence, for the traces are there all the same.
 """
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from fleetprof_api import keys
 from fleetprof_api.store.base import StoreError
@@ -14,9 +16,11 @@ from fleetprof_operator.hub.capture_state import CaptureState
 from fleetprof_operator.hub.settings import SECOND_NS
 from fleetprof_operator.hub.surroundings import Analyze
 
+_Result = TypeVar("_Result")
+
 
 async def make_report(state: CaptureState) -> str:
-    """Has the report made; what went wrong as a sentence, empty when nothing did."""
+    """Has the report made; what went wrong as a sentence, empty when nothing did or the user cancelled it."""
     analyze, settings = state.hub.analyze, state.hub.settings
     if analyze is None:
         state.book.end_analysis("Unknown", "NoAnalyzer", "this hub makes no reports", state.hub.clock())
@@ -24,42 +28,63 @@ async def make_report(state: CaptureState) -> str:
     state.book.begin_analysis(state.hub.clock())
     state.note_change()
     until = max(state.hub.clock(), state.deadline_unix_ns) + settings.store_patience_ns
-    while True:
-        if not await state.writer.flush(until - state.hub.clock()):
-            return f"the store takes no ledger: {state.writer.trouble}"
-        problem = await _analyze_once(state, analyze)
-        if not problem or state.ledger.cancelled_unix_ns:
-            break
-        if state.hub.clock() >= until or not await _store_was_away(state):
-            return problem
-    if not state.ledger.cancelled_unix_ns:
+    problem = await _make_within(state, analyze, until)
+    if state.ledger.cancelled_unix_ns:
+        return ""
+    if not problem:
         state.report_made = True
         state.book.end_analysis("True", "ReportMade", "", state.hub.clock())
-    return ""
+    return problem
+
+
+async def _make_within(state: CaptureState, analyze: Analyze, until_unix_ns: int) -> str:
+    while True:
+        if not await _attend(state, _await_ledger(state), until_unix_ns):
+            return f"the store takes no ledger: {state.writer.trouble}"
+        problem = await _analyze_once(state, analyze)
+        if not problem or not await _attend(state, _outlast_outage(state), until_unix_ns):
+            return problem
 
 
 async def _analyze_once(state: CaptureState, analyze: Analyze) -> str:
-    task = asyncio.ensure_future(analyze(state.ledger.namespace, state.ledger.uid))
-    until = state.hub.clock() + state.hub.settings.analysis_patience_ns
+    patience_ns = state.hub.settings.analysis_patience_ns
     try:
-        while not task.done() and not state.ledger.cancelled_unix_ns:
-            now = state.hub.clock()
-            if now >= until:
-                return f"the analysis took longer than {state.hub.settings.analysis_patience_ns // SECOND_NS} s"
-            poked = asyncio.ensure_future(state.wait(until))
+        done = await _attend(
+            state, _run(analyze, state.ledger.namespace, state.ledger.uid), state.hub.clock() + patience_ns
+        )
+    except Exception as error:
+        return f"{error}" or type(error).__name__
+    return "" if done else f"the analysis took longer than {patience_ns // SECOND_NS} s"
+
+
+async def _attend(state: CaptureState, work: Coroutine[Any, Any, _Result], until_unix_ns: int) -> _Result | None:
+    """The result of `work`; None, and the work ended, when the user cancels before or the time is over."""
+    task = asyncio.ensure_future(work)
+    try:
+        while not task.done() and not state.ledger.cancelled_unix_ns and (now := state.hub.clock()) < until_unix_ns:
+            poked = asyncio.ensure_future(state.wait(min(until_unix_ns, now + SECOND_NS)))
             await asyncio.wait({task, poked}, return_when=asyncio.FIRST_COMPLETED)
             poked.cancel()
-        if not task.done():
-            return ""
-        error = task.exception()
-        return "" if error is None else f"{error}" or type(error).__name__
+        return task.result() if task.done() else None
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _store_was_away(state: CaptureState) -> bool:
-    """After a failed analysis: True when the store does not answer now (then waits until it does again)."""
+async def _run(analyze: Analyze, namespace: str, uid: str) -> bool:
+    await analyze(namespace, uid)
+    return True
+
+
+async def _await_ledger(state: CaptureState) -> bool:
+    """True once the store has the ledger as it stands; `_attend` bounds it."""
+    while not await state.writer.flush(state.hub.settings.store_patience_ns):
+        pass
+    return True
+
+
+async def _outlast_outage(state: CaptureState) -> bool:
+    """After a failed analysis: True when the store was away, and is back; `_attend` bounds it."""
     away = False
     while True:
         try:
