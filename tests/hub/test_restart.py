@@ -30,6 +30,7 @@ async def test_killed_while_capturing(ground: Any, kit: Any, state: str) -> None
             await sidecar.say_all(arm, reached)
     await ground.await_status(uid, lambda s: kit.states(s)[0] == state)
     asked = await ground.status(uid)
+    await ground.hub._captures[uid].flush(10**10)
     await ground.kill_hub()
 
     await ground.start_hub()
@@ -48,6 +49,7 @@ async def test_killed_while_sidecars_are_away_and_some_never_return(ground: Any,
     sidecar, uid, arm = await _capture(ground, kit)
     await sidecar.say_all(arm, "WRITTEN")
     await ground.await_status(uid, lambda s: kit.states(s) == {0: "WRITTEN", 1: "WRITTEN"})
+    await ground.hub._captures[uid].flush(10**10)
     await ground.kill_hub()
     await ground.start_hub()
     ground.skew_ns = 61 * 10**9
@@ -60,11 +62,14 @@ async def test_killed_between_the_store_and_the_verdict(ground: Any, kit: Any) -
     sidecar, uid, arm = await _capture(ground, kit, ranks={"list": [0]})
     await sidecar.say_all(arm, "WRITTEN")
     await ground.await_status(uid, lambda s: kit.states(s) == {0: "WRITTEN"})
+    await ground.hub._captures[uid].flush(10**10)
     await ground.kill_hub()
     ground.store.put(keys.trace_key("team", uid, 0), b"trace 0")
     await ground.start_hub()
     await sidecar.disconnect()
-    await asyncio.sleep(0.7)  # it waits for sidecars, then looks what the store has
+    async with asyncio.timeout(kit.PATIENCE_S):
+        while not ground.hub._captures[uid]._state.stored:  # it waits for sidecars, then looks what the store has
+            await asyncio.sleep(0.01)
     ground.skew_ns = 61 * 10**9
     status = await ground.await_end(uid)
     assert kit.succeeded(status) == ("True", "Complete")
