@@ -15,6 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     import boto3
+    from api_server import ApiServer
     from fleetprof_api.store.s3 import S3Store
 
 # ---------------------------------------------------------------- store: a real S3 server (versitygw)
@@ -128,6 +129,27 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     server.start()
     yield server
     server.stop()
+
+
+# ---------------------------------------------------------------- cluster: a real API server with nothing behind it
+
+
+@pytest.fixture(scope="session")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ApiServer]":
+    """A running API server that tests share, each in a namespace of its own."""
+    from api_server import ApiServer, find_programs
+
+    programs = find_programs()
+    if isinstance(programs, str):
+        if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
+            pytest.fail(programs)
+        pytest.skip(programs)
+    server = ApiServer(programs, tmp_path_factory.mktemp("api-server"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
 
 
 # ---------------------------------------------------------------- torch: tests that start real PyTorch processes

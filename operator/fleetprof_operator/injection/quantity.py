@@ -7,4 +7,4 @@ from kubernetes.utils.quantity import parse_quantity
 
 def read_quantity(text: object) -> Decimal:
     """The amount in its base unit (cores, bytes). Raises ValueError."""
-    return Decimal(parse_quantity(text))  # type: ignore[no-untyped-call]
+    return Decimal(parse_quantity(text))

@@ -141,7 +141,8 @@ class Cluster:
         bounds: aiohttp.ClientTimeout | None = None,
     ) -> aiohttp.ClientResponse:
         """The response, whose status is good and whose body is not read yet."""
-        headers = {"Content-Type": content, "Accept": accept or "application/json"}
+        # The keys of the issuer come as a type of their own.
+        headers = {"Content-Type": content, "Accept": accept or "application/json, */*;q=0.5"}
         parameters = list((query or {}).items())
         method, url, headers, sent, _ = await self._client.param_serialize(
             method, path, query_params=parameters, header_params=headers, body=body, auth_settings=["BearerToken"]

@@ -1,0 +1,122 @@
+"""`fleetprof-webhook`: the process that answers the API server, two of them in an installation (webhook_settings).
+
+Needs no right on pods: the API server hands them over. Its service account may `list` resourcequotas and limitranges.
+Guarantees: wrong settings end it with exit code 2 and a sentence; after SIGTERM it says that it is not ready, answers
+for LEAVE_S more (the API server may still send), then ends with exit code 0.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from aiohttp import web
+
+from fleetprof_operator.injection.certificate_files import CertificateFiles
+from fleetprof_operator.injection.namespace_limits import Json, NamespaceLimitsReader
+from fleetprof_operator.injection.settings import InjectionSettings, InvalidSettings
+from fleetprof_operator.injection.webhook import Webhook
+from fleetprof_operator.injection.webhook_settings import WebhookSettings, read_settings
+from fleetprof_operator.requests.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.requests.log import set_up_logging
+
+WRONG_SETTINGS: Final = 2
+LEAVE_S: Final = 5.0
+_LOOK_S: Final = 5.0
+_NATIVE_SIDECARS: Final = (1, 29)
+
+log = logging.getLogger(__name__)
+
+
+class _Current:
+    """What a sidecar is made from at this moment: the settings, with the latest authority and the cluster's version."""
+
+    def __init__(self, settings: InjectionSettings, files: CertificateFiles) -> None:
+        self._settings = settings
+        self._files = files
+        self._made: InjectionSettings | None = None
+        self.has_native_sidecars: bool | None = None
+
+    def __call__(self) -> InjectionSettings | None:
+        authority, native = self._files.authority, self.has_native_sidecars
+        if not authority or native is None:
+            return None
+        if self._made is None or (self._made.ca, self._made.native_sidecars) != (authority, native):
+            try:
+                self._made = replace(self._settings, ca=authority, native_sidecars=native)
+            except InvalidSettings as problem:
+                log.error("the authority in the certificate's directory cannot be used: %s", problem)
+        return self._made
+
+
+async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
+    """Answers until `stop`, then for LEAVE_S more."""
+    files = CertificateFiles(settings.tls_directory)
+    current = _Current(settings.sidecar, files)
+    cluster = await Cluster.connect()
+
+    async def list_objects(path: str) -> list[Json]:
+        return (await cluster.list(path, {"resourceVersion": "0"}))[0]
+
+    webhook = Webhook(current, NamespaceLimitsReader(list_objects))
+    health = await _start(webhook.make_health(), settings.health_listen, None)
+    admission: web.AppRunner | None = None
+    try:
+        while not stop.is_set():
+            if files.load() and admission is None:
+                admission = await _start(webhook.make_admission(), settings.listen, files)
+            if current.has_native_sidecars is None:
+                current.has_native_sidecars = await _ask_for_native_sidecars(cluster)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), _LOOK_S if admission else 1.0)
+        webhook.is_leaving = True
+        await asyncio.sleep(LEAVE_S)
+    finally:
+        for runner in (admission, health):
+            if runner is not None:
+                await runner.cleanup()
+        await cluster.close()
+
+
+async def _start(app: web.Application, address: tuple[str, int], files: CertificateFiles | None) -> web.AppRunner:
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, *address, ssl_context=files.context if files is not None else None, shutdown_timeout=2)
+    await site.start()
+    return runner
+
+
+async def _ask_for_native_sidecars(cluster: Cluster) -> bool | None:
+    try:
+        version = await cluster.get("/version")
+        numbers = [int("".join(filter(str.isdigit, version[part]))) for part in ("major", "minor")]
+    except (Refused, Unreachable, KeyError, ValueError) as problem:
+        log.warning("the API server does not tell its version: %s", problem)
+        return None
+    return tuple(numbers) >= _NATIVE_SIDECARS
+
+
+async def _run(settings: WebhookSettings) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await serve(settings, stop)
+
+
+def main() -> None:
+    """Answers until SIGTERM or SIGINT."""
+    set_up_logging(os.environ.get("FLEETPROF_LOG_LEVEL") or "info")
+    try:
+        settings = read_settings(os.environ)
+    except InvalidSettings as problem:
+        print(f"fleetprof-webhook: {problem}", file=sys.stderr)  # noqa: T201 - before there is a log to read
+        raise SystemExit(WRONG_SETTINGS) from None
+    asyncio.run(_run(settings))
+
+
+if __name__ == "__main__":
+    main()

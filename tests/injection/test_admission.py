@@ -1,0 +1,112 @@
+"""Reviews in, reviews out."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from fleetprof_operator.injection.admission import InvalidReview, allow, read_review, refuse
+from fleetprof_operator.injection.requester import note_requester
+from hypothesis import given
+from hypothesis import strategies as st
+
+NOTE = "fleetprof.io/requested-by"
+PATH = "/metadata/annotations/fleetprof.io~1requested-by"
+
+
+def review(**changes: Any) -> dict[str, Any]:
+    request = {
+        "uid": "r-1",
+        "operation": "CREATE",
+        "namespace": "team-a",
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "userInfo": {"username": "ada"},
+        "object": {"metadata": {}},
+        **changes,
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "kind: must be AdmissionReview"),
+        (b'{"kind": "Pod"}', "kind: must be AdmissionReview"),
+        (b'{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1"}', "apiVersion: must be"),
+        (b'{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}', "request: must be an object"),
+        (json.dumps(review(uid="")).encode(), "uid: must be a text"),
+        (json.dumps(review(object=None)).encode(), "object: must be an object"),
+        (json.dumps(review(userInfo=[])).encode(), "userInfo: must be an object"),
+        (json.dumps(review(resource={})).encode(), "resource: must be a text"),
+    ],
+)
+def test_a_body_that_is_no_review_is_named(body: bytes, said: str) -> None:
+    with pytest.raises(InvalidReview, match=said):
+        read_review(body)
+
+
+@given(st.binary() | st.recursive(st.none() | st.text(), lambda v: st.dictionaries(st.text(), v)).map(json.dumps))
+def test_no_body_is_an_error_of_ours(body: bytes | str) -> None:
+    with pytest.raises(InvalidReview):
+        read_review(body if isinstance(body, bytes) else body.encode())
+
+
+def test_answers_have_the_form_that_the_api_server_wants() -> None:
+    answer = allow("r-1", [{"op": "add", "path": "/a", "value": 1}], ["x" * 300, "two\nlines"])
+    assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    response = answer["response"]
+    assert (response["uid"], response["allowed"], response["patchType"]) == ("r-1", True, "JSONPatch")
+    assert json.loads(base64.b64decode(response["patch"])) == [{"op": "add", "path": "/a", "value": 1}]
+    assert [len(text) for text in response["warnings"]] == [256, 9]
+    assert "\n" not in response["warnings"][1]
+    assert allow("r-1")["response"] == {"uid": "r-1", "allowed": True}
+    assert refuse("r-1", "no")["response"]["status"]["message"] == "no"
+
+
+def noted(**changes: Any) -> Any:
+    answer = note_requester(read_review(json.dumps(review(**changes)).encode()))["response"]
+    if not answer["allowed"]:
+        return answer["status"]["message"]
+    return json.loads(base64.b64decode(answer["patch"])) if "patch" in answer else []
+
+
+def annotated(value: str | None) -> dict[str, Any]:
+    return {"metadata": {"annotations": {"other": "x", **({NOTE: value} if value else {})}}}
+
+
+@pytest.mark.parametrize(
+    ("document", "operation"),
+    [
+        ({"metadata": {"name": "x"}}, {"op": "add", "path": "/metadata/annotations", "value": {NOTE: "ada"}}),
+        ({}, {"op": "add", "path": "/metadata", "value": {"annotations": {NOTE: "ada"}}}),
+        (annotated(None), {"op": "add", "path": PATH, "value": "ada"}),
+        (
+            annotated("eve"),
+            {"op": "replace", "path": PATH, "value": "ada"},
+        ),
+    ],
+)
+def test_who_makes_a_request_is_noted_whatever_they_say(document: dict[str, Any], operation: dict[str, Any]) -> None:
+    assert noted(object=document) == [operation]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("ada", "ada", []),
+        ("ada", None, [{"op": "add", "path": PATH, "value": "ada"}]),
+        ("ada", "eve", "cannot be changed"),
+        (None, "eve", "cannot be changed"),
+        (None, None, []),
+    ],
+)
+def test_a_note_never_changes(before: str | None, after: str | None, expected: Any) -> None:
+    found = noted(operation="UPDATE", object=annotated(after), oldObject=annotated(before))
+    assert expected in found if isinstance(expected, str) else found == expected
+
+
+def test_nobody_is_no_requester() -> None:
+    assert "nobody could be noted" in noted(userInfo={})
