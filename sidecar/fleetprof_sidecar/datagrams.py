@@ -1,28 +1,37 @@
-"""A Unix datagram socket in the shared directory, served by a thread that does nothing else.
+"""A Unix datagram socket in the shared directory, served by a thread that does nothing else, and the gate before it.
 
 Guarantees: the socket is bound to an absolute path (libkineto terminates a process that is answered from anything
 else), world-writable, and carries the sender's credentials; each wake-up drains it completely, because the kernel
 queues ten datagrams and makes further senders fail; a handler that raises is counted and the loop goes on; the path is
-removed at the end if it is still ours.
+removed at the end if it is still ours. What passes the gate is well-formed, and comes from a socket of this very
+directory string and from a user who is served; everything else is counted by why it was not let in.
 """
 
 import contextlib
 import os
+import re
 import select
 import socket
 import struct
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from fleetprof_sidecar.liveness import has_listener
 from fleetprof_sidecar.process_views import Credentials
 
 _CREDENTIALS: Final = struct.Struct("=iII")
+_TIMESTAMP: Final = struct.Struct("=qq")
+_SO_TIMESTAMPNS: Final = 35  # asm-generic/socket.h; the socket module has no name for it
 _WAKE_S: Final = 60.0
+
+_ANCILLARY_BYTES: Final = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(_TIMESTAMP.size)
+
+_Message = TypeVar("_Message")
 
 
 class SocketInUse(OSError):
@@ -31,11 +40,50 @@ class SocketInUse(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Datagram:
-    """One datagram. `address` is "" when the sender has none that could be answered."""
+    """One datagram. `address` is "" when the sender has none that could be answered.
+
+    `waited_ns`: from the sender's call to ours, by the kernel's clock.
+    """
 
     data: bytes
     address: str
     credentials: Credentials
+    waited_ns: int
+
+
+class Gate(Generic[_Message]):
+    """Lets in what `parse` takes (it raises ValueError) from sockets named `<directory>/<prefix><token>`.
+
+    `allowed_uids`: whose processes are served; None: everybody who can write in the directory. `counters` gets
+    foreign_address, refused_uid and malformed.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        prefix: str,
+        allowed_uids: frozenset[int] | None,
+        parse: Callable[[bytes], _Message],
+        counters: Counter[str],
+    ) -> None:
+        self._address = re.compile(re.escape(f"{directory}/{prefix}") + "[A-Za-z0-9_-]{1,64}")
+        self._allowed_uids = allowed_uids
+        self._parse = parse
+        self._counters = counters
+
+    def admit(self, datagram: Datagram) -> _Message | None:
+        """The message; None when it may not enter."""
+        if not self._address.fullmatch(datagram.address):
+            self._counters["foreign_address"] += 1
+            return None
+        if self._allowed_uids is not None and datagram.credentials.uid not in self._allowed_uids:
+            self._counters["refused_uid"] += 1
+            return None
+        try:
+            return self._parse(datagram.data)
+        except ValueError:
+            self._counters["malformed"] += 1
+            return None
 
 
 class DatagramSocket:
@@ -63,6 +111,7 @@ class DatagramSocket:
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            bound.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
             bound.bind(self._address)
             self.path.chmod(0o666)
             self._inode = self.path.stat().st_ino
@@ -122,14 +171,20 @@ class DatagramSocket:
                     self._counters["internal_errors"] += 1
 
     def _receive(self, bound: socket.socket) -> Datagram | None:
-        data, ancillary, flags, sender = bound.recvmsg(self._max_bytes, socket.CMSG_SPACE(_CREDENTIALS.size))
+        data, ancillary, flags, sender = bound.recvmsg(self._max_bytes, _ANCILLARY_BYTES)
         self._counters["received"] += 1
         if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
             self._counters["too_long"] += 1
             return None
+        credentials, waited_ns = None, 0
         for level, kind, value in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS) and len(value) == _CREDENTIALS.size:
                 pid, uid, _ = _CREDENTIALS.unpack(value)
-                return Datagram(data, sender if isinstance(sender, str) else "", Credentials(pid, uid))
-        self._counters["without_credentials"] += 1
-        return None
+                credentials = Credentials(pid, uid)
+            elif (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS) and len(value) == _TIMESTAMP.size:
+                seconds, nanoseconds = _TIMESTAMP.unpack(value)
+                waited_ns = max(0, time.time_ns() - seconds * 10**9 - nanoseconds)
+        if credentials is None:
+            self._counters["without_credentials"] += 1
+            return None
+        return Datagram(data, sender if isinstance(sender, str) else "", credentials, waited_ns)

@@ -7,14 +7,17 @@ import struct
 import tempfile
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fleetprof_sidecar import kineto_endpoint
+from fleetprof_sidecar.datagrams import Datagram, DatagramSocket
 from fleetprof_sidecar.kineto_endpoint import KinetoEndpoint
 from fleetprof_sidecar.kineto_wire import RequestMessage, build_request, parse, parse_reply
 from fleetprof_sidecar.processes import MAX_PROCESSES, Delivered, OrderRefused, ProcessTable
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 IDLE = build_request(RequestMessage(2, 0, (4711, 10)))
@@ -81,6 +84,12 @@ def client(short_directory):
         one.close()
 
 
+@pytest.fixture(autouse=True)
+def patient_clients(monkeypatch):
+    """These clients wait for 10 s: on a machine under load they get their answer all the same."""
+    monkeypatch.setattr(kineto_endpoint, "ANSWER_WITHIN_NS", 10 * 10**9)
+
+
 MUTATED = st.tuples(st.sampled_from([IDLE, BUSY]), st.integers(0, 79), st.binary(max_size=12)).map(
     lambda t: t[0][: t[1]] + t[2] + t[0][t[1] + len(t[2]) :]
 )
@@ -92,7 +101,7 @@ ANYTHING = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(ANYTHING, st.none() | st.text(max_size=30)), max_size=6))
 def test_whatever_arrives_is_answered_by_nothing_or_one_well_formed_reply(exchange):
     with tempfile.TemporaryDirectory(prefix="fp", dir="/tmp") as directory, serving(directory) as (table, _):
@@ -138,6 +147,50 @@ def test_an_order_is_given_once_at_an_idle_poll(short_directory, client):
         assert process.poll() == ""
         table.dispatch_events()
         assert [event.process_id for event in seen if isinstance(event, Delivered)] == [process.process_id]
+
+
+def test_a_poll_that_its_client_has_given_up_is_not_answered_and_leaves_the_order(short_directory, client, monkeypatch):
+    """Its answer would be taken for that of the next poll: an order would arrive late, and nobody would know."""
+    with serving(short_directory) as (table, endpoint):
+        process, other = client(), client()
+        process.poll()
+        table.mark_trainer(process.process_id)
+        table.place_order(process.process_id, "REQUEST_TRACE_ID=x\n", time.time_ns() + 10**12, None)
+        before = table.get(process.process_id).last_poll_unix_ns
+        monkeypatch.setattr(kineto_endpoint, "ANSWER_WITHIN_NS", -1)
+        process.send(IDLE)
+        other.send(IDLE)
+        deadline = time.monotonic() + 10
+        while endpoint.counters["given_up"] < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        monkeypatch.setattr(kineto_endpoint, "ANSWER_WITHIN_NS", 10 * 10**9)
+        assert (process.received(), other.received()) == ([], [])
+        assert table.get(process.process_id).last_poll_unix_ns > before  # it lives
+        assert process.poll() == "REQUEST_TRACE_ID=x\n"
+
+
+def test_how_long_a_datagram_waited_is_the_kernels_word(short_directory, client):
+    waited = []
+
+    def handle(datagram: Datagram) -> None:
+        waited.append(datagram.waited_ns)
+        if len(waited) == 1:
+            second.send(IDLE)
+            time.sleep(0.2)
+
+    served = DatagramSocket(f"{short_directory}/dynolog", 1024, handle, Counter())
+    served.start()
+    try:
+        first, second = client(), client()
+        first.send(IDLE)
+        deadline = time.monotonic() + 10
+        while len(waited) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+    finally:
+        served.stop()
+    assert waited[1] >= 0.2 * 10**9
 
 
 def test_a_client_that_knows_the_directory_by_another_spelling_is_never_answered(short_directory, client):
