@@ -18,17 +18,16 @@ from fleetprof_api.store.base import Store, StoreError
 
 from fleetprof_operator.hub.authentication import Authenticator
 from fleetprof_operator.hub.capture import Capture
+from fleetprof_operator.hub.capture_memory import CaptureMemory
 from fleetprof_operator.hub.messages import PROTOCOL_VERSION, ProtocolError
 from fleetprof_operator.hub.orders import build_release
 from fleetprof_operator.hub.pods import FindPods
 from fleetprof_operator.hub.registry import Link, Registry, SidecarRecord
-from fleetprof_operator.hub.resolution import RankTarget
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.store_calls import StoreCalls
 from fleetprof_operator.hub.stored_requests import list_stored, read_stored
 from fleetprof_operator.hub.submission import (
     CaptureRefused,
-    UnknownCapture,
     check_budget,
     choose_namespace,
     find_suspension,
@@ -68,8 +67,7 @@ class Hub:
         self._calls = StoreCalls(store)
         self._registry = Registry()
         self._clock = clock
-        self._captures: dict[str, Capture] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._memory = CaptureMemory(self.settings.max_remembered)
         self._surroundings = Surroundings(
             calls=self._calls,
             registry=self._registry,
@@ -77,7 +75,7 @@ class Hub:
             clock=clock,
             analyze=analyze,
             find_pods=find_pods,
-            find_holder=self._find_holder,
+            find_holder=self._memory.describe_holder,
         )
 
     # ------------------------------------------------------------ for people
@@ -90,7 +88,7 @@ class Hub:
         namespace = choose_namespace(request, namespace)
         if problems := find_suspension(request) + find_unsupported(request):
             raise InvalidRequest(problems)
-        check_budget(self._unfinished_namespaces(), namespace, self.settings)
+        check_budget(self._memory.unfinished_namespaces(), namespace, self.settings)
         if fail_fast:
             self._refuse_what_would_wait(request, namespace)
         return await self._take(request, namespace, make_uid(), name_capture(request))
@@ -101,19 +99,19 @@ class Hub:
         A namespace, uid and name as Kubernetes makes them. Raises InvalidRequest, CaptureRefused, StoreError (then
         nothing was begun).
         """
-        if uid not in self._captures and not await self._restore_all([(namespace, uid)]):
+        if uid not in self._memory.captures and not await self._restore_all([(namespace, uid)]):
             if problems := find_unsupported(request):
                 raise InvalidRequest(problems)
-            check_budget(self._unfinished_namespaces(), namespace, self.settings)
+            check_budget(self._memory.unfinished_namespaces(), namespace, self.settings)
             await self._take(request, namespace, uid, name)
-        return self._captures[uid].status()
+        return self._memory.find(uid).status()
 
     async def watch(self, ref: str) -> AsyncIterator[pb.CaptureStatus]:
         """The status of a capture now and after every change; ends with the one that is finished.
 
         Raises UnknownCapture.
         """
-        capture = self._find(ref)
+        capture = self._memory.find(ref)
         while True:
             seen, status = capture.version, capture.status()
             yield status
@@ -124,7 +122,7 @@ class Hub:
 
     async def cancel(self, ref: str) -> pb.CaptureStatus:
         """Takes a capture back as far as that goes; its end comes through `watch`. Raises UnknownCapture."""
-        capture = self._find(ref)
+        capture = self._memory.find(ref)
         capture.cancel()
         return capture.status()
 
@@ -134,7 +132,7 @@ class Hub:
 
     async def list(self) -> list[pb.CaptureStatus]:
         """All captures that this hub remembers, the newest first."""
-        known = sorted(self._captures.values(), key=lambda c: c.ledger.submitted_unix_ns, reverse=True)
+        known = sorted(self._memory.captures.values(), key=lambda c: c.ledger.submitted_unix_ns, reverse=True)
         return [capture.status() for capture in known]
 
     def connected_pods(self) -> Collection[str]:
@@ -147,7 +145,7 @@ class Hub:
 
     def look_up(self, uid: str) -> tuple[ProfileRequest, pb.CaptureStatus]:
         """A capture's request and how it stands. Raises UnknownCapture."""
-        capture = self._find(uid)
+        capture = self._memory.find(uid)
         return capture.request, capture.status()
 
     # ------------------------------------------------------------ life
@@ -173,8 +171,8 @@ class Hub:
 
     async def close(self) -> None:
         """Ends the hub; unfinished requests are taken up by the next one's `restore`."""
-        running = list(self._tasks.values())
-        unfinished = [c for c in self._captures.values() if not c.finished]
+        running = list(self._memory.tasks.values())
+        unfinished = [c for c in self._memory.captures.values() if not c.finished]
         await asyncio.gather(*(capture.flush(_CLOSE_PATIENCE_NS) for capture in unfinished))
         for task in running:
             task.cancel()
@@ -206,10 +204,10 @@ class Hub:
         for event in hello.held:
             held.setdefault(event.capture_id, []).append(event)
         for uid in held:
-            if uid not in self._captures:
+            if uid not in self._memory.captures:
                 # `restore` read everything, so this request was deleted from the store: nobody waits for it.
                 link.send(build_release(uid))
-        for uid, capture in list(self._captures.items()):
+        for uid, capture in list(self._memory.captures.items()):
             ours = capture.ledger.namespace == record.identity.namespace
             if ours and (uid in held or not capture.finished):
                 capture.welcome(record, held.get(uid, []))
@@ -243,54 +241,23 @@ class Hub:
         key = keys.request_key(namespace, uid)
         await self._calls.run(lambda: self._calls.store.put(key, request_json.encode()))
         capture = Capture(request, request_json, ledger, self._surroundings)
-        self._begin(capture)
+        self._memory.begin(capture)
         await asyncio.sleep(0)  # so that the status already says what it waits for, or that it is armed
         return capture.status()
 
-    def _begin(self, capture: Capture) -> None:
-        uid = capture.ledger.uid
-        self._captures[uid] = capture
-        task = asyncio.create_task(capture.run())
-        self._tasks[uid] = task
-        task.add_done_callback(lambda _: self._end(uid))
-
-    def _end(self, uid: str) -> None:
-        self._tasks.pop(uid, None)
-        finished = [c for c in self._captures.values() if c.finished and c.ledger.uid not in self._tasks]
-        if len(finished) > self.settings.max_remembered:
-            oldest = min(finished, key=lambda c: c.ledger.submitted_unix_ns)
-            del self._captures[oldest.ledger.uid]
-
-    def _find(self, ref: str) -> Capture:
-        if ref in self._captures:
-            return self._captures[ref]
-        named = [c for c in self._captures.values() if c.ledger.name == ref]
-        if len(named) == 1:
-            return named[0]
-        if not named:
-            raise UnknownCapture(f"no capture has the id or name {ref[:200]!r}; `fleetprof list` shows all")
-        uids = ", ".join(sorted(c.ledger.uid for c in named)[:5])
-        raise UnknownCapture(f"{len(named)} captures are named {ref!r}; use an id: {uids}")
-
     def _known(self, uid: str, record: SidecarRecord) -> Capture | None:
-        capture = self._captures.get(uid)
+        capture = self._memory.captures.get(uid)
         if capture is None:
             if record.link is not None:
                 record.link.send(build_release(uid))
             return None
         return capture if capture.ledger.namespace == record.identity.namespace else None
 
-    def _unfinished_namespaces(self) -> Sequence[str]:
-        return [self._captures[uid].ledger.namespace for uid in self._tasks]
-
-    def _find_holder(self, targets: Sequence[RankTarget]) -> str:
-        return next((said for capture in self._captures.values() if (said := capture.describe_hold(targets))), "")
-
     def _refuse_what_would_wait(self, request: ProfileRequest, namespace: str) -> None:
         found = self._surroundings.resolve(request, namespace, "")
         if found.reason:
             raise CaptureRefused(found.reason, found.message)
-        if holder := self._find_holder(found.targets):
+        if holder := self._memory.describe_holder(found.targets):
             raise CaptureRefused("AlreadyCapturing", holder)
 
     async def _restore_all(self, places: Sequence[tuple[str, str]]) -> bool:
@@ -301,11 +268,11 @@ class Hub:
         found = sorted((c for c in restored if c is not None), key=lambda c: c.ledger.submitted_unix_ns)
         finished = [capture for capture in found if capture.finished]
         for capture in finished[-self.settings.max_remembered :]:
-            self._captures[capture.ledger.uid] = capture
+            self._memory.captures[capture.ledger.uid] = capture
         for capture in found:
             if not capture.finished:
                 log.info("request %s goes on", capture.ledger.uid)
-                self._begin(capture)
+                self._memory.begin(capture)
         return bool(found)
 
     async def _restore_one(self, namespace: str, uid: str, room: asyncio.Semaphore) -> Capture | None:
