@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "report": "Show the report of a capture.",
     "traces": "Fetch the traces of a capture into a folder.",
     "cancel": "Take captures back that have not ended.",
+    "inject": "Print a manifest with the sidecar in its pods, as the webhook would add it.",
     "doctor": "Find why a pod cannot be captured and say what to do.",
     "completion": "Say how the shell completes these commands.",
 }

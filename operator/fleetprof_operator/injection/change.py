@@ -56,10 +56,16 @@ class _LeftAlone(Exception):
         self.warn = warn
 
 
-def change_pod(pod: Mapping[str, Any], limits: NamespaceLimits, settings: InjectionSettings) -> Change:
-    """The pod with the sidecar in it. Raises ValueError, KeyError or TypeError for what is no pod."""
+def change_pod(
+    pod: Mapping[str, Any], limits: NamespaceLimits, settings: InjectionSettings, *, workload: str = ""
+) -> Change:
+    """The pod (or pod template) with the sidecar in it.
+
+    `workload` is APIVERSION/KIND/NAME of what it belongs to, where that is better known than the pod knows it.
+    Raises ValueError, KeyError, TypeError or AttributeError for what is no pod.
+    """
     try:
-        changed, warnings = _inject(pod, limits, settings)
+        changed, warnings = _inject(pod, limits, settings, workload or find_workload(pod))
     except _LeftAlone as left:
         why_not = str(left)
         warnings = [f"fleetprof: this pod cannot be captured: {why_not}"] if left.warn else []
@@ -68,7 +74,7 @@ def change_pod(pod: Mapping[str, Any], limits: NamespaceLimits, settings: Inject
 
 
 def _inject(
-    pod: Mapping[str, Any], limits: NamespaceLimits, settings: InjectionSettings
+    pod: Mapping[str, Any], limits: NamespaceLimits, settings: InjectionSettings, workload: str
 ) -> tuple[dict[str, Any], list[str]]:
     _check(pod, settings)
     choice = choose_trainer(pod)
@@ -83,9 +89,9 @@ def _inject(
     trainer["env"] = [*(trainer.get("env") or ()), *environment.added]
     trainer["volumeMounts"] = [*(trainer.get("volumeMounts") or ()), *make_trainer_mounts()]
     spec["volumes"] = [*(spec.get("volumes") or ()), *make_volumes()]
-    metadata = changed.setdefault("metadata", {})
+    metadata = changed["metadata"] = changed.get("metadata") or {}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), **make_annotations(settings)}
-    _add_sidecar(spec, find_workload(pod), limits, settings)
+    _add_sidecar(spec, workload, limits, settings)
     return changed, [text for text in (choice.warning, *environment.warnings) if text]
 
 

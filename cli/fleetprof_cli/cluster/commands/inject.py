@@ -1,0 +1,5 @@
+"""`kubectl fleetprof inject`: the same as `fleetprof inject`."""
+
+from fleetprof_cli.commands.inject import command
+
+__all__ = ["command"]
