@@ -141,7 +141,8 @@ def _run_next() -> None:
     if spec.origin in ran:
         return
     ran.add(spec.origin)
-    from importlib.util import module_from_spec
+    # importlib.util has the same function, and would cost every interpreter its import: 2 ms.
+    from _frozen_importlib import module_from_spec
 
     module = module_from_spec(spec)
     sys.modules["sitecustomize"] = module

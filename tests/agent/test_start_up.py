@@ -158,6 +158,15 @@ def test_start_imports_nothing_but_itself(ground: Any) -> None:
     assert without >= {"sitecustomize"}
 
 
+def test_running_another_sitecustomize_imports_nothing_more_than_it_does(ground: Any) -> None:
+    theirs = put(ground.scratch / "theirs", {"sitecustomize.py": "import sys; sys.theirs = 1\n"})
+    code = "import sys; print(sys.theirs, *sorted(sys.modules))"
+    environment = ground.environment() | {"PYTHONPATH": theirs}
+    bare = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert bare.stdout.startswith("1 ")
+    assert run(ground, code, path=(theirs,)).stdout == bare.stdout
+
+
 def test_other_sitecustomize_runs_as_if_it_were_the_only_one(ground: Any) -> None:
     text = "print('theirs', __name__, __file__)\nvalue = 7\n"
     other = put(ground.scratch / "other", {"sitecustomize.py": text})
