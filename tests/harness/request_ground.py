@@ -171,6 +171,16 @@ class Ground:
         items = self.must("GET", self.path("events"))["items"]
         return [(e["type"], e["reason"]) for e in sorted(items, key=lambda e: int(e["metadata"]["resourceVersion"]))]
 
+    def lose_store(self) -> None:
+        """Every call of the store fails from now on."""
+        self.store.rename(self.folder / "away")
+        self.store.write_text("not a directory")
+
+    def find_store(self) -> None:
+        """The store is back."""
+        self.store.unlink()
+        (self.folder / "away").rename(self.store)
+
     def ledger(self, made: Json) -> Json:
         """What the store has of the request that was made so; empty when nothing."""
         path = self.store / f"v1/{self.namespace}/{made['metadata']['uid']}/ledger.json"

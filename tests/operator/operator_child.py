@@ -44,6 +44,7 @@ async def run(given: dict[str, object]) -> None:
             deadline_wait_ns=200 * MS,
             write_interval_ns=10 * MS,
             store_retry_ns=100 * MS,
+            store_patience_ns=2000 * MS,
             max_unfinished_per_namespace=settings.max_captures_per_namespace,
         ),
     )

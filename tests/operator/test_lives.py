@@ -163,6 +163,41 @@ async def test_a_sidecar_that_is_away_does_not_hold_a_deletion(ground: Ground) -
     assert ground.ledger(made)["outcome"] == "Cancelled"
 
 
+async def test_a_store_that_is_away_does_not_hold_a_deletion(ground: Ground) -> None:
+    sidecar = await ground.add_rank(0, 1)
+    made = ground.ask()
+    arm = await sidecar.expect("arm")
+    await sidecar.say_all(arm, "ARMED")
+    await ground.until(lambda: ground.status().get("ranks", {}).get("armed") == 1, "the order")
+    ground.lose_store()
+    ground.delete()
+    await sidecar.expect("cancel")
+    await sidecar.say_all(arm, "FAILED", reason="Cancelled", message="withdrawn")
+    await ground.until(lambda: ground.request() is None, "the deletion")
+    ground.find_store()
+    assert (await sidecar.expect("release")).capture_id == made["metadata"]["uid"]
+    assert ground.ledger(made)["outcome"] == "Cancelled"
+
+
+async def test_a_request_waits_for_a_store_that_is_away(ground: Ground) -> None:
+    sidecar = await ground.add_rank(0, 1)
+    ground.lose_store()
+    ground.ask()
+    await ground.until(lambda: "object store does not take" in message(ground.status()), "the reason")
+    assert condition(ground.status()) == ("Unknown", "Waiting")
+    ground.find_store()
+    await ground.deliver(sidecar)
+    assert condition(await ground.until_finished()) == ("True", "Complete")
+
+
+async def test_a_request_that_waits_is_deleted_at_once(ground: Ground) -> None:
+    made = ground.ask()
+    await ground.until_state("NothingMatched", kind="TargetsResolved")
+    ground.delete()
+    await ground.until(lambda: ground.request() is None, "the deletion")
+    assert ground.ledger(made)["outcome"] == "Cancelled"
+
+
 async def test_a_pod_that_is_deleted_mid_capture_ends_its_rank(ground: Ground) -> None:
     first, second = await ground.add_rank(0, 2), await ground.add_rank(1, 2)
     ground.ask()

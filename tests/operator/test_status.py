@@ -169,6 +169,12 @@ def test_when_a_request_is_deleted(spec: Any, status: Any, due: str | None) -> N
          {"busyPermille": 900, "exposedCommunicationPermille": 333}),
         (b'{"totals": [{"kind": "cpu", "time_basis": "host", "ranks": 1, "time_ns": {"span": 10, "idle": 5}}]}',
          {"busyPermille": 500, "exposedCommunicationPermille": 0}),
+        (b'{"stragglers": {"verdict": "not_judged", "reason": "one rank"}}', {}),
+        (b'{"stragglers": {"verdict": "nobody", "reason": "nobody is late"}}', {"topFinding": "nobody is late"}),
+        (b'{"stragglers": {"verdict": "straggler", "reason": "rank 3 is late", "ranks": ['
+         b'{"rank": 3, "lateness_ns": 12500000, "cause": "data_loading", "gain": 0.125},'
+         b'{"rank": 1, "lateness_ns": 1000000, "cause": "host", "gain": 0.01}]}}',
+         {"straggler": "3 (data loading)", "topFinding": "rank 3 is late"}),
     ],
 )  # fmt: skip
 def test_the_headline(report: bytes, headline: Any) -> None:

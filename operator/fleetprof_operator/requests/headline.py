@@ -3,24 +3,35 @@
 Guarantees: pure; of GPU ranks where there are any; a value that the report does not have is left out.
 """
 
+from typing import Final
+
 import msgspec
 from fleetprof_api.report import KindTotal
+from fleetprof_api.stragglers import Stragglers
 
 from fleetprof_operator.requests.cluster import Json
 
+_STRAGGLER: Final = 128
+_FINDING: Final = 512
 
-class _Totals(msgspec.Struct):
+
+class _Essence(msgspec.Struct):
     """The part of report.json that is read: a report of ten thousand ranks is not held whole."""
 
     totals: list[KindTotal] = []
+    stragglers: Stragglers | None = None
 
 
 def read_headline(report_json: bytes) -> Json:
     """`status.headline` from report.json's bytes; empty when they are no report."""
     try:
-        totals = msgspec.json.decode(report_json, type=_Totals).totals
+        essence = msgspec.json.decode(report_json, type=_Essence)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return {}
+    return _read_shares(essence.totals) | _read_stragglers(essence.stragglers)
+
+
+def _read_shares(totals: list[KindTotal]) -> Json:
     chosen = next((t for t in totals if t.kind == "gpu"), next(iter(totals), None))
     if chosen is None or chosen.time_ns.span <= 0:
         return {}
@@ -29,6 +40,16 @@ def read_headline(report_json: bytes) -> Json:
         "busyPermille": _permille(time.span - time.idle, time.span),
         "exposedCommunicationPermille": _permille(time.exposed_communication, time.span),
     }
+
+
+def _read_stragglers(found: Stragglers | None) -> Json:
+    if found is None or found.verdict == "not_judged":
+        return {}
+    headline: Json = {"topFinding": found.reason[:_FINDING]} if found.reason else {}
+    if found.ranks:
+        worst = found.ranks[0]
+        headline["straggler"] = f"{worst.rank} ({worst.cause.replace('_', ' ')})"[:_STRAGGLER]
+    return headline
 
 
 def _permille(part: int, whole: int) -> int:
