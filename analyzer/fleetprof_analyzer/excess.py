@@ -21,10 +21,12 @@ _SMALL_ROLE: Final = 3
 _LEAST_Z: Final = 5.0
 _LEAST_EXCESS: Final = 0.01
 _LEAST_SHARE: Final = 0.75
+_USUAL: Final = 0.25  # quantile over the iterations that stands for those without a pause
 _OUTLIER_SIGMAS: Final = 6.0
 _OUTLIER_EXCESS: Final = 0.02
 _LEAST_OUTLIERS: Final = 3
 _CHANCE: Final = 0.01
+_CHANCE_ALONE: Final = 0.02  # where no other rank has an outlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +40,43 @@ class Candidate:
     z: float = 0.0
 
 
-def relative_excess(table: OwnTime) -> tuple[Floats, Bools]:
-    """(x, has peers): own time over that of the peers, as share of the role's, shape (R, K).
+def relative_excess(table: OwnTime, values: Int64s) -> tuple[Floats, Bools]:
+    """(x, has peers): values, shape (R, K), over those of the peers, as share of the role's own time.
 
     A rank without peers is measured by its own median over the iterations: only what comes and goes shows.
     """
-    own = table.own_ns.astype(np.float64)
-    excess = np.zeros_like(own)
-    has_peers = np.zeros(len(own), np.bool_)
-    for rank in range(len(own)):
+    excess = np.zeros(values.shape)
+    has_peers = np.zeros(len(values), np.bool_)
+    for rank in range(len(values)):
         peers = table.peers(rank)
-        level = max(float(np.median(own[table.role == table.role[rank]])), 1.0)
+        level = max(float(np.median(table.own_ns[table.role == table.role[rank]])), 1.0)
         has_peers[rank] = len(peers) > 0
-        reference = np.median(own[peers], axis=0) if len(peers) else np.median(own[rank])
-        excess[rank] = (own[rank] - reference) / level
+        reference = np.median(values[peers], axis=0) if len(peers) else np.median(values[rank])
+        excess[rank] = (values[rank] - reference) / level
     return excess, has_peers
 
 
 def find_candidates(table: OwnTime) -> list[Candidate]:
-    """Candidates of both patterns, each rank once, the largest excess first."""
-    excess, has_peers = relative_excess(table)
-    found = _persistent(table, excess, has_peers)
-    known = {candidate.rank for candidate in found}
-    found += [candidate for candidate in _intermittent(excess) if candidate.rank not in known]
-    return sorted(found, key=lambda candidate: -float(excess[candidate.rank].mean()))
+    """Candidates of both patterns, each rank once, the largest excess first.
+
+    The own time is tested as a whole and by its parts: where kernels differ by some percent from device to device, a
+    loader that takes as long shows among the loaders.
+    """
+    whole, has_peers = relative_excess(table, table.own_ns)
+    parts = table.parts_ns
+    tested = [whole]
+    for values in (parts["busy"], parts["data"], parts["host"] + parts["collection"]):
+        tested.append(relative_excess(table, values)[0])
+    best: dict[int, Candidate] = {}
+    for excess in tested:
+        for candidate in _persistent(table, excess, has_peers):
+            known = best.get(candidate.rank)
+            if known is None or candidate.excess > known.excess:
+                best[candidate.rank] = candidate
+    for excess in tested:
+        for candidate in _intermittent(excess - np.quantile(excess, _USUAL, axis=1)[:, None]):
+            best.setdefault(candidate.rank, candidate)
+    return sorted(best.values(), key=lambda candidate: -float(whole[candidate.rank].mean()))
 
 
 def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candidate]:
@@ -79,8 +94,18 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     above = x > np.maximum(_LEAST_EXCESS, middle / 2)[:, None]
     chosen = (z > _LEAST_Z) & (middle > _LEAST_EXCESS) & (above.mean(axis=1) >= _LEAST_SHARE)
     return [
-        Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n])) for n in np.flatnonzero(chosen)
+        Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n]))
+        for n in np.flatnonzero(chosen)
+        if not _may_be_chance(x, n, chosen)
     ]
+
+
+def _may_be_chance(x: Floats, number: int, chosen: Bools) -> bool:
+    """Whether ranks that are not late themselves have such iterations too, so that one may have the most by chance."""
+    high = x > np.median(x[number]) / 2
+    mine = int(high[number].sum())
+    others = int(high[~chosen].sum())
+    return others > 0 and len(x) * _tail(mine + others, 1 / len(x), mine) >= _CHANCE
 
 
 def _spread(middle: Floats, role: Int64s, number: int) -> float:
@@ -93,14 +118,22 @@ def _spread(middle: Floats, role: Int64s, number: int) -> float:
 
 
 def _intermittent(excess: Floats) -> list[Candidate]:
+    """Ranks that have more of the large outliers than chance gives them.
+
+    Each rank is judged at the size of its own outliers: small ones of others say nothing about long pauses.
+    """
     ranks = len(excess)
     limit = max(_OUTLIER_SIGMAS * _SIGMA * _deviation(excess), _OUTLIER_EXCESS)
-    outlier = excess > limit
-    total = int(outlier.sum())
     found = []
     for rank in range(ranks):
-        count = int(outlier[rank].sum())
-        if count >= _LEAST_OUTLIERS and ranks * _tail(total, 1 / ranks, count) < _CHANCE:
+        mine = excess[rank][excess[rank] > limit]
+        if len(mine) < _LEAST_OUTLIERS:
+            continue
+        size = min(float(np.median(mine)) / 2, float(np.sort(mine)[-_LEAST_OUTLIERS]))
+        outlier = excess >= max(limit, size)
+        count, total = int(outlier[rank].sum()), int(outlier.sum())
+        chance = _CHANCE_ALONE if count == total else _CHANCE
+        if count >= _LEAST_OUTLIERS and ranks * _tail(total, 1 / ranks, count) < chance:
             share = float(excess[rank][outlier[rank]].mean())
             found.append(Candidate(rank, "intermittent", share, outlier[rank]))
     return found

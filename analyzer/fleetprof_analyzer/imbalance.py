@@ -45,7 +45,12 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     key = table.role[rank].astype(np.int64) * (int(replay.program_position.max()) + 2) + replay.program_position
     keys, owner = np.unique(key[regular], return_inverse=True)
     total, count = np.bincount(owner, replay.segment_ns[regular], len(keys)), np.bincount(owner, minlength=len(keys))
-    even[regular] = np.rint((total / count)[owner]).astype(np.int64)
+    # A rank that is always somewhat faster or slower stays so: what is left moves.
+    level_of_role = dict(zip(roles.tolist(), level.tolist(), strict=True))
+    always = np.array(
+        [own.mean() / max(level_of_role[int(r)], 1.0) for own, r in zip(table.own_ns, table.role, strict=True)]
+    )
+    even[regular] = np.rint((total / count)[owner] * always[rank[regular]]).astype(np.int64)
     outcome = replay.run(
         [replay.as_measured(), replay.with_segments(even_roles, inside), replay.with_segments(even, regular)]
     )

@@ -1,0 +1,132 @@
+"""Right rank, right cause, no false alarm: the straggler analysis on planted faults, beside two simple rules.
+
+python bench/stragglers.py [--cases N] [--large N] [--seed S] [--workers W]
+
+Prints one line per class. "Apart" are cases that traces cannot tell (docs/measures.md#stragglers), or whose fault
+costs the job less than 1.2 % because something else hides it; they count for false ranks only. The rules: who waited
+least in all its collectives, and who came last most often, both on clocks that were aligned for them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / "harness")]
+
+import baselines  # noqa: E402
+from fleetprof_analyzer.stragglers import find_stragglers  # noqa: E402
+from planted_faults import CAUSES, FAULTS, LARGE_SHAPES, NO_FAULTS, SHAPES, draw, operations_of  # noqa: E402
+
+LEAST_GAIN = 0.012
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one case came to."""
+
+    kind: str
+    counts: bool  # identifiable, and dear enough
+    named: bool  # some rank is named as a straggler, or a link or stage is
+    rank: bool  # the right rank is first
+    cause: bool
+    waits_least: bool
+    last_most_often: bool
+    gain_error: float
+    words: str
+
+
+def answer(kind: str, seed: int, large: bool) -> Answer:
+    """Draws, analyses and judges one case."""
+    case, traces, job = draw(kind, seed, LARGE_SHAPES if large else SHAPES)
+    operations = operations_of(job, traces)
+    found = find_stragglers(operations)
+    assert found is not None
+    first = found.ranks[0] if found.ranks else None
+    right = first is not None and first.rank in case.culprits
+    simple = baselines.both(operations)
+    shape = case.shape
+    return Answer(
+        kind=kind,
+        counts=kind in NO_FAULTS or (case.identifiable and case.gain >= LEAST_GAIN),
+        named=found.verdict in ("straggler", "slow_link", "heavy_stage"),
+        rank=right,
+        cause=right and first is not None and first.cause == CAUSES.get(kind),
+        waits_least=simple.waits_least in case.culprits,
+        last_most_often=simple.last_most_often in case.culprits,
+        gain_error=abs(first.gain - case.gain) if right and first is not None and kind != "heavier_stage" else 0.0,
+        words=f"{kind} seed {seed}{' large' * large}: dp {shape.dp} tp {shape.tp} pp {shape.pp}, "
+        f"costs {100 * case.gain:.1f} %, truth {case.culprits[:4]}, found {found.verdict} "
+        f"{[(one.rank, one.cause) for one in found.ranks[:3]]}",
+    )  # fmt: skip
+
+
+def answers(cases: int, large: int, seed: int, workers: int) -> Iterator[Answer]:
+    """All cases, class by class."""
+    plan = [(kind, seed + number, number >= cases) for kind in (*FAULTS, *NO_FAULTS) for number in range(cases + large)]
+    with ProcessPoolExecutor(workers) as pool:
+        yield from pool.map(answer, *zip(*plan, strict=True), chunksize=2)
+
+
+def table(found: list[Answer]) -> list[str]:
+    """The lines to print."""
+    lines = [
+        f"{'class':<20}{'cases':>7}{'apart':>7}{'rank first':>16}{'cause':>16}{'false rank':>12}"
+        f"{'least wait':>12}{'last often':>12}{'gain off by':>13}"
+    ]
+    for kind in (*FAULTS, *NO_FAULTS):
+        of_kind = [one for one in found if one.kind == kind]
+        counted = [one for one in of_kind if one.counts]
+        if kind in FAULTS:
+            rank, cause = sum(one.rank for one in counted), sum(one.cause for one in counted)
+            false = sum(one.named and not one.rank for one in of_kind if "found slow_link []" not in one.words)
+            off = sum(one.gain_error for one in counted) / max(rank, 1)
+            lines.append(
+                f"{kind:<20}{len(of_kind):>7}{len(of_kind) - len(counted):>7}{_share(rank, counted):>16}"
+                f"{_share(cause, counted):>16}{false:>12}{_simple(counted)}{100 * off:>11.2f} %"
+            )
+        else:
+            false = sum(one.named for one in of_kind)
+            lines.append(f"{kind:<20}{len(of_kind):>7}{'':>39}{_share(false, of_kind):>12}{'always':>12}{'always':>12}")
+    counted = [one for one in found if one.counts and one.kind in FAULTS]
+    rank, cause = sum(one.rank for one in counted), sum(one.cause for one in counted)
+    cases = sum(one.kind in FAULTS for one in found)
+    lines.append(
+        f"{'all faults':<20}{cases:>7}{cases - len(counted):>7}{_share(rank, counted):>16}{_share(cause, counted):>16}"
+        f"{'':>12}{_simple(counted)}"
+    )
+    return lines
+
+
+def _share(count: int, of: list[Answer]) -> str:
+    return f"{count}/{len(of)} {100 * count / max(len(of), 1):.1f} %"
+
+
+def _simple(counted: list[Answer]) -> str:
+    """How often the two simple rules are right."""
+    rules = (sum(one.waits_least for one in counted), sum(one.last_most_often for one in counted))
+    return "".join(f"{100 * right / max(len(counted), 1):>10.1f} %" for right in rules)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--cases", type=int, default=40, help="per class, 8 to 64 ranks")
+    parser.add_argument("--large", type=int, default=4, help="per class, 128 to 256 ranks")
+    parser.add_argument("--seed", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--misses", action="store_true", help="list what went wrong")
+    arguments = parser.parse_args()
+    found = list(answers(arguments.cases, arguments.large, arguments.seed, arguments.workers))
+    print("\n".join(table(found)))
+    if arguments.misses:
+        for one in found:
+            if (one.counts and one.kind in FAULTS and not one.cause) or (one.kind in NO_FAULTS and one.named):
+                print(one.words)
+
+
+if __name__ == "__main__":
+    main()

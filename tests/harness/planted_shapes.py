@@ -1,0 +1,93 @@
+"""What a planted job looks like, what is wrong with it, and what a profiler records of one of its stages."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a job is laid out and what one iteration holds."""
+
+    dp: int = 8
+    tp: int = 1
+    pp: int = 1
+    layers: int = 6  # per stage
+    microbatches: int = 1
+    buckets: int = 3
+    iterations: int = 8
+    kernel_us: int = 400  # typical kernel
+    launch_share: float = 0.3  # host's launch time over the kernels' time
+    data_us: int = 1500
+    sharded: bool = False  # gather each layer's weights ahead and scatter its gradients (FSDP), instead of buckets
+    asks_loss: bool = True  # the host waits for the device at the end of each iteration
+    kernel_noise: float = 0.02
+    rank_spread: float = 0.006
+    host_noise: float = 0.4
+
+    @property
+    def ranks(self) -> int:
+        return self.dp * self.tp * self.pp
+
+    def rank(self, d: int, p: int, t: int) -> int:
+        return (d * self.pp + p) * self.tp + t
+
+    def stage(self, p: int) -> np.ndarray:
+        """The ranks of one stage, by replica, then by place in the tensor-parallel group."""
+        return np.array([self.rank(d, p, t) for d in range(self.dp) for t in range(self.tp)])
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is planted. `rank` is -1 where nobody is at fault; arrays are (ranks, iterations)."""
+
+    kind: str = "none"
+    rank: int = -1
+    device: np.ndarray | None = None  # factor on kernels
+    host: np.ndarray | None = None  # factor on the host's launches
+    data_us: np.ndarray | None = None  # more time in the data loader
+    pause_us: np.ndarray | None = None  # one pause of the host per iteration
+    pause_is_seen: bool = True  # as a frame of the garbage collector
+    link_ranks: tuple[int, ...] = ()  # transfers of the groups of these ranks take longer
+    link_families: tuple[str, ...] = ("tp", "dp", "pp")
+    link_factor: float = 1.0
+    stage: int = -1
+    stage_factor: float = 1.0
+    lengths: np.ndarray | None = None  # (dp, iterations, microbatches): work of a batch
+    clock_megahertz: np.ndarray | None = None  # samples of the devices
+
+
+@dataclass
+class Recorded:
+    """Rows of one stage:
+
+    parallel lists, one entry per instruction; starts and durations are vectors over its ranks.
+    """
+
+    category: list[str] = field(default_factory=list)
+    name: list[str] = field(default_factory=list)
+    place: list[str] = field(default_factory=list)
+    start: list[np.ndarray] = field(default_factory=list)
+    duration: list[np.ndarray] = field(default_factory=list)
+    correlation: list[int] = field(default_factory=list)
+    grid: list[np.ndarray | None] = field(default_factory=list)
+    collective: list[tuple[Any, ...] | None] = field(default_factory=list)
+    extra: list[tuple[int, str, str, int, int]] = field(
+        default_factory=list
+    )  # (place in stage, category, name, start, duration)
+
+    def add(self, category, name, place, start, duration, correlation=-1, grid=None, collective=None) -> None:
+        self.category.append(category)
+        self.name.append(name)
+        self.place.append(place)
+        self.start.append(np.array(start))
+        self.duration.append(np.array(duration))
+        self.correlation.append(correlation)
+        self.grid.append(grid)
+        self.collective.append(collective)
+
+
+def without_fault(fault: Fault) -> Fault:
+    """The same job as it would have been; what is nobody's fault stays."""
+    return replace(Fault(), lengths=fault.lengths) if fault.kind != "pauses_everywhere" else fault
