@@ -154,7 +154,7 @@ def main() -> None:
     set_up_logging(settings.log_level)
     code = 0
     try:
-        trainers = TrainerSide(settings.directory)
+        trainers = TrainerSide(settings.directory, command_launches=settings.command_launches)
         spool = Spool(settings.spool, settings.spool_limit_bytes)
     except (ValueError, OSError, SpoolBusy) as problem:
         log.critical("cannot start: %s", problem)

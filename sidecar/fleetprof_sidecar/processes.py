@@ -72,8 +72,10 @@ class Whereabouts:
 class ProcessTable:
     """See the module. All times are Unix nanoseconds of `clock`; everything may be called from any thread."""
 
-    def __init__(self, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, clock: Callable[[], int] = time.time_ns, *, command_launches: bool = False) -> None:
+        """`command_launches`: see roles.infer_roles."""
         self._clock = clock
+        self._command_launches = command_launches
         self._lock = threading.RLock()
         self._processes: dict[str, ProcessRecord] = {}
         self._by_kineto: dict[str, ProcessRecord] = {}
@@ -433,7 +435,8 @@ class ProcessTable:
     def _infer_roles(self) -> None:
         now = self._clock()
         self._roles_stale = False
-        verdicts = infer_roles(process.facts(now) for process in self._processes.values())
+        facts = [process.facts(now) for process in self._processes.values()]
+        verdicts = infer_roles(facts, command_launches=self._command_launches)
         for process in self._processes.values():
             verdict = verdicts[process.process_id]
             if verdict != process.verdict:

@@ -8,7 +8,9 @@ Guarantees: pure; the answer depends only on the facts, not on their order. The 
 1. has stepped an optimizer (its agent says so, or a trace proved it)           -> TRAINER
 2. an ancestor of one that stepped                                               -> LAUNCHER
 3. a descendant of one that stepped                                              -> WORKER
-4. its command line is a known launcher's (torchrun, accelerate launch, ...)     -> LAUNCHER
+4. its command line is a known launcher's (torchrun, accelerate launch, ...);
+   where that is not visible from here: its container's command is one's, and
+   nobody that polls begot it                                                    -> LAUNCHER
 5. an ancestor of one whose rank variables are not its own                       -> LAUNCHER
 6. has the same rank variables as one of its ancestors: it inherited them        -> WORKER
 7. has RANK and LOCAL_RANK, or has RANK and has been here for a while            -> TRAINER
@@ -75,8 +77,11 @@ class Verdict:
     candidate: bool
 
 
-def infer_roles(processes: Iterable[Facts]) -> dict[Hashable, Verdict]:
-    """Every process's verdict. The rules are this module's docstring."""
+def infer_roles(processes: Iterable[Facts], *, command_launches: bool = False) -> dict[Hashable, Verdict]:
+    """Every process's verdict. The rules are this module's docstring.
+
+    `command_launches`: the command of the trainers' container is a known launcher's.
+    """
     everyone = list(processes)
     by_pid: dict[int, list[Facts]] = defaultdict(list)
     for process in everyone:
@@ -88,7 +93,7 @@ def infer_roles(processes: Iterable[Facts]) -> dict[Hashable, Verdict]:
         ancestors[process.key] = above
         for other in above:
             descendants[other.key].append(process)
-    roles = {p.key: _role(p, ancestors[p.key], descendants[p.key]) for p in everyone}
+    roles = {p.key: _role(p, ancestors[p.key], descendants[p.key], command_launches) for p in everyone}
     return {
         p.key: Verdict(
             roles[p.key],
@@ -104,7 +109,7 @@ def infer_roles(processes: Iterable[Facts]) -> dict[Hashable, Verdict]:
     }
 
 
-def _role(process: Facts, above: list[Facts], below: list[Facts]) -> Role:
+def _role(process: Facts, above: list[Facts], below: list[Facts], command_launches: bool) -> Role:
     if process.stepped:
         return Role.TRAINER
     if any(other.stepped for other in below):
@@ -112,7 +117,7 @@ def _role(process: Facts, above: list[Facts], below: list[Facts]) -> Role:
     if any(other.stepped for other in above):
         return Role.WORKER
     own = process.environment
-    if own is not None and own.launcher_program:
+    if own.launcher_program if own is not None else command_launches and not above:
         return Role.LAUNCHER
     if any(_has_rank(other) and (own is None or _variables(other) != own.rank_variables) for other in below):
         return Role.LAUNCHER

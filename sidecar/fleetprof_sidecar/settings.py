@@ -40,6 +40,7 @@ class Settings:
     labels: dict[str, str] = field(default_factory=dict)
     labels_file: Path | None = None
     ends_with_pod: bool = False
+    command_launches: bool = False
     spool_limit_bytes: int = 4 << 30
     grace_seconds: float = 20.0
     log_level: str = "info"
@@ -93,6 +94,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     )
     parser.setting("labels-file", metavar="FILE", help="labels of the pod as Kubernetes' downward API writes them")
     parser.switch("ends-with-pod", help="the spool goes with this process: say what is lost with it")
+    parser.switch(
+        "command-launches", help="the trainers' container, which we cannot see into, runs torchrun or its like"
+    )
     parser.setting("spool-limit-bytes", default=4 << 30, type=int, help="most bytes of finished traces on disk")
     parser.setting("grace-seconds", default=20.0, type=float, help="how long SIGTERM waits for uploads")
     parser.setting("log-level", default="info", choices=("debug", "info", "warning", "error"))
@@ -135,6 +139,7 @@ def _check(given: argparse.Namespace, labels: list[str]) -> Settings:
         labels=dict(_read_label(item) for item in labels),
         labels_file=Path(given.labels_file) if given.labels_file else None,
         ends_with_pod=given.ends_with_pod,
+        command_launches=given.command_launches,
         spool_limit_bytes=given.spool_limit_bytes,
         grace_seconds=given.grace_seconds,
         log_level=given.log_level,

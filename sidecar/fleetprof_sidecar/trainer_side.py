@@ -33,9 +33,10 @@ class TrainerSide:
         *,
         clock: Callable[[], int] = time.time_ns,
         allowed_uids: frozenset[int] | None = None,
+        command_launches: bool = False,
     ) -> None:
         self.directory = SocketDirectory(path)
-        self.table = ProcessTable(clock)
+        self.table = ProcessTable(clock, command_launches=command_launches)
         self._kineto = KinetoEndpoint(str(self.directory.path), self.table, allowed_uids)
         self._agents = AgentEndpoint(str(self.directory.path), self.table, allowed_uids)
         self._housekeeping = Housekeeping(self.table, self.directory)

@@ -174,6 +174,26 @@ def test_which_container_is_the_trainer(inject, names_and_resources, annotation,
 
 
 @pytest.mark.parametrize(
+    ("fields", "launches"),
+    [
+        ({}, False),
+        ({"command": ["python", "train.py"]}, False),
+        ({"command": ["torchrun", "--nproc-per-node=8", "train.py"]}, True),
+        ({"command": ["/opt/venv/bin/torchrun"]}, True),
+        ({"args": ["python -m torch.distributed.run train.py"]}, True),
+        ({"command": ["bash", "-c"], "args": ["cd /code && torchrun train.py"]}, True),
+        ({"command": ["accelerate", "launch", "train.py"]}, True),
+        ({"command": ["accelerate", "config"]}, False),
+        ({"command": ["python", "my_torchrun_notes.py"]}, False),
+        ({"command": ["sh", "-c", "exec deepspeed train.py"]}, True),
+    ],
+)
+def test_the_sidecar_is_told_of_a_launcher_that_it_cannot_see(inject, fields, launches) -> None:
+    values = environment(sidecar(inject(train(**fields))))
+    assert (values.get("FLEETPROF_COMMAND_LAUNCHES") == "1") is launches
+
+
+@pytest.mark.parametrize(
     ("fields", "address", "name"),
     [
         ({}, "fleetprof-hub.fleetprof-system.svc:8443", None),

@@ -91,7 +91,7 @@ def _inject(
     spec["volumes"] = [*(spec.get("volumes") or ()), *make_volumes()]
     metadata = changed["metadata"] = changed.get("metadata") or {}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), **make_annotations(settings)}
-    _add_sidecar(spec, workload, limits, settings)
+    _add_sidecar(spec, trainer, workload, limits, settings)
     return changed, [text for text in (choice.warning, *environment.warnings) if text]
 
 
@@ -139,13 +139,19 @@ def _plan_environment(pod: Mapping[str, Any], trainer: Mapping[str, Any]) -> Env
     return environment
 
 
-def _add_sidecar(spec: dict[str, Any], workload: str, limits: NamespaceLimits, settings: InjectionSettings) -> None:
+def _add_sidecar(
+    spec: dict[str, Any],
+    trainer: Mapping[str, Any],
+    workload: str,
+    limits: NamespaceLimits,
+    settings: InjectionSettings,
+) -> None:
     """Puts the sidecar where it starts first, with the first resources that fit. Raises _LeftAlone."""
     place = "initContainers" if settings.native_sidecars else "containers"
     others = list(spec.get(place) or ())
     obstacle = ""
     for resources in _possible_resources(spec, limits, settings.resources):
-        sidecar = make_container(spec, workload, resources, settings)
+        sidecar = make_container(spec, trainer, workload, resources, settings)
         spec[place] = [sidecar, *others] if settings.native_sidecars else [*others, sidecar]
         problem = find_obstacle(spec, sidecar, limits)
         if not problem:

@@ -12,6 +12,7 @@ from fleetprof_api import pods
 
 from fleetprof_operator.injection.boot_file import read_boot_file
 from fleetprof_operator.injection.settings import InjectionSettings
+from fleetprof_operator.injection.trainer_container import runs_launcher
 
 _TOKEN_SECONDS: Final = 3600
 _READABLE: Final = 0o644  # the kubelet writes these as root; trainer and sidecar have other uids
@@ -24,9 +25,13 @@ Resources = Mapping[str, Mapping[str, str]]
 
 
 def make_container(
-    spec: Mapping[str, Any], workload: str, resources: Resources, settings: InjectionSettings
+    spec: Mapping[str, Any],
+    trainer: Mapping[str, Any],
+    workload: str,
+    resources: Resources,
+    settings: InjectionSettings,
 ) -> dict[str, Any]:
-    """The sidecar of a pod with this spec, which belongs to `workload` (APIVERSION/KIND/NAME or "")."""
+    """The sidecar of the container `trainer` in a pod with this spec. `workload`: APIVERSION/KIND/NAME or ""."""
     security: dict[str, Any] = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -42,7 +47,7 @@ def make_container(
         "image": settings.image,
         "imagePullPolicy": settings.image_pull_policy,
         "command": ["fleetprof-sidecar-supervisor"],
-        "env": _make_environment(spec, workload, settings),
+        "env": _make_environment(spec, workload, settings, command_launches=runs_launcher(trainer)),
         "resources": {kind: dict(amounts) for kind, amounts in resources.items()},
         "securityContext": security,
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -58,7 +63,9 @@ def make_container(
     return container
 
 
-def _make_environment(spec: Mapping[str, Any], workload: str, settings: InjectionSettings) -> list[dict[str, Any]]:
+def _make_environment(
+    spec: Mapping[str, Any], workload: str, settings: InjectionSettings, *, command_launches: bool
+) -> list[dict[str, Any]]:
     grace_s = spec.get("terminationGracePeriodSeconds")
     grace_s = (_DEFAULT_GRACE_S if grace_s is None else int(grace_s)) - _LAST_WORDS_S
     values = {
@@ -77,6 +84,8 @@ def _make_environment(spec: Mapping[str, Any], workload: str, settings: Injectio
         values |= {"FLEETPROF_HUB": f"{host}:{port}", "FLEETPROF_HUB_NAME": settings.hub_name}
     if workload:
         values["FLEETPROF_WORKLOAD"] = workload
+    if command_launches:
+        values["FLEETPROF_COMMAND_LAUNCHES"] = "1"
     fields = {
         "FLEETPROF_NAMESPACE": "metadata.namespace",
         "FLEETPROF_POD_NAME": "metadata.name",

@@ -3,6 +3,7 @@
 Guarantees: pure; a container is chosen or the reason why not is said.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +23,12 @@ _ACCELERATORS: Final = (
 )
 
 
+_LAUNCHER: Final = re.compile(
+    r"""(?:^|[\s/;&|"'(])(?:torchrun|deepspeed|horovodrun|mpirun|mpiexec|srun|accelerate\s+launch)(?=$|[\s;&|"')])"""
+    r"|\btorch\.distributed\.(?:run|launch)\b|\baccelerate\.commands\.launch\b"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The trainer's place among the containers; `warning` when it was a guess; `why_not` when there is none."""
@@ -29,6 +36,15 @@ class Choice:
     index: int = -1
     warning: str = ""
     why_not: str = ""
+
+
+def runs_launcher(container: Mapping[str, Any]) -> bool:
+    """Tells whether the container's command names a known launcher (torchrun and its like), also within a shell's text.
+
+    The sidecar does not see the processes of other containers: without the agent this tells it whom not to trace.
+    """
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    return bool(_LAUNCHER.search(" ".join(map(str, words))))
 
 
 def choose_trainer(pod: Mapping[str, Any]) -> Choice:
