@@ -12,16 +12,20 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from ssl import create_default_context
 from typing import Any
 
+import pytest
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from local_system import wait_until
 
 KUBERNETES = "1.36.3"
+CRD_FILE = Path(__file__).parents[2] / "crds/fleetprof.io_profilerequests.yaml"
 
 
 def find_programs() -> dict[str, Path] | str:
@@ -40,11 +44,31 @@ def find_programs() -> dict[str, Path] | str:
     return found
 
 
+@contextmanager
+def serve_requests(folder: Path) -> Iterator["ApiServer"]:
+    """A running API server that knows ProfileRequests. Skips without its programs, or fails where they are required."""
+    programs = find_programs()
+    if isinstance(programs, str):
+        if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
+            pytest.fail(programs)
+        pytest.skip(programs)
+    server = ApiServer(programs, folder)
+    try:
+        server.start()
+        applied = server.kubectl("apply", "-f", str(CRD_FILE))
+        assert applied.returncode == 0, applied.stderr
+        path = "/apis/fleetprof.io/v1alpha1/profilerequests"
+        wait_until(lambda: server.call("GET", path)[0] == 200, "the kind to be served")
+        yield server
+    finally:
+        server.stop()
+
+
 class ApiServer:
     """etcd and kube-apiserver over a folder. Users: `admin` may do everything, `guest` nothing that no role grants."""
 
     def __init__(self, programs: dict[str, Path], folder: Path) -> None:
-        self._programs = programs
+        self.programs = programs
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
         self._tokens = {user: secrets.token_hex(16) for user in ("admin", "guest")}
@@ -124,7 +148,7 @@ class ApiServer:
     def kubectl(self, *words: str, user: str = "admin", text: str = "") -> subprocess.CompletedProcess[str]:
         """Runs kubectl to its end, `text` on its stdin."""
         return subprocess.run(
-            [self._programs["kubectl"], "--kubeconfig", self.kubeconfig(user), *words],
+            [self.programs["kubectl"], "--kubeconfig", self.kubeconfig(user), *words],
             input=text,
             capture_output=True,
             text=True,
@@ -156,7 +180,7 @@ class ApiServer:
         with (self._folder / f"{name}.log").open("ab") as log:
             self._processes.append(
                 subprocess.Popen(
-                    [self._programs[name], *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder
+                    [self.programs[name], *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder
                 )
             )
 

@@ -36,13 +36,20 @@ class MemoryCluster:
         self.put(f"{path}/{name}", document)
         return copy.deepcopy(document)
 
+    async def merge(self, path: str, body: Json) -> Json:
+        """A merge patch of metadata's annotations, with the uid as its condition."""
+        self._refuse("PATCH", path)
+        document = await self.get(path)
+        if body["metadata"].get("uid") not in (None, document["metadata"]["uid"]):
+            raise Refused(409, "Conflict", "the UID in the precondition does not match")
+        document["metadata"].setdefault("annotations", {}).update(body["metadata"]["annotations"])
+        self.put(path, document)
+        return copy.deepcopy(document)
+
     async def delete(self, path: str, options: Json | None = None) -> None:
         self._refuse("DELETE", path)
         if path not in self.objects:
             raise Refused(404, "NotFound", f"{path} not found")
-        wanted = ((options or {}).get("preconditions") or {}).get("uid")
-        if wanted and wanted != self.objects[path]["metadata"]["uid"]:
-            raise Refused(409, "Conflict", "the UID in the precondition does not match")
         self._tell("DELETED", self.objects.pop(path), path)
 
     async def list(

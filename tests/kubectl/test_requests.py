@@ -93,15 +93,21 @@ async def test_a_new_request_of_the_same_name_is_another_one(cluster: MemoryClus
     await requests.create(DOCUMENT)
     assert (await follow(requests, state)).gone
     await requests.cancel(state)
-    assert PATH in cluster.objects
+    assert "annotations" not in cluster.objects[PATH]["metadata"]
 
 
-async def test_ctrl_c_deletes_the_request_and_waits_for_its_end(cluster: MemoryCluster, requests: Requests) -> None:
+async def test_ctrl_c_has_the_capture_taken_back_and_waits_for_its_end(
+    cluster: MemoryCluster, requests: Requests
+) -> None:
     following = asyncio.create_task(follow(requests, await requests.create(DOCUMENT)))
     await watching(cluster)
     os.kill(os.getpid(), signal.SIGINT)
-    assert (await following).gone
-    assert PATH not in cluster.objects
+    async with asyncio.timeout(10):
+        while not cluster.objects[PATH]["metadata"].get("annotations"):
+            await asyncio.sleep(0.01)
+    assert cluster.objects[PATH]["metadata"]["annotations"] == {"fleetprof.io/cancel": "true"}
+    finish(cluster, "Cancelled", "False")
+    assert (await following).reason() == "Cancelled"
 
 
 async def test_ctrl_c_of_somebody_who_only_waits_leaves_the_request_alone(
@@ -114,13 +120,13 @@ async def test_ctrl_c_of_somebody_who_only_waits_leaves_the_request_alone(
         await following
     assert caught.value.exit_code == ExitCode.INTERRUPTED
     assert "the operator goes on with it" in caught.value.message
-    assert PATH in cluster.objects
+    assert "annotations" not in cluster.objects[PATH]["metadata"]
 
 
-async def test_somebody_who_may_not_delete_is_told_and_a_second_ctrl_c_leaves(
+async def test_somebody_who_may_not_take_it_back_is_told_and_a_second_ctrl_c_leaves(
     cluster: MemoryCluster, requests: Requests, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster.refusals["DELETE", PATH] = Refused(403, "Forbidden", "profilerequests is forbidden: cannot delete")
+    cluster.refusals["PATCH", PATH] = Refused(403, "Forbidden", "profilerequests is forbidden: cannot patch")
     following = asyncio.create_task(follow(requests, await requests.create(DOCUMENT)))
     await watching(cluster)
     os.kill(os.getpid(), signal.SIGINT)
@@ -129,7 +135,7 @@ async def test_somebody_who_may_not_delete_is_told_and_a_second_ctrl_c_leaves(
     with pytest.raises(Failure) as caught:
         await following
     assert caught.value.exit_code == ExitCode.INTERRUPTED
-    assert "cannot take it back: profilerequests is forbidden: cannot delete" in capsys.readouterr().err
+    assert "cannot take it back: profilerequests is forbidden: cannot patch" in capsys.readouterr().err
 
 
 async def test_the_latest_request_needs_no_name(cluster: MemoryCluster, requests: Requests) -> None:

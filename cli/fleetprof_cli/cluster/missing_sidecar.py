@@ -8,11 +8,21 @@ from datetime import datetime
 from typing import Any, Final
 
 from fleetprof_api.pods import INJECT_LABEL
-from fleetprof_operator.injection.trainer_container import choose_trainer
-from fleetprof_operator.injection.trainer_environment import plan_environment
+from fleetprof_operator.injection.change import change_pod
+from fleetprof_operator.injection.room import NamespaceLimits
+from fleetprof_operator.injection.settings import InjectionSettings
 
 from fleetprof_cli.cluster.observation import Facts, Unknown
 
+_ANY_AUTHORITY: Final = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"
+# Whether a pod is left alone does not depend on image, hub and certificates.
+_ANY_SETTINGS: Final = InjectionSettings(image="any", hub="any:1", ca=_ANY_AUTHORITY)
+_ADVICE: Final = {
+    "OptedOut": "take the label away",
+    "NoTrainer": "correct the annotation",
+    "OwnKineto": "take the variable out",
+    "NoRoom": "make room in the namespace's quota",
+}
 NEW_PODS: Final = "only new pods are injected: start the job again"
 
 
@@ -22,7 +32,7 @@ def explain_missing(pod: Mapping[str, Any], around: Facts) -> tuple[str, str]:
         return found, advice
     found = (
         "though it should have one: made before the label was set, with the webhook away (pods then start without it), "
-        "or left alone, for example for a full ResourceQuota"
+        "or left alone for a ResourceQuota that was full then"
     )
     advice = f"{NEW_PODS}; if that does not help, kubectl's warning at the creation and the webhook's log say why"
     return found, advice
@@ -30,28 +40,24 @@ def explain_missing(pod: Mapping[str, Any], around: Facts) -> tuple[str, str]:
 
 def _find_reasons(pod: Mapping[str, Any], around: Facts) -> Iterator[tuple[str, str]]:
     own = (pod["metadata"].get("labels") or {}).get(INJECT_LABEL)
-    if own == "false":
-        yield f"its label {INJECT_LABEL} is false", "take the label away, then start the job again"
-    if own != "true" and isinstance(around.namespace, Mapping):
+    if own not in ("true", "false") and isinstance(around.namespace, Mapping):
         namespace = around.namespace["metadata"]
         if (namespace.get("labels") or {}).get(INJECT_LABEL) != "true":
             advice = f"kubectl label namespace {namespace['name']} {INJECT_LABEL}=true, or label the pod template; "
             yield f"neither it nor its namespace is labelled {INJECT_LABEL}=true", advice + NEW_PODS
-    choice = choose_trainer(pod)
-    if choice.why_not:
-        yield choice.why_not, "correct the annotation, then start the job again"
-    else:
-        trainer = pod["spec"]["containers"][choice.index]
-        if why_not := plan_environment(trainer, with_agent=True).why_not:
-            yield why_not, "take the variable out, then start the job again"
+    limits = around.limits if isinstance(around.limits, NamespaceLimits) else NamespaceLimits()
+    left_alone = change_pod(pod, limits, _ANY_SETTINGS)
+    if left_alone.why_not:
+        advice = _ADVICE.get(left_alone.reason, "docs/injection.md says which pods are left alone")
+        yield left_alone.why_not, f"{advice}, then start the job again"
     if isinstance(around.webhooks, Unknown):
         return
     if not around.webhooks:
         yield "there is no webhook to add it", "`fleetprof inject -f job.yaml` adds it (docs/injection.md)"
-    elif moment_of(pod) < min(moment_of(webhook) for webhook in around.webhooks):
+    elif _moment(pod) < min(_moment(webhook) for webhook in around.webhooks):
         yield "it is older than fleetprof's webhook", NEW_PODS
 
 
-def moment_of(thing: Mapping[str, Any]) -> datetime:
+def _moment(thing: Mapping[str, Any]) -> datetime:
     """When an object was made."""
     return datetime.fromisoformat(str(thing["metadata"]["creationTimestamp"]))

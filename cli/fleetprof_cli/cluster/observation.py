@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from fleetprof_api.pods import INJECTED_ANNOTATION, SIDECAR_CONTAINER
 from fleetprof_api.request import Target
+from fleetprof_operator.injection.room import NamespaceLimits
 from fleetprof_operator.injection.trainer_container import choose_trainer
 from fleetprof_operator.requests.cluster import Refused
 
@@ -57,6 +58,7 @@ class Facts:
     """Everything that was looked at. A list that is empty was read and is empty."""
 
     namespace: Mapping[str, Any] | Unknown
+    limits: NamespaceLimits | Unknown = field(default_factory=NamespaceLimits)
     has_kind: bool | Unknown
     rights: Mapping[str, bool] = field(default_factory=dict)
     webhooks: Sequence[Mapping[str, Any]] | Unknown
@@ -72,6 +74,7 @@ async def observe(connection: Connection, target: Target, *, ask_torch: bool) ->
     has_kind = await _has_kind(connection)
     return Facts(
         namespace=await _read(cluster.get(f"/api/v1/namespaces/{namespace}")),
+        limits=await _read_limits(connection),
         has_kind=has_kind,
         rights={verb: await _may(connection, verb) for verb in ("create", "get", "delete")},
         webhooks=webhooks,
@@ -96,6 +99,15 @@ async def _read_list(
     except Refused as error:
         return Unknown(str(error))
     return items
+
+
+async def _read_limits(connection: Connection) -> NamespaceLimits | Unknown:
+    path = f"/api/v1/namespaces/{connection.namespace}"
+    quotas = await _read_list(connection, f"{path}/resourcequotas", {})
+    ranges = await _read_list(connection, f"{path}/limitranges", {})
+    if isinstance(quotas, Unknown):
+        return quotas
+    return ranges if isinstance(ranges, Unknown) else NamespaceLimits(quotas=quotas, limit_ranges=ranges)
 
 
 async def _has_kind(connection: Connection) -> bool | Unknown:

@@ -113,7 +113,7 @@ def _judge_sidecar(name: str, pod: Pod) -> Check:
         return Check(name, Verdict.FAIL, f"{found}: {said}" if said else found, f"the training is not affected; {logs}")
     if trouble := explain(dict(status)):
         return Check(name, Verdict.FAIL, f"does not run: {trouble}", f"kubectl describe {name.replace(' ', '/')}")
-    if not state.get("running"):
+    if "running" not in state:
         return Check(name, Verdict.WARN, "its sidecar has not started yet", "wait a moment, then look again")
     restarts = int(mine.get("restartCount") or 0)
     if restarts:

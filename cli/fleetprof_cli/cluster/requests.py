@@ -1,13 +1,14 @@
-"""Captures as ProfileRequests on Kubernetes: made, watched and deleted with the user's own rights.
+"""Captures as ProfileRequests on Kubernetes: made, watched and taken back with the user's own rights.
 
-Guarantees: a request that is finished is never deleted by `cancel`, for its traces may be wanted; one that was made
-anew under the same name is not taken for the old one.
+Guarantees: nothing is ever deleted: a request whose capture is taken back stays, with its ledger, and says so; one that
+was made anew under the same name is not taken for the old one.
 """
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from fleetprof_operator.requests.cluster import Refused
+from fleetprof_operator.requests.records import CANCEL_ANNOTATION
 
 from fleetprof_cli.capture_view import CaptureView
 from fleetprof_cli.cluster.connection import Connection, explain_refusals, requests_path
@@ -76,11 +77,11 @@ class Requests:
                     raise
 
     async def cancel(self, state: RequestState) -> None:
-        """Deletes the request unless it has ended; its finalizer takes the capture back."""
-        options = {"propagationPolicy": "Background", "preconditions": {"uid": state.uid}}
+        """Asks the operator to end it. The uid is a condition: another request may have the name by now."""
+        change = {"metadata": {"uid": state.uid, "annotations": {CANCEL_ANNOTATION: "true"}}}
         with explain_refusals():
             try:
-                await self._cluster.delete(self._connection.requests_path(state.name), options)
+                await self._cluster.merge(self._connection.requests_path(state.name), change)
             except Refused as error:
                 if error.status not in (404, 409):  # it is gone, or another one has its name
                     raise

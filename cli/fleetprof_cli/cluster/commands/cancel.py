@@ -17,9 +17,10 @@ from fleetprof_cli.messages import say
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @place_options
 def command(names: tuple[str, ...], **flags: Any) -> None:
-    """Take captures back that have not ended: their requests are deleted, and ranks that have no order yet get none.
+    """Take captures back that have not ended; the requests stay and say so.
 
-    Ranks that record already end with their bounded window, and what they wrote is thrown away.
+    Ranks that have no order yet get none; ranks that record already are stopped through the agent, or end with their
+    bounded window and are thrown away.
     """
     if not asyncio.run(_cancel(read_place(flags), names)):
         sys.exit(ExitCode.INVALID)

@@ -1,0 +1,353 @@
+"""What the doctor says of a pod that does not answer, over pods of the real injection: each reason, each next step."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fleetprof_api import __version__
+from fleetprof_api.pods import SIDECAR_CONTAINER
+from fleetprof_cli.checks import Check, Verdict
+from fleetprof_cli.cluster.installation_checks import judge_installation, judge_namespace
+from fleetprof_cli.cluster.observation import Facts, PodFacts, Unknown
+from fleetprof_cli.cluster.pod_checks import judge_latest, judge_pods
+from fleetprof_cli.cluster.request_state import RequestState
+from fleetprof_operator.injection.change import change_pod
+from fleetprof_operator.injection.room import NamespaceLimits
+from fleetprof_operator.injection.settings import InjectionSettings
+
+Json = dict[str, Any]
+SETTINGS = InjectionSettings(
+    image="registry.example/sidecar:1",
+    hub="fleetprof-hub.fleetprof-system.svc:8443",
+    ca="-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+)
+PLAIN: Json = {
+    "metadata": {"name": "train-0", "namespace": "team", "creationTimestamp": "2026-11-21T10:00:00Z"},
+    "spec": {"containers": [{"name": "train", "image": "train:1"}]},
+    "status": {"phase": "Running"},
+}
+NAMESPACE: Json = {"metadata": {"name": "team", "labels": {"fleetprof.io/inject": "true"}}}
+WEBHOOK: Json = {
+    "metadata": {"name": "fleetprof", "creationTimestamp": "2026-11-21T09:00:00Z"},
+    "webhooks": [{"name": "pods.inject.fleetprof.io", "clientConfig": {"caBundle": "QQ=="}}],
+}
+CONNECTED = json.dumps({"message": "connected to the hub at fleetprof-hub:8443"})
+RUNS: Json = {"state": {"running": {}}, "restartCount": 0}
+
+
+def inject(pod: Json) -> Json:
+    """The pod as the webhook leaves it, its sidecar running."""
+    changed = copy.deepcopy(dict(change_pod(pod, NamespaceLimits(), SETTINGS).pod))
+    changed["status"] = {"phase": "Running", "initContainerStatuses": [{"name": SIDECAR_CONTAINER, **RUNS}]}
+    return changed
+
+
+def make_facts(pod: Json | None = None, log: Any = CONNECTED, torch: Any = None, **changes: Any) -> Facts:
+    pods = [PodFacts(pod=pod, sidecar_log=log, torch=torch)] if pod else []
+    facts: dict[str, Any] = {
+        "namespace": NAMESPACE,
+        "has_kind": True,
+        "rights": {"create": True, "get": True, "delete": True},
+        "webhooks": [WEBHOOK],
+        "deployments": [],
+        "pods": pods,
+    }
+    return Facts(**(facts | changes))
+
+
+def say(checks: list[Check]) -> str:
+    return "\n".join(f"{check.verdict} {check.name}: {check.found} -> {check.advice}" for check in checks)
+
+
+def edit(pod: Json, **edits: Callable[[Json], Any]) -> Json:
+    changed = copy.deepcopy(pod)
+    for change in edits.values():
+        change(changed)
+    return changed
+
+
+def with_status(**status: Any) -> Json:
+    """An injected pod whose sidecar has this status."""
+    pod = inject(PLAIN)
+    pod["status"] = {"phase": "Pending", "initContainerStatuses": [{"name": SIDECAR_CONTAINER, **status}]}
+    return pod
+
+
+def trainer(pod: Json) -> Json:
+    found: Json = pod["spec"]["containers"][0]
+    return found
+
+
+def test_a_pod_in_order_is_said_to_be() -> None:
+    checks = list(judge_pods(make_facts(inject(PLAIN)), "Job/train"))
+    assert {check.verdict for check in checks} == {Verdict.OK}, say(checks)
+    assert "container train is set up to ask for captures" in say(checks)
+    assert "connected to the hub at fleetprof-hub:8443" in say(checks)
+
+
+FULL: Json = {
+    "metadata": {"name": "team"},
+    "spec": {"hard": {"requests.memory": "1Gi"}},
+    "status": {"hard": {"requests.memory": "1Gi"}, "used": {"requests.memory": "1Gi"}},
+}
+NO_LABEL: Json = {"metadata": {"name": "team", "labels": {}}}
+
+# what is special, the sentence, the next step
+SILENT: list[tuple[str, Facts, str, str]] = [
+    ("no pod", make_facts(), "Job/train has no pod", "is the job running, in this namespace"),
+    ("pods unreadable", make_facts(pods=Unknown("pods is forbidden")), "cannot be read: pods is forbidden", ""),
+    (
+        "label missing",
+        make_facts(PLAIN, namespace=NO_LABEL),
+        "neither it nor its namespace is labelled fleetprof.io/inject=true",
+        "kubectl label namespace team fleetprof.io/inject=true",
+    ),
+    (
+        "opted out",
+        make_facts(edit(PLAIN, a=lambda p: p["metadata"].update(labels={"fleetprof.io/inject": "false"}))),
+        "its label fleetprof.io/inject is false",
+        "take the label away",
+    ),
+    ("no webhook", make_facts(PLAIN, webhooks=[]), "there is no webhook to add it", "fleetprof inject -f"),
+    (
+        "older than the webhook",
+        make_facts(edit(PLAIN, a=lambda p: p["metadata"].update(creationTimestamp="2026-11-21T08:00:00Z"))),
+        "older than fleetprof's webhook",
+        "start the job again",
+    ),
+    (
+        "wrong container",
+        make_facts(edit(PLAIN, a=lambda p: p["metadata"].update(annotations={"fleetprof.io/container": "x"}))),
+        "names 'x'; the containers are train",
+        "correct the annotation",
+    ),
+    (
+        "own Kineto daemon",
+        make_facts(edit(PLAIN, a=lambda p: trainer(p).update(env=[{"name": "KINETO_USE_DAEMON", "value": "0"}]))),
+        "container 'train' sets KINETO_USE_DAEMON itself",
+        "take the variable out",
+    ),
+    (
+        "no room",
+        make_facts(PLAIN, limits=NamespaceLimits(quotas=[FULL])),
+        "requests.memory",
+        "make room in the namespace's quota",
+    ),
+    (
+        "name taken",
+        make_facts(edit(PLAIN, a=lambda p: p["spec"].update(volumes=[{"name": "fleetprof", "emptyDir": {}}]))),
+        "it has a volume named 'fleetprof' of its own",
+        "docs/injection.md",
+    ),
+    ("left alone", make_facts(PLAIN), "though it should have one", "start the job again"),
+    ("webhook not seen", make_facts(PLAIN, webhooks=Unknown("forbidden")), "though it should have one", "again"),
+    (
+        "image not pullable",
+        make_facts(with_status(state={"waiting": {"reason": "ImagePullBackOff", "message": "not found"}})),
+        "its sidecar's image cannot be pulled: not found",
+        "make registry.example/sidecar:1 reachable",
+    ),
+    (
+        "sidecar crashes",
+        make_facts(
+            with_status(
+                state={"waiting": {"reason": "CrashLoopBackOff"}},
+                lastState={"terminated": {"exitCode": 2, "message": "wrong settings"}},
+                restartCount=3,
+            )
+        ),
+        "ends again and again, last with code 2: wrong settings",
+        "kubectl logs train-0 -n team -c fleetprof --previous",
+    ),
+    (
+        "sidecar's process crashes",
+        make_facts(inject(PLAIN), json.dumps({"message": "the sidecar ended with 1; the trainers are not affected"})),
+        "the sidecar ended with 1",
+        "kubectl logs",
+    ),
+    (
+        "not scheduled",
+        make_facts(
+            edit(
+                inject(PLAIN),
+                a=lambda p: p.update(
+                    status={
+                        "phase": "Pending",
+                        "conditions": [
+                            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}
+                        ],
+                    }
+                ),
+            )
+        ),
+        "does not run: not scheduled: Unschedulable: no node",
+        "kubectl describe pod/train-0",
+    ),
+    (
+        "variable overridden",
+        make_facts(
+            edit(inject(PLAIN), a=lambda p: trainer(p).update(env=[{"name": "KINETO_USE_DAEMON", "value": "0"}]))
+        ),
+        "KINETO_USE_DAEMON='0', KINETO_IPC_SOCKET_DIR is missing",
+        "something changed the pod after the injection",
+    ),
+    (
+        "volume missing",
+        make_facts(edit(inject(PLAIN), a=lambda p: trainer(p).update(volumeMounts=[]))),
+        "container train does not see /run/fleetprof",
+        "volume is not mounted",
+    ),
+    (
+        "token refused",
+        make_facts(
+            inject(PLAIN), '{"message": "no connection to the hub at h:8443: UNAUTHENTICATED: token of another pod"}'
+        ),
+        "no connection to the hub at h:8443: UNAUTHENTICATED",
+        "the hub refuses the pod's token",
+    ),
+    (
+        "certificate of another CA",
+        make_facts(inject(PLAIN), '{"message": "no connection to the hub at h:8443: SSL handshake failed"}'),
+        "SSL handshake failed",
+        "not of the CA that the pod was given",
+    ),
+    (
+        "hub not reachable",
+        make_facts(inject(PLAIN), CONNECTED + '\n{"message": "no connection to the hub at h:8443: timed out"}'),
+        "no connection to the hub at h:8443: timed out",
+        "NetworkPolicy",
+    ),
+    (
+        "name not resolved",
+        make_facts(inject(PLAIN), '{"message": "no connection to the hub at h:8443: DNS resolution failed"}'),
+        "DNS resolution failed",
+        "dnsPolicy",
+    ),
+    (
+        "torch too old",
+        make_facts(inject(PLAIN), torch="torch 2.1.0+cu121"),
+        "2.1.0+cu121",
+        "too old: use PyTorch 2.7 or later",
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "found", "advice"), [row[1:] for row in SILENT], ids=[row[0] for row in SILENT])
+def test_why_a_pod_does_not_answer(facts: Facts, found: str, advice: str) -> None:
+    failures = [check for check in judge_pods(facts, "Job/train") if check.verdict == Verdict.FAIL]
+    assert len(failures) == 1, say(failures)
+    assert found in failures[0].found
+    assert advice in failures[0].advice
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdict", "found"),
+    [
+        (make_facts(edit(PLAIN, a=lambda p: p.update(status={"phase": "Succeeded"}))), "warn", "has ended (Succeeded)"),
+        (make_facts(with_status(state={"running": {}}, restartCount=2)), "warn", "after 2 restarts"),
+        (make_facts(with_status(state={"waiting": {"reason": "PodInitializing"}})), "warn", "has not started yet"),
+        (make_facts(inject(PLAIN), ""), "warn", "says nothing of the hub"),
+        (make_facts(inject(PLAIN), Unknown("forbidden")), "ok", "not looked at: forbidden"),
+        (make_facts(inject(PLAIN), torch="none /usr/bin/python3"), "ok", "not found: none /usr/bin/python3"),
+        (make_facts(inject(PLAIN), torch=Unknown("no exec")), "ok", "PyTorch not asked for: no exec"),
+        (make_facts(inject(PLAIN), torch="torch 2.15.0"), "ok", "2.15.0"),
+        (
+            make_facts(
+                edit(inject(PLAIN), a=lambda p: p["metadata"]["annotations"].update({"fleetprof.io/injected": "0"}))
+            ),
+            "ok",
+            f"its sidecar is of version 0, this is {__version__}",
+        ),
+    ],
+)
+def test_what_fails_nothing(facts: Facts, verdict: str, found: str) -> None:
+    checks = list(judge_pods(facts, "Job/train"))
+    assert any(check.verdict == verdict and found in check.found for check in checks), say(checks)
+    assert not any(check.verdict == Verdict.FAIL for check in checks)
+
+
+def test_a_large_job_is_summed_up() -> None:
+    pods = [PodFacts(pod=inject(PLAIN)) for _ in range(20)]
+    checks = list(judge_pods(make_facts(pods=pods), "Job/train"))
+    assert checks[-1].found == "20 in all, 20 of them injected"
+    assert len(checks) < 40
+
+
+def make_deployment(name: str, wanted: int, ready: int) -> Json:
+    metadata = {"name": f"fleetprof-{name}", "namespace": "fleetprof-system"}
+    metadata["labels"] = {"app.kubernetes.io/component": name}  # type: ignore[assignment]
+    return {"metadata": metadata, "spec": {"replicas": wanted}, "status": {"readyReplicas": ready}}
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdict", "found", "advice"),
+    [
+        (make_facts(has_kind=False), "fail", "this cluster has no ProfileRequests", "docs/install.md"),
+        (make_facts(has_kind=Unknown("forbidden")), "warn", "cannot be looked for: forbidden", "ask whoever"),
+        (
+            make_facts(rights={"create": False, "get": True, "delete": False}),
+            "fail",
+            "you may not create, delete profilerequests.fleetprof.io",
+            "the ClusterRole fleetprof-editor",
+        ),
+        (make_facts(rights={"create": True, "get": False, "delete": True}), "fail", "may not get", "fleetprof-viewer"),
+        (make_facts(webhooks=[]), "warn", "no pod gets its sidecar by itself", "fleetprof inject"),
+        (make_facts(webhooks=Unknown("forbidden")), "ok", "not looked at: forbidden", ""),
+        (
+            make_facts(webhooks=[{"metadata": {}, "webhooks": [{"name": "pods.inject.fleetprof.io"}]}]),
+            "fail",
+            "no CA bundle",
+            "operator's log",
+        ),
+        (make_facts(deployments=[make_deployment("operator", 1, 0)]), "fail", "0 of 1 pods", "kubectl describe"),
+        (make_facts(deployments=[make_deployment("webhook", 2, 1)]), "warn", "1 of 2 pods", "kubectl describe"),
+        (make_facts(deployments=[make_deployment("operator", 1, 1)]), "ok", "1 of 1 pods", ""),
+        (make_facts(deployments=Unknown("forbidden")), "ok", "not looked at: forbidden", "ask whoever"),
+    ],
+)
+def test_what_is_said_of_the_installation(facts: Facts, verdict: str, found: str, advice: str) -> None:
+    checks = list(judge_installation(facts))
+    assert any(c.verdict == verdict and found in c.found and advice in c.advice for c in checks), say(checks)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "found"),
+    [
+        (NAMESPACE, "team is labelled fleetprof.io/inject=true"),
+        (NO_LABEL, "team is not labelled fleetprof.io/inject=true"),
+        (Unknown("forbidden"), "not looked at: forbidden"),
+    ],
+)
+def test_what_is_said_of_the_namespace(namespace: Any, found: str) -> None:
+    (check,) = judge_namespace(make_facts(namespace=namespace), "team")
+    assert found in check.found
+    assert check.verdict == Verdict.OK
+
+
+def make_request(status: str, reason: str) -> RequestState:
+    time = "2026-11-21T09:45:12Z"
+    condition = {
+        "type": "Succeeded",
+        "status": status,
+        "reason": reason,
+        "message": "words",
+        "lastTransitionTime": time,
+    }
+    told: Json = {"conditions": [condition]} | ({"completionTime": time} if status != "Unknown" else {})
+    return RequestState({"metadata": {"name": "look"}, "status": told})
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict", "found"),
+    [
+        (make_request("True", "Complete"), "ok", "ended well: Complete"),
+        (make_request("Unknown", "Waiting"), "ok", "is under way"),
+        (make_request("False", "NothingSpeaksKineto"), "warn", "ended with NothingSpeaksKineto: words"),
+    ],
+)
+def test_what_the_last_request_ended_with(state: RequestState, verdict: str, found: str) -> None:
+    (check,) = judge_latest(state)
+    assert (check.verdict, found in check.found) == (verdict, True), say([check])
+    assert list(judge_latest(None)) == []
