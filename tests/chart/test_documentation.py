@@ -5,7 +5,6 @@ import re
 import shlex
 from pathlib import Path
 
-import chart
 import pytest
 import yaml
 from chart import CHART, NAMESPACE, Objects, run_helm
@@ -74,17 +73,3 @@ def test_the_example_request_captures_the_example_job() -> None:
 @pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
 def test_every_example_is_named_in_the_examples_page(path: Path) -> None:
     assert f"kubernetes/{path.name}" in (ROOT / "examples/README.md").read_text()
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize("scope", ["S3", "namespaced"])
-def test_the_notes_name_what_the_release_has(scope: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    objects = chart.render(chart.VALUE_SETS[scope])
-    settings = [word for value in chart.VALUE_SETS[scope] for word in ("--set", value)]
-    words = ("install", "fleetprof", str(CHART), "--namespace", NAMESPACE, "--dry-run=client", *settings)
-    monkeypatch.setenv("KUBECONFIG", "/dev/null")  # nothing is asked of any cluster
-    notes = run_helm(*words).partition("NOTES:")[2]
-    named = set(re.findall(r"deploy/(\S+)", notes))
-    assert named == set(objects.of_kind("Deployment"))
-    assert ("kubectl label namespace" in notes, "fleetprof inject" in notes) == (scope == "S3", scope != "S3")
-    assert f"{'clusterrole' if scope == 'S3' else 'role'}=fleetprof-editor" in notes

@@ -3,6 +3,8 @@
 import base64
 import copy
 import os
+import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -94,10 +96,15 @@ def test_the_api_server_takes_every_object_and_knows_every_field(name: str, serv
     assert done.stdout.count("(server dry run)") == len(objects)
 
 
-def test_the_notes_name_the_next_commands(helm: Helm) -> None:
-    notes = helm("install", "fleetprof", str(CHART), *settings(BUNDLED), "--dry-run=server")
-    assert "kubectl label namespace NAMESPACE fleetprof.io/inject=true" in notes
+@pytest.mark.parametrize("scope", ["S3", "namespaced"])
+def test_the_notes_name_what_the_release_has_and_the_next_commands(scope: str, helm: Helm) -> None:
+    objects = chart.render(VALUE_SETS[scope])
+    said = helm("install", "fleetprof", str(CHART), *settings(VALUE_SETS[scope]), "--dry-run=server")
+    notes = said.partition("NOTES:")[2]
+    assert set(re.findall(r"deploy/(\S+)", notes)) == set(objects.of_kind("Deployment"))
+    assert ("kubectl label namespace" in notes, "fleetprof inject" in notes) == (scope == "S3", scope != "S3")
     assert "kubectl fleetprof capture job/NAME -n NAMESPACE --iterations 5 --wait" in notes
+    assert f"{'clusterrole' if scope == 'S3' else 'role'}=fleetprof-editor" in notes
 
 
 def test_an_upgrade_takes_nothing_away_that_was_filled_in_since(release: Helm, server: ApiServer) -> None:
@@ -140,13 +147,18 @@ def test_an_uninstall_leaves_requests_and_traces_and_nothing_else(release: Helm,
     assert after["data"] == before["data"]
 
 
-def test_the_crd_is_upgraded_with_the_release(release: Helm, server: ApiServer) -> None:
+def test_the_crd_is_upgraded_with_the_release(helm: Helm, server: ApiServer, tmp_path: Path) -> None:
+    older = tmp_path / "fleetprof"
+    shutil.copytree(CHART, older)
+    template = older / "templates/crds/profilerequests.yaml"
+    template.write_text(template.read_text().replace("shortNames: [profreq]", "shortNames: [older]"))
+    helm("install", "fleetprof", str(older), *settings(BUNDLED))
     _, before = server.call("GET", CRD)
-    version = before["spec"]["versions"][0] | {"additionalPrinterColumns": []}
-    server.call("PATCH", CRD, {"spec": {"versions": [version]}})
-    release("upgrade", "fleetprof", str(CHART), *settings(BUNDLED), "--force-conflicts")
+    helm("upgrade", "fleetprof", str(CHART), *settings(BUNDLED))
     _, after = server.call("GET", CRD)
-    assert after["spec"]["versions"] == before["spec"]["versions"]
+    helm("uninstall", "fleetprof", "--no-hooks")
+    names = [document["spec"]["names"]["shortNames"] for document in (before, after)]
+    assert names == [["older"], ["profreq"]]
 
 
 # ---------------------------------------------------------------- the webhook, while no replica of it answers
