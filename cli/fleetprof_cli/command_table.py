@@ -1,10 +1,13 @@
-"""A group of commands that loads only the one that is called."""
+"""A group of commands that loads only the one that is called, and ends by Ctrl-C as a shell's command does."""
 
 import importlib
 from collections.abc import Mapping
 from typing import Any
 
 import click
+
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.messages import Failure
 
 
 class Commands(click.Group):
@@ -26,6 +29,13 @@ class Commands(click.Group):
         module = importlib.import_module(f"{self._package}.{cmd_name}")
         command: click.Command = module.command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command. What it began it has ended when Ctrl-C is told."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Failure("interrupted", code=ExitCode.INTERRUPTED) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the table without loading a command."""

@@ -16,4 +16,4 @@ class ExitCode(IntEnum):
     CAPTURE_FAILED = 4  # no rank was captured
     REFUSED = 5  # the hub refused: nothing matches, nothing speaks Kineto, or those ranks are being captured
     NO_HUB = 6  # no hub answers, or it does not accept the token
-    INTERRUPTED = 130  # left by a second Ctrl-C
+    INTERRUPTED = 130  # left by Ctrl-C; a capture that is followed by a second one

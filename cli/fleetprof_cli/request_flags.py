@@ -42,6 +42,7 @@ class Wishes:
     traces: str | None = None
     deadline_s: int | None = None
     max_trace_mib: int | None = None
+    max_slowdown_percent: int | None = None
 
 
 def parse_ranks(text: str) -> list[int]:
@@ -67,6 +68,10 @@ def make_document(target: dict[str, Any], stem: str, namespace: str, wishes: Wis
         window["iterations"] = 5
     window["warmupIterations"] = wishes.warmup
     ranks = {"list": wishes.ranks, "sample": wishes.sample, "every": wishes.every}
+    limits = {
+        "maxTraceBytes": None if wishes.max_trace_mib is None else wishes.max_trace_mib << 20,
+        "maxSlowdownPercent": wishes.max_slowdown_percent,
+    }
     spec: dict[str, Any] = {
         "target": target,
         "window": _given(window),
@@ -74,7 +79,7 @@ def make_document(target: dict[str, Any], stem: str, namespace: str, wishes: Wis
         "collect": list(wishes.collect) or None,
         "traces": wishes.traces,
         "activeDeadlineSeconds": wishes.deadline_s,
-        "limits": {"maxTraceBytes": wishes.max_trace_mib << 20} if wishes.max_trace_mib is not None else None,
+        "limits": _given(limits) or None,
     }
     stem = stem[:_NAME_LENGTH].strip("-.")
     return {

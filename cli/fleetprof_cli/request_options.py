@@ -45,6 +45,12 @@ _OPTIONS: Final = (
         help="Which ranks upload a whole trace  [default: Full].",
     ),
     click.option("--max-trace-mib", metavar="MIB", type=int, help="Give a rank up whose trace is larger."),
+    click.option(
+        "--max-slowdown",
+        metavar="PERCENT",
+        type=int,
+        help="Stop a rank's recording whose iterations become slower by more; needs the agent.",
+    ),
     click.option("--deadline", metavar="SECONDS", type=int, help="Give up after so long  [default: 900]."),
     click.option(
         "-f",
@@ -76,6 +82,7 @@ def read_wishes(flags: dict[str, Any]) -> Wishes:
         traces=flags["traces"],
         deadline_s=flags["deadline"],
         max_trace_mib=flags["max_trace_mib"],
+        max_slowdown_percent=flags["max_slowdown"],
     )
 
 

@@ -1,6 +1,7 @@
 """`fleetprof demo`: the whole way on real PyTorch, and nothing left behind."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from fleetprof_api.report import read_report
-from local_system import processes_of
+from local_system import processes_of, wait_until
 
 Finished = subprocess.CompletedProcess[str]
 
@@ -25,9 +26,44 @@ def test_the_demo_trains_captures_and_reports(
     page = (tmp_path / "demo" / "report.html").read_text()
     assert page.lstrip().lower().startswith("<!doctype html>")
     assert report.title in done.stdout
+    assert_nothing_is_left(sockets, tmp_path)
+
+
+def assert_nothing_is_left(sockets: Path, folder: Path) -> None:
     assert list(sockets.glob("fp-*")) == []
-    assert [line for line in processes_of(1) if str(tmp_path) in line[2]] == []
-    assert not (tmp_path / "demo" / "state" / "hub.json").exists()
+    assert [line for line in processes_of(1) if str(folder / "demo") in line[2]] == []
+    assert not (folder / "demo" / "state" / "hub.json").exists()
+
+
+@pytest.mark.torch
+def test_a_demo_that_holds_can_be_captured_until_ctrl_c(
+    start: Callable[..., subprocess.Popen], fleetprof: Callable[..., Finished], sockets: Path, tmp_path: Path
+) -> None:
+    demo = start("demo", "--out", str(tmp_path / "demo"), "--ranks", "1", "--iterations", "2", "--hold")
+    said = tmp_path / "log"
+    wait_until(lambda: "go on until Ctrl-C" in said.read_text() or demo.poll() is not None, "the demo", 120)
+    assert demo.poll() is None, said.read_text()
+    done = fleetprof("capture", "--state", str(tmp_path / "demo" / "state"), "--iterations", "3", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    assert [rank["state"] for rank in json.loads(done.stdout)["ranks"]] == ["UPLOADED"]
+    demo.send_signal(signal.SIGINT)
+    assert demo.wait(60) == 0, said.read_text()
+    assert_nothing_is_left(sockets, tmp_path)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_demo_that_is_ended_before_its_capture_ends_all_that_it_began(
+    start: Callable[..., subprocess.Popen], sockets: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    demo = start("demo", "--out", str(tmp_path / "demo"), "--ranks", "1")
+    said = tmp_path / "log"
+    wait_until(lambda: "the job starts" in said.read_text() or demo.poll() is not None, "the job", 120)
+    assert demo.poll() is None, said.read_text()
+    demo.send_signal(number)
+    assert demo.wait(90) == code, said.read_text()
+    assert "Traceback" not in said.read_text()
+    assert_nothing_is_left(sockets, tmp_path)
 
 
 def test_without_pytorch_the_demo_says_what_to_do(fleetprof: Callable[..., Finished], tmp_path: Path) -> None:

@@ -82,6 +82,10 @@ def test_wrong_ranks_are_refused_with_the_rule(text: str, rule: str) -> None:
         (Wishes(traces="Auto"), {"window": {"iterations": 5}, "traces": "Auto"}),
         (Wishes(deadline_s=60), {"window": {"iterations": 5}, "activeDeadlineSeconds": 60}),
         (Wishes(max_trace_mib=2), {"window": {"iterations": 5}, "limits": {"maxTraceBytes": 2 << 20}}),
+        (
+            Wishes(max_slowdown_percent=50, max_trace_mib=1),
+            {"window": {"iterations": 5}, "limits": {"maxTraceBytes": 1 << 20, "maxSlowdownPercent": 50}},
+        ),
     ],
 )
 def test_flags_make_the_request_that_a_file_would_hold(wishes: Wishes, spec: dict) -> None:

@@ -1,7 +1,7 @@
 """`fleetprof demo`: the whole way on this machine, with a small model: train, capture, report.
 
 Guarantees: everything goes through the same commands that a user has; all that it started has ended when it ends, by
-process id; what it shows lies in OUT.
+process id, also by Ctrl-C, SIGTERM or SIGHUP at any moment; what it shows lies in OUT.
 """
 
 import asyncio
@@ -67,6 +67,7 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
     out = out.absolute()
     _clear(out)
     state = StateDirectory(out / "state")
+    _end_in_order_by_signals()
     with ExitStack() as cleanup:
         hub = _start(out / "up.log", "up", "--state", str(state.path), "--store", str(out / "store"))
         cleanup.callback(_stop, hub, "hub")
@@ -77,6 +78,7 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
         asyncio.run(_await_training(state, job, ranks, out / "job.log"))
         say(f"capturing {iterations} iterations on {ranks} ranks while it trains")
         status = asyncio.run(take_capture(state, None, Wishes(iterations=iterations), _JOB, None, wait=True))
+        _end_in_order_by_signals()  # following the capture had its own
         _show(out, status)
         if hold:
             say(f"job and hub go on until Ctrl-C; try: fleetprof capture --state {state.path} --iterations 10")
@@ -176,6 +178,16 @@ def _show(out: Path, status: pb.CaptureStatus) -> None:
     say(f"the report:  {out / 'report.html'}")
     say(f"for tools:   {out / 'report.json'}")
     say(f"the capture: {folder} ({size_text(stored)} of traces)")
+
+
+def _end_in_order_by_signals() -> None:
+    """SIGTERM and SIGHUP end the demo as Ctrl-C does: by an exception, so that hub and job are stopped."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
 
 
 def _hold() -> None:
