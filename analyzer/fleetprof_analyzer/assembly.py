@@ -21,10 +21,12 @@ from fleetprof_api.report import (
 )
 
 from fleetprof_analyzer.breakdown import add
+from fleetprof_analyzer.communication_table import merge_communication
 from fleetprof_analyzer.cost import measure_cost
 from fleetprof_analyzer.device_time import add_idle
 from fleetprof_analyzer.identity import find_doubles
 from fleetprof_analyzer.interest import choose_whole_traces
+from fleetprof_analyzer.kernels import find_outliers, merge_kernels
 from fleetprof_analyzer.problems import Kind
 from fleetprof_analyzer.summary import RankSummary
 
@@ -52,6 +54,9 @@ def assemble(
         capture_cost=measure_cost([s.step_times for s in summaries if s.step_times is not None]),
         ledger=[] if ledger is None else sorted(ledger.entries, key=lambda entry: (entry.rank, entry.process_id)),
         hosts=_join_hosts([summary.host for summary in summaries if summary.host is not None]),
+        kernels=merge_kernels([summary.kernels for summary in summaries]),
+        kernel_outliers=find_outliers([(summary.rank_number, summary.kernels) for summary in summaries]),
+        communication=merge_communication([summary.communication for summary in summaries]),
         whole_traces=choose_whole_traces(ranks),
         problems=[
             *problems,

@@ -5,20 +5,49 @@ ran and its collective ranges. Guarantees: span = compute + exposed_communicatio
 nanosecond.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
-from fleetprof_api.report import TimeBreakdown
+from fleetprof_api.report import Iteration, TimeBreakdown
 
 from fleetprof_analyzer.classes import WorkClass, is_host_annotation, is_host_communication
 from fleetprof_analyzer.devices import Classes, DeviceWork
-from fleetprof_analyzer.intervals import Union, covered, join, length, union
+from fleetprof_analyzer.intervals import Union, covered, covered_length, join, length, union
 from fleetprof_analyzer.trace import Bools, Category, Rows, Trace
 
 
 def measure_device(work: DeviceWork) -> TimeBreakdown:
     """One device's time from its first start to its last end."""
     return _measure(work.rows, work.classes)
+
+
+def measure_iterations(works: Sequence[DeviceWork], iterations: Sequence[Iteration]) -> list[Iteration]:
+    """The iterations with the device time within each, summed over devices; as they are on a CPU-only rank."""
+    if not works or not iterations:
+        return list(iterations)
+    start = np.array([iteration.start_ns for iteration in iterations], np.int64)
+    end = start + np.array([iteration.duration_ns for iteration in iterations], np.int64)
+    totals = np.zeros((4, len(iterations)), np.int64)
+    for work in works:
+        compute, communication = work.union_of(WorkClass.COMPUTE), work.union_of(WorkClass.COMMUNICATION)
+        both = join(compute, communication)
+        unions = (compute, communication, both, join(both, work.union_of(WorkClass.MEMORY)))
+        totals += np.array([covered_length(end, u) - covered_length(start, u) for u in unions])
+    return [
+        msgspec.structs.replace(
+            iteration,
+            time_ns=TimeBreakdown(
+                span=iteration.duration_ns * len(works),
+                compute=computes,
+                overlapped_communication=computes + communicates - either,
+                exposed_communication=either - computes,
+                exposed_memory=busy - either,
+                idle=iteration.duration_ns * len(works) - busy,
+            ),
+        )
+        for iteration, (computes, communicates, either, busy) in zip(iterations, totals.T.tolist(), strict=True)
+    ]
 
 
 def measure_host(trace: Trace) -> TimeBreakdown:

@@ -42,6 +42,9 @@ class EventArgs(msgspec.Struct, gc=False):
     device: Scalar = None
     stream: Scalar = None
     correlation: Scalar = None
+    bytes: Scalar = None
+    sequence_number: Scalar = msgspec.field(default=None, name="Sequence number")
+    external_id: Scalar = msgspec.field(default=None, name="External id")
     grid: msgspec.Raw = _UNSAID
     block: msgspec.Raw = _UNSAID
     collective: msgspec.Raw = msgspec.field(default=_UNSAID, name="Collective name")

@@ -28,6 +28,7 @@ from fleetprof_analyzer.trace import (
     PYTHON_FUNCTION,
     Category,
     Collective,
+    Int64s,
     Place,
     Rows,
     Shape,
@@ -39,6 +40,8 @@ _PLACE_CHARACTERS: Final = 64
 _MOST_PLACE_KEYS: Final = 100_000
 # Traces without a base time: Unix µs since 2001 are absolute, smaller numbers count from somewhere.
 _ABSOLUTE_FROM_NS: Final = 10**18
+_OPERATORS: Final = frozenset(name for name, category in CATEGORIES.items() if category == Category.OPERATOR)
+_FEWEST_OPERATORS: Final = 100
 
 
 def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits | None = None) -> Trace:
@@ -70,6 +73,7 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits 
         window_start_ns=None if columns.window_start_ns is None else columns.window_start_ns + base_ns,
         window_end_ns=window_end_ns,
         truncated=bool(problems.count(Kind.TRUNCATED) or problems.count(Kind.CORRUPT_GZIP)),
+        recorded_permille=columns.recorded_permille(),
         event_count=columns.event_count,
         decoded_bytes=stream.decoded_bytes,
     )
@@ -89,6 +93,7 @@ class _Columns:
         self.shapes: dict[Shape, int] = {}
         self.collectives: dict[Collective, int] = {}
         self._place_keys: dict[tuple[Scalar, Scalar], int] = {}
+        self._external_ids: list[Int64s] = []
         self._collects: dict[str, bool] = {}
         self.event_count = 0
         self.window_start_ns: int | None = None
@@ -135,7 +140,9 @@ class _Columns:
             np.array([_correlation(event.args) for event in kept], np.int64),
             np.array([self._shape(event.args) for event in kept], np.int32),
             np.array([self._collective(event.name, event.args) for event in kept], np.int32),
+            np.array([_detail(event.args) for event in kept], np.int64),
         )
+        self._external_ids.append(_external_ids(kept))
         unreadable = (start == MISSING) | (duration == MISSING)
         if unreadable.any():
             self._problems.add(Kind.BAD_TIMES, kept[int(unreadable.argmax())].name, int(unreadable.sum()))
@@ -149,6 +156,14 @@ class _Columns:
         columns = [np.concatenate([getattr(batch, name) for batch in self._batches]) for name in COLUMNS]
         self._batches.clear()
         return Rows(*columns)
+
+    def recorded_permille(self) -> int | None:
+        """How many of the operators that ran are here: PyTorch numbers them one after the other."""
+        ids = np.concatenate(self._external_ids) if self._external_ids else NO_ROWS.start_ns
+        if len(ids) < _FEWEST_OPERATORS:
+            return None
+        ids = np.unique(ids)
+        return min(1000, 1000 * len(ids) // int(ids[-1] - ids[0] + 1))
 
     def _place(self, key: tuple[Scalar, Scalar]) -> int:
         """The number of a place that was not met before (or was met when there were too many to remember)."""
@@ -192,6 +207,19 @@ class _Columns:
 def _correlation(args: EventArgs | None) -> int:
     number = None if args is None else args.correlation
     return number if isinstance(number, int) and 0 <= number < 1 << 62 else -1
+
+
+def _detail(args: EventArgs | None) -> int:
+    if args is None:
+        return -1
+    number = args.bytes if args.sequence_number is None else args.sequence_number
+    return number if isinstance(number, int) and 0 <= number < 1 << 62 else -1
+
+
+def _external_ids(events: Iterable[Event]) -> Int64s:
+    """The numbers of operators that have one."""
+    said = [e.args.external_id for e in events if e.args is not None and e.args.external_id and e.cat in _OPERATORS]
+    return np.array([n for n in said if isinstance(n, int) and 0 < n < 1 << 62], np.int64)
 
 
 def _place_key(event: Event, category: Category) -> tuple[Scalar, Scalar]:

@@ -12,12 +12,16 @@ import msgspec
 from fleetprof_api.report import HostSeries, Iteration, Problem, Rank
 from fleetprof_api.samples import RankSamples, StepColumns
 
-from fleetprof_analyzer.breakdown import add, measure_host
+from fleetprof_analyzer.breakdown import add, measure_host, measure_iterations
+from fleetprof_analyzer.communication_table import CommunicationGroup, measure_communication
+from fleetprof_analyzer.copies import measure_copies
 from fleetprof_analyzer.device_time import add_idle, measure_device_time
 from fleetprof_analyzer.devices import split_devices
 from fleetprof_analyzer.host_activity import read_host
 from fleetprof_analyzer.iterations import Asked, find_iterations
+from fleetprof_analyzer.kernels import KernelGroup, measure_kernels
 from fleetprof_analyzer.launch_calls import find_calls
+from fleetprof_analyzer.launch_statistics import measure_launches
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.series import device_series, host_series
 from fleetprof_analyzer.trace import Trace
@@ -47,6 +51,8 @@ class RankSummary(msgspec.Struct, kw_only=True, frozen=True):
     rank: Rank | None = None
     step_times: StepTimes | None = None
     host: HostSeries | None = None
+    kernels: list[KernelGroup] = []
+    communication: list[CommunicationGroup] = []
     problems: list[Problem] = []
 
 
@@ -65,10 +71,11 @@ def summarise(
         )
     calls = find_calls(trace)
     host_rows = read_host(trace, calls)
-    devices = [measure_device_time(trace, work, calls, host_rows) for work in split_devices(trace)]
+    works = split_devices(trace)
+    devices = [measure_device_time(trace, work, calls, host_rows) for work in works]
     found = find_iterations(trace, samples, asked, problems)
     begin = trace.window_start_ns if trace.window_start_ns is not None else int(trace.rows.start_ns.min())
-    iterations = asked.choose(found.iterations)[:_ITERATIONS_KEPT]
+    iterations = measure_iterations(works, asked.choose(found.iterations)[:_ITERATIONS_KEPT])
     rank = Rank(
         rank=rank_number,
         source=trace.source,
@@ -84,7 +91,10 @@ def summarise(
         index_from=found.index_from,
         steps_per_iteration=found.steps_per_iteration,
         first_step=found.first_step,
+        launches=measure_launches(works, calls, devices),
+        copies=measure_copies(trace, works),
         truncated=trace.truncated,
+        recorded_permille=trace.recorded_permille,
         event_count=trace.event_count,
         trace_bytes=trace.decoded_bytes,
         trace_id=trace.metadata.trace_id,
@@ -99,6 +109,8 @@ def summarise(
         rank=rank,
         step_times=None if samples is None else _step_times(rank, found.iterations, samples),
         host=None if samples is None else _host(samples, rank_number),
+        kernels=measure_kernels(works, trace.names),
+        communication=measure_communication(trace, works),
         problems=problems.entries(trace.source, rank_number),
     )
 

@@ -10,19 +10,27 @@ from textwrap import wrap
 from fleetprof_api.report import KindTotal, Rank, Report, TimeBreakdown
 
 from fleetprof_analyzer.causes_text import list_causes
-from fleetprof_analyzer.text import change, duration, parts_of, plain, rank_name, share
+from fleetprof_analyzer.text import change, duration, parts_of, plain, rank_name, share, size
 
 _NARROWEST = 60
 _MOST_RANKS = 64
 _MOST_PROBLEMS = 20
+_FEW = 5
 _MARKS = {"compute": "█", "exposed_communication": "▓", "exposed_memory": "▒", "idle": "░"}
 
 
 def render_text(report: Report, width: int = 100) -> str:
     """The report in lines of at most `width` characters."""
     width = max(width, _NARROWEST)
-    blocks = [_head(report), _totals(report, width), _ranks(report, width), _start(report), _cost(report)]
-    blocks += [_ledger(report, width), _problems(report, width)]
+    blocks = [
+        _head(report),
+        _totals(report, width),
+        _longest(report, width),
+        _ranks(report, width),
+        _start(report),
+        _cost(report),
+    ]
+    blocks += [_start(report), _cost(report), _ledger(report, width), _problems(report, width)]
     lines = [line for block in blocks if block for line in [*block, ""]]
     return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines).rstrip() + "\n"
 
@@ -74,6 +82,24 @@ def _idle(total: KindTotal, width: int) -> list[str]:
             lines.append(f"{line}  {cause.parts}".rstrip())
         else:
             lines += [line, f"        {cause.parts}"]
+    return lines
+
+
+def _longest(report: Report, width: int) -> list[str]:
+    """The longest kernels and collectives, a few of each."""
+    lines = []
+    for kernel in report.kernels[:_FEW]:
+        numbers = f"  {duration(kernel.total_ns):>10} {kernel.count:>8} × {duration(kernel.p50_ns):>9}  "
+        lines.append(numbers + plain(kernel.name, max(20, width - len(numbers))))
+    if lines:
+        lines.insert(0, "Longest kernels (time, count × median)")
+    for row in report.communication[:_FEW] if report.kernels else []:
+        bus = "" if row.bus_bytes_per_s is None else f", {size(row.bus_bytes_per_s)}/s on the bus"
+        each = "" if row.message_bytes is None else f" of {size(row.message_bytes)}"
+        group = f" in {plain(row.group, 20)}" if row.group else ""
+        kind = plain(row.kind.replace("_", "-"), 20)
+        over = share(row.overlapped_ns, row.total_ns)
+        lines.append(f"  {duration(row.total_ns):>10} {row.count:>8} × {kind}{each}{group}{bus}, {over} overlapped")
     return lines
 
 

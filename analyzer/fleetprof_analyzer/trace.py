@@ -75,8 +75,9 @@ class Collective:
 class Rows:
     """Columns of equal length n. `name`, `place`, `shape`, `collective` index the lists of `Trace`.
 
-    `correlation` joins device work with the RUNTIME row that launched it. `shape`, `collective` and `correlation` are
-    -1 where the row does not say them.
+    `correlation` joins device work with the RUNTIME row that launched it; `detail` is the size in bytes of a copy or
+    set, and autograd's sequence number of an operator. `shape`, `collective`, `correlation` and `detail` are -1 where
+    the row does not say them.
     """
 
     category: npt.NDArray[np.int8]
@@ -87,6 +88,7 @@ class Rows:
     correlation: Int64s
     shape: Int32s
     collective: Int32s
+    detail: Int64s
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -122,6 +124,7 @@ NO_ROWS: Final = Rows(
     correlation=_NO_INT64S,
     shape=_NO_INT32S,
     collective=_NO_INT32S,
+    detail=_NO_INT64S,
 )
 
 
@@ -153,5 +156,6 @@ class Trace:
     window_start_ns: int | None = None  # "Iteration Start" of Kineto: when it began to record
     window_end_ns: int | None = None  # "Record Window End"
     truncated: bool = False
+    recorded_permille: int | None = None  # operators in the trace of those that ran; None: too few to tell
     event_count: int = 0
     decoded_bytes: int = 0

@@ -12,6 +12,13 @@ import msgspec
 from msgspec import Meta
 
 from fleetprof_api.ledger import LedgerEntry
+from fleetprof_api.report_tables import (
+    CommunicationStatistics,
+    CopyStatistics,
+    KernelOutlier,
+    KernelStatistics,
+    LaunchStatistics,
+)
 from fleetprof_api.stragglers import Stragglers
 
 SCHEMA_VERSION: Final = 1
@@ -95,6 +102,9 @@ class Iteration(msgspec.Struct, kw_only=True, frozen=True):
     complete: Annotated[
         bool | None, Meta(description="false: cut by the window; null: the trace cannot tell (first one, no agent)")
     ] = True
+    time_ns: Annotated[
+        TimeBreakdown | None, Meta(description="device time within it, summed over devices; null on a CPU-only rank")
+    ] = None
 
 
 class Series(msgspec.Struct, kw_only=True, frozen=True):
@@ -141,7 +151,13 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
     ] = "none"
     steps_per_iteration: int = 1
     first_step: Annotated[int | None, Meta(description="first complete optimizer step recorded, as measured")] = None
+    launches: LaunchStatistics | None = None
+    copies: list[CopyStatistics] = []
     truncated: bool = False
+    recorded_permille: Annotated[
+        int | None,
+        Meta(description="operators in the trace of those that ran; below 500 idle causes and launches mean little"),
+    ] = None
     event_count: int = 0
     trace_bytes: Annotated[int, Meta(description="length of the trace, decompressed, bytes")] = 0
     trace_id: str = ""
@@ -267,6 +283,9 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     stragglers: Stragglers | None = None
     ledger: list[LedgerEntry] = []
     hosts: list[HostSeries] = []
+    kernels: list[KernelStatistics] = []
+    kernel_outliers: list[KernelOutlier] = []
+    communication: list[CommunicationStatistics] = []
     whole_traces: Annotated[
         list[int], Meta(description="ranks whose whole trace is most worth a look; what `traces: Auto` stores")
     ] = []

@@ -34,7 +34,7 @@ ROWS = st.lists(
 def trace_of(rows: list[tuple[Category, int, int, int, int]]) -> Trace:
     columns = list(zip(*rows, strict=True)) if rows else [()] * 5
     kinds = (np.int8, np.int32, np.int32, np.int64, np.int64)
-    unsaid = [np.full(len(rows), -1, kind) for kind in (np.int64, np.int32, np.int32)]
+    unsaid = [np.full(len(rows), -1, kind) for kind in (np.int64, np.int32, np.int32, np.int64)]
     made = Rows(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)), *unsaid)
     return Trace("t", Metadata(), made, NAMES, [("0", "7"), ("0", "9"), ("1", "7")])
 

@@ -1,0 +1,64 @@
+"""Memory copies and sets of a rank by direction, with bandwidth.
+
+Guarantees: pure; counts and times are exact sums over the rank's memory rows; bytes are those that rows say.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from fleetprof_api.report_tables import CopyStatistics
+
+from fleetprof_analyzer.devices import DeviceWork
+from fleetprof_analyzer.trace import Category, Trace
+
+_DIRECTIONS: Final = (
+    ("HtoD", re.compile(r"HtoD|HostToDevice")),
+    ("DtoH", re.compile(r"DtoH|DeviceToHost")),
+    ("DtoD", re.compile(r"DtoD|DeviceToDevice")),
+    ("PtoP", re.compile(r"PtoP|PeerToPeer")),
+    ("HtoH", re.compile(r"HtoH|HostToHost")),
+)
+_PAGEABLE: Final = re.compile(r"Pageable")
+
+
+def measure_copies(trace: Trace, works: Sequence[DeviceWork]) -> list[CopyStatistics]:
+    """One entry per direction and kind of host memory, the longest first."""
+    sums: dict[tuple[str, bool], list[int]] = {}
+    for work in works:
+        rows = work.rows.select(np.isin(work.rows.category, (Category.MEMCPY, Category.MEMSET)))
+        sets = rows.category == Category.MEMSET
+        for name in np.unique(rows.name).tolist():
+            for is_set in (False, True):
+                mine = (rows.name == name) & (sets == is_set)
+                if not mine.any():
+                    continue
+                key = _kind(trace.names[name], is_set)
+                said = mine & (rows.detail >= 0)
+                total = sums.setdefault(key, [0, 0, 0, 0])
+                total[0] += int(mine.sum())
+                total[1] += int(rows.duration_ns[mine].sum())
+                total[2] += int(rows.detail[said].sum())
+                total[3] += int(rows.duration_ns[said].sum())
+    made = [
+        CopyStatistics(
+            kind=kind,
+            pageable=pageable,
+            count=count,
+            total_ns=total_ns,
+            bytes=size,
+            bytes_per_s=size * 10**9 // said_ns if said_ns else None,
+        )
+        for (kind, pageable), (count, total_ns, size, said_ns) in sums.items()
+    ]
+    return sorted(made, key=lambda copy: (-copy.total_ns, copy.kind, copy.pageable))
+
+
+def _kind(name: str, is_set: bool) -> tuple[str, bool]:
+    if is_set:
+        return "memset", False
+    for kind, pattern in _DIRECTIONS:
+        if pattern.search(name):
+            return kind, _PAGEABLE.search(name) is not None
+    return "other", False
