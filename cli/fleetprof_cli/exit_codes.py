@@ -14,6 +14,6 @@ class ExitCode(IntEnum):
     INVALID = 2  # the command line or the request is wrong; every problem is named
     PARTIAL = 3  # some ranks were captured, others were not
     CAPTURE_FAILED = 4  # no rank was captured
-    REFUSED = 5  # the hub refused: nothing matches, nothing speaks Kineto, or those ranks are being captured
-    NO_HUB = 6  # no hub answers, or it does not accept the token
+    REFUSED = 5  # hub or cluster refused: nothing matches, nothing speaks Kineto, no right, or ranks are being captured
+    NO_HUB = 6  # no hub (on Kubernetes: no API server) answers, or it does not accept the token
     INTERRUPTED = 130  # left by Ctrl-C; a capture that is followed by a second one

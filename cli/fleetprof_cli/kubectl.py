@@ -20,7 +20,7 @@ COMMANDS: Final = {
     "traces": "Fetch the traces of a capture into a folder.",
     "cancel": "Take captures back that have not ended.",
     "inject": "Print a manifest with the sidecar in its pods, as the webhook would add it.",
-    "doctor": "Find why a pod cannot be captured and say what to do.",
+    "doctor": "Find why pods cannot be captured and say what to do.",
     "completion": "Say how the shell completes these commands.",
 }
 _PACKAGE: Final = "fleetprof_cli.cluster.commands"

@@ -10,18 +10,20 @@ from fleetprof_api.ledger import Reason
 from fleetprof_api.request import ProfileRequest, Status, load_request
 from fleetprof_api.request.fields import list_fields
 from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.kubectl import COMMANDS as ON_KUBERNETES
 from fleetprof_cli.main import COMMANDS
 from fleetprof_cli.request_flags import Wishes
 
 ROOT = Path(__file__).parents[2]
 CLI = (ROOT / "docs/cli.md").read_text()
+KUBECTL = (ROOT / "docs/kubectl.md").read_text()
 REQUEST = (ROOT / "docs/request.md").read_text()
 REASONS = (ROOT / "docs/reasons.md").read_text()
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), ROOT / "examples/README.md"])
 
 
-def load_command(name: str) -> click.Command:
-    command = importlib.import_module(f"fleetprof_cli.commands.{name}").command
+def load_command(name: str, package: str = "fleetprof_cli.commands") -> click.Command:
+    command = importlib.import_module(f"{package}.{name}").command
     assert isinstance(command, click.Command)
     return command
 
@@ -40,6 +42,19 @@ def test_every_option_has_help_and_is_documented(name: str) -> None:
             assert any(option in CLI for option in (*parameter.opts, *parameter.secondary_opts)), (
                 f"{name} {parameter.opts} is not in docs/cli.md"
             )
+
+
+@pytest.mark.parametrize("name", ON_KUBERNETES)
+def test_every_command_and_option_of_the_plug_in_is_documented(name: str) -> None:
+    command = load_command(name, "fleetprof_cli.cluster.commands")
+    assert f"| `kubectl fleetprof {name}" in KUBECTL
+    assert (command.help or "").split()[:3] == ON_KUBERNETES[name].split()[:3]
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{name} {parameter.opts}"
+            # The page on injection describes its own command.
+            page = CLI if name == "inject" else KUBECTL
+            assert any(option in page for option in parameter.opts), f"{name} {parameter.opts} is not documented"
 
 
 def test_the_overview_says_what_each_command_says_of_itself() -> None:

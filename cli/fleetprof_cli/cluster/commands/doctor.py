@@ -32,7 +32,7 @@ from fleetprof_cli.options import output_option
 @output_option("text", "json", text="Form of the output.")
 @place_options
 def command(target: str | None, selector: str, ask_torch: bool, output: str, **flags: Any) -> None:
-    """Find why the pods of KIND/NAME cannot be captured and say what to do.
+    """Find why pods cannot be captured and say what to do: those of KIND/NAME, or with the labels of -l.
 
     Looks at the installation, your rights, the namespace, the pods, their sidecars and the last request about them.
     """
