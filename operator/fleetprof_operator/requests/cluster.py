@@ -8,7 +8,7 @@ Guarantees: every refusal of the API is a `Refused` with its status and sentence
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 import aiohttp
@@ -76,16 +76,25 @@ class Cluster:
         self, path: str, query: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> tuple[list[Json], str]:
         """All objects and the resource version that a watch goes on from. Raises Refused, Unreachable."""
-        items: list[Json] = []
+        found: list[Json] = []
+        version = ""
+        async for items, version in self.pages(path, query, metadata_only=metadata_only):  # noqa: B007
+            found += items
+        return found, version
+
+    async def pages(
+        self, path: str, query: Mapping[str, str] | None = None, *, metadata_only: bool = False
+    ) -> AsyncIterator[tuple[Sequence[Json], str]]:
+        """The same a page at a time, for lists that are not to be held whole. Raises Refused, Unreachable."""
+        accept = _METADATA.format(kind="List") if metadata_only else ""
         more = ""
         while True:
             asked = {**(query or {}), "limit": str(_PAGE)} | ({"continue": more} if more else {})
-            accept = _METADATA.format(kind="List") if metadata_only else ""
             page = await self._call("GET", path, query=asked, accept=accept)
-            items += page.get("items") or []
+            yield page.get("items") or [], page["metadata"]["resourceVersion"]
             more = page["metadata"].get("continue", "")
             if not more:
-                return items, page["metadata"]["resourceVersion"]
+                return
 
     async def watch(
         self, path: str, query: Mapping[str, str], version: str, *, metadata_only: bool = False

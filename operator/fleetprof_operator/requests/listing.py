@@ -57,8 +57,11 @@ class Listing(Generic[_Kept]):
             tries += 1
 
     async def _list(self) -> str:
-        items, version = await self._cluster.list(self._path, self._query, metadata_only=True)
-        self.objects = {item["metadata"]["uid"]: self._keep(item["metadata"]) for item in items}
+        found: dict[str, _Kept] = {}
+        version = ""
+        async for items, version in self._cluster.pages(self._path, self._query, metadata_only=True):  # noqa: B007
+            found |= {item["metadata"]["uid"]: self._keep(item["metadata"]) for item in items}
+        self.objects = found
         self.complete, self.trouble = True, ""
         self._on_change()
         return version
