@@ -24,15 +24,13 @@ def rights(role: dict) -> Rights:
 
 
 SERVED: Rights = {
-    ("profilerequests.fleetprof.io", "delete get list patch watch", ""),
+    ("profilerequests.fleetprof.io", "delete list patch watch", ""),
     ("profilerequests/status.fleetprof.io", "patch", ""),
     ("pods", "get list watch", ""),
     ("events", "create", ""),
     ("replicasets.apps", "get", ""),
-    ("jobs.batch", "get", ""),
-    ("jobsets.jobset.x-k8s.io", "get", ""),
-    ("rayclusters.ray.io", "get", ""),
 }
+RAY: Rights = {("rayclusters.ray.io", "get", "")}
 TOKENS: Rights = {("tokenreviews.authentication.k8s.io", "create", "")}
 WEBHOOK: Rights = {("mutatingwebhookconfigurations.admissionregistration.k8s.io", "get patch", "fleetprof")}
 OWN: Rights = {
@@ -69,6 +67,11 @@ def test_the_operator_holds_exactly_these_rights(name: str, roles: dict[str, Rig
     objects = render(VALUE_SETS[name])
     found = objects.of_kind("ClusterRole") | objects.of_kind("Role")
     assert {key: rights(role) for key, role in found.items() if "operator" in key} == roles
+
+
+def test_a_right_on_a_kind_is_there_with_the_kind() -> None:
+    objects = render(VALUE_SETS["S3"], "--api-versions=ray.io/v1")
+    assert rights(objects.one("ClusterRole", "fleetprof-operator")) == SERVED | TOKENS | WEBHOOK | RAY
 
 
 def test_the_webhook_may_read_quotas_and_nothing_of_pods() -> None:
@@ -145,7 +148,7 @@ def documented(table: str) -> set[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ("In every namespace (a ClusterRole)", SERVED | TOKENS | WEBHOOK),
+        ("In every namespace (a ClusterRole)", SERVED | RAY | TOKENS | WEBHOOK),
         ("In its own namespace", OWN),
         ("### The webhook", QUOTAS),
     ],

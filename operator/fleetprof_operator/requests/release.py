@@ -45,27 +45,24 @@ async def release(cluster: Cluster, namespaces: Sequence[str], *, patience_s: fl
             log.warning("did not end within %g s: %s", patience_s, ", ".join(map(_name, unfinished)))
             break
         await asyncio.sleep(_LOOK_S)
-    for body in await _list(cluster, namespaces):
-        await _free(cluster, body)
-
-
-async def _free(cluster: Cluster, body: Json) -> None:
-    """Takes our finalizer from a request, and nobody else's."""
     for _ in range(_TRIES):
-        finalizers = body["metadata"].get("finalizers") or []
-        if FINALIZER not in finalizers:
+        freed = [await _free(cluster, body) for body in await _list(cluster, namespaces)]
+        if all(freed):
             return
-        rest = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
-        version = body["metadata"]["resourceVersion"]
-        if await _merge(cluster, body, {"finalizers": rest or None, "resourceVersion": version}):
-            log.info("freed %s", _name(body))
-            return
-        try:
-            body = await cluster.get(_path(body))
-        except Refused as refusal:
-            if refusal.status == _GONE:
-                return
-            raise
+    log.warning("some requests keep our finalizer: somebody else changes them all the time")
+
+
+async def _free(cluster: Cluster, body: Json) -> bool:
+    """Takes our finalizer from a request, and nobody else's. False when somebody was faster."""
+    finalizers = body["metadata"].get("finalizers") or []
+    if FINALIZER not in finalizers:
+        return True
+    rest = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+    version = body["metadata"]["resourceVersion"]
+    freed = await _merge(cluster, body, {"finalizers": rest or None, "resourceVersion": version})
+    if freed:
+        log.info("freed %s", _name(body))
+    return freed
 
 
 async def _merge(cluster: Cluster, body: Json, metadata: Json) -> bool:

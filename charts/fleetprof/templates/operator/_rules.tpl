@@ -2,7 +2,7 @@
 {{- define "fleetprof.operatorRules" -}}
 - apiGroups: [fleetprof.io]
   resources: [profilerequests]
-  verbs: [delete, get, list, patch, watch]
+  verbs: [delete, list, patch, watch]
 - apiGroups: [fleetprof.io]
   resources: [profilerequests/status]
   verbs: [patch]
@@ -12,19 +12,15 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
-# Owners of pods' owners, to find the pods of a Deployment, of a RayJob, or of a Job that something else made.
+# What stands between pods and a target that is found by its owner references: a Deployment, a RayJob.
 - apiGroups: [apps]
   resources: [replicasets]
   verbs: [get]
-- apiGroups: [batch]
-  resources: [jobs]
-  verbs: [get]
-- apiGroups: [jobset.x-k8s.io]
-  resources: [jobsets]
-  verbs: [get]
+{{- if .Capabilities.APIVersions.Has "ray.io/v1" }}
 - apiGroups: [ray.io]
   resources: [rayclusters]
   verbs: [get]
+{{- end }}
 {{- range .Values.rbac.owners }}
 - apiGroups: [{{ .apiGroup }}]
   resources: {{ toJson .resources }}
