@@ -198,6 +198,29 @@ async def test_a_request_that_waits_is_deleted_at_once(ground: Ground) -> None:
     assert ground.ledger(made)["outcome"] == "Cancelled"
 
 
+async def test_a_request_that_takes_the_place_of_another_is_its_own(ground: Ground) -> None:
+    sidecar = await ground.add_rank(0, 1)
+    ground.ask()
+    arm = await sidecar.expect("arm")
+    await sidecar.say_all(arm, "STARTED")
+    await ground.until(lambda: ground.status().get("ranks", {}).get("armed") == 1, "the order")
+    # Gone by force, so that the first one's last words come when the second is there.
+    ground.must("PATCH", ground.path("profilerequests", "five"), {"metadata": {"finalizers": None}})
+    ground.delete()
+    if ground.request() is not None:
+        ground.must("PATCH", ground.path("profilerequests", "five"), {"metadata": {"finalizers": None}})
+    await ground.until(lambda: ground.request() is None, "the deletion")
+    second = ground.ask(suspend=True)
+    await sidecar.expect("cancel")
+    await sidecar.say_all(arm, "FAILED", reason="Cancelled", message="withdrawn")
+    await sidecar.expect("release")
+    await ground.until_state("Suspended")
+    ground.must("PATCH", ground.path("profilerequests", "five"), {"spec": {"suspend": False}})
+    uid = await ground.deliver(sidecar)
+    assert uid == second["metadata"]["uid"]
+    assert condition(await ground.until_finished()) == ("True", "Complete")
+
+
 async def test_a_pod_that_is_deleted_mid_capture_ends_its_rank(ground: Ground) -> None:
     first, second = await ground.add_rank(0, 2), await ground.add_rank(1, 2)
     ground.ask()

@@ -68,6 +68,10 @@ class Cluster:
         """A merge patch. Raises Refused, Unreachable."""
         return await self._call("PATCH", path, body=body, content="application/merge-patch+json")
 
+    async def patch(self, path: str, operations: Sequence[Json]) -> Json:
+        """A JSON patch (RFC 6902). Raises Refused (422 when a `test` of it fails), Unreachable."""
+        return await self._call("PATCH", path, body=list(operations), content="application/json-patch+json")
+
     async def delete(self, path: str, options: Json | None = None) -> None:
         """Deletes an object, or those of a collection's path. Raises Refused, Unreachable."""
         await self._call("DELETE", path, body=options or {"propagationPolicy": "Background"})
@@ -127,7 +131,7 @@ class Cluster:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Json | None = None,
+        body: Json | Sequence[Json] | None = None,
         content: str = "application/json",
         accept: str = "",
     ) -> Json:
@@ -144,7 +148,7 @@ class Cluster:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Json | None = None,
+        body: Json | Sequence[Json] | None = None,
         content: str = "application/json",
         accept: str = "",
         bounds: aiohttp.ClientTimeout | None = None,

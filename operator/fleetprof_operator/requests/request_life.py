@@ -70,6 +70,7 @@ class RequestLife:
         self._writer = StatusWriter(
             around.cluster,
             request_path(self._namespace, self._name),
+            self._uid,
             self._status,
             on_write=lambda: around.metrics.writes.labels("status").inc(),
         )
@@ -232,6 +233,7 @@ class RequestLife:
         else:
             return
         if await self._notices.tell(kind, reason, message):
+            log.info("%s: %s", reason, message)
             self._around.metrics.writes.labels("event").inc()
 
 

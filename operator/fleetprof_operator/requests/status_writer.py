@@ -1,8 +1,9 @@
 """Brings one request's status into its object, for as long as that takes, and no more often than people need.
 
 Guarantees: nothing is written that is there already; another condition is written within a second, counts and sentences
-alone within five; the latest wish is always written in the end; an object that is gone ends the writing. Each write is
-one merge patch of the `status` subresource.
+alone within five; the latest wish is always written in the end; an object that is gone ends the writing, and another
+of the same name that took its place is never written to (the API server does not see to that: each write tests the
+uid). Each write is one JSON patch of the `status` subresource.
 """
 
 import asyncio
@@ -23,9 +24,10 @@ LATER_S: Final = 5.0
 class StatusWriter:
     """Writes what `want` was last told. `known` is the status that the object has. Let `run` run; `flush` waits."""
 
-    def __init__(self, cluster: Cluster, path: str, known: Json, *, on_write: Callable[[], None]) -> None:
+    def __init__(self, cluster: Cluster, path: str, uid: str, known: Json, *, on_write: Callable[[], None]) -> None:
         self._cluster = cluster
-        self._path = f"{path}/status"
+        self._path = path
+        self._uid = uid
         self._on_write = on_write
         self._wanted = known
         self._wishes = asyncio.Event()
@@ -61,21 +63,34 @@ class StatusWriter:
             wanted = self._wanted
             try:
                 if wanted != self.known:
-                    await self._cluster.merge(self._path, {"status": wanted})
-                    self._on_write()
-                    self.known = wanted
+                    await self._write(wanted)
                 self._written_at = time.monotonic()
                 tries = 0
             except (Refused, Unreachable) as error:
-                if isinstance(error, Refused) and error.status == 404:
-                    self.gone = True
-                else:
+                self.gone = isinstance(error, Refused) and await self._is_gone(error)
+                if not self.gone:
                     log.warning("the status cannot be written and will be tried again: %s", error)
                     self._wishes.set()
                     await wait_to_try_again(tries)
                     tries += 1
             if self.gone or self._wanted == self.known:
                 self._settled.set()
+
+    async def _write(self, status: Json) -> None:
+        own = {"op": "test", "path": "/metadata/uid", "value": self._uid}
+        await self._cluster.patch(f"{self._path}/status", [own, {"op": "add", "path": "/status", "value": status}])
+        self._on_write()
+        self.known = status
+
+    async def _is_gone(self, refusal: Refused) -> bool:
+        """Whether that is why a write was refused: 404, or 422 because the uid is another's."""
+        if refusal.status != 422:
+            return refusal.status == 404
+        try:
+            body = await self._cluster.get(self._path, metadata_only=True)
+        except (Refused, Unreachable) as error:
+            return isinstance(error, Refused) and error.status == 404
+        return bool(body["metadata"]["uid"] != self._uid)
 
     async def _pause(self) -> None:
         """Between two writes: short when something of weight has changed, longer otherwise."""
