@@ -28,6 +28,7 @@ from fleetprof_analyzer.identity import find_doubles
 from fleetprof_analyzer.interest import choose_whole_traces
 from fleetprof_analyzer.kernels import find_outliers, merge_kernels
 from fleetprof_analyzer.problems import Kind
+from fleetprof_analyzer.stragglers import judge_summaries
 from fleetprof_analyzer.summary import RankSummary
 
 
@@ -52,6 +53,7 @@ def assemble(
         ranks=ranks,
         start=measure_start(ranks, asked),
         capture_cost=measure_cost([s.step_times for s in summaries if s.step_times is not None]),
+        stragglers=judge_summaries([(s.rank_number, s.operations, s.operations_bytes) for s in summaries]),
         ledger=[] if ledger is None else sorted(ledger.entries, key=lambda entry: (entry.rank, entry.process_id)),
         hosts=_join_hosts([summary.host for summary in summaries if summary.host is not None]),
         kernels=merge_kernels([summary.kernels for summary in summaries]),

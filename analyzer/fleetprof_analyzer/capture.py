@@ -34,6 +34,7 @@ class RankFiles:
     trace_bytes: int | None = None
     samples_bytes: int | None = None
     summary_bytes: int | None = None
+    operations_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,8 @@ def _list_ranks(store: Store, namespace: str, uid: str) -> dict[int, RankFiles]:
                 files.samples_bytes = info.size_bytes
             case "summary.json.gz":
                 files.summary_bytes = info.size_bytes
+            case "operations.bin":
+                files.operations_bytes = info.size_bytes
     return {
         rank: files
         for rank, files in sorted(found.items())

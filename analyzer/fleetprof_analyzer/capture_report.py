@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+import msgspec
 from fleetprof_api import keys
 from fleetprof_api.report import Report, write_report
 from fleetprof_api.store.base import NotFound, Store, StoreError
@@ -20,7 +21,13 @@ from fleetprof_analyzer.capture import RankFiles, StoredCapture, get_if_there, r
 from fleetprof_analyzer.limits import Limits
 from fleetprof_analyzer.page import render_page
 from fleetprof_analyzer.problems import Kind, Problems
-from fleetprof_analyzer.stored_summary import MOST_BYTES, Unusable, pack_summary, unpack_summary
+from fleetprof_analyzer.stored_summary import (
+    MOST_BYTES,
+    MOST_OPERATIONS_BYTES,
+    Unusable,
+    pack_summary,
+    unpack_summary,
+)
 from fleetprof_analyzer.summary import RankSummary, merge
 
 _TRIES: Final = 3
@@ -79,6 +86,9 @@ def summarise_ranks(
                     trace_bytes=files.trace_bytes or 0,
                     samples_bytes=files.samples_bytes or 0,
                 )
+            # The summary last: where it is, what belongs to it is there too.
+            if len(summary.operations) > MOST_OPERATIONS_BYTES:
+                store.put(keys.operations_key(namespace, uid, rank), summary.operations)
             store.put(key, data)
             made += 1
         if progress is not None:
@@ -172,9 +182,20 @@ def _take_summary(store: Store, capture: StoredCapture, rank: int, files: RankFi
         # Without a trace it was made where the trace is, of files that the store never saw.
         if files.trace_bytes is None:
             return unpack_summary(data, rank)
-        return unpack_summary(data, rank, trace_bytes=files.trace_bytes, samples_bytes=files.samples_bytes or 0)
+        summary = unpack_summary(data, rank, trace_bytes=files.trace_bytes, samples_bytes=files.samples_bytes or 0)
+        return _with_operations(store, capture, rank, files, summary)
     except (Unusable, NotFound) as error:
         return _problem_only(source, rank, Kind.SUMMARY_UNUSABLE, str(error))
+
+
+def _with_operations(
+    store: Store, capture: StoredCapture, rank: int, files: RankFiles, summary: RankSummary
+) -> RankSummary:
+    """Joins what was too long for the summary; it must be of the length that the summary says."""
+    if summary.operations or files.operations_bytes != summary.operations_bytes:
+        return summary
+    data = store.get(keys.operations_key(capture.namespace, capture.uid, rank))
+    return msgspec.structs.replace(summary, operations=data)
 
 
 def _problem_only(source: str, rank: int, kind: Kind, message: str) -> RankSummary:

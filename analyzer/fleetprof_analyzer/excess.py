@@ -96,7 +96,7 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     return [
         Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n]))
         for n in np.flatnonzero(chosen)
-        if not _may_be_chance(x, n, chosen)
+        if not _may_be_chance(x, int(n), chosen)
     ]
 
 

@@ -5,6 +5,7 @@ beside them. On a CPU-only rank the chain is the thread that trains, and collect
 UCC. Guarantees: pure; None where the trace holds no communication.
 """
 
+import logging
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,15 +17,36 @@ from fleetprof_analyzer.chain import Chain, Work, build_chain, find_joins
 from fleetprof_analyzer.gaps import Fill, add_fills, fill_segments
 from fleetprof_analyzer.iterations import Iterations
 from fleetprof_analyzer.kinds import kind_of
-from fleetprof_analyzer.operations import Columns, Group, RankOperations
+from fleetprof_analyzer.operations import Columns, Group, RankOperations, encode
+from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.process_group import group_of
 from fleetprof_analyzer.program import assign_iterations, position_in_program
 from fleetprof_analyzer.sources import Source, read_source
 from fleetprof_analyzer.trace import Bools, Collective, Int32s, Int64s, Trace
 from fleetprof_analyzer.work import clock_by_iteration, sign_kernels, work_by_iteration
 
+log = logging.getLogger(__name__)
+
 _UNSAID: Final = Collective()
 _SYNCHRONISED_SHARE: Final = 0.9
+
+
+def summarise_operations(
+    trace: Trace, found: Iterations, samples: RankSamples | None, *, rank_number: int | None, problems: Problems
+) -> bytes:
+    """The encoded operations of one rank, empty where it communicates with nobody.
+
+    A trace that nobody foresaw costs the straggler analysis of that rank, not its other measures.
+    """
+    try:
+        operations = extract_operations(trace, found, samples, rank_number=rank_number)
+    except MemoryError:
+        raise
+    except Exception as error:
+        log.exception("the operations of %s could not be read", trace.source)
+        problems.add(Kind.ANALYZER_FAULT, f"its communication: {type(error).__name__}: {error}")
+        return b""
+    return b"" if operations is None else encode(operations)
 
 
 def extract_operations(

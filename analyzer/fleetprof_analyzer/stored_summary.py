@@ -16,6 +16,7 @@ from fleetprof_analyzer.summary import RankSummary
 
 SCHEMA_VERSION: Final = 1
 MOST_BYTES: Final = 100_000
+MOST_OPERATIONS_BYTES: Final = 32_000
 _DECODED_BYTES: Final = 16 << 20
 _LEVEL: Final = 9
 
@@ -40,7 +41,12 @@ class _Version(msgspec.Struct):
 
 
 def pack_summary(summary: RankSummary, *, trace_bytes: int, samples_bytes: int) -> bytes:
-    """The object's bytes. Raises Unusable when they would pass `MOST_BYTES`."""
+    """The object's bytes. Raises Unusable when they would pass `MOST_BYTES`.
+
+    Longer operations than `MOST_OPERATIONS_BYTES` are left out: they lie beside it (`fleetprof_api.keys`).
+    """
+    if len(summary.operations) > MOST_OPERATIONS_BYTES:
+        summary = msgspec.structs.replace(summary, operations=b"")
     stored = _StoredSummary(made_by=__version__, trace_bytes=trace_bytes, samples_bytes=samples_bytes, summary=summary)
     data = gzip.compress(msgspec.json.encode(stored), compresslevel=_LEVEL, mtime=0)
     if len(data) > MOST_BYTES:

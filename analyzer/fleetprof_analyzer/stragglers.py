@@ -5,10 +5,12 @@ nobody. Formulas: docs/measures.md#stragglers. Guarantees: pure; no verdict rest
 the traces cannot tell is said instead of guessed.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Literal
 
+import msgspec
 import numpy as np
 from fleetprof_api.stragglers import Evidence, SlowLink, Straggler, Stragglers
 
@@ -18,16 +20,47 @@ from fleetprof_analyzer.faults import Fault, Judged, judge
 from fleetprof_analyzer.imbalance import Imbalance, find_imbalance
 from fleetprof_analyzer.matching import Matched, match
 from fleetprof_analyzer.network import Links, find_slow_links
-from fleetprof_analyzer.operations import KINDS, RankOperations
+from fleetprof_analyzer.operations import KINDS, RankOperations, UnreadableOperations, decode
 from fleetprof_analyzer.own_time import OwnTime, tabulate
 from fleetprof_analyzer.replay import Replay
 from fleetprof_analyzer.roles import find_roles
 from fleetprof_analyzer.same_kernels import find_slow_devices
 from fleetprof_analyzer.schedule import Circular
 
+log = logging.getLogger(__name__)
+
 _LEAST_ITERATIONS: Final = 3
 _FAITHFUL: Final = 0.03
 _MOST_SHOWN: Final = 16
+
+
+def judge_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Stragglers | None:
+    """The verdict over encoded operations: (rank, bytes, their length where they lie elsewhere) of each summary.
+
+    None where fewer than two ranks communicate. A fault of this analysis costs its section, never the report.
+    """
+    operations, lost = [], []
+    for rank, data, length in summaries:
+        if not data:
+            lost += [rank] if length else []
+            continue
+        try:
+            operations.append(decode(data))
+        except UnreadableOperations:
+            lost.append(rank)
+    if lost and len(operations) < 2:
+        return Stragglers(reason=f"the operations of {len(lost)} ranks were not stored with their summaries")
+    try:
+        found = find_stragglers(operations)
+    except MemoryError:
+        return Stragglers(reason="there is not enough memory to compare the ranks' operations")
+    except Exception as error:
+        log.exception("the straggler analysis failed")
+        return Stragglers(reason=f"a fault of the analyzer: {type(error).__name__}: {error}"[:300])
+    if found is None or not lost:
+        return found
+    said = f"ranks {_some([rank for rank in lost if rank is not None])}: their operations were not stored"
+    return msgspec.structs.replace(found, unidentifiable=[*found.unidentifiable, said])
 
 
 def find_stragglers(operations: Sequence[RankOperations]) -> Stragglers | None:

@@ -17,6 +17,7 @@ from fleetprof_analyzer.communication_table import CommunicationGroup, measure_c
 from fleetprof_analyzer.copies import measure_copies
 from fleetprof_analyzer.device_time import add_idle, measure_device_time
 from fleetprof_analyzer.devices import split_devices
+from fleetprof_analyzer.extraction import summarise_operations
 from fleetprof_analyzer.host_activity import read_host
 from fleetprof_analyzer.iterations import Asked, find_iterations
 from fleetprof_analyzer.kernels import KernelGroup, measure_kernels
@@ -53,6 +54,8 @@ class RankSummary(msgspec.Struct, kw_only=True, frozen=True):
     host: HostSeries | None = None
     kernels: list[KernelGroup] = []
     communication: list[CommunicationGroup] = []
+    operations: bytes = b""  # operations.encode; empty where there is no communication, or where it lies beside this
+    operations_bytes: int = 0  # their length, also where they lie beside this
     problems: list[Problem] = []
 
 
@@ -103,6 +106,7 @@ def summarise(
         device_name=(samples.device_name if samples is not None else "") or trace.metadata.device_name,
         device_series=[] if samples is None else device_series(samples.device),
     )
+    operations = summarise_operations(trace, found, samples, rank_number=rank_number, problems=problems)
     return RankSummary(
         source=trace.source,
         rank_number=rank_number,
@@ -111,6 +115,8 @@ def summarise(
         host=None if samples is None else _host(samples, rank_number),
         kernels=measure_kernels(works, trace.names),
         communication=measure_communication(trace, works),
+        operations=operations,
+        operations_bytes=len(operations),
         problems=problems.entries(trace.source, rank_number),
     )
 

@@ -5,6 +5,7 @@
                                  ranks/<rank>/trace.json.gz
                                  ranks/<rank>/samples.json.gz
                                  ranks/<rank>/summary.json.gz
+                                 ranks/<rank>/operations.bin
                                  report.json
                                  report.html
 
@@ -53,6 +54,11 @@ def samples_key(namespace: str, uid: str, rank: int) -> str:
 def summary_key(namespace: str, uid: str, rank: int) -> str:
     """What the report needs of one rank, gzip: made by the analyzer, or beside the trainer where traces stay there."""
     return f"{request_prefix(namespace, uid)}ranks/{_rank(rank)}/summary.json.gz"
+
+
+def operations_key(namespace: str, uid: str, rank: int) -> str:
+    """One rank's communication for the straggler analysis, where it is too long for the summary."""
+    return f"{request_prefix(namespace, uid)}ranks/{_rank(rank)}/operations.bin"
 
 
 def report_key(namespace: str, uid: str) -> str:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from fleetprof_analyzer.analysis import analyze_directory
 from fleetprof_analyzer.extraction import extract_operations
 from fleetprof_analyzer.identity import identify
 from fleetprof_analyzer.iterations import Asked, find_iterations
@@ -60,3 +61,20 @@ def test_one_iteration_is_too_few_for_a_verdict(shared_traces: Path) -> None:
 
 def test_one_rank_of_a_job_has_nobody_to_be_compared_with(shared_traces: Path) -> None:
     assert find_stragglers(operations_of(shared_traces / "nccl_a100")) is None
+
+
+@pytest.mark.parametrize("folder", ["strag_dev", "missing_step"])
+def test_the_report_says_it(traps: Path, folder: str) -> None:
+    report = analyze_directory(traps / folder)
+    assert report.stragglers is not None
+    assert [(one.rank, one.lateness_ns) for one in report.stragglers.ranks] == [(2, 300_000)]
+
+
+def test_a_trace_that_nobody_foresaw_costs_its_communication_only(traps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr("fleetprof_analyzer.extraction.extract_operations", fail)
+    report = analyze_directory(traps / "strag_dev")
+    assert (len(report.ranks), report.stragglers) == (4, None)
+    assert {problem.kind for problem in report.problems} == {"analyzer_fault"}
