@@ -5,7 +5,7 @@ ran and its collective ranges. Guarantees: span = compute + exposed_communicatio
 nanosecond.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -14,7 +14,8 @@ from fleetprof_api.report import Iteration, TimeBreakdown
 from fleetprof_analyzer.classes import WorkClass, is_host_annotation, is_host_communication
 from fleetprof_analyzer.devices import Classes, DeviceWork
 from fleetprof_analyzer.intervals import Union, covered, covered_length, join, length, union
-from fleetprof_analyzer.trace import Bools, Category, Rows, Trace
+from fleetprof_analyzer.naming import where_name
+from fleetprof_analyzer.trace import Category, Rows, Trace
 
 
 def measure_device(work: DeviceWork) -> TimeBreakdown:
@@ -53,8 +54,8 @@ def measure_iterations(works: Sequence[DeviceWork], iterations: Sequence[Iterati
 def measure_host(trace: Trace) -> TimeBreakdown:
     """The CPU equivalents: compute is the union of operators, communication that of collective ranges."""
     rows = trace.rows.select(~trace.rows.on_device)
-    communicates = _by_name(rows, trace.names, is_host_communication)
-    annotates = _by_name(rows, trace.names, is_host_annotation)
+    communicates = where_name(rows, trace.names, is_host_communication)
+    annotates = where_name(rows, trace.names, is_host_annotation)
     operates = (rows.category == Category.OPERATOR) & ~communicates & ~annotates
     # What a collective runs inside itself (copies, divisions on its own thread) is part of the collective.
     order = np.argsort(rows.place, kind="stable")
@@ -73,13 +74,6 @@ def add(parts: list[TimeBreakdown]) -> TimeBreakdown:
     return TimeBreakdown(
         **{name: sum(getattr(part, name) for part in parts) for name in TimeBreakdown.__struct_fields__}
     )
-
-
-def _by_name(rows: Rows, names: list[str], test: Callable[[str], bool]) -> Bools:
-    chosen = np.zeros(len(names), np.bool_)
-    for index in np.unique(rows.name):
-        chosen[index] = test(names[index])
-    return np.asarray(chosen[rows.name])
 
 
 def _measure(rows: Rows, classes: Classes) -> TimeBreakdown:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fleetprof_analyzer.classes import WorkClass, classify_kernel
 from fleetprof_analyzer.intervals import Union, join, union
+from fleetprof_analyzer.naming import used_names
 from fleetprof_analyzer.trace import Category, Rows, Trace
 
 _MOST_DEVICES: Final = 256
@@ -51,6 +52,6 @@ def split_devices(trace: Trace) -> list[DeviceWork]:
 
 def _classify(rows: Rows, names: list[str]) -> Classes:
     by_name = np.zeros(len(names), np.int8)
-    for index in np.unique(rows.name):
+    for index in used_names(rows):
         by_name[index] = classify_kernel(names[index])
     return np.where(rows.category == Category.KERNEL, by_name[rows.name], np.int8(WorkClass.MEMORY))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fleetprof_analyzer.classes import is_data_loading, is_host_annotation
 from fleetprof_analyzer.intervals import Union, covered_length, join, union
 from fleetprof_analyzer.launch_calls import LaunchCalls
+from fleetprof_analyzer.naming import used_names
 from fleetprof_analyzer.trace import Category, Int64s, Rows, Trace
 
 
@@ -73,7 +74,7 @@ def read_host(trace: Trace, calls: LaunchCalls) -> HostRows:
     by_name = np.full(len(trace.names), _OTHER, np.int8)
     plain = np.ones(len(trace.names), np.bool_)
     copies = np.zeros(len(trace.names), np.bool_)
-    for index in np.unique(rows.name).tolist():
+    for index in used_names(rows):
         name = trace.names[index]
         plain[index] = not is_host_annotation(name)
         copies[index] = _COPY.search(name) is not None

@@ -6,11 +6,13 @@ read, and what is lost is counted. Layouts: plain or gzip, object or bare list, 
 decimals, with or without baseTimeNanoseconds, old and new category names, CUDA and ROCm.
 """
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import IO, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fleetprof_analyzer.classes import is_collection, is_host_communication
 from fleetprof_analyzer.collective import read_collective
@@ -40,7 +42,10 @@ _PLACE_CHARACTERS: Final = 64
 _MOST_PLACE_KEYS: Final = 100_000
 # Traces without a base time: Unix µs since 2001 are absolute, smaller numbers count from somewhere.
 _ABSOLUTE_FROM_NS: Final = 10**18
-_OPERATORS: Final = frozenset(name for name, category in CATEGORIES.items() if category == Category.OPERATOR)
+_LARGEST: Final = 1 << 62
+_NOTHING_SAID: Final = EventArgs()
+_CODES: Final[dict[str | None, int]] = {name: int(category) for name, category in CATEGORIES.items()}
+_COLLECTION: Final = int(Category.COLLECTION)
 _FEWEST_OPERATORS: Final = 100
 
 
@@ -95,6 +100,7 @@ class _Columns:
         self._place_keys: dict[tuple[Scalar, Scalar], int] = {}
         self._external_ids: list[Int64s] = []
         self._collects: dict[str, bool] = {}
+        self._communicating: list[bool] = []  # by number of a name
         self.event_count = 0
         self.window_start_ns: int | None = None
         self.window_end_ns: int | None = None
@@ -108,8 +114,8 @@ class _Columns:
         kept = [
             event
             for event in events
-            if event.ph == "X"
-            and (event.cat in CATEGORIES or (event.cat == PYTHON_FUNCTION and self._is_collection(event.name)))
+            if (event.cat in _CODES or (event.cat == PYTHON_FUNCTION and self._is_collection(event.name)))
+            and event.ph == "X"
         ]
         if not kept:
             return
@@ -125,24 +131,27 @@ class _Columns:
             self._name_bytes += sum(len(text) for text in list(names)[known:])
             if self._name_bytes > self._limits.name_bytes:
                 raise refuse("the names of events together", self._limits.name_bytes, "characters")
-        category = [CATEGORIES.get(event.cat or "", Category.COLLECTION) for event in kept]
-        known_place = self._place_keys.get
-        place = [
-            number if (number := known_place(key)) is not None else self._place(key)
-            for key in map(_place_key, kept, category)
-        ]
+        # One plain loop per column: a call per event would take longer than decoding it.
+        category = np.array([_CODES.get(event.cat, _COLLECTION) for event in kept], np.int8)
+        said = [event.args or _NOTHING_SAID for event in kept]
+        self._external_ids.append(_numbers([args.external_id for args in said])[category == Category.OPERATOR])
         rows = Rows(
-            np.array(category, np.int8),
-            np.array(name, np.int32),
-            np.array(place, np.int32),
-            start,
-            duration,
-            np.array([_correlation(event.args) for event in kept], np.int64),
-            np.array([self._shape(event.args) for event in kept], np.int32),
-            np.array([self._collective(event.name, event.args) for event in kept], np.int32),
-            np.array([_detail(event.args) for event in kept], np.int64),
+            category=category,
+            name=np.array(name, np.int32),
+            place=np.array(self._numbered_places(kept, said, category), np.int32),
+            start_ns=start,
+            duration_ns=duration,
+            correlation=_numbers([args.correlation for args in said]),
+            shape=np.array([self._shape(args) if args.grid else -1 for args in said], np.int32),
+            collective=np.array(
+                [
+                    self._collective(number, args) if args.collective or args.dimensions else -1
+                    for number, args in zip(name, said, strict=True)
+                ],
+                np.int32,
+            ),
+            detail=_numbers([args.bytes if args.sequence_number is None else args.sequence_number for args in said]),
         )
-        self._external_ids.append(_external_ids(kept))
         unreadable = (start == MISSING) | (duration == MISSING)
         if unreadable.any():
             self._problems.add(Kind.BAD_TIMES, kept[int(unreadable.argmax())].name, int(unreadable.sum()))
@@ -160,10 +169,23 @@ class _Columns:
     def recorded_permille(self) -> int | None:
         """How many of the operators that ran are here: PyTorch numbers them one after the other."""
         ids = np.concatenate(self._external_ids) if self._external_ids else NO_ROWS.start_ns
+        ids = ids[ids > 0]
         if len(ids) < _FEWEST_OPERATORS:
             return None
-        ids = np.unique(ids)
-        return min(1000, 1000 * len(ids) // int(ids[-1] - ids[0] + 1))
+        ids.sort()
+        distinct = 1 + int(np.count_nonzero(np.diff(ids)))
+        return min(1000, 1000 * distinct // int(ids[-1] - ids[0] + 1))
+
+    def _numbered_places(self, kept: list[Event], said: list[EventArgs], category: npt.NDArray[np.int8]) -> list[int]:
+        """(device, stream) of device work and (process, thread) of the host's, as numbers."""
+        first, second = [event.pid for event in kept], [event.tid for event in kept]
+        for at in np.flatnonzero(category <= Category.MEMSET).tolist():
+            args = said[at]
+            first[at] = first[at] if args.device is None else args.device
+            second[at] = second[at] if args.stream is None else args.stream
+        known = self._place_keys.get
+        keys = zip(first, second, strict=True)
+        return [number if (number := known(key)) is not None else self._place(key) for key in keys]
 
     def _place(self, key: tuple[Scalar, Scalar]) -> int:
         """The number of a place that was not met before (or was met when there were too many to remember)."""
@@ -181,16 +203,21 @@ class _Columns:
                 self._collects[name] = known
         return known
 
-    def _shape(self, args: EventArgs | None) -> int:
-        if args is None or not args.grid:
-            return -1
+    def _shape(self, args: EventArgs) -> int:
         key = (bytes(args.grid)[:_PLACE_CHARACTERS], bytes(args.block)[:_PLACE_CHARACTERS])
         return self.shapes.setdefault(key, len(self.shapes))
 
-    def _collective(self, name: str, args: EventArgs | None) -> int:
-        if args is None or not (args.collective or (args.dimensions and is_host_communication(name))):
+    def _collective(self, name: int, args: EventArgs) -> int:
+        if not args.collective and not self._communicates(name):
             return -1
         return self.collectives.setdefault(read_collective(args), len(self.collectives))
+
+    def _communicates(self, name: int) -> bool:
+        """Tells whether the name of this number is a collective of the host; each name is looked at once."""
+        if name >= len(self._communicating):
+            unseen = itertools.islice(self.names, len(self._communicating), None)
+            self._communicating += [is_host_communication(text) for text in unseen]
+        return self._communicating[name]
 
     def _find_window(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -204,30 +231,11 @@ class _Columns:
                 self.window_end_ns = time if time != MISSING else self.window_end_ns
 
 
-def _correlation(args: EventArgs | None) -> int:
-    number = None if args is None else args.correlation
-    return number if isinstance(number, int) and 0 <= number < 1 << 62 else -1
-
-
-def _detail(args: EventArgs | None) -> int:
-    if args is None:
-        return -1
-    number = args.bytes if args.sequence_number is None else args.sequence_number
-    return number if isinstance(number, int) and 0 <= number < 1 << 62 else -1
-
-
-def _external_ids(events: Iterable[Event]) -> Int64s:
-    """The numbers of operators that have one."""
-    said = [e.args.external_id for e in events if e.args is not None and e.args.external_id and e.cat in _OPERATORS]
-    return np.array([n for n in said if isinstance(n, int) and 0 < n < 1 << 62], np.int64)
-
-
-def _place_key(event: Event, category: Category) -> tuple[Scalar, Scalar]:
-    """(device, stream) of device work, (process, thread) of the host's."""
-    args = event.args
-    if args is None or category > Category.MEMSET:
-        return event.pid, event.tid
-    return (
-        event.pid if args.device is None else args.device,
-        event.tid if args.stream is None else args.stream,
-    )
+def _numbers(values: list[Scalar]) -> Int64s:
+    """Natural numbers as they are, -1 for anything else. Shape (len(values),)."""
+    natural = [value if type(value) is int else -1 for value in values]
+    try:
+        numbers = np.array(natural, np.int64)
+    except OverflowError:
+        numbers = np.array([value if -1 <= value < _LARGEST else -1 for value in natural], np.int64)
+    return np.where((numbers >= 0) & (numbers < _LARGEST), numbers, -1)

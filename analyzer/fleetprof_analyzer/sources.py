@@ -22,6 +22,7 @@ from fleetprof_analyzer.classes import (
 from fleetprof_analyzer.gaps import Fillings
 from fleetprof_analyzer.intervals import Union, covered, union
 from fleetprof_analyzer.launches import launch_times
+from fleetprof_analyzer.naming import where_name
 from fleetprof_analyzer.operations import MOST_OPERATIONS
 from fleetprof_analyzer.trace import NO_ROWS, Bools, Category, Int32s, Int64s, Rows, Trace
 
@@ -75,7 +76,7 @@ def read_source(trace: Trace) -> Source | None:
 
 def _read_device(trace: Trace, rows: Rows, ranges: Rows) -> Source | None:
     rows = rows.select(_of_one_device(trace, rows))
-    classes = _by_name(rows, trace.names, lambda name: classify_kernel(name) == WorkClass.COMMUNICATION)
+    classes = where_name(rows, trace.names, lambda name: classify_kernel(name) == WorkClass.COMMUNICATION)
     communicates = classes & (rows.category == Category.KERNEL)
     if not communicates.any() and len(ranges) == 0:
         return None
@@ -120,10 +121,10 @@ def _read_host(trace: Trace, ranges: Rows) -> Source:
     launched = _range_launches(trace, ranges)
     order = np.lexsort((ranges.start_ns, launched))[:MOST_OPERATIONS]
     taken, taken_launch = ranges.take(order), launched[order]
-    wide = _by_name(host, trace.names, is_host_annotation) & ~_by_name(host, trace.names, is_data_loading)
-    works = ((host.category == Category.OPERATOR) | _by_name(host, trace.names, is_data_loading)) & ~wide
+    wide = where_name(host, trace.names, is_host_annotation) & ~where_name(host, trace.names, is_data_loading)
+    works = ((host.category == Category.OPERATOR) | where_name(host, trace.names, is_data_loading)) & ~wide
     thread = _training_thread(trace, host)
-    chain = host.select(works & (host.place == thread) & ~_by_name(host, trace.names, is_collective_range))
+    chain = host.select(works & (host.place == thread) & ~where_name(host, trace.names, is_collective_range))
     chain = chain.take(np.lexsort((-chain.duration_ns, chain.start_ns)))
     data = _union_of(host, trace.names, is_data_loading)
     busy_rows = chain.select(~covered(chain.start_ns, data))
@@ -157,33 +158,26 @@ def _read_host(trace: Trace, ranges: Rows) -> Source:
     )
 
 
-def _by_name(rows: Rows, names: list[str], test: Callable[[str], bool]) -> Bools:
-    chosen = np.zeros(len(names), np.bool_)
-    for index in np.unique(rows.name):
-        chosen[index] = test(names[index])
-    return np.asarray(chosen[rows.name])
-
-
 def _host_rows(trace: Trace) -> Rows:
     return trace.rows.select(~trace.rows.on_device)
 
 
 def _union_of(rows: Rows, names: list[str], test: Callable[[str], bool]) -> Union:
-    chosen = rows.select(_by_name(rows, names, test))
+    chosen = rows.select(where_name(rows, names, test))
     return union(chosen.start_ns, chosen.end_ns)
 
 
 def _recorded(host: Rows, names: list[str]) -> Union:
     """What the host was seen to do: operators and calls, not the ranges that enclose whole phases."""
     seen = (host.category == Category.OPERATOR) | (host.category == Category.RUNTIME)
-    rows = host.select(seen & ~_by_name(host, names, is_host_annotation))
+    rows = host.select(seen & ~where_name(host, names, is_host_annotation))
     return union(rows.start_ns, rows.end_ns)
 
 
 def _ranges(trace: Trace) -> Rows:
     """Collectives that run on the host: one range each, on the backend's own thread."""
     rows = _host_rows(trace)
-    return rows.select(_by_name(rows, trace.names, is_collective_range) & (rows.duration_ns > 0))
+    return rows.select(where_name(rows, trace.names, is_collective_range) & (rows.duration_ns > 0))
 
 
 def _range_launches(trace: Trace, ranges: Rows) -> Int64s:
@@ -191,9 +185,9 @@ def _range_launches(trace: Trace, ranges: Rows) -> Int64s:
     rows = _host_rows(trace)
     calls = rows.select(
         (rows.category == Category.OPERATOR)
-        & _by_name(rows, trace.names, lambda name: is_host_communication(name) and not is_collective_range(name))
+        & where_name(rows, trace.names, lambda name: is_host_communication(name) and not is_collective_range(name))
     )
-    calls = calls.select(_by_name(calls, trace.names, lambda name: "c10d" in name))
+    calls = calls.select(where_name(calls, trace.names, lambda name: "c10d" in name))
     launched = ranges.start_ns.copy()
     order = np.argsort(ranges.start_ns, kind="stable")
     starts = np.sort(calls.start_ns)
@@ -209,9 +203,9 @@ def _range_launches(trace: Trace, ranges: Rows) -> Int64s:
 
 def _training_thread(trace: Trace, host: Rows) -> int:
     """The place that trains: where most calls into c10d stand, else most operators."""
-    calls = _by_name(host, trace.names, lambda name: "c10d" in name)
+    calls = where_name(host, trace.names, lambda name: "c10d" in name)
     operators = host.category == Category.OPERATOR
-    ranges = _by_name(host, trace.names, is_collective_range)
+    ranges = where_name(host, trace.names, is_collective_range)
     places = host.place[calls] if calls.any() else host.place[operators & ~ranges]
     return int(np.bincount(places).argmax()) if len(places) else -1
 
