@@ -21,11 +21,9 @@ tolerations:
 {{- end }}
 {{- end }}
 
+{{/* Our images run as uid 65532, and as any other: it is left out where admission gives one (OpenShift). */}}
 {{- define "fleetprof.podSecurityContext" -}}
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
 seccompProfile:
   type: RuntimeDefault
 {{- end }}
