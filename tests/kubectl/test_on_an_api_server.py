@@ -205,7 +205,7 @@ async def test_without_the_store_the_report_is_what_the_status_says(ground: Grou
     finish(ground, "five", headline=headline, reportURL=f"https://ui.example/{ground.namespace}/five")
     done = await run("report")
     assert done.returncode == 0, done.stderr
-    assert "GPUs busy 61.3 % of the window" in done.stdout
+    assert "busy 61.3 % of the window" in done.stdout
     assert "does not name its object store" in done.stderr
     assert (await run("report", "-o", "path")).stdout.strip() == f"https://ui.example/{ground.namespace}/five"
     exact = await run("report", "-o", "json")

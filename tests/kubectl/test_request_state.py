@@ -105,7 +105,7 @@ def test_the_headline_in_words() -> None:
         headline={"busyPermille": 613, "exposedCommunicationPermille": 121, "straggler": "rank 17", "topFinding": "x"},
     ).status.headline
     assert headline_lines(headline) == [
-        "GPUs busy 61.3 % of the window",
+        "busy 61.3 % of the window",
         "exposed communication 12.1 % of the window",
         "straggler: rank 17",
         "x",

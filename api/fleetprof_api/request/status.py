@@ -53,7 +53,10 @@ class Headline(_Part):
     """The report in a few values."""
 
     busy_permille: int | None = Field(
-        default=None, ge=0, le=1000, description="Share of the window in which the GPUs were busy, in permille."
+        default=None,
+        ge=0,
+        le=1000,
+        description="Share of the window in which the GPUs were busy, or the hosts where there is none, in permille.",
     )
     exposed_communication_permille: int | None = Field(
         default=None,

@@ -147,7 +147,7 @@ def headline_lines(headline: Headline | None) -> list[str]:
         return []
     lines = []
     if headline.busy_permille is not None:
-        lines.append(f"GPUs busy {headline.busy_permille / 10:.1f} % of the window")
+        lines.append(f"busy {headline.busy_permille / 10:.1f} % of the window")
     if headline.exposed_communication_permille is not None:
         lines.append(f"exposed communication {headline.exposed_communication_permille / 10:.1f} % of the window")
     if headline.straggler:

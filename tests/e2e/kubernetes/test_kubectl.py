@@ -1,0 +1,170 @@
+"""`kubectl fleetprof` on a real cluster: kubectl itself calls it, with the rights of the kubeconfig and of S3."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from cluster.places import BINARIES
+from scene.api import Api, Object, wait_until
+from scene.store import Store
+from scene.training import Training
+
+pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+
+Plugin = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def environment_of(api: Api, home: Path, store: Store | None = None) -> dict[str, str]:
+    """A user's shell: kubectl, the plug-in beside it, a kubeconfig, S3 credentials."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("FLEETPROF_", "AWS_", "KUBE"))}
+    mine = {"KUBECONFIG": str(api.kubeconfig), "HOME": str(home), "COLUMNS": "200"}
+    mine["PATH"] = f"{Path(sys.executable).parent}:{BINARIES}:{os.environ['PATH']}"
+    if store is not None:
+        mine |= {"AWS_ACCESS_KEY_ID": store.access_key, "AWS_SECRET_ACCESS_KEY": store.secret_key}
+    return clean | mine
+
+
+@pytest.fixture
+def plugin(api: Api, tmp_path: Path) -> Plugin:
+    """Runs `kubectl fleetprof` to its end; `store` lends its credentials."""
+
+    def run(*words: str, store: Store | None = None, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["kubectl", "fleetprof", *words],
+            env=environment_of(api, tmp_path, store),
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    return run
+
+
+def test_one_command_captures_all_ranks_and_others_fetch_what_it_stored(
+    training: Training, plugin: Plugin, store: Store, tmp_path: Path
+) -> None:
+    done = plugin("capture", f"job/{training.name}", "-n", training.namespace, "--iterations", "3", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    request = json.loads(done.stdout)
+    assert request["status"]["ranks"] == {"targeted": 4, "armed": 4, "captured": 4, "uploaded": 4, "failed": 0}
+    assert "4 of 4 ranks stored: Complete" in done.stderr
+
+    name = request["metadata"]["name"]
+    local = store.client().meta.endpoint_url
+    there = ("-n", training.namespace, "--s3-endpoint", local)
+    report = plugin("report", name, "-o", "json", *there, store=store)
+    assert report.returncode == 0, report.stderr
+    assert [rank["rank"] for rank in json.loads(report.stdout)["ranks"]] == [0, 1, 2, 3]
+    assert name in plugin("report", *there, store=store).stdout
+    fetched = plugin("traces", name, "-o", str(tmp_path / "got"), *there, store=store)
+    assert fetched.returncode == 0, fetched.stderr
+    assert len(list((tmp_path / "got").glob("ranks/*/trace.json.gz"))) == 4
+
+    # Without the store's credentials there are still the values of the status.
+    headline = plugin("report", name, *there)
+    assert headline.returncode == 0, headline.stderr
+    assert "this is what the request's status holds" in headline.stderr
+    assert "% of the window" in headline.stdout
+
+
+def test_ctrl_c_takes_a_capture_back_that_runs(training: Training, api: Api, tmp_path: Path) -> None:
+    words = ["kubectl", "fleetprof", "capture", f"job/{training.name}", "-n", training.namespace]
+    capture = subprocess.Popen(
+        [*words, "--duration-ms", "8000"],
+        env=environment_of(api, tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert capture.stderr is not None
+        line = ""
+        while "have their order" not in line:
+            line = capture.stderr.readline()
+            assert line, "the capture ended before any rank had its order"
+        os.killpg(capture.pid, signal.SIGINT)
+        _, err = capture.communicate(timeout=240)
+    finally:
+        capture.kill()
+        capture.communicate()
+    assert capture.returncode == 4, err
+    assert "Cancelled" in err
+
+
+def test_the_doctor_finds_nothing_wrong_with_a_pod_that_is_captured(training: Training, plugin: Plugin) -> None:
+    done = plugin("doctor", f"job/{training.name}", "-n", training.namespace, "--exec", "-o", "json")
+    checks = json.loads(done.stdout)["checks"]
+    assert done.returncode == 0, checks
+    found = "\n".join(f"{check['name']}: {check['found']}" for check in checks)
+    assert "its sidecar runs" in found
+    assert "is set up to ask for captures" in found
+    assert "its sidecar is connected to the hub" in found
+    assert "pytorch: 2.15" in found
+
+
+def make_pod(name: str, **labels: str) -> Object:
+    """A pod that `restricted` lets in, and that needs no PyTorch."""
+    security = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    container = {
+        "name": "train",
+        "image": "registry.invalid/train:1",
+        "imagePullPolicy": "Never",
+        "command": ["sleep", "60"],
+        "securityContext": security,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0},
+    }
+
+
+def test_the_doctor_says_why_a_pod_has_no_sidecar(api: Api, team: str, plugin: Plugin) -> None:
+    pod = make_pod("opted-out", **{"fleetprof.io/inject": "false"})
+    pod["metadata"]["namespace"] = team
+    api.create(pod)
+    try:
+        done = plugin("doctor", "pod/opted-out", "-n", team)
+        assert done.returncode == 1
+        assert "its label fleetprof.io/inject is false" in done.stdout
+        assert "take the label away" in done.stdout
+    finally:
+        api.delete("Pod", "opted-out", team)
+
+
+def test_the_doctor_names_an_image_that_cannot_be_pulled(api: Api, team: str, plugin: Plugin, tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    manifest = yaml.safe_dump(make_pod("no-image"))
+    words = ("--image", "registry.invalid/sidecar:none", "--ca-file", str(tmp_path / "ca.crt"))
+    injected = plugin("inject", "-f", "-", *words, text=manifest)
+    assert injected.returncode == 0, injected.stderr
+    pod = yaml.safe_load(injected.stdout)
+    pod["metadata"]["namespace"] = team
+    api.create(pod)
+    try:
+        said: list[str] = []
+
+        def named() -> bool:
+            said[:] = [plugin("doctor", "pod/no-image", "-n", team).stdout]
+            return "its sidecar's image cannot be pulled" in said[0]
+
+        wait_until(named, lambda: f"the doctor's finding: {said}")
+        assert "make registry.invalid/sidecar:none reachable" in said[0]
+    finally:
+        api.delete("Pod", "no-image", team)
