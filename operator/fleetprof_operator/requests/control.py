@@ -4,7 +4,7 @@ kopf is used for our own kind only, as a watch with one daemon per unfinished re
 request until its capture is withdrawn; kopf puts it on and takes it off.
 
 Guarantees: no state is kept in annotations; a request whose daemon could not run (deleted while the operator was away)
-is withdrawn all the same. Rights: get, list, watch and patch profilerequests; patch profilerequests/status.
+is withdrawn all the same. Rights: list, watch and patch profilerequests; patch profilerequests/status.
 """
 
 import asyncio

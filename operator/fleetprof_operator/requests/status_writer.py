@@ -86,11 +86,12 @@ class StatusWriter:
         """Whether that is why a write was refused: 404, or 422 because the uid is another's."""
         if refusal.status != 422:
             return refusal.status == 404
+        path, _, name = self._path.rpartition("/")
         try:
-            body = await self._cluster.get(self._path, metadata_only=True)
-        except (Refused, Unreachable) as error:
-            return isinstance(error, Refused) and error.status == 404
-        return bool(body["metadata"]["uid"] != self._uid)
+            found, _ = await self._cluster.list(path, {"fieldSelector": f"metadata.name={name}"}, metadata_only=True)
+        except (Refused, Unreachable):
+            return False
+        return all(body["metadata"]["uid"] != self._uid for body in found)
 
     async def _pause(self) -> None:
         """Between two writes: short when something of weight has changed, longer otherwise."""
