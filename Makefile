@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 OUT ?= build/demo
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 UV := .ci/uv
 PYTHON := .venv/bin/python
 CLUSTER := PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -m cluster
@@ -50,6 +51,10 @@ lint: base  ## Check style, types, who imports whom, and that generated files ar
 bench: torch  ## Measure what we claim against named peers; the table goes to bench/results/
 	$(PYTHON) bench/run.py
 
+bench-analyzer: base  ## Measure the analyzer beside HTA and the floor, and its straggler verdicts (BENCH_ARGS)
+	nice -n 10 $(PYTHON) bench/analyzer.py $(BENCH_ARGS)
+	nice -n 10 $(PYTHON) bench/stragglers.py
+
 generate: base  ## Make the generated files anew
 	$(PYTHON) api/generate.py
 	$(PYTHON) crds/generate.py
@@ -67,4 +72,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: help demo test test-fast e2e cluster cluster-down images lint bench generate clean base torch
+.PHONY: help demo test test-fast e2e cluster cluster-down images lint bench bench-analyzer generate clean base torch
