@@ -29,10 +29,14 @@ class RankRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureView:
-    """`sentence` is how the capture stands; `ranks` is empty where only counts are known. Times are 0 when unknown."""
+    """`sentence` is how the capture stands, `stage` the word for it where counts do not tell.
+
+    `ranks` is empty where only counts are known. Times are 0 when unknown.
+    """
 
     title: str
     sentence: str
+    stage: str = ""
     counts: Sequence[Count] = ()
     ranks: Sequence[RankRow] = ()
     finished: bool = False

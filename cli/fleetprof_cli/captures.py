@@ -27,6 +27,9 @@ class Captures(Protocol[State]):
     whereabouts: str
     """Who goes on with a capture when the command leaves: "the hub"."""
 
+    server: str
+    """Who is asked: "the hub", or "the API server"."""
+
     def watch(self, state: State) -> AsyncIterator[State]:
         """What becomes of a capture, until it is finished or the connection ends. Raises Away, Failure."""
 

@@ -66,7 +66,7 @@ async def _watch(captures: Captures[State], state: State) -> State:
                 except Away:
                     if gone_since is None:
                         gone_since = time.monotonic()
-                        say(f"{captures.whereabouts} has gone; waiting for it to come back")
+                        say(f"{captures.server} has gone; waiting for it to come back")
                     if time.monotonic() - gone_since > _AWAY_S:
                         raise
                 if not captures.view(state).finished:

@@ -14,6 +14,7 @@ class HubCaptures:
     """The hub of a state directory, asked anew for each call: it may have been started again meanwhile."""
 
     whereabouts = "the hub"
+    server = "the hub"
 
     def __init__(self, state: StateDirectory) -> None:
         self._state = state

@@ -84,7 +84,9 @@ class Progress:
             self._live.update(draw_capture(view, now_unix_ns), refresh=True)
             return
         states = ", ".join(f"{count.number} {count.words}" for count in view.counts)
-        line = view.sentence if view.finished or not states else states
+        line = view.sentence
+        if states and not view.finished:
+            line = f"{view.stage}: {states}" if view.stage else states
         if line != self._said:
             self._said = line
             say(line)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fleetprof_cli.cluster.request_state import RequestState, headline_lines
 from fleetprof_cli.exit_codes import ExitCode
-from fleetprof_cli.progress import draw_capture
+from fleetprof_cli.progress import Progress, draw_capture
 from rich.console import Console
 
 TIME = "2026-11-21T09:45:12Z"
@@ -95,6 +95,24 @@ def test_the_display_counts_where_ranks_are_not_known() -> None:
         ["500", "captured"],
         ["500", "stored"],
         ["12", "failed"],
+    ]
+
+
+def test_without_a_terminal_each_stage_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(Console(stderr=True, force_terminal=False)) as progress:
+        for state in (
+            make_state(None),
+            make_state(("Unknown", "Capturing"), (2, 0)),
+            make_state(("Unknown", "Capturing"), (2, 0)),
+            make_state(("Unknown", "Analyzing"), (2, 2)),
+            make_state(("True", "Complete"), (2, 2)),
+        ):
+            progress.show(state.view(), 0)
+    assert capsys.readouterr().err.splitlines() == [
+        "fleetprof: waiting for fleetprof's operator",
+        "fleetprof: Capturing: 2 ranks, 2 have their order, 2 failed",
+        "fleetprof: Analyzing: 2 ranks, 2 have their order, 2 captured, 2 stored",
+        "fleetprof: 2 of 2 ranks stored: Complete, in words",
     ]
 
 

@@ -108,6 +108,7 @@ class RequestState:
         return CaptureView(
             title=f"{self.name} of {status.target}" if status.target else self.name,
             sentence=self.sentence(),
+            stage=self.reason(),
             counts=shown,
             finished=self.finished,
             began_unix_ns=_unix_ns(self.created()),

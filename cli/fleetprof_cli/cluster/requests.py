@@ -23,6 +23,7 @@ class Requests:
     """The ProfileRequests of one namespace."""
 
     whereabouts = "the operator"
+    server = "the API server"
 
     def __init__(self, connection: Connection) -> None:
         self._cluster = connection.cluster
