@@ -72,6 +72,7 @@ class ApiServer:
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
         self._tokens = {user: secrets.token_hex(16) for user in ("admin", "guest")}
+        self._command: Any = []
         self.port = 0
 
     def start(self) -> None:
@@ -114,6 +115,19 @@ class ApiServer:
             "--authorization-mode=RBAC",
             "--endpoint-reconciler-type=none",
         )
+        wait_until(self._is_ready, "the API server", 120)
+
+    def kill_api(self) -> None:
+        """SIGKILL for kube-apiserver; etcd keeps what it has."""
+        process = self._processes.pop()
+        process.kill()
+        process.wait()
+        self._command = process.args
+
+    def restart_api(self) -> None:
+        """Starts it again, at the same port; returns when it is ready."""
+        _, *words = self._command
+        self._run("kube-apiserver", *words)
         wait_until(self._is_ready, "the API server", 120)
 
     def stop(self) -> None:

@@ -1,5 +1,7 @@
 """The operator dies, or is ended, at any moment of a request's life; the next one finishes what was begun."""
 
+import asyncio
+
 import pytest
 from request_ground import Ground, condition
 
@@ -86,3 +88,22 @@ async def test_an_orderly_end_is_quick_and_leaves_the_capture_to_the_next(ground
     await ground.reconnect()
     await sidecar.deliver(ground.puts, arm)
     assert condition(await ground.until_finished()) == ("True", "Complete")
+
+
+async def test_the_api_server_is_away_in_the_middle_of_a_capture(ground: Ground) -> None:
+    sidecar = await ground.add_rank(0, 1)
+    ground.ask()
+    arm = await sidecar.expect("arm")
+    await sidecar.say_all(arm, "STARTED")
+    await ground.until(lambda: ground.status().get("ranks", {}).get("armed") == 1, "the order")
+    ground.api.kill_api()
+    try:
+        await sidecar.deliver(ground.puts, arm)  # hub and sidecars need no API server
+        await asyncio.sleep(3)
+    finally:
+        ground.api.restart_api()
+    assert condition(await ground.until_finished()) == ("True", "Complete")
+    await ground.until(lambda: "finalizers" not in ground.request()["metadata"], "the finalizer to go")
+    ground.ask("after")  # and it sees what comes afterwards
+    await ground.deliver(sidecar)
+    assert condition(await ground.until_finished("after")) == ("True", "Complete")
