@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fleetprof_sidecar.agent_messages import AgentHello
-from fleetprof_sidecar.process_views import Credentials, ProcessView, StepView
+from fleetprof_sidecar.process_views import Credentials, OrderRefused, ProcessView, StepView
 from fleetprof_sidecar.rhythm import PollRhythm
 from fleetprof_sidecar.roles import Environment, Facts, Role, Verdict
 
@@ -118,6 +118,33 @@ class ProcessRecord:
     def is_lost(self, now_unix_ns: int) -> bool:
         """Tells whether it fell silent for good. An agent alone may be silent: its socket tells when it is gone."""
         return self.kineto is not None and self.kineto.is_silent(now_unix_ns)
+
+    def check_order(self, now_unix_ns: int, first_step: int | None, *, chosen: bool) -> None:
+        """Raises OrderRefused when it may not be given an order; see ProcessTable.place_order."""
+        name, role = self.process_id, self.verdict.role
+        if role is Role.LAUNCHER:
+            raise OrderRefused("Launcher", f"process {name} starts other trainers; it is never traced")
+        if role is Role.WORKER:
+            raise OrderRefused("Worker", f"process {name} works for a trainer; it is never traced")
+        if not self.verdict.candidate:
+            raise OrderRefused(
+                "NotChosen",
+                f"nothing shows yet that process {name} is a trainer and not a launcher or a data-loader worker; load "
+                "the agent in it, or try again when it has been here for 10 s",
+            )
+        if role is Role.UNKNOWN and not chosen:
+            raise OrderRefused("NotChosen", f"the role of process {name} is unknown; choose it explicitly")
+        if not self.polls(now_unix_ns):
+            raise OrderRefused(
+                "NotPolling", f"process {name} does not ask for configs; is KINETO_USE_DAEMON=1 set in it?"
+            )
+        if first_step is not None and (self.step is None or self.step.step < 1):
+            # Kineto would make it a trace by time: 500 ms, seconds later.
+            raise OrderRefused(
+                "NotStepping", f"process {name} has not reported an optimizer step; start by time instead"
+            )
+        if self.order is not None:
+            raise OrderRefused("Outstanding", f"another order for process {name} is not delivered yet")
 
     def facts(self, now_unix_ns: int) -> Facts:
         """What its role is inferred from."""

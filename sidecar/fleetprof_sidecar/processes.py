@@ -10,7 +10,7 @@ and housekeeping.py hands them out and brings what /proc and the sockets say.
 
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -19,9 +19,11 @@ from typing import Any, Final
 from fleetprof_agent import wire
 
 from fleetprof_sidecar.agent_messages import AgentDatagram, AgentHello, AgentReport, AgentSteps
+from fleetprof_sidecar.event_queue import EventQueue
+from fleetprof_sidecar.joining import find_agent_for, find_client_for
 from fleetprof_sidecar.kineto_config import FIRST_STEP_OFFSET
 from fleetprof_sidecar.kineto_wire import RequestMessage
-from fleetprof_sidecar.process_records import Agent, KinetoClient, Order, ProcessRecord, is_same_process
+from fleetprof_sidecar.process_records import Agent, KinetoClient, Order, ProcessRecord
 from fleetprof_sidecar.process_views import (
     AgentMessage,
     BusyChanged,
@@ -54,7 +56,6 @@ __all__ = [
 ]
 
 MAX_PROCESSES: Final = 1024
-MAX_WAITING_EVENTS: Final = 65536
 _KINETO_PREFIX: Final = "dynoconfigclient"
 
 
@@ -81,18 +82,15 @@ class ProcessTable:
         self._by_kineto: dict[str, ProcessRecord] = {}
         self._by_agent: dict[str, ProcessRecord] = {}
         self._roles_stale = False  # inferred when somebody looks: a poll must not wait for it
-        self._subscribers: list[Callable[[ProcessEvent], None]] = []
-        self._events: deque[ProcessEvent] = deque(maxlen=MAX_WAITING_EVENTS)
         self._agent_sender: Callable[[bytes, str], bool] = lambda data, address: False
-        self._wake: Callable[[], None] = lambda: None
         self.counters: Counter[str] = Counter()
+        self._events: EventQueue[ProcessEvent] = EventQueue(self.counters)
 
     # ------------------------------------------------------------ for the capture side
 
     def subscribe(self, callback: Callable[[ProcessEvent], None]) -> None:
         """Calls back with every later event, from housekeeping's thread; must not block for long."""
-        with self._lock:
-            self._subscribers.append(callback)
+        self._events.subscribe(callback)
 
     def snapshot(self) -> list[ProcessView]:
         """All processes, in the order in which they were first seen."""
@@ -132,29 +130,7 @@ class ProcessTable:
             process = self._processes.get(process_id)
             if process is None:
                 raise OrderRefused("Unknown", f"no process {process_id!r} is here; it may have ended")
-            if process.verdict.role is Role.LAUNCHER:
-                raise OrderRefused("Launcher", f"process {process_id} starts other trainers; it is never traced")
-            if process.verdict.role is Role.WORKER:
-                raise OrderRefused("Worker", f"process {process_id} works for a trainer; it is never traced")
-            if not process.verdict.candidate:
-                raise OrderRefused(
-                    "NotChosen",
-                    f"nothing shows yet that process {process_id} is a trainer and not a launcher or a data-loader"
-                    " worker; load the agent in it, or try again when it has been here for 10 s",
-                )
-            if process.verdict.role is Role.UNKNOWN and not chosen:
-                raise OrderRefused("NotChosen", f"the role of process {process_id} is unknown; choose it explicitly")
-            if process.kineto is None or not process.polls(self._clock()):
-                raise OrderRefused(
-                    "NotPolling", f"process {process_id} does not ask for configs; is KINETO_USE_DAEMON=1 set in it?"
-                )
-            if first_step is not None and (process.step is None or process.step.step < 1):
-                # Kineto would make it a trace by time: 500 ms, seconds later.
-                raise OrderRefused(
-                    "NotStepping", f"process {process_id} has not reported an optimizer step; start by time instead"
-                )
-            if process.order is not None:
-                raise OrderRefused("Outstanding", f"another order for process {process_id} is not delivered yet")
+            process.check_order(self._clock(), first_step, chosen=chosen)
             last_step = None if first_step is None else first_step - FIRST_STEP_OFFSET - warmup_steps - 1
             process.order = Order(config, deliver_until_unix_ns, last_step)
 
@@ -209,13 +185,13 @@ class ProcessTable:
             process.kineto.note_poll(now)
             if process.kineto.busy is request.idle:
                 process.kineto.busy = not request.idle
-                self._emit(BusyChanged(process.process_id, process.kineto.busy, now))
+                self._events.put(BusyChanged(process.process_id, process.kineto.busy, now))
             order = self._deliverable(process, request.idle, now)
             if order is None:
                 send("")
             elif send(order.config):
                 process.order = None
-                self._emit(Delivered(process.process_id, now))
+                self._events.put(Delivered(process.process_id, now))
             else:
                 self.counters["undelivered"] += 1
 
@@ -243,14 +219,14 @@ class ProcessTable:
                 case AgentHello():
                     if process.agent.hello != message:
                         process.agent.hello = message
-                        self._emit(Changed(process.process_id, now))
+                        self._events.put(Changed(process.process_id, now))
                 case AgentSteps():
                     process.agent.step = StepView(
                         message.step, message.at_unix_ns, message.iteration_ns, message.per_iteration
                     )
                 case AgentReport():
                     process.farewell = process.farewell or message.kind == "bye"
-                    self._emit(AgentMessage(process.process_id, {"t": message.kind, **message.fields}))
+                    self._events.put(AgentMessage(process.process_id, {"t": message.kind, **message.fields}))
 
     def attach_agent_sender(self, sender: Callable[[bytes, str], bool]) -> None:
         """Sets how a datagram reaches an agent's address: never blocks, tells whether it was taken."""
@@ -261,27 +237,11 @@ class ProcessTable:
 
     def attach_wake(self, wake: Callable[[], None]) -> None:
         """Sets what is called when an event waits; it must not block."""
-        with self._lock:
-            self._wake = wake
+        self._events.attach_wake(wake)
 
     def dispatch_events(self) -> int:
-        """Calls the subscribers with all that waits, outside the lock; returns how many events there were.
-
-        A subscriber that raises is counted in `counters["subscriber_errors"]` and called again with the next event.
-        """
-        count = 0
-        while True:
-            with self._lock:
-                if not self._events:
-                    return count
-                event = self._events.popleft()
-                subscribers = list(self._subscribers)
-            count += 1
-            for subscriber in subscribers:
-                try:
-                    subscriber(event)
-                except Exception:
-                    self.counters["subscriber_errors"] += 1
+        """Calls the subscribers with all that waits, outside the lock; returns how many events there were."""
+        return self._events.dispatch()
 
     def expire(self) -> None:
         """Ends the orders whose time is over and the processes that fell silent for too long; settles open roles."""
@@ -336,22 +296,19 @@ class ProcessTable:
                 return
             del self._by_agent[agent_address]
             process.agent = None
-            self._emit(Changed(process_id, self._clock()))
+            self._events.put(Changed(process_id, self._clock()))
 
     # ------------------------------------------------------------ inside, all under the lock
-
-    def _emit(self, event: ProcessEvent) -> None:
-        if len(self._events) == MAX_WAITING_EVENTS:
-            self.counters["events_lost"] += 1
-        self._events.append(event)
-        self._wake()
 
     def _new_client(
         self, address: str, pids: tuple[int, ...], credentials: Credentials, now: int
     ) -> ProcessRecord | None:
         name = PurePosixPath(address).name
         kineto = KinetoClient(address, pids, credentials)
-        process = self._find_agent_for(name, kineto)
+        process, impostors = find_agent_for(name, kineto, self._processes.values())
+        for impostor in impostors:  # the client gets its own record
+            self.counters["refused_agents"] += 1
+            self._remove(impostor, now)
         if process is None:
             process_id = name.removeprefix(_KINETO_PREFIX)
             if len(self._processes) >= MAX_PROCESSES or process_id in self._processes:
@@ -360,13 +317,13 @@ class ProcessTable:
             process = self._processes[process_id] = ProcessRecord(process_id, now)
         process.kineto = kineto
         self._by_kineto[address] = process
-        self._emit(Changed(process.process_id, now))
+        self._events.put(Changed(process.process_id, now))
         self._roles_stale = True
         return process
 
     def _new_agent(self, address: str, hello: AgentHello, credentials: Credentials, now: int) -> ProcessRecord | None:
         agent = Agent(address, hello.pid, credentials, hello)
-        process = self._find_client_for(agent)
+        process = find_client_for(agent, self._processes.values())
         if process is None:
             # Named after Kineto's socket when it is known, so that the id is the same after a restart of the sidecar.
             process_id = hello.kineto.removeprefix(_KINETO_PREFIX) or PurePosixPath(address).name
@@ -377,29 +334,8 @@ class ProcessTable:
         process.agent = agent
         process.stepped = self._roles_stale = True
         self._by_agent[address] = process
-        self._emit(Changed(process.process_id, now))
+        self._events.put(Changed(process.process_id, now))
         return process
-
-    def _find_agent_for(self, name: str, kineto: KinetoClient) -> ProcessRecord | None:
-        waiting = [(p, p.agent) for p in self._processes.values() if p.kineto is None and p.agent is not None]
-        named = [(process, agent) for process, agent in waiting if agent.hello.kineto == name]
-        unnamed = [(process, agent) for process, agent in waiting if not agent.hello.kineto]
-        for candidates in (named, unnamed):
-            same = [process for process, agent in candidates if is_same_process(kineto, agent)]
-            if len(same) == 1:
-                return same[0]
-        for impostor, _ in named:
-            # It took this client's name without being this process: the client gets its own record.
-            self.counters["refused_agents"] += 1
-            self._remove(impostor, self._clock())
-        return None
-
-    def _find_client_for(self, agent: Agent) -> ProcessRecord | None:
-        free = [(p, p.kineto) for p in self._processes.values() if p.kineto is not None and p.agent is None]
-        same = [(process, kineto) for process, kineto in free if is_same_process(kineto, agent)]
-        if agent.hello.kineto:
-            same = [pair for pair in same if PurePosixPath(pair[1].address).name == agent.hello.kineto]
-        return same[0][0] if len(same) == 1 else None
 
     def _deliverable(self, process: ProcessRecord, idle: bool, now: int) -> Order | None:
         order = process.order
@@ -417,7 +353,7 @@ class ProcessTable:
 
     def _drop_order(self, process: ProcessRecord, why: str, now: int) -> None:
         process.order = None
-        self._emit(Expired(process.process_id, why, now))
+        self._events.put(Expired(process.process_id, why, now))
 
     def _remove(self, process: ProcessRecord, now: int) -> None:
         del self._processes[process.process_id]
@@ -426,7 +362,7 @@ class ProcessTable:
         if process.agent is not None:
             self._by_agent.pop(process.agent.address, None)
         self._roles_stale = True
-        self._emit(Gone(process.process_id, now, process.farewell))
+        self._events.put(Gone(process.process_id, now, process.farewell))
 
     def _refresh_roles(self) -> None:
         if self._roles_stale:
@@ -441,4 +377,4 @@ class ProcessTable:
             verdict = verdicts[process.process_id]
             if verdict != process.verdict:
                 process.verdict = verdict
-                self._emit(Changed(process.process_id, now))
+                self._events.put(Changed(process.process_id, now))

@@ -1,4 +1,12 @@
-"""Measures how much slower the iterations of a running capture are: the basis of limits.maxSlowdownPercent."""
+"""Measures how much slower the iterations of a running capture are: the basis of limits.maxSlowdownPercent.
+
+Guarantees: pure; a capture without a limit, without the agent or by time is never judged.
+"""
+
+from collections.abc import Hashable
+
+from fleetprof_sidecar.capture import Terms
+from fleetprof_sidecar.process_views import StepView
 
 
 class SlowdownWatch:
@@ -27,3 +35,26 @@ class SlowdownWatch:
         iteration_ns = elapsed_ns * self._steps_per_iteration // steps
         percent = 100 * (iteration_ns - self._baseline_ns) // self._baseline_ns
         return percent if percent > self._limit_percent else None
+
+
+class SlowdownWatches:
+    """One watch per running capture that has a limit."""
+
+    def __init__(self) -> None:
+        self._watches: dict[Hashable, SlowdownWatch] = {}
+
+    def judge(self, key: Hashable, terms: Terms, step: StepView) -> str:
+        """Takes a step report of a running capture; why it must stop, "" while it may go on."""
+        limit = terms.max_slowdown_percent
+        if not limit or not terms.has_agent or terms.first_step is None:
+            return ""
+        if key not in self._watches:
+            self._watches[key] = SlowdownWatch(terms.iteration_ns, terms.first_step, terms.steps_per_iteration, limit)
+        percent = self._watches[key].observe(step.step, step.at_unix_ns)
+        if percent is None:
+            return ""
+        return f"iterations were {percent} % slower than before, limits.maxSlowdownPercent allows {limit}"
+
+    def forget(self, key: Hashable) -> None:
+        """The capture is over."""
+        self._watches.pop(key, None)

@@ -19,7 +19,7 @@ NS = 10**9
 Await = Callable[..., Any]
 
 
-def arm(hub: Any, capture_id: str = "cap-1", iterations: int = 5, lead: int = 60, **more: Any) -> int:
+def arm(hub: Any, capture_id: str = "cap-1", iterations: int = 5, lead: int = 100, **more: Any) -> int:
     """Arms every trainer that the hub knows with one first step ahead of all, and returns that step."""
     processes = [p for p in hub.processes() if p.role == hub_pb2.TRAINER and p.HasField("step")]
     assert processes
@@ -98,7 +98,7 @@ async def test_a_sidecar_killed_in_any_state_loses_no_trace(
     start_trainers("--ranks", "2", "--step-ms", "20", "--poll-ms", "500")
     await await_that(known_trainers(hub, 2))
     hub.grants = False
-    arm(hub, lead=200)
+    arm(hub, lead=300)
     await await_that(lambda: all(hub.state("cap-1", rank) == state for rank in (0, 1)))
     sidecar.end(signal.SIGKILL)
     hub.grants = True
