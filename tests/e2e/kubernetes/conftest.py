@@ -11,7 +11,10 @@ from cluster.__main__ import make
 from cluster.choice import Cluster, alone, choose_cluster
 from cluster.refusal import Refusal
 from scene.api import Api
-from scene.namespaces import make_namespace, remove_namespace
+from scene.installation import Installation
+from scene.namespaces import INJECTED, make_namespace, remove_namespace
+from scene.request import Request
+from scene.stages import Stages
 from scene.store import NAMESPACE as STORE_NAMESPACE
 from scene.store import Store
 from scene.training import Training
@@ -55,6 +58,24 @@ def store(api: Api) -> Iterator[Store]:
         remove_namespace(api, STORE_NAMESPACE)
 
 
+@pytest.fixture(scope="session")
+def installing() -> Stages:
+    """How long the installation took."""
+    return Stages("Installation")
+
+
+@pytest.fixture(scope="session")
+def installation(api: Api, cluster: Cluster, store: Store, installing: Stages) -> Iterator[Installation]:
+    """fleetprof, installed from nothing; `test_uninstall.py` takes it away before this does."""
+    release = Installation(api, store, cluster.audit_log)
+    try:
+        with installing.stage("helm install, until everything is ready"):
+            release.install()
+        yield release
+    finally:
+        release.clean()
+
+
 @pytest.fixture(scope="module")
 def namespaces(api: Api, cluster: Cluster) -> Iterator[Callable[..., str]]:
     """Makes namespaces with PyTorch at hand; all are removed after the module."""
@@ -88,3 +109,37 @@ def start_training(api: Api) -> Iterator[Callable[..., Training]]:
     yield start
     for training in started:
         training.remove()
+
+
+@pytest.fixture
+def make_request(api: Api, store: Store) -> Iterator[Callable[..., Request]]:
+    """Applies requests, and deletes them after the test."""
+    made: list[Request] = []
+
+    def make_one(training: Training, name: str, **spec: object) -> Request:
+        request = Request(api, store, training.namespace, name, training.name, spec)
+        request.apply()
+        made.append(request)
+        return request
+
+    yield make_one
+    for request in made:
+        api.kubectl("delete", "profreq", request.name, "-n", request.namespace, "--ignore-not-found", timeout_s=180)
+
+
+@pytest.fixture(scope="module")
+def team(installation: Installation, namespaces: Callable[..., str], request: pytest.FixtureRequest) -> str:
+    """A namespace of trainers that asked for injection, one for each file of tests."""
+    return namespaces(request.module.__name__.rpartition(".")[2].replace("_", "-"), INJECTED)
+
+
+@pytest.fixture(scope="module")
+def training(api: Api, team: str) -> Iterator[Training]:
+    """Four ranks that a file's tests share. Its last test ends them; here they are only removed."""
+    shared = Training(api, team, "shared")
+    try:
+        shared.start()
+        shared.await_steps()
+        yield shared
+    finally:
+        shared.remove()

@@ -132,7 +132,7 @@ class Api:
         )
         said = f"`{' '.join(command)}` ended with {done.returncode}:\n{done.stdout}{done.stderr}"
         assert (done.returncode != 0) == fails, said
-        return done.stderr if fails else done.stdout
+        return done.stdout + done.stderr if fails else done.stdout
 
 
 def parse(text: str) -> Object:

@@ -1,0 +1,83 @@
+"""fleetprof as an administrator installs it: the chart, a bucket, two Secrets."""
+
+from pathlib import Path
+
+from cluster.images import version
+from cluster.places import ROOT
+
+from scene.api import Api, Object, wait_until
+from scene.containers import kill
+from scene.namespaces import make_namespace, remove_namespace
+from scene.store import Store
+
+NAMESPACE = "fleetprof-system"
+_RELEASE = "fleetprof"
+_SECRET = "s3"
+
+
+class Installation:
+    """The release `fleetprof` in `fleetprof-system`, itself under `restricted`."""
+
+    namespace = NAMESPACE
+
+    def __init__(self, api: Api, store: Store, audit_log: Path | None) -> None:
+        self._api = api
+        self._store = store
+        # Where this installation's part of the log begins, in bytes.
+        self.audit_begin = audit_log.stat().st_size if audit_log is not None else 0
+
+    def install(self) -> None:
+        """`helm install`, from nothing; returns when everything is ready."""
+        self.clean()
+        make_namespace(self._api, NAMESPACE)
+        self._api.create(self._store.secret(NAMESPACE, _SECRET))
+        values = {
+            "store.s3.bucket": self._store.bucket,
+            "store.s3.endpoint": self._store.endpoint,
+            "store.credentials.operatorSecret": _SECRET,
+            "store.credentials.analyzerSecret": _SECRET,
+            "image.tag": version(),
+            # Two cores carry trainers, analyzer and everything else.
+            "analyzer.resources.requests.cpu": "100m",
+        }
+        settings = [word for name, value in values.items() for word in ("--set-string", f"{name}={value}")]
+        chart = str(ROOT / "charts/fleetprof")
+        self._api.helm("install", _RELEASE, chart, "-n", NAMESPACE, "--wait", "--timeout", "4m", *settings)
+
+    def uninstall(self) -> None:
+        """`helm uninstall`."""
+        self._api.helm("uninstall", _RELEASE, "-n", NAMESPACE, "--wait", "--timeout", "4m")
+
+    def clean(self) -> None:
+        """Removes what an earlier run left, requests and their kind included."""
+        if self._api.get("Namespace", NAMESPACE) is not None:
+            self._api.helm("uninstall", _RELEASE, "-n", NAMESPACE, "--wait", "--ignore-not-found")
+        remove_namespace(self._api, NAMESPACE)
+        self._api.delete("CustomResourceDefinition", "profilerequests.fleetprof.io", api="apiextensions.k8s.io/v1")
+
+    def kill_operator(self) -> None:
+        """SIGKILL; Kubernetes starts it again."""
+        (pod,) = self.pods("operator")
+        kill(pod, "operator")
+
+    def stop_webhook(self) -> None:
+        """No replica answers any more."""
+        self._scale_webhook(0)
+        wait_until(lambda: not self.pods("webhook"), "the webhook's end")
+
+    def start_webhook(self) -> None:
+        """Both replicas are ready again."""
+        self._scale_webhook(2)
+        self._api.kubectl("rollout", "status", "deployment/fleetprof-webhook", "-n", NAMESPACE, "--timeout=120s")
+
+    def pods(self, component: str) -> list[Object]:
+        """The pods of one component."""
+        return self._api.list("Pod", NAMESPACE, labels=f"app.kubernetes.io/component={component}")
+
+    def logs(self) -> str:
+        """The operator's last words, for a test that fails."""
+        return self._api.kubectl("logs", "deployment/fleetprof-operator", "-n", NAMESPACE, "--tail=100")
+
+    def _scale_webhook(self, replicas: int) -> None:
+        change = {"spec": {"replicas": replicas}}
+        self._api.patch("Deployment", "fleetprof-webhook", change, NAMESPACE, "apps/v1")

@@ -1,0 +1,89 @@
+"""From an empty cluster to a report: install, train, `kubectl apply`, wait; every stage's wall time is printed."""
+
+from collections.abc import Callable
+
+import pytest
+from scene.api import Api
+from scene.installation import Installation
+from scene.request import Request
+from scene.stages import Stages
+from scene.store import Store
+from scene.training import Training
+
+pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+
+FILES = ["ledger.json", "report.html", "report.json", "request.json"]
+
+
+@pytest.mark.parametrize(("pods", "ranks_per_pod"), [(1, 4), (2, 2)], ids=["one-pod", "two-pods"])
+def test_all_ranks_record_the_same_iterations_and_the_report_is_in_the_store(
+    api: Api,
+    store: Store,
+    installation: Installation,
+    installing: Stages,
+    team: str,
+    start_training: Callable[..., Training],
+    make_request: Callable[..., Request],
+    capsys: pytest.CaptureFixture[str],
+    pods: int,
+    ranks_per_pod: int,
+) -> None:
+    stages = Stages(f"{pods} pods of {ranks_per_pod} ranks")
+    with stages.stage("kubectl apply of the Job, until all ranks train"):
+        training = start_training(team, f"llama-{pods}", pods=pods, ranks_per_pod=ranks_per_pod)
+    with stages.stage("kubectl apply of the request, until all ranks record"):
+        request = make_request(training, f"five-{pods}")
+        request.await_states("STARTED", "WRITTEN", "UPLOADED", ranks=4)
+    with stages.stage("until all traces are in the store"):
+        request.await_states("UPLOADED", ranks=4)
+    with stages.stage("until the report is there"):
+        request.await_end()
+    with stages.stage("the training's orderly end"):
+        training.finish()
+    with capsys.disabled():
+        installing.print()
+        stages.print()
+
+    training.assert_undisturbed()
+    assert request.outcome() == ("True", "Complete"), request.describe()
+    assert request.conditions() == {
+        "TargetsResolved": ("True", "Resolved"),
+        "Captured": ("True", "AllCaptured"),
+        "Uploaded": ("True", "AllUploaded"),
+        "Analyzed": ("True", "ReportMade"),
+        "Succeeded": ("True", "Complete"),
+    }
+    counts = {"targeted": 4, "armed": 4, "captured": 4, "uploaded": 4, "failed": 0}
+    assert request.get()["status"]["ranks"] == counts
+    ledger = request.ledger()
+    assert request.states() == dict.fromkeys(range(4), "UPLOADED")
+    assert ledger.start_mode == "step"
+    assert ledger.first_step is not None
+    pod_uids = {pod["metadata"]["uid"] for pod in training.list_pods()}
+    assert {entry.pod_uid for entry in ledger.entries} == pod_uids
+    report = store.report(team, request.uid)
+    assert [rank.rank for rank in report.ranks] == [0, 1, 2, 3]
+    for rank in report.ranks:
+        indices = [iteration.index for iteration in rank.iterations]
+        assert indices == list(range(ledger.first_step, ledger.first_step + 5))
+    traces = [f"ranks/{rank}/trace.json.gz" for rank in range(4)]
+    assert set(FILES + traces) <= set(store.keys(team, request.uid))
+    assert "<html" in store.page(team, request.uid)
+
+
+def test_the_columns_say_what_a_user_asks_first(
+    api: Api, training: Training, team: str, make_request: Callable[..., Request]
+) -> None:
+    request = make_request(training, "columns")
+    request.await_end()
+
+    header, line = api.kubectl("get", "profreq", request.name, "-n", team).splitlines()
+
+    assert header.split() == ["NAME", "TARGET", "CAPTURED", "RANKS", "STATE", "AGE"]
+    assert line.split()[:5] == ["columns", "Job/shared", "4", "4", "Complete"]
+
+
+def test_the_training_ran_as_if_nobody_had_looked(training: Training) -> None:
+    training.finish()
+
+    training.assert_undisturbed()

@@ -1,0 +1,80 @@
+"""Whatever of ours or around us dies during a capture: the ledger says exactly what became of each rank."""
+
+from collections.abc import Callable
+
+import pytest
+from scene.api import Api
+from scene.containers import kill
+from scene.installation import Installation
+from scene.request import Request
+from scene.store import Store
+from scene.training import Training
+
+pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+
+LONG = {"iterations": 90}
+ALL_UPLOADED = dict.fromkeys(range(4), "UPLOADED")
+
+
+def test_the_operator_is_killed_while_ranks_record(
+    installation: Installation, training: Training, make_request: Callable[..., Request]
+) -> None:
+    request = make_request(training, "operator-killed", window=LONG)
+    request.await_states("STARTED", ranks=4)
+
+    installation.kill_operator()
+
+    request.await_end()
+    assert request.outcome() == ("True", "Complete"), request.describe()
+    assert request.states() == ALL_UPLOADED
+
+
+def test_the_sidecar_is_killed_while_ranks_record(training: Training, make_request: Callable[..., Request]) -> None:
+    request = make_request(training, "sidecar-killed", window=LONG)
+    request.await_states("STARTED", ranks=4)
+
+    kill(training.list_pods()[0], "fleetprof")
+
+    request.await_end()
+    assert request.outcome() == ("True", "Complete"), request.describe()
+    assert request.states() == ALL_UPLOADED
+
+
+def test_the_store_is_down_while_traces_leave(
+    store: Store, training: Training, make_request: Callable[..., Request]
+) -> None:
+    request = make_request(training, "store-down", window=LONG)
+    request.await_states("STARTED", ranks=4)
+    store.go_down()
+    try:
+        request.await_condition("Captured", "True", "AllCaptured")
+        assert request.outcome()[0] == "Unknown"
+        assert store.keys(training.namespace, request.uid) == ["ledger.json", "request.json"]
+    finally:
+        store.come_back()
+
+    request.await_end()
+
+    assert request.outcome() == ("True", "Complete"), request.describe()
+    assert request.states() == ALL_UPLOADED
+
+
+def test_the_trainer_is_deleted_while_it_records(
+    api: Api, team: str, start_training: Callable[..., Training], make_request: Callable[..., Request]
+) -> None:
+    training = start_training(team, "deleted", ranks_per_pod=2)
+    request = make_request(training, "trainer-deleted", window=LONG)
+    request.await_states("STARTED", ranks=2)
+
+    api.delete("Job", training.name, team, "batch/v1")
+
+    request.await_end()
+    assert request.outcome() == ("False", "AllRanksFailed"), request.describe()
+    assert request.states() == {0: "FAILED", 1: "FAILED"}
+    assert set(request.reasons().values()) <= {"ProcessExited", "ProcessKilled"}
+
+
+def test_the_training_ran_as_if_nothing_had_died(training: Training) -> None:
+    training.finish()
+
+    training.assert_undisturbed()

@@ -1,0 +1,116 @@
+"""A release without any right outside its namespace: no cluster role, no webhook, tokens checked offline.
+
+It serves requests that the cluster's own operator would serve as well, so that one rests meanwhile.
+"""
+
+import base64
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from cluster.images import our_name, version
+from cluster.places import ROOT
+from scene.api import Api, wait_until
+from scene.installation import NAMESPACE, Installation
+from scene.request import Request
+from scene.store import Store
+from scene.training import Training
+
+pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+
+RELEASE = "fleetprof"
+HERE = "e2e-namespaced"
+
+
+@pytest.fixture
+def resting_operator(api: Api, installation: Installation) -> Iterator[None]:
+    """The cluster's own operator does not run."""
+
+    def scale(replicas: int) -> None:
+        api.patch("Deployment", "fleetprof-operator", {"spec": {"replicas": replicas}}, NAMESPACE, "apps/v1")
+
+    scale(0)
+    try:
+        wait_until(lambda: not installation.pods("operator"), "the operator's end")
+        yield
+    finally:
+        scale(1)
+        api.kubectl("rollout", "status", "deployment/fleetprof-operator", "-n", NAMESPACE, "--timeout=120s")
+
+
+@pytest.fixture
+def release(api: Api, store: Store, resting_operator: None, namespaces: Callable[..., str]) -> Iterator[str]:
+    """The chart in a namespace of its own; the namespace."""
+    namespace = namespaces(HERE)
+    api.create(store.secret(namespace, "s3"))
+    values = {
+        "store.s3.bucket": store.bucket,
+        "store.s3.endpoint": store.endpoint,
+        "store.credentials.operatorSecret": "s3",
+        "store.credentials.analyzerSecret": "s3",
+        "image.tag": version(),
+        "analyzer.resources.requests.cpu": "100m",
+    }
+    switches = {"scope.cluster": "false", "crds.enabled": "false", "webhook.enabled": "false"}
+    settings = [word for name, value in values.items() for word in ("--set-string", f"{name}={value}")]
+    settings += [word for name, value in switches.items() for word in ("--set", f"{name}={value}")]
+    chart = str(ROOT / "charts/fleetprof")
+    api.helm("install", RELEASE, chart, "-n", namespace, "--wait", "--timeout", "4m", *settings)
+    yield namespace
+    api.helm("uninstall", RELEASE, "-n", namespace, "--wait", "--timeout", "4m", "--ignore-not-found")
+
+
+def inject(api: Api, namespace: str, manifest: str, folder: Path) -> str:
+    """`fleetprof inject`, as docs/install.md says."""
+    secret = api.get("Secret", f"{RELEASE}-tls", namespace)
+    assert secret is not None
+    authority = folder / "ca.crt"
+    authority.write_bytes(base64.b64decode(secret["data"]["ca.crt"]))
+    hub = f"{RELEASE}-hub.{namespace}.svc:8443"
+    program = Path(sys.executable).parent / "fleetprof"
+    done = subprocess.run(
+        [program, "inject", "-f", "-", "--ca-file", authority, "--hub", hub, "--image", our_name("sidecar")],
+        input=manifest,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_captures_a_job_of_its_namespace(
+    api: Api,
+    store: Store,
+    release: str,
+    make_request: Callable[..., Request],
+    tmp_path: Path,
+) -> None:
+    training = Training(api, release, "injected", ranks_per_pod=2)
+    manifest = inject(api, release, yaml.safe_dump_all(training.objects()), tmp_path)
+    api.kubectl("apply", "-f", "-", document=manifest)
+    try:
+        training.await_steps()
+        request = make_request(training, "namespaced")
+        request.await_end()
+        training.finish()
+        training.assert_undisturbed()
+    finally:
+        training.remove()
+
+    assert request.outcome() == ("True", "Complete"), request.describe()
+    assert request.states() == {0: "UPLOADED", 1: "UPLOADED"}
+    assert "report.json" in store.keys(release, request.uid)
+
+
+def test_it_may_do_nothing_anywhere_else(api: Api, release: str) -> None:
+    account = f"--as=system:serviceaccount:{release}:{RELEASE}-operator"
+
+    assert api.kubectl("auth", "can-i", "list", "profilerequests.fleetprof.io", account, "-n", release).strip() == "yes"
+    for verb, resource in (("list", "profilerequests.fleetprof.io"), ("list", "pods"), ("create", "jobs.batch")):
+        assert "no" in api.kubectl("auth", "can-i", verb, resource, account, "-n", NAMESPACE, fails=True)
+    for verb, resource in (("create", "tokenreviews.authentication.k8s.io"), ("list", "customresourcedefinitions")):
+        assert "no" in api.kubectl("auth", "can-i", verb, resource, account, fails=True)

@@ -1,0 +1,75 @@
+"""Who may do what: a user of one namespace nothing in another, and our own roles no more than they use."""
+
+from collections.abc import Callable
+
+import pytest
+from cluster.choice import Cluster
+from scene.api import Api
+from scene.audit import granted_to, used_by
+from scene.installation import NAMESPACE, Installation
+from scene.namespaces import INJECTED
+
+pytestmark = pytest.mark.cluster
+
+REQUEST = """
+apiVersion: fleetprof.io/v1alpha1
+kind: ProfileRequest
+metadata: {{name: theirs, namespace: {namespace}}}
+spec:
+  target: {{workload: {{apiVersion: batch/v1, kind: Job, name: theirs}}}}
+  window: {{iterations: 1}}
+  suspend: true
+"""
+
+
+@pytest.fixture(scope="module")
+def neighbours(api: Api, installation: Installation, namespaces: Callable[..., str]) -> tuple[str, str]:
+    """Two namespaces; `editor` of the first may edit requests there, as the chart's role says."""
+    mine, theirs = namespaces("e2e-rights-mine", INJECTED), namespaces("e2e-rights-theirs", INJECTED)
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "fleetprof-editor"}
+    user = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "editor"}
+    metadata = {"name": "editor", "namespace": mine}
+    kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding"}
+    api.create({**kind, "metadata": metadata, "roleRef": role, "subjects": [user]})
+    return mine, theirs
+
+
+def test_an_editor_may_request_in_the_own_namespace(api: Api, neighbours: tuple[str, str]) -> None:
+    mine, _ = neighbours
+
+    api.kubectl("create", "-f", "-", "--as=editor", document=REQUEST.format(namespace=mine))
+
+    assert "theirs" in api.kubectl("get", "profreq", "-n", mine, "--as=editor", "-o", "name")
+    api.kubectl("delete", "profreq", "theirs", "-n", mine, "--as=editor")
+
+
+@pytest.mark.parametrize("verb", ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"])
+def test_and_nothing_in_another(api: Api, neighbours: tuple[str, str], verb: str) -> None:
+    mine, theirs = neighbours
+    question = ("auth", "can-i", verb, "profilerequests.fleetprof.io", "--as=editor", "-n")
+
+    assert api.kubectl(*question, mine).strip() == "yes"
+    assert "no" in api.kubectl(*question, theirs, fails=True)
+
+
+def test_a_request_there_is_refused_by_the_api_server(api: Api, neighbours: tuple[str, str]) -> None:
+    _, theirs = neighbours
+
+    said = api.kubectl("create", "-f", "-", "--as=editor", document=REQUEST.format(namespace=theirs), fails=True)
+
+    assert "forbidden" in said
+
+
+@pytest.mark.parametrize("component", ["operator", "webhook"])
+def test_a_role_holds_no_verb_that_was_not_used(
+    api: Api, cluster: Cluster, installation: Installation, component: str
+) -> None:
+    """The tests of the other files, which ran before this one, made the audit log."""
+    if cluster.audit_log is None:
+        pytest.skip("the audit log of this cluster cannot be read here; the local cluster (E2E_CLUSTER=local) has one")
+    account = (NAMESPACE, f"fleetprof-{component}")
+
+    granted = granted_to(api, *account)
+
+    assert granted, "no role is bound to the account"
+    assert sorted(granted - used_by(cluster.audit_log, installation.audit_begin, *account)) == []

@@ -1,0 +1,33 @@
+"""Uninstalling: what is armed is withdrawn, the training goes on, and no data is lost. Runs after all other files."""
+
+from collections.abc import Callable
+
+import pytest
+from scene.api import Api
+from scene.installation import NAMESPACE, Installation
+from scene.request import API, KIND, Request
+from scene.store import Store
+from scene.training import Training
+
+pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+
+
+def test_nothing_stays_armed_and_nothing_is_lost(
+    api: Api, store: Store, installation: Installation, training: Training, make_request: Callable[..., Request]
+) -> None:
+    done = make_request(training, "done")
+    done.await_end()
+    kept = store.keys(training.namespace, done.uid)
+    running = make_request(training, "running", window={"iterations": 90})
+    running.await_states("STARTED", ranks=4)
+
+    installation.uninstall()
+
+    assert api.list("Pod", NAMESPACE) == []
+    assert running.reasons() == dict.fromkeys(range(4), "Cancelled")
+    assert store.keys(training.namespace, done.uid) == kept
+    found = api.get(KIND, done.name, training.namespace, API)
+    assert found is not None, "the CRD is kept, and the requests with it"
+    assert not found["metadata"].get("finalizers")
+    training.finish()
+    training.assert_undisturbed()
