@@ -206,3 +206,27 @@ def test_a_selector_chooses_as_kubernetes_does(selector: dict[str, Any], labels:
 )
 def test_a_target_is_shown_in_short(target: dict[str, Any], text: str) -> None:
     assert parse_request(with_value("spec.target", target)).target_text() == text
+
+
+@pytest.mark.parametrize(
+    ("asked", "most", "fits"),
+    [
+        ("500m", "1", True),
+        ("1", "1", True),
+        (1, "1000m", True),
+        ("1001m", 1, False),
+        ("1G", "1Gi", True),
+        ("1Gi", "1G", False),
+        ("1e3", "1k", True),
+        ("1E3", "999", False),
+        ("1E", "1000P", True),
+        (".5", "400m", False),
+        ("1000n", "1u", True),
+    ],
+)
+def test_what_a_worker_is_promised_is_not_more_than_it_may_use(asked: str | int, most: str | int, fits: bool) -> None:
+    document = with_value("spec.analysis.resources", {"requests": {"cpu": asked}, "limits": {"cpu": most}})
+    if fits:
+        parse_request(document)
+    else:
+        assert problems_of(document) == ["spec.analysis.resources: requests must not be more than limits"]

@@ -149,6 +149,12 @@ WRONG: list[tuple[str, Any, str, str]] = [
         "spec.analysis.resources.requests",
         "may name cpu, memory and ephemeral-storage",
     ),
+    (
+        "spec.analysis.resources",
+        {"requests": {"memory": "2Gi"}, "limits": {"memory": "2G"}},
+        "spec.analysis.resources",
+        "requests must not be more than spec.analysis.resources.limits",
+    ),
     ("spec.windw", {}, "spec.windw", 'unknown field "spec.windw"'),
     ("spec.limits.memory", 1, "spec.limits.memory", 'unknown field "spec.limits.memory"'),
 ]

@@ -1,5 +1,6 @@
 """What to capture, from which ranks, when and within which limits."""
 
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Final, Self
 
@@ -9,6 +10,7 @@ from fleetprof_api.request.part import Part, break_rule, require_exactly_one
 from fleetprof_api.request.target import Target
 
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
+_THOUSANDS: Final = {"n": -3, "u": -2, "m": -1, "": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _QUANTITY: Final = r"^([0-9]+([.][0-9]*)?|[.][0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$"
 
 
@@ -115,6 +117,17 @@ def _write_number(value: object) -> object:
 _Quantity = Annotated[str, Field(pattern=_QUANTITY), BeforeValidator(_write_number)]
 
 
+def _read_quantity(text: str) -> Decimal:
+    """The amount that a quantity of Kubernetes means; it fits the pattern."""
+    suffix = text.lstrip("0123456789.")
+    number = Decimal(text.removesuffix(suffix))
+    if suffix.endswith("i"):
+        return number * Decimal(1024 ** ("KMGTPE".index(suffix[0]) + 1))
+    if len(suffix) > 1:
+        return Decimal(text)
+    return number.scaleb(3 * _THOUSANDS[suffix])
+
+
 class Resources(Part):
     """Kubernetes' ResourceRequirements, as far as an analyzer pod has a use for them."""
 
@@ -130,6 +143,9 @@ class Resources(Part):
         for name, given in (("requests", self.requests), ("limits", self.limits)):
             if not set(given or {}) <= set(_RESOURCES):
                 raise break_rule(f"{name} may name {', '.join(_RESOURCES[:-1])} and {_RESOURCES[-1]}")
+        asked, most = self.requests or {}, self.limits or {}
+        if any(_read_quantity(asked[name]) > _read_quantity(most[name]) for name in set(asked) & set(most)):
+            raise break_rule("requests must not be more than limits")
         return self
 
 
