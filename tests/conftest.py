@@ -12,11 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     import boto3
     from api_server import ApiServer
     from fleetprof_api.store.s3 import S3Store
+
+# No test asserts a wall time, an example of a property no more than others.
+settings.register_profile("fleetprof", deadline=None)
+settings.load_profile("fleetprof")
 
 # ---------------------------------------------------------------- store: a real S3 server (versitygw)
 

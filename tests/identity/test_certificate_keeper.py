@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from api_double import ScriptedCluster
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.requests.cluster import Refused, Unreachable
+from scripted_cluster import ScriptedCluster
 
 SECRET = "/api/v1/namespaces/fleetprof-system/secrets/fleetprof-tls"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/fleetprof"

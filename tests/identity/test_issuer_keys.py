@@ -6,10 +6,10 @@ from typing import Any
 
 import jwt
 import pytest
-from api_double import ScriptedCluster
 from cryptography.hazmat.primitives.asymmetric import rsa
 from fleetprof_operator.hub.authentication import CannotAuthenticate, Principal
 from fleetprof_operator.identity.issuer_keys import REFRESH_AFTER_S, IssuerKeys
+from scripted_cluster import ScriptedCluster
 
 ISSUER = "https://kubernetes.default.svc"
 KEYS = {name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for name in ("one", "two", "stranger")}

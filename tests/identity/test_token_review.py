@@ -4,10 +4,10 @@ from typing import Any
 
 import jwt
 import pytest
-from api_double import ScriptedCluster
 from fleetprof_operator.hub.authentication import CannotAuthenticate, Principal
 from fleetprof_operator.identity import token_review
 from fleetprof_operator.identity.token_review import TokenReviews
+from scripted_cluster import ScriptedCluster
 
 POD = {
     "authentication.kubernetes.io/pod-name": ["llama-0"],

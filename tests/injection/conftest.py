@@ -1,22 +1,14 @@
 """What the tests of injection share."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fleetprof_operator.injection.change import Change, change_pod
 from fleetprof_operator.injection.room import NamespaceLimits
-from fleetprof_operator.injection.settings import InjectionSettings
+from pods_to_inject import SETTINGS
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-CA = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-SETTINGS = InjectionSettings(
-    image="ghcr.io/fleetprof/sidecar:0.1.0", hub="fleetprof-hub.fleetprof-system.svc:8443", ca=CA, hub_ip="10.0.0.9"
-)
 Inject = Callable[..., Change]
 
 

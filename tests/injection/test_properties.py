@@ -4,14 +4,13 @@ import copy
 import json
 from typing import Any
 
-from conftest import SETTINGS
 from fleetprof_operator.injection.change import change_pod
 from fleetprof_operator.injection.json_patch import make_patch
 from fleetprof_operator.injection.pod_resources import find_class
 from fleetprof_operator.injection.room import NamespaceLimits
 from hypothesis import given
 from hypothesis import strategies as st
-from pods_of import pods
+from pods_to_inject import SETTINGS, pods
 
 NO_LIMITS = NamespaceLimits()
 

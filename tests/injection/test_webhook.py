@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from conftest import SETTINGS
 from fleetprof_operator.injection import webhook as webhook_module
 from fleetprof_operator.injection.namespace_limits import NamespaceLimitsReader
 from fleetprof_operator.injection.settings import InjectionSettings
 from fleetprof_operator.injection.webhook import MAX_BODY_BYTES, Webhook
+from pods_to_inject import SETTINGS
 
 POD = {"metadata": {"generateName": "t-"}, "spec": {"containers": [{"name": "train", "image": "x"}]}}
 

@@ -17,7 +17,7 @@ from api_server import ApiServer
 from fleetprof_operator.identity.certificates import Certificates, renew_certificates
 from hypothesis import HealthCheck, event, given, settings
 from local_system import wait_until
-from pods_of import pods
+from pods_to_inject import pods
 
 pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).parents[2]
@@ -184,9 +184,7 @@ def test_the_class_of_service_as_the_api_server_sees_it(world: World, resources:
     assert pod["status"]["qosClass"] == expected
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(pods())
 def test_a_pod_that_is_valid_without_us_is_valid_with_us(
     namespaces: tuple[World, str, str], pod: dict[str, Any]

@@ -1,8 +1,14 @@
-"""Pods of every shape, as the API server would hand them to a webhook: for property tests."""
+"""Pods of every shape, as the API server would hand them to a webhook, and the settings of an installation."""
 
 from typing import Any
 
+from fleetprof_operator.injection.settings import InjectionSettings
 from hypothesis import strategies as st
+
+CA = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+SETTINGS = InjectionSettings(
+    image="ghcr.io/fleetprof/sidecar:0.1.0", hub="fleetprof-hub.fleetprof-system.svc:8443", ca=CA, hub_ip="10.0.0.9"
+)
 
 NAMES = st.sampled_from(["train", "logger", "proxy", "data", "metrics"])
 CPU = st.sampled_from(["100m", "1", "8", "0.5"])
