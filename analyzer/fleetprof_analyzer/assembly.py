@@ -7,6 +7,7 @@ a verdict on the first iteration is given only where every rank can prove it.
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
 from fleetprof_api import __version__
 from fleetprof_api.ledger import Ledger, RankState
 from fleetprof_api.report import (
@@ -24,6 +25,7 @@ from fleetprof_analyzer.breakdown import add
 from fleetprof_analyzer.communication_table import merge_communication
 from fleetprof_analyzer.cost import measure_cost
 from fleetprof_analyzer.device_time import add_idle
+from fleetprof_analyzer.findings import find_findings
 from fleetprof_analyzer.identity import find_doubles
 from fleetprof_analyzer.interest import choose_whole_traces
 from fleetprof_analyzer.kernels import find_outliers, merge_kernels
@@ -44,7 +46,7 @@ def assemble(
     """The report of merged summaries (`summary.merge`). `problems` are those that belong to no trace."""
     ranks = [summary.rank for summary in summaries if summary.rank is not None]
     asked = None if request is None else request.asked_first_step
-    return Report(
+    report = Report(
         made_by=f"fleetprof {__version__}",
         made_unix_ns=made_unix_ns,
         title=title,
@@ -59,7 +61,6 @@ def assemble(
         kernels=merge_kernels([summary.kernels for summary in summaries]),
         kernel_outliers=find_outliers([(summary.rank_number, summary.kernels) for summary in summaries]),
         communication=merge_communication([summary.communication for summary in summaries]),
-        whole_traces=choose_whole_traces(ranks),
         problems=[
             *problems,
             *(_missing(ledger, summaries) if ledger is not None else []),
@@ -67,6 +68,10 @@ def assemble(
             *(problem for summary in summaries for problem in summary.problems),
             *_first_step_problems(ranks, asked),
         ],
+    )
+    suspects = [] if report.stragglers is None else [rank.rank for rank in report.stragglers.ranks]
+    return msgspec.structs.replace(
+        report, findings=find_findings(report), whole_traces=choose_whole_traces(ranks, suspects)
     )
 
 

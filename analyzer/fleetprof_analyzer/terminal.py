@@ -25,10 +25,9 @@ def render_text(report: Report, width: int = 100) -> str:
     blocks = [
         _head(report),
         _totals(report, width),
+        _findings(report, width),
         _longest(report, width),
         _ranks(report, width),
-        _start(report),
-        _cost(report),
     ]
     blocks += [_start(report), _cost(report), _ledger(report, width), _problems(report, width)]
     lines = [line for block in blocks if block for line in [*block, ""]]
@@ -69,6 +68,16 @@ def _totals(report: Report, width: int) -> list[str]:
         overlapped = total.time_ns.overlapped_communication
         lines.append(f"    overlapped communication {duration(overlapped)}, a part of compute")
         lines += _idle(total, width)
+    return lines
+
+
+def _findings(report: Report, width: int) -> list[str]:
+    lines = ["What is worth doing (at most this much of the time)"] if report.findings else []
+    for finding in report.findings:
+        ranks = f" (most on rank {', '.join(map(str, finding.ranks))})" if finding.ranks else ""
+        advice = f". Try: {plain(finding.advice, 300)}" if finding.advice else ""
+        said = f"{share(finding.gain_permille, 1000):>7}  {plain(finding.message, 300)}{ranks}{advice}"
+        lines += wrap(said, width, initial_indent="  ", subsequent_indent=" " * 11)
     return lines
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from fleetprof_api.findings import Finding
 from fleetprof_api.ledger import LedgerEntry
 from fleetprof_api.report_tables import (
     CommunicationStatistics,
@@ -283,6 +284,7 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     stragglers: Stragglers | None = None
     ledger: list[LedgerEntry] = []
     hosts: list[HostSeries] = []
+    findings: Annotated[list[Finding], Meta(description="what is worth doing, the largest gain first")] = []
     kernels: list[KernelStatistics] = []
     kernel_outliers: list[KernelOutlier] = []
     communication: list[CommunicationStatistics] = []

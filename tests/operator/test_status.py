@@ -171,6 +171,8 @@ def test_when_a_request_is_deleted(spec: Any, status: Any, due: str | None) -> N
          {"busyPermille": 500, "exposedCommunicationPermille": 0}),
         (b'{"stragglers": {"verdict": "not_judged", "reason": "one rank"}}', {}),
         (b'{"stragglers": {"verdict": "nobody", "reason": "nobody is late"}}', {"topFinding": "nobody is late"}),
+        (b'{"findings": [{"kind": "python", "message": "the GPU waits for Python", "gain_permille": 97}]}',
+         {"topFinding": "the GPU waits for Python: up to 9.7 % of the time"}),
         (b'{"stragglers": {"verdict": "straggler", "reason": "rank 3 is late", "ranks": ['
          b'{"rank": 3, "lateness_ns": 12500000, "cause": "data_loading", "gain": 0.125},'
          b'{"rank": 1, "lateness_ns": 1000000, "cause": "host", "gain": 0.01}]}}',

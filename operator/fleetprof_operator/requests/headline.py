@@ -6,6 +6,7 @@ Guarantees: pure; of GPU ranks where there are any; a value that the report does
 from typing import Final
 
 import msgspec
+from fleetprof_api.findings import Finding
 from fleetprof_api.report import KindTotal
 from fleetprof_api.stragglers import Stragglers
 
@@ -19,6 +20,7 @@ class _Essence(msgspec.Struct):
     """The part of report.json that is read: a report of ten thousand ranks is not held whole."""
 
     totals: list[KindTotal] = []
+    findings: list[Finding] = []
     stragglers: Stragglers | None = None
 
 
@@ -28,7 +30,7 @@ def read_headline(report_json: bytes) -> Json:
         essence = msgspec.json.decode(report_json, type=_Essence)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return {}
-    return _read_shares(essence.totals) | _read_stragglers(essence.stragglers)
+    return _read_shares(essence.totals) | _read_stragglers(essence.stragglers) | _read_finding(essence.findings)
 
 
 def _read_shares(totals: list[KindTotal]) -> Json:
@@ -50,6 +52,14 @@ def _read_stragglers(found: Stragglers | None) -> Json:
         worst = found.ranks[0]
         headline["straggler"] = f"{worst.rank} ({worst.cause.replace('_', ' ')})"[:_STRAGGLER]
     return headline
+
+
+def _read_finding(findings: list[Finding]) -> Json:
+    """The finding that is worth the most; it goes before the stragglers' verdict, which may be that nobody is late."""
+    if not findings:
+        return {}
+    first = findings[0]
+    return {"topFinding": f"{first.message}: up to {first.gain_permille / 10:.1f} % of the time"[:_FINDING]}
 
 
 def _permille(part: int, whole: int) -> int:

@@ -1,0 +1,95 @@
+"""What is worth saying: thresholds, gains, ranks that stand out, and silence."""
+
+import re
+from pathlib import Path
+
+import pytest
+from fleetprof_analyzer.findings import find_findings
+from fleetprof_api.report import CopyStatistics, IdleCauses, KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.stragglers import Straggler, Stragglers
+
+SPAN = 1_000_000
+ROOT = Path(__file__).parents[2]
+
+
+def report_of(
+    idle: dict[str, int] | None = None,
+    *,
+    time: dict[str, int] | None = None,
+    ranks: list[dict[str, int]] | None = None,
+    recorded: int | None = None,
+    stragglers: Stragglers | None = None,
+    copies: list[CopyStatistics] | None = None,
+) -> Report:
+    """A report whose times are permille of the span; `ranks` are the ranks' own idle causes."""
+    time_ns = TimeBreakdown(span=SPAN, **{name: 1000 * value for name, value in (time or {}).items()})
+    each = [IdleCauses(**{n: 1000 * v for n, v in causes.items()}) for causes in ranks or [idle or {}]]
+    return Report(
+        totals=[KindTotal(kind="gpu", time_basis="device", ranks=len(each), time_ns=time_ns,
+                          idle_ns=IdleCauses(**{name: 1000 * value for name, value in (idle or {}).items()}))],
+        ranks=[Rank(rank=number, source=str(number), kind="gpu", time_basis="device", time_ns=time_ns, idle_ns=causes,
+                    recorded_permille=recorded, copies=copies or []) for number, causes in enumerate(each)],
+        stragglers=stragglers,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("idle", "time", "found"),
+    [
+        ({}, {}, []),
+        ({"data_loading": 29, "synchronization": 19, "host_python": 49, "optimizer": 29, "host_allocation": 19,
+          "launching": 40, "host_operators": 39}, {"exposed_communication": 99, "exposed_memory": 29}, []),
+        ({"data_loading": 30}, {}, [("data_loading", 30)]),
+        ({"launching": 40, "host_operators": 30, "host_runtime": 10}, {}, [("launch_bound", 80)]),
+        ({"waiting": 400, "unknown": 300}, {}, []),
+        ({"data_loading": 100, "host_python": 300, "synchronization": 200}, {"exposed_communication": 250},
+         [("python", 300), ("exposed_communication", 250), ("synchronization", 200), ("data_loading", 100)]),
+        ({}, {"exposed_memory": 50}, [("exposed_copies", 50)]),
+    ],
+)  # fmt: skip
+def test_findings_by_gain(idle: dict[str, int], time: dict[str, int], found: list[tuple[str, int]]) -> None:
+    findings = find_findings(report_of(idle, time=time))
+    assert [(finding.kind, finding.gain_permille) for finding in findings] == found
+    assert all(finding.advice and finding.measure and finding.value_ns is not None for finding in findings)
+
+
+def test_ranks_that_stand_out_are_named() -> None:
+    ranks = [{"data_loading": share} for share in (10, 12, 300, 11)]
+    (finding,) = find_findings(report_of({"data_loading": 83}, ranks=ranks))
+    assert finding.ranks == [2]
+    (finding,) = find_findings(report_of({"data_loading": 83}, ranks=[{"data_loading": 83}] * 4))
+    assert finding.ranks == []
+
+
+def test_a_sample_of_a_trace_says_nothing_about_idle_time() -> None:
+    found = find_findings(report_of({"data_loading": 400}, time={"exposed_memory": 40}, recorded=20))
+    assert [finding.kind for finding in found] == ["exposed_copies"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "gain", "found"),
+    [("straggler", 0.2, ["straggler"]), ("straggler", 0.004, ["exposed_communication"]),
+     ("nobody", 0.0, ["exposed_communication"]), ("not_judged", 0.0, ["exposed_communication"])],
+)  # fmt: skip
+def test_a_straggler_stands_for_the_waiting_that_it_causes(verdict: str, gain: float, found: list[str]) -> None:
+    late = Stragglers(verdict=verdict, reason="rank 3 is late", gain=gain,
+                      ranks=[Straggler(rank=3, lateness_ns=1, cause="host")])  # fmt: skip
+    findings = find_findings(report_of(time={"exposed_communication": 150}, stragglers=late))
+    assert [finding.kind for finding in findings] == found
+    if found == ["straggler"]:
+        assert (findings[0].message, findings[0].ranks, findings[0].gain_permille) == ("Rank 3 is late", [3], 200)
+
+
+def test_the_advice_on_copies_fits_the_memory() -> None:
+    pageable = CopyStatistics(kind="HtoD", pageable=True, count=1, total_ns=1, bytes=1)
+    (finding,) = find_findings(report_of(time={"exposed_memory": 40}, copies=[pageable]))
+    assert "pinned" in finding.advice
+    (finding,) = find_findings(report_of(time={"exposed_memory": 40}))
+    assert "pinned" not in finding.advice
+
+
+def test_every_kind_is_documented() -> None:
+    source = (ROOT / "analyzer/fleetprof_analyzer/findings.py").read_text()
+    section = (ROOT / "docs/measures.md").read_text().split("## Findings")[1].split("\n## ")[0]
+    for kind in [*re.findall(r'_Rule\(\s*"(\w+)"', source), *re.findall(r'kind="(\w+)"', source)]:
+        assert f"`{kind}`" in section, kind
