@@ -184,7 +184,10 @@ class Spec(Part):
     )
     limits: Limits | None = Field(default=None, description="When to give a rank up.")
     active_deadline_seconds: int = Field(
-        default=900, ge=30, le=86_400, description="The request ends after so long, with what is stored by then."
+        default=900,
+        ge=30,
+        le=86_400,
+        description="The request ends after so long, with what is stored by then; suspended time does not count.",
     )
     ttl_seconds_after_finished: int | None = Field(
         default=None,
