@@ -18,6 +18,11 @@ _TOGETHER: Final = frozenset(KINDS.index(kind) for kind in SYNCHRONISING)
 _PAIRWISE: Final = frozenset(KINDS.index(kind) for kind in ("send", "receive", "send_receive"))
 # A receive may end later than its send: pairs join only what nothing else does.
 _PAIR_PENALTY_NS: Final = 10**12
+# What is one operation ends within this on all ranks; a thread of a busy host may be late to note its end.
+_LEAST_NS: Final = 100_000
+_SHARE_ON_DEVICE: Final = 0.01
+_SHARE_ON_HOST: Final = 0.25
+_MOST: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +66,8 @@ def align_clocks(matched: Matched) -> Alignment:
             if not aligned[other]:
                 offset[other] = offset[rank] + difference
                 waiting.append(other)
-    median, most = _residual(ends, offset, aligned)
-    return Alignment(offset, aligned, median, most)
+    left = _residuals(ends, offset, aligned)
+    return Alignment(offset, aligned, int(np.median(left)) if len(left) else 0, int(left.max(initial=0)))
 
 
 def _ends(matched: Matched) -> dict[tuple[int, bool], list[tuple[int, int]]]:
@@ -94,12 +99,30 @@ def _links(matched: Matched, ends: dict[tuple[int, bool], list[tuple[int, int]]]
     return links
 
 
-def _residual(ends: dict[tuple[int, bool], list[tuple[int, int]]], offset: Int64s, aligned: Bools) -> tuple[int, int]:
+def _residuals(ends: dict[tuple[int, bool], list[tuple[int, int]]], offset: Int64s, aligned: Bools) -> Int64s:
     left: list[int] = []
     for (_, pair), members in ends.items():
         if pair or len(members) < 2:
             continue
-        moments = np.array([end + int(offset[number]) for number, end in members if aligned[number]], np.int64)
+        # From the first on: a median of Unix times would be rounded to 256 ns.
+        first = members[0][1]
+        moments = np.array([end - first + int(offset[number]) for number, end in members if aligned[number]], np.int64)
         if len(moments) > 1:
             left += np.abs(moments - int(np.median(moments))).tolist()
-    return (int(np.median(left)), max(left)) if left else (0, 0)
+    return np.array(left, np.int64)
+
+
+def ends_together(matched: Matched) -> bool:
+    """Whether operations that were taken to be one for all ranks end as one: else the ranks are in several groups."""
+    ends = _ends(matched)
+    aligned = align_clocks(matched)
+    left = _residuals(ends, aligned.offset_ns, aligned.aligned)
+    if len(left) == 0:
+        return True
+    lengths = []
+    for one, iteration in zip(matched.ranks, matched.iteration, strict=True):
+        inside = np.flatnonzero(iteration >= 0)
+        span = one.columns.start_ns[inside[-1]] + one.columns.duration_ns[inside[-1]] - one.columns.start_ns[inside[0]]
+        lengths.append(int(span) / len(matched.iterations))
+    share = _SHARE_ON_HOST if any(one.kind == "cpu" for one in matched.ranks) else _SHARE_ON_DEVICE
+    return float(np.quantile(left, _MOST)) <= max(_LEAST_NS, share * float(np.median(lengths)))

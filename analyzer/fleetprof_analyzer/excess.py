@@ -19,6 +19,7 @@ _LEAST_SPREAD: Final = 0.003
 _UNKNOWN_SPREAD: Final = 0.012  # where fewer than three others can tell
 _SMALL_ROLE: Final = 3
 _LEAST_Z: Final = 5.0
+_FEW: Final = 1
 _LEAST_EXCESS: Final = 0.01
 _LEAST_SHARE: Final = 0.75
 _USUAL: Final = 0.25  # quantile over the iterations that stands for those without a pause
@@ -92,12 +93,17 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     spread = np.array([_spread(middle, table.role[ranks], n) for n in range(len(ranks))])
     z = (middle - np.median(middle)) / np.sqrt(error**2 + spread**2)
     above = x > np.maximum(_LEAST_EXCESS, middle / 2)[:, None]
-    chosen = (z > _LEAST_Z) & (middle > _LEAST_EXCESS) & (above.mean(axis=1) >= _LEAST_SHARE)
+    chosen = (z > least_z(len(ranks) - 1)) & (middle > _LEAST_EXCESS) & (above.mean(axis=1) >= _LEAST_SHARE)
     return [
         Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n]))
         for n in np.flatnonzero(chosen)
         if not _may_be_chance(x, int(n), chosen)
     ]
+
+
+def least_z(others: int) -> float:
+    """How many spreads a fault must stand out by; more where few others tell the spread."""
+    return _LEAST_Z * (1 + _FEW / max(others, 1))
 
 
 def _may_be_chance(x: Floats, number: int, chosen: Bools) -> bool:

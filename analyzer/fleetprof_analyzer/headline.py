@@ -9,6 +9,7 @@ from statistics import median
 
 from fleetprof_api.report import CaptureCost, KindTotal, Report, StartSkew
 
+from fleetprof_analyzer.straggler_words import sentence
 from fleetprof_analyzer.text import change, duration, share
 
 
@@ -40,6 +41,8 @@ def describe(report: Report) -> Headline:
     if report.start.spread_ns is not None:
         facts.append(Fact("Start spread", duration(report.start.spread_ns), f"over {len(report.start.ranks)} ranks"))
     sentences = [*map(_time_sentence, report.totals), *_ledger_sentence(report), *_start_sentence(report.start)]
+    if report.stragglers is not None and (said := sentence(report.stragglers)):
+        sentences.append(said)
     if report.capture_cost is not None:
         if report.capture_cost.during_ratio is not None:
             facts.append(Fact("Capture cost", change(report.capture_cost.during_ratio), "iteration time in the window"))

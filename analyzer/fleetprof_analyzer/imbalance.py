@@ -12,7 +12,7 @@ import numpy as np
 from fleetprof_analyzer.own_time import OwnTime
 from fleetprof_analyzer.replay import Replay
 
-_LEAST_STAGE_GAIN: Final = 0.02
+_LEAST_STAGE_GAIN: Final = 0.01
 _LEAST_STAGE_EXCESS: Final = 0.08
 _LEAST_OF_MOVING: Final = 0.5
 _LEAST_MOVING_GAIN: Final = 0.05

@@ -19,6 +19,7 @@ from fleetprof_analyzer.trace import Bools, Int64s
 _LEAST_AGREEMENT: Final = 0.9
 _SEND: Final = KINDS.index("send")
 _RECEIVE: Final = KINDS.index("receive")
+_ONE_GROUP: Final = "order, all ranks as one group"
 Key = Hashable | None
 
 
@@ -41,6 +42,11 @@ class Matched:
     missing: list[int] = field(default_factory=list)  # ranks that belong to groups and were not captured
     reason: str = ""  # why there is no match; empty where there is one
 
+    @property
+    def guessed(self) -> bool:
+        """Tells whether all ranks were taken to be one group because nothing says the groups."""
+        return self.method == _ONE_GROUP
+
 
 def match(ranks: Sequence[RankOperations]) -> Matched:
     """Matches the operations of distinct ranks, in any order."""
@@ -49,7 +55,7 @@ def match(ranks: Sequence[RankOperations]) -> Matched:
     for method, make_keys in (
         ("sequence numbers", _keys_by_sequence),
         ("order within process groups", _keys_by_order),
-        ("order, all ranks as one group", _keys_of_one_group),
+        (_ONE_GROUP, _keys_of_one_group),
     ):
         iterations, iteration = _common_iterations(ordered, make_keys is _keys_by_sequence)
         if not iterations:

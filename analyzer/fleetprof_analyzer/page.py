@@ -17,7 +17,7 @@ from fleetprof_api.report import Rank, Report, Series
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from fleetprof_analyzer import bars, plots
+from fleetprof_analyzer import bars, plots, straggler_words
 from fleetprof_analyzer.causes_text import list_causes
 from fleetprof_analyzer.headline import describe
 from fleetprof_analyzer.text import change, duration, parts_of, plain, rank_name, share, size
@@ -53,6 +53,7 @@ def render_page(report: Report) -> str:
         moment=_moment,
         bars=bars,
         plots=plots,
+        late=straggler_words,
     )
 
 

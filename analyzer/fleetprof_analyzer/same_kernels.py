@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.excess import Candidate
+from fleetprof_analyzer.excess import Candidate, least_z
 from fleetprof_analyzer.matching import Matched
 from fleetprof_analyzer.own_time import Floats, OwnTime
 from fleetprof_analyzer.replay import Replay
@@ -19,8 +19,7 @@ _SIGMA: Final = 1.4826
 _LEAST_RANKS: Final = 3
 _LEAST_SHARED: Final = 2
 _LEAST_SPREAD: Final = 0.006
-_LEAST_Z: Final = 5.0
-_LEAST_FACTOR: Final = 0.03
+_LEAST_FACTOR: Final = 0.06
 
 
 def kernel_factors(matched: Matched) -> Floats:
@@ -57,7 +56,7 @@ def find_slow_devices(replay: Replay, table: OwnTime) -> tuple[list[Candidate], 
         others = np.delete(factors[known], np.flatnonzero(known == rank)[0])
         spread = max(_SIGMA * float(np.median(np.abs(others - np.median(others)))), _LEAST_SPREAD)
         above = float(factors[rank] - np.median(others))
-        if above > max(_LEAST_Z * spread, _LEAST_FACTOR):
+        if above > max(least_z(len(others)) * spread, _LEAST_FACTOR):
             every = np.ones(table.own_ns.shape[1], np.bool_)
             found.append(Candidate(int(rank), "persistent", float(np.expm1(above)), every, above / spread))
             busy = replay.parts_ns["busy"]

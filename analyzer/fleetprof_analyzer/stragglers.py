@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from fleetprof_api.stragglers import Evidence, SlowLink, Straggler, Stragglers
 
+from fleetprof_analyzer.alignment import ends_together
 from fleetprof_analyzer.causes import explain
 from fleetprof_analyzer.excess import find_candidates
 from fleetprof_analyzer.faults import Fault, Judged, judge
@@ -71,6 +72,10 @@ def find_stragglers(operations: Sequence[RankOperations]) -> Stragglers | None:
     matched = match(ranks)
     if matched.reason:
         return Stragglers(reason=f"the operations of the ranks cannot be matched: {matched.reason}")
+    if matched.guessed and not ends_together(matched):
+        return Stragglers(
+            reason="the traces do not say which process group an operation belongs to, and the ranks are in several"
+        )
     try:
         replay = Replay(matched)
     except Circular:

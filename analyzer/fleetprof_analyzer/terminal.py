@@ -10,6 +10,7 @@ from textwrap import wrap
 from fleetprof_api.report import KindTotal, Rank, Report, TimeBreakdown
 
 from fleetprof_analyzer.causes_text import list_causes
+from fleetprof_analyzer.straggler_words import list_stragglers
 from fleetprof_analyzer.text import change, duration, parts_of, plain, rank_name, share, size
 
 _NARROWEST = 60
@@ -28,8 +29,12 @@ def render_text(report: Report, width: int = 100) -> str:
         _findings(report, width),
         _longest(report, width),
         _ranks(report, width),
+        _start(report),
+        list_stragglers(report.stragglers, width),
+        _cost(report),
+        _ledger(report, width),
+        _problems(report, width),
     ]
-    blocks += [_start(report), _cost(report), _ledger(report, width), _problems(report, width)]
     lines = [line for block in blocks if block for line in [*block, ""]]
     return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines).rstrip() + "\n"
 

@@ -81,13 +81,21 @@ def draw(kind: str, seed: int, shapes: Sequence[Shape] = SHAPES) -> tuple[Case, 
     fault = _plant(kind, shape, source)
     job = Job(shape, fault, seed)
     said = Clarity(sequence=bool(source.random() < 0.7))
-    healthy = job if kind in NO_FAULTS else Job(shape, without_fault(fault), seed)
+    healthy = job if kind in NO_FAULTS else Job(shape, _mended(shape, fault), seed)
     gain = 1 - healthy.length_ns / job.length_ns
     return (
         Case(kind, shape, fault, seed, said, gain, _identifiable(kind, shape, fault)),
         traces_of(job, said, seed),
         job,
     )
+
+
+def _mended(shape: Shape, fault: Fault) -> Fault:
+    """Without the fault; a heavy stage's work cannot vanish, so all stages share it."""
+    if fault.kind != "heavier_stage":
+        return without_fault(fault)
+    layers = shape.layers * (shape.pp - 1) + round(shape.layers * fault.stage_factor)
+    return Fault(device=np.full((shape.ranks, shape.iterations), layers / (shape.layers * shape.pp)))
 
 
 def operations_of(job: Job, traces: Sequence[Trace]) -> list[RankOperations]:

@@ -1,0 +1,159 @@
+"""Planted faults are found with rank and cause, and where nobody is at fault nobody is named. The bench has more."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fleetprof_analyzer.alignment import align_clocks
+from fleetprof_analyzer.analysis import summarise_file
+from fleetprof_analyzer.iterations import Asked
+from fleetprof_analyzer.matching import match
+from fleetprof_analyzer.operations import RankOperations, UnreadableOperations, decode, encode
+from fleetprof_analyzer.problems import Problems
+from fleetprof_analyzer.straggler_words import list_stragglers, sentence
+from fleetprof_analyzer.stragglers import find_stragglers, judge_summaries
+from fleetprof_api.stragglers import Stragglers
+from planted_faults import CAUSES, FAULTS, NO_FAULTS, draw, operations_of
+from planted_jobs import Job
+from planted_shapes import Fault, Shape
+from planted_traces_of_jobs import Clarity, json_of, samples_of, traces_of
+
+SHAPES = (
+    Shape(dp=8, layers=3), Shape(dp=4, tp=4, layers=2), Shape(dp=4, pp=4, microbatches=4, layers=2),
+    Shape(dp=8, sharded=True, layers=3),
+)  # fmt: skip
+CLEAR = Clarity()
+
+
+def found_in(operations: list[RankOperations]) -> Stragglers:
+    found = find_stragglers(operations)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("seed", range(10, 13))
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_is_found_with_its_rank_and_cause(kind: str, seed: int) -> None:
+    case, traces, job = draw(kind, seed, SHAPES)
+    if not case.identifiable or case.gain < 0.012:
+        pytest.skip(f"traces cannot tell, or it costs {100 * case.gain:.1f} % only")
+    found = found_in(operations_of(job, traces))
+    assert found.ranks[0].rank in case.culprits
+    assert found.ranks[0].cause == CAUSES[kind]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", NO_FAULTS)
+def test_where_nobody_is_at_fault_nobody_is_named(kind: str, seed: int) -> None:
+    _, traces, job = draw(kind, seed, SHAPES)
+    found = found_in(operations_of(job, traces))
+    assert (found.ranks, found.slow_links) == ([], [])
+    assert found.verdict in ("nobody", "moving_imbalance")
+
+
+def slow_device(shape: Shape, rank: int, factor: float = 1.3) -> Fault:
+    device = np.ones((shape.ranks, shape.iterations))
+    device[rank] = factor
+    return Fault("slow_gpu", rank, device=device)
+
+
+def test_the_gain_is_what_the_job_without_the_fault_is_shorter_by() -> None:
+    shape = Shape(dp=8, layers=3)
+    slow, healthy = Job(shape, slow_device(shape, 5), 1), Job(shape, Fault(), 1)
+    (first,) = found_in(operations_of(slow, traces_of(slow, CLEAR, 1))).ranks
+    assert first.rank == 5
+    assert first.gain == pytest.approx(1 - healthy.length_ns / slow.length_ns, abs=0.01)
+    assert first.lateness_ns == pytest.approx((slow.length_ns - healthy.length_ns) / shape.iterations, rel=0.1)
+
+
+def test_clocks_change_nothing() -> None:
+    shape = Shape(dp=4, tp=2, layers=2)
+    job = Job(shape, slow_device(shape, 3), 2)
+    still, skewed = (
+        found_in(operations_of(job, traces_of(job, Clarity(skew_s=skew, drift_ppm=0), 2))) for skew in (0.0, 3600.0)
+    )
+    assert still.ranks[0].rank == 3
+    assert skewed.ranks[0].lateness_ns == pytest.approx(still.ranks[0].lateness_ns, rel=1e-4)
+    assert [one.gain for one in skewed.ranks] == pytest.approx([one.gain for one in still.ranks], abs=1e-4)
+
+
+def test_the_clocks_of_a_merged_trace_are_put_onto_one() -> None:
+    job = Job(Shape(dp=8, layers=3), Fault(), 3)
+    operations = operations_of(job, traces_of(job, Clarity(skew_s=5, drift_ppm=0), 3))
+    aligned = align_clocks(match(operations))
+    assert aligned.aligned.all()
+    assert aligned.residual_most_ns <= 2
+    true = [one.columns.start_ns[0] for one in operations_of(job, traces_of(job, Clarity(skew_s=0, drift_ppm=0), 3))]
+    moved = [one.columns.start_ns[0] + o for one, o in zip(operations, aligned.offset_ns, strict=True)]
+    shift = moved[0] - true[0]
+    assert [m - t - shift for m, t in zip(moved, true, strict=True)] == pytest.approx([0] * 8, abs=2)
+
+
+def test_json_and_columns_say_the_same() -> None:
+    shape = Shape(dp=2, tp=2, layers=2, iterations=4)
+    job = Job(shape, slow_device(shape, 2), 4)
+    traces = traces_of(job, CLEAR, 4)
+    summaries = []
+    for trace in traces:
+        text = json_of(trace).encode()
+        summary = summarise_file(
+            lambda text=text: io.BytesIO(text),  # type: ignore[misc]
+            trace.source,
+            samples=samples_of(job, trace),
+            assigned=None,
+            asked=Asked(),
+            problems=Problems(),
+        )
+        assert summary.problems == []
+        summaries.append((summary.rank_number, summary.operations, summary.operations_bytes))
+    assert judge_summaries(summaries) == found_in(operations_of(job, traces))
+
+
+def test_traces_without_group_metadata_are_matched_by_order_when_all_ranks_are_one_group() -> None:
+    shape = Shape(dp=8, layers=3)
+    job = Job(shape, slow_device(shape, 6), 5)
+    found = found_in(operations_of(job, traces_of(job, Clarity(groups=False), 5)))
+    assert found.matched_by == "order, all ranks as one group"
+    assert [one.rank for one in found.ranks] == [6]
+
+
+def test_groups_that_nothing_names_are_not_guessed() -> None:
+    shape = Shape(dp=4, tp=2, layers=3)
+    job = Job(shape, slow_device(shape, 6), 5)
+    found = found_in(operations_of(job, traces_of(job, Clarity(groups=False), 5)))
+    assert (found.verdict, found.ranks) == ("not_judged", [])
+    assert "process group" in found.reason
+
+
+def test_ranks_that_were_not_captured_are_said() -> None:
+    shape = Shape(dp=8, layers=3)
+    job = Job(shape, slow_device(shape, 6), 6)
+    operations = operations_of(job, traces_of(job, CLEAR, 6))
+    found = found_in(operations[:6])
+    assert found.not_captured == [6, 7]
+    assert found.ranks == []
+    assert any("6, 7" in text for text in found.unidentifiable)
+
+
+def test_operations_survive_the_store_and_damage_is_refused() -> None:
+    job = Job(Shape(dp=2, layers=2, iterations=3), Fault(), 7)
+    one, other = operations_of(job, traces_of(job, CLEAR, 7))
+    data = encode(one)
+    assert encode(decode(data)) == data
+    for broken in (b"", b"x", data[:-9], data[:50] + b"\0" * 20 + data[70:]):
+        with pytest.raises(UnreadableOperations):
+            decode(broken)
+    judged = judge_summaries([(0, data, len(data)), (1, b"broken", 6), (2, encode(replace(other, rank=2)), 1)])
+    assert judged is not None
+    assert "ranks 1: their operations were not stored" in judged.unidentifiable
+
+
+def test_the_words_hold_no_control_character_of_a_trace() -> None:
+    job = Job(Shape(dp=8, layers=3), slow_device(Shape(dp=8, layers=3), 1), 8)
+    found = found_in(operations_of(job, traces_of(job, CLEAR, 8)))
+    lines = list_stragglers(found, 80)
+    assert lines[0] == "Late: the others wait for rank 1"
+    assert lines[1].startswith("  rank    1  late by ")
+    assert all(len(line) <= 80 for line in lines)
+    assert sentence(found).startswith("The others wait for rank 1 (slow GPU); mending it would shorten an iteration by")
