@@ -7,9 +7,11 @@ ours is registered right after, so that it sees the step count after Kineto has 
 
 Guarantees: imports nothing but what every interpreter has loaded by then, and torch never; does nothing unless the job
 runs with Kineto's daemon mode in a socket directory, and with FLEETPROF_AGENT=0; whatever goes wrong in it is silent
-(FLEETPROF_AGENT_DEBUG prints it). The awaited module, its spec and its loader are what they would be without us; other
-finders are asked in their order. A `sitecustomize` further down sys.path is run as if it were the only one: it becomes
-the module of that name, and its exceptions are Python's to report. Source: site.execsitecustomize (standard library).
+(FLEETPROF_AGENT_DEBUG prints it). A PyTorch that the daemon mode could crash at start-up (before 2.10: pytorch#163545,
+#112389) is spared: the mode is switched off before torch loads, and the job cannot be captured. The awaited module, its
+spec and its loader are what they would be without us; other finders are asked in their order. A `sitecustomize` further
+down sys.path is run as if it were the only one: it becomes the module of that name, and its exceptions are Python's to
+report. Source: site.execsitecustomize (standard library).
 """
 
 import os
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, Optional
 
 AWAITED = "torch.profiler"
+OLDEST_TORCH = (2, 10)
 
 
 def _await_torch() -> None:
@@ -39,8 +42,22 @@ def _await_torch() -> None:
         sys.meta_path.insert(0, ModuleFinder(AWAITED, _begin))
 
 
+def _spare_old_torch(init_file: str) -> None:
+    """Switches Kineto's daemon mode off when the PyTorch of this `torch/__init__.py` is too old for it."""
+    try:
+        with open(os.path.dirname(init_file) + "/version.py") as file:
+            text = file.read(4096)
+        version = text.partition("__version__ = ")[2].partition("\n")[0].strip("'\"").split(".")
+        if tuple(map(int, version[:2])) < OLDEST_TORCH:
+            os.environ.pop("KINETO_USE_DAEMON", None)
+    except Exception:
+        _report_error()  # a PyTorch that does not say which it is
+
+
 def _begin() -> None:
     """Starts the agent, wherever sys.path leads. Never raises."""
+    if not os.environ.get("KINETO_USE_DAEMON"):
+        return
     try:
         if "fleetprof_agent" not in sys.modules:
             from importlib.machinery import PathFinder
@@ -78,8 +95,11 @@ class ModuleFinder:
     def find_spec(
         self, fullname: str, path: "Optional[Sequence[str]]" = None, target: "Optional[ModuleType]" = None
     ) -> "Optional[ModuleSpec]":
-        """The spec that the other finders give for the awaited module, its loader primed; None for all others."""
-        if fullname != self._name or self._asking:
+        """The spec that the other finders give for the awaited module, its loader primed; None for all others.
+
+        For `torch` itself, which comes first: their spec as it is, after a look at the version.
+        """
+        if fullname not in (self._name, "torch") or self._asking:
             return None
         self._asking = True
         try:
@@ -90,7 +110,10 @@ class ModuleFinder:
                     continue
                 spec: Optional[ModuleSpec] = find_spec(fullname, path, target)
                 if spec is not None:
-                    self._prime(spec.loader)
+                    if fullname == self._name:
+                        self._prime(spec.loader)
+                    elif spec.origin:
+                        _spare_old_torch(spec.origin)
                     return spec
             return None
         finally:

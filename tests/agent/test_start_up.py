@@ -10,6 +10,7 @@ import pytest
 
 FAKE_TORCH = {
     "torch/__init__.py": "import torch.optim.optimizer, torch.autograd.profiler\nfrom torch import profiler\n",
+    "torch/version.py": "__version__ = '2.15.0'\n",
     "torch/optim/__init__.py": "",
     "torch/optim/optimizer.py": """
 _global_optimizer_post_hooks = {}
@@ -88,6 +89,34 @@ def test_pytorch_that_is_there_before_us_is_found(ground: Any) -> None:
     torch = put(ground.scratch / "fake", FAKE_TORCH)
     code = f"import sys; sys.path[:0] = {[torch, ground.directory + '/agent']!r}; import torch, sitecustomize; {HOOKS}"
     assert run(ground, code, "-S", path=(torch,)).stdout == "['kineto_hook', 'record_step']\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "is_spared"),
+    [
+        ("2.1.0+cu121", True),
+        ("2.7.1", True),
+        ("2.9.0a0+145a3a7bda.nv25.10", True),
+        ("2.10.0", False),
+        ("2.13.0+cpu", False),
+        ("3.0.0", False),
+        ("master", False),
+    ],
+)
+def test_pytorch_that_kinetos_daemon_mode_could_crash_runs_without_it(
+    ground: Any, version: str, is_spared: bool
+) -> None:
+    """Before it loads: libkineto reads the variable when torch is imported, and so do the processes that it starts."""
+    text = f"__all__ = ['__version__']\n__version__ = '{version}'\ndebug = False\n"
+    look = "import os, subprocess; seen = os.environ.get('KINETO_USE_DAEMON')\n"
+    files = {**FAKE_TORCH, "torch/version.py": text, "torch/__init__.py": look + FAKE_TORCH["torch/__init__.py"]}
+    torch = put(ground.scratch / "fake", files)
+    code = "import torch, subprocess; print(torch.seen); subprocess.run(['printenv', 'KINETO_USE_DAEMON'])\n" + HOOKS
+    done = run(ground, code, "-u", path=(torch,))
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == (
+        ["None", "['kineto_hook']"] if is_spared else ["1", "1", "['kineto_hook', 'record_step']"]
+    )
 
 
 def test_import_error_of_pytorch_is_its_own(ground: Any) -> None:
