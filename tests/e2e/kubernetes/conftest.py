@@ -20,6 +20,15 @@ from scene.store import Store
 from scene.training import Training
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Waits, before any test's time runs, for the end of another run on the same cluster: names there are fixed."""
+    if any("cluster" in getattr(item, "fixturenames", ()) for item in session.items):
+        waiting = alone("cluster-tests")
+        waiting.__enter__()
+        session.config.add_cleanup(lambda: waiting.__exit__(None, None, None))
+
+
 @pytest.fixture(scope="session")
 def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """A running cluster with all images; skips with the reason where none can be had."""

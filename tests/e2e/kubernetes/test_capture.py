@@ -43,6 +43,7 @@ def test_all_ranks_record_the_same_iterations_and_the_report_is_in_the_store(
     with capsys.disabled():
         installing.print()
         stages.print()
+    header, line = api.kubectl("get", "profreq", request.name, "-n", team).splitlines()
 
     training.assert_undisturbed()
     assert request.outcome() == ("True", "Complete"), request.describe()
@@ -53,6 +54,8 @@ def test_all_ranks_record_the_same_iterations_and_the_report_is_in_the_store(
         "Analyzed": ("True", "ReportMade"),
         "Succeeded": ("True", "Complete"),
     }
+    assert header.split() == ["NAME", "TARGET", "CAPTURED", "RANKS", "STATE", "AGE"]
+    assert line.split()[:5] == [request.name, f"Job/{training.name}", "4", "4", "Complete"]
     counts = {"targeted": 4, "armed": 4, "captured": 4, "uploaded": 4, "failed": 0}
     assert request.get()["status"]["ranks"] == counts
     ledger = request.ledger()
@@ -69,21 +72,3 @@ def test_all_ranks_record_the_same_iterations_and_the_report_is_in_the_store(
     traces = [f"ranks/{rank}/trace.json.gz" for rank in range(4)]
     assert set(FILES + traces) <= set(store.keys(team, request.uid))
     assert "<html" in store.page(team, request.uid)
-
-
-def test_the_columns_say_what_a_user_asks_first(
-    api: Api, training: Training, team: str, make_request: Callable[..., Request]
-) -> None:
-    request = make_request(training, "columns")
-    request.await_end()
-
-    header, line = api.kubectl("get", "profreq", request.name, "-n", team).splitlines()
-
-    assert header.split() == ["NAME", "TARGET", "CAPTURED", "RANKS", "STATE", "AGE"]
-    assert line.split()[:5] == ["columns", "Job/shared", "4", "4", "Complete"]
-
-
-def test_the_training_ran_as_if_nobody_had_looked(training: Training) -> None:
-    training.finish()
-
-    training.assert_undisturbed()

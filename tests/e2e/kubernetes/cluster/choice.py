@@ -1,6 +1,6 @@
 """Which cluster it is: KUBECONFIG's when told so, kind where a container engine answers, else the local one.
 
-Guarantees: two commands at once wait for each other.
+Guarantees: two commands at once wait for each other, and so do two runs of the tests.
 """
 
 import fcntl
@@ -13,6 +13,7 @@ from cluster.image_tools import find_engine
 from cluster.kind import KindCluster
 from cluster.local import LocalCluster
 from cluster.places import CACHE
+from cluster.progress import say
 from cluster.refusal import Refusal
 
 Cluster = LocalCluster | KindCluster | CurrentCluster
@@ -34,9 +35,13 @@ def choose_cluster() -> Cluster:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """No other command changes the cluster meanwhile."""
+def alone(what: str = "cluster") -> Iterator[None]:
+    """No other command changes the cluster meanwhile; `what` tests: no other tests use it."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "cluster.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with (CACHE / f"{what}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another process has the {what}; waiting for its end")
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield

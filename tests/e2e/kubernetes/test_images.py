@@ -1,38 +1,17 @@
-"""What the other tests stand on: training runs on this cluster, alone and over the pod network, and S3 answers."""
+"""What is in our images, as a pod sees it: what they run, and neither an installer nor a compiler."""
 
 from collections.abc import Callable
 
 import pytest
 from cluster.images import our_name
 from scene.api import Api, parse
-from scene.store import Store
-from scene.training import Training
 
-pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
 def namespace(namespaces: Callable[..., str]) -> str:
-    return namespaces("e2e-ground")
-
-
-@pytest.mark.parametrize(("pods", "ranks_per_pod"), [(1, 4), (2, 2)], ids=["one-pod", "two-pods"])
-def test_a_training_job_runs_to_the_end_that_it_was_asked_for(
-    namespace: str, start_training: Callable[..., Training], pods: int, ranks_per_pod: int
-) -> None:
-    training = start_training(namespace, f"train-{pods}", pods=pods, ranks_per_pod=ranks_per_pod)
-
-    training.finish()
-
-    training.assert_undisturbed()
-
-
-def test_the_store_keeps_what_is_put(store: Store) -> None:
-    client = store.client()
-
-    client.put_object(Bucket=store.bucket, Key="v1/ground/x", Body=b"kept")
-
-    assert client.get_object(Bucket=store.bucket, Key="v1/ground/x")["Body"].read() == b"kept"
+    return namespaces("e2e-images")
 
 
 LIST_FILES = """
