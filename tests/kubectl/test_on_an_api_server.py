@@ -188,6 +188,15 @@ async def test_somebody_without_rights_is_told_which(ground: Ground, run: Any) -
     assert "pods is forbidden" in looked.stdout
 
 
+async def test_without_a_kubeconfig_the_next_step_is_to_name_one(run: Any) -> None:
+    done = await run("list", KUBECONFIG="/nowhere:/nor/here")
+    assert (done.returncode, done.stdout) == (6, "")
+    assert done.stderr.splitlines() == [
+        "fleetprof: there is no kubeconfig /nowhere:/nor/here",
+        "fleetprof:   name another: --kubeconfig, --context or KUBECONFIG",
+    ]
+
+
 async def test_an_api_server_that_is_not_there_is_said(ground: Ground, run: Any, tmp_path: Path) -> None:
     config = yaml.safe_load(ground.api.kubeconfig().read_text())
     config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"

@@ -4,6 +4,7 @@ Guarantees: no call waits for ever; a refusal names verb, resource and namespace
 do next; the kubeconfig file is never written.
 """
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ async def connect(place: Place) -> AsyncIterator[Connection]:
     """Opens what the kubeconfig names; inside a pod without one, the pod's own account. Raises Failure."""
     from kubernetes.aio.client import ApiClient
 
+    require_kubeconfig(place)
     configuration, namespace = await _read_config(place)
     # Somebody waits for the answer: better said soon than tried for long.
     configuration.retries = 1
@@ -68,6 +70,13 @@ async def connect(place: Place) -> AsyncIterator[Connection]:
             yield Connection(Cluster(client), place.namespace or namespace, client)
     finally:
         await client.close()
+
+
+def require_kubeconfig(place: Place) -> None:
+    """Raises Failure where there is none and this is no pod either."""
+    named = place.kubeconfig or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    if not any(Path(name).is_file() for name in named.split(os.pathsep) if name) and not _OWN_NAMESPACE.is_file():
+        raise Failure(f"there is no kubeconfig {named}", next_step=_OTHER, code=ExitCode.NO_HUB)
 
 
 async def _read_config(place: Place) -> "tuple[Configuration, str]":

@@ -1,14 +1,11 @@
 """Options that the commands of `kubectl fleetprof` share, with kubectl's own names."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
 from fleetprof_cli.cluster.connection import Place
-from fleetprof_cli.exit_codes import ExitCode
-from fleetprof_cli.messages import Failure
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,12 +24,7 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_place(flags: dict[str, Any]) -> Place:
-    """What those options said; they are taken out of `flags`. Raises Failure when the file is not there."""
-    file = flags["kubeconfig"]
-    if file and not Path(file).is_file():
-        raise Failure(
-            f"there is no kubeconfig {file}", next_step="name another: --kubeconfig FILE", code=ExitCode.NO_HUB
-        )
+    """What those options said; they are taken out of `flags`."""
     return Place(
         kubeconfig=flags.pop("kubeconfig"), context=flags.pop("context_name"), namespace=flags.pop("namespace")
     )
