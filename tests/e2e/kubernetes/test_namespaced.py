@@ -25,7 +25,7 @@ RELEASE = "fleetprof"
 HERE = "e2e-namespaced"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def resting_operator(api: Api, installation: Installation) -> Iterator[None]:
     """The cluster's own operator does not run."""
 
@@ -41,7 +41,7 @@ def resting_operator(api: Api, installation: Installation) -> Iterator[None]:
         api.kubectl("rollout", "status", "deployment/fleetprof-operator", "-n", NAMESPACE, "--timeout=120s")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def release(api: Api, store: Store, resting_operator: None, namespaces: Callable[..., str]) -> Iterator[str]:
     """The chart in a namespace of its own; the namespace."""
     namespace = namespaces(HERE)
