@@ -1,83 +1,14 @@
 """What the doctor says of a pod that does not answer, over pods of the real injection: each reason, each next step."""
 
-import copy
 import json
-from collections.abc import Callable
-from typing import Any
 
 import pytest
+from doctor_facts import CONNECTED, NO_LABEL, PLAIN, Json, edit, inject, make_facts, say, trainer, with_status
 from fleetprof_api import __version__
-from fleetprof_api.pods import SIDECAR_CONTAINER
-from fleetprof_cli.checks import Check, Verdict
-from fleetprof_cli.cluster.installation_checks import judge_installation, judge_namespace
+from fleetprof_cli.checks import Verdict
 from fleetprof_cli.cluster.observation import Facts, PodFacts, Unknown
-from fleetprof_cli.cluster.pod_checks import judge_latest, judge_pods
-from fleetprof_cli.cluster.request_state import RequestState
-from fleetprof_operator.injection.change import change_pod
+from fleetprof_cli.cluster.pod_checks import judge_pods
 from fleetprof_operator.injection.room import NamespaceLimits
-from fleetprof_operator.injection.settings import InjectionSettings
-
-Json = dict[str, Any]
-SETTINGS = InjectionSettings(
-    image="registry.example/sidecar:1",
-    hub="fleetprof-hub.fleetprof-system.svc:8443",
-    ca="-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-)
-PLAIN: Json = {
-    "metadata": {"name": "train-0", "namespace": "team", "creationTimestamp": "2026-11-21T10:00:00Z"},
-    "spec": {"containers": [{"name": "train", "image": "train:1"}]},
-    "status": {"phase": "Running"},
-}
-NAMESPACE: Json = {"metadata": {"name": "team", "labels": {"fleetprof.io/inject": "true"}}}
-WEBHOOK: Json = {
-    "metadata": {"name": "fleetprof", "creationTimestamp": "2026-11-21T09:00:00Z"},
-    "webhooks": [{"name": "pods.inject.fleetprof.io", "clientConfig": {"caBundle": "QQ=="}}],
-}
-CONNECTED = json.dumps({"message": "connected to the hub at fleetprof-hub:8443"})
-RUNS: Json = {"state": {"running": {}}, "restartCount": 0}
-
-
-def inject(pod: Json) -> Json:
-    """The pod as the webhook leaves it, its sidecar running."""
-    changed = copy.deepcopy(dict(change_pod(pod, NamespaceLimits(), SETTINGS).pod))
-    changed["status"] = {"phase": "Running", "initContainerStatuses": [{"name": SIDECAR_CONTAINER, **RUNS}]}
-    return changed
-
-
-def make_facts(pod: Json | None = None, log: Any = CONNECTED, torch: Any = None, **changes: Any) -> Facts:
-    pods = [PodFacts(pod=pod, sidecar_log=log, torch=torch)] if pod else []
-    facts: dict[str, Any] = {
-        "namespace": NAMESPACE,
-        "has_kind": True,
-        "rights": {"create": True, "get": True, "delete": True},
-        "webhooks": [WEBHOOK],
-        "deployments": [],
-        "pods": pods,
-    }
-    return Facts(**(facts | changes))
-
-
-def say(checks: list[Check]) -> str:
-    return "\n".join(f"{check.verdict} {check.name}: {check.found} -> {check.advice}" for check in checks)
-
-
-def edit(pod: Json, **edits: Callable[[Json], Any]) -> Json:
-    changed = copy.deepcopy(pod)
-    for change in edits.values():
-        change(changed)
-    return changed
-
-
-def with_status(**status: Any) -> Json:
-    """An injected pod whose sidecar has this status."""
-    pod = inject(PLAIN)
-    pod["status"] = {"phase": "Pending", "initContainerStatuses": [{"name": SIDECAR_CONTAINER, **status}]}
-    return pod
-
-
-def trainer(pod: Json) -> Json:
-    found: Json = pod["spec"]["containers"][0]
-    return found
 
 
 def test_a_pod_in_order_is_said_to_be() -> None:
@@ -92,7 +23,6 @@ FULL: Json = {
     "spec": {"hard": {"requests.memory": "1Gi"}},
     "status": {"hard": {"requests.memory": "1Gi"}, "used": {"requests.memory": "1Gi"}},
 }
-NO_LABEL: Json = {"metadata": {"name": "team", "labels": {}}}
 
 # what is special, the sentence, the next step
 SILENT: list[tuple[str, Facts, str, str]] = [
@@ -273,81 +203,3 @@ def test_a_large_job_is_summed_up() -> None:
     checks = list(judge_pods(make_facts(pods=pods), "Job/train"))
     assert checks[-1].found == "20 in all, 20 of them injected"
     assert len(checks) < 40
-
-
-def make_deployment(name: str, wanted: int, ready: int) -> Json:
-    metadata = {"name": f"fleetprof-{name}", "namespace": "fleetprof-system"}
-    metadata["labels"] = {"app.kubernetes.io/component": name}  # type: ignore[assignment]
-    return {"metadata": metadata, "spec": {"replicas": wanted}, "status": {"readyReplicas": ready}}
-
-
-@pytest.mark.parametrize(
-    ("facts", "verdict", "found", "advice"),
-    [
-        (make_facts(has_kind=False), "fail", "this cluster has no ProfileRequests", "docs/install.md"),
-        (make_facts(has_kind=Unknown("forbidden")), "warn", "cannot be looked for: forbidden", "ask whoever"),
-        (
-            make_facts(rights={"create": False, "get": True, "delete": False}),
-            "fail",
-            "you may not create, delete profilerequests.fleetprof.io",
-            "the ClusterRole fleetprof-editor",
-        ),
-        (make_facts(rights={"create": True, "get": False, "delete": True}), "fail", "may not get", "fleetprof-viewer"),
-        (make_facts(webhooks=[]), "warn", "no pod gets its sidecar by itself", "fleetprof inject"),
-        (make_facts(webhooks=Unknown("forbidden")), "ok", "not looked at: forbidden", ""),
-        (
-            make_facts(webhooks=[{"metadata": {}, "webhooks": [{"name": "pods.inject.fleetprof.io"}]}]),
-            "fail",
-            "no CA bundle",
-            "operator's log",
-        ),
-        (make_facts(deployments=[make_deployment("operator", 1, 0)]), "fail", "0 of 1 pods", "kubectl describe"),
-        (make_facts(deployments=[make_deployment("webhook", 2, 1)]), "warn", "1 of 2 pods", "kubectl describe"),
-        (make_facts(deployments=[make_deployment("operator", 1, 1)]), "ok", "1 of 1 pods", ""),
-        (make_facts(deployments=Unknown("forbidden")), "ok", "not looked at: forbidden", "ask whoever"),
-    ],
-)
-def test_what_is_said_of_the_installation(facts: Facts, verdict: str, found: str, advice: str) -> None:
-    checks = list(judge_installation(facts))
-    assert any(c.verdict == verdict and found in c.found and advice in c.advice for c in checks), say(checks)
-
-
-@pytest.mark.parametrize(
-    ("namespace", "found"),
-    [
-        (NAMESPACE, "team is labelled fleetprof.io/inject=true"),
-        (NO_LABEL, "team is not labelled fleetprof.io/inject=true"),
-        (Unknown("forbidden"), "not looked at: forbidden"),
-    ],
-)
-def test_what_is_said_of_the_namespace(namespace: Any, found: str) -> None:
-    (check,) = judge_namespace(make_facts(namespace=namespace), "team")
-    assert found in check.found
-    assert check.verdict == Verdict.OK
-
-
-def make_request(status: str, reason: str) -> RequestState:
-    time = "2026-11-21T09:45:12Z"
-    condition = {
-        "type": "Succeeded",
-        "status": status,
-        "reason": reason,
-        "message": "words",
-        "lastTransitionTime": time,
-    }
-    told: Json = {"conditions": [condition]} | ({"completionTime": time} if status != "Unknown" else {})
-    return RequestState({"metadata": {"name": "look"}, "status": told})
-
-
-@pytest.mark.parametrize(
-    ("state", "verdict", "found"),
-    [
-        (make_request("True", "Complete"), "ok", "ended well: Complete"),
-        (make_request("Unknown", "Waiting"), "ok", "is under way"),
-        (make_request("False", "NothingSpeaksKineto"), "warn", "ended with NothingSpeaksKineto: words"),
-    ],
-)
-def test_what_the_last_request_ended_with(state: RequestState, verdict: str, found: str) -> None:
-    (check,) = judge_latest(state)
-    assert (check.verdict, found in check.found) == (verdict, True), say([check])
-    assert list(judge_latest(None)) == []
