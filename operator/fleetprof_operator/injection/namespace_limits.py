@@ -6,7 +6,6 @@ asked again after UNLIMITED_S only, another one for every pod (what is used chan
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -19,8 +18,6 @@ _MOST_REMEMBERED: Final = 10_000
 Json = dict[str, Any]
 ListObjects = Callable[[str], Awaitable[list[Json]]]
 """The objects at a path of the API; raises what it likes."""
-
-log = logging.getLogger(__name__)
 
 
 class UnknownLimits(Exception):
@@ -43,7 +40,7 @@ class NamespaceLimitsReader:
         task = self._reading.get(namespace)
         if task is None:
             task = self._reading[namespace] = asyncio.create_task(self._read(namespace))
-            task.add_done_callback(lambda _: self._reading.pop(namespace, None))
+            task.add_done_callback(lambda done: self._end_reading(namespace, done))
         try:
             async with asyncio.timeout(PATIENCE_S):
                 limits = await asyncio.shield(task)
@@ -57,11 +54,15 @@ class NamespaceLimitsReader:
             self._unlimited_until[namespace] = now + UNLIMITED_S
         return limits
 
+    def _end_reading(self, namespace: str, task: asyncio.Task[NamespaceLimits]) -> None:
+        self._reading.pop(namespace, None)
+        # Everybody who waited may have given up: its failure has been said then.
+        if not task.cancelled():
+            task.exception()
+
     async def _read(self, namespace: str) -> NamespaceLimits:
         # From the API server's memory: a pod must not wait for etcd.
         of = f"/api/v1/namespaces/{namespace}"
         async with asyncio.timeout(2 * PATIENCE_S):
-            quotas, ranges = await asyncio.gather(
-                self._list(f"{of}/resourcequotas"), self._list(f"{of}/limitranges"), return_exceptions=False
-            )
+            quotas, ranges = await asyncio.gather(self._list(f"{of}/resourcequotas"), self._list(f"{of}/limitranges"))
         return NamespaceLimits(quotas=quotas, limit_ranges=ranges)
