@@ -90,6 +90,24 @@ async def test_an_orderly_end_is_quick_and_leaves_the_capture_to_the_next(ground
     assert condition(await ground.until_finished()) == ("True", "Complete")
 
 
+async def test_an_orderly_end_does_not_wait_for_a_deletion(ground: Ground) -> None:
+    sidecar = await ground.add_rank(0, 1)
+    made = ground.ask()
+    arm = await sidecar.expect("arm")
+    await sidecar.say_all(arm, "STARTED")
+    await ground.until(lambda: ground.status().get("ranks", {}).get("armed") == 1, "the order")
+    ground.delete()
+    await sidecar.expect("cancel")  # which nobody confirms
+    assert ground.end_operator() == 0
+    (entry,) = ground.ledger(made)["entries"]
+    said = "cancelled by the user; the sidecar has not confirmed it"
+    assert (entry["reason"], entry["message"]) == ("Cancelled", said)
+    ground.start_operator()
+    await ground.until(lambda: ground.request() is None, "the deletion")
+    await ground.reconnect()
+    assert (await sidecar.expect("release")).capture_id == made["metadata"]["uid"]
+
+
 async def test_the_api_server_is_away_in_the_middle_of_a_capture(ground: Ground) -> None:
     sidecar = await ground.add_rank(0, 1)
     ground.ask()

@@ -102,8 +102,11 @@ class Capture:
 
     # ------------------------------------------------------------ what others tell
 
-    def cancel(self) -> None:
-        """The user's cancel; again or after the end it does nothing."""
+    def cancel(self, *, hurry: bool = False) -> None:
+        """The user's cancel; again or after the end it does nothing. `hurry` does not wait for sidecars' answers."""
+        if hurry:
+            self._state.hurried = True
+            self._state.poke()
         if not self.ledger.outcome and not self.ledger.cancelled_unix_ns:
             self.ledger.cancelled_unix_ns = self._hub.clock()
             self._state.send_all(self._cancel_message())  # at once: before any refusal to upload

@@ -25,7 +25,8 @@ class CaptureState:
     """One request's state; for the hub's event loop only. `version` grows with every change that a status shows.
 
     `stored` has (sidecar, process) of each rank whose trace, or summary where that was asked for, the store holds, and
-    `traces_stored` those whose trace was seen to arrive; `report_made` says that the report is there.
+    `traces_stored` those whose trace was seen to arrive; `report_made` says that the report is there, `hurried`
+    that a cancel waits for nobody's confirmation.
     """
 
     def __init__(self, request: ProfileRequest, ledger: Ledger, hub: Surroundings) -> None:
@@ -36,6 +37,7 @@ class CaptureState:
         self.stored: set[tuple[str, str]] = set()
         self.traces_stored: set[tuple[str, str]] = set()
         self.report_made = False
+        self.hurried = False
         self.version = 0
         self.began_unix_ns = hub.clock()
         key = keys.ledger_key(ledger.namespace, ledger.uid)

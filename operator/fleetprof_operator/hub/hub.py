@@ -120,10 +120,13 @@ class Hub:
             await capture.wait_for_news(seen)
             await asyncio.sleep(_NEWS_PAUSE_S + _NEWS_PAUSE_PER_RANK_S * len(status.ranks))
 
-    async def cancel(self, ref: str) -> pb.CaptureStatus:
-        """Takes a capture back as far as that goes; its end comes through `watch`. Raises UnknownCapture."""
+    async def cancel(self, ref: str, *, hurry: bool = False) -> pb.CaptureStatus:
+        """Takes a capture back as far as that goes; its end comes through `watch`. Raises UnknownCapture.
+
+        `hurry`: at once, without waiting for sidecars to confirm.
+        """
         capture = self._memory.find(ref)
-        capture.cancel()
+        capture.cancel(hurry=hurry)
         return capture.status()
 
     async def fleet(self) -> list[pb.SidecarStatus]:

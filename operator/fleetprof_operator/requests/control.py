@@ -32,9 +32,17 @@ _LAST_WORDS_S: Final = 5.0
 
 
 class Control:
-    """The handlers' state: the requests that are there and what is running for them."""
+    """The handlers' state: the requests that are there and what is running for them. `stop`: the operator ends."""
 
-    def __init__(self, around: Surroundings, records: Records, retention: Retention, analyses: Analyses | None) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        records: Records,
+        retention: Retention,
+        analyses: Analyses | None,
+        stop: asyncio.Event,
+    ) -> None:
+        self._stop = stop
         self._around = around
         self._records = records
         self._retention = retention
@@ -94,15 +102,39 @@ class Control:
                     task.cancel()
                 await asyncio.gather(running, stopping, return_exceptions=True)
             if "deletionTimestamp" in record.metadata:
-                await life.withdraw()
-                # Once this daemon has ended: kopf, woken by that very write, finds it so and lets the object go.
-                self._start(life.farewell())
+                if await self._unless_stopped(life.withdraw()):
+                    # Once this daemon has ended: kopf, woken by that very write, finds it so and lets the object go.
+                    self._start(life.farewell())
+                else:
+                    await self._give_up(uid)
 
     async def close(self) -> None:
         """Ends what still runs."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _give_up(self, uid: str) -> None:
+        """Ends the ledger of a deleted request while there is somebody to do it: its object goes with this operator."""
+        with suppress(UnknownCapture, TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await self._around.hub.cancel(uid, hurry=True)
+                async for capture in self._around.hub.watch(uid):
+                    if capture.finished:
+                        return
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Does the work. False when the operator ends first."""
+        doing, stopping = asyncio.create_task(work), asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if doing.done():
+                doing.result()
+            return doing.done()
+        finally:
+            for task in (doing, stopping):
+                task.cancel()
+            await asyncio.gather(doing, stopping, return_exceptions=True)
 
     async def _take_back(self, uid: str) -> None:
         with suppress(UnknownCapture):  # never begun, or over

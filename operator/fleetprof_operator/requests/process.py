@@ -80,7 +80,6 @@ class Operator:
             metrics=self._metrics,
             report_url=settings.report_url,
         )
-        self._control = Control(self._around, self._records, self._retention, self._analyses)
         self.hub_server: RunningServer | None = None
         self.probe_server: ProbeServer | None = None
 
@@ -99,19 +98,20 @@ class Operator:
             self.hub_server = await serve(self.hub, self._settings.hub_listen.text(), tls=tls, captures=False)
             cleanup.push_async_callback(self.hub_server.stop)
             log.info("the hub listens at port %d", self.hub_server.port)
-            cleanup.push_async_callback(self._control.close)
+            control = Control(self._around, self._records, self._retention, self._analyses, stop)
+            cleanup.push_async_callback(control.close)
             beside = [self._retention.run()]
             if isinstance(self._certificates, CertificateKeeper):
                 beside.append(self._certificates.run())
             for work in beside:
                 cleanup.callback(asyncio.create_task(work).cancel)
             self._obstacle = ""
-            await self._run_kopf(stop)
+            await self._run_kopf(control, stop)
             self._obstacle = "ending"
 
-    async def _run_kopf(self, stop: asyncio.Event) -> None:
+    async def _run_kopf(self, control: Control, stop: asyncio.Event) -> None:
         registry = kopf.OperatorRegistry()
-        self._control.register(registry)
+        control.register(registry)
         namespaces = self._settings.namespaces
         tasks = await kopf.spawn_tasks(
             registry=registry, standalone=True, clusterwide=not namespaces, namespaces=namespaces, stop_flag=stop
