@@ -96,6 +96,14 @@ def test_the_api_server_takes_every_object_and_knows_every_field(name: str, serv
     assert done.stdout.count("(server dry run)") == len(objects)
 
 
+def test_the_example_job_passes_under_restricted(server: ApiServer) -> None:
+    labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+    server.call("POST", "/api/v1/namespaces", {"metadata": {"name": "examples", "labels": labels}})
+    job = CHART.parents[1] / "examples/kubernetes/job.yaml"
+    done = server.kubectl("apply", "--dry-run=server", "--validate=strict", "-n", "examples", "-f", str(job))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("scope", ["S3", "namespaced"])
 def test_the_notes_name_what_the_release_has_and_the_next_commands(scope: str, helm: Helm) -> None:
     objects = chart.render(VALUE_SETS[scope])
