@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api import pods
+from fleetprof_operator.injection.boot_file import MAX_BYTES
 
 BOOT = "/etc/fleetprof/python"
 HUB = "fleetprof-hub.fleetprof-system.svc"
@@ -101,7 +102,7 @@ def test_no_volume_has_a_size_at_which_the_kubelet_would_evict_the_trainer(injec
 def test_the_boot_file_is_the_agents_own_and_fits_into_an_annotation(inject) -> None:
     annotations = inject().pod["metadata"]["annotations"]
     text = annotations[pods.BOOT_ANNOTATION]
-    assert len(text.encode()) < 8 << 10
+    assert len(text.encode()) < MAX_BYTES
     # The grammar of the oldest Python that the agent knows.
     __import__("ast").parse(text, feature_version=(3, 9))
     assert annotations["fleetprof.io/kineto-config"] == "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1\n"
