@@ -1,0 +1,98 @@
+"""A data-parallel training job over gloo in which one rank is at fault. Knows nothing of fleetprof.
+
+The faults are real: a data loader that sleeps, Python that works before the forward pass, a core that others keep busy.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+
+import torch
+from torch import nn
+
+WIDTH = 256
+
+
+class Batches(torch.utils.data.Dataset):
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __len__(self):
+        return 1_000_000
+
+    def __getitem__(self, index):
+        time.sleep(self.seconds)
+        return torch.full((64, WIDTH), float(index % 7))
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fault", choices=["none", "loader", "host", "core"], default="none")
+    parser.add_argument("--fault-rank", type=int, default=0)
+    parser.add_argument("--fault-seconds", type=float, default=0.06, help="per iteration, for loader and host")
+    parser.add_argument("--pause", type=float, default=0.01, help="what every rank's loader takes")
+    parser.add_argument("--repeat", type=int, default=1, help="layers, so compute per iteration")
+    parser.add_argument("--seconds", type=float, default=90, help="the job ends by itself after this long")
+    parser.add_argument("--progress", required=True)
+    parser.add_argument("--stop-when", required=True)
+    return parser.parse_args()
+
+
+def share_core(core, others):
+    """Ties this process to one core and lets `others` processes, which end with it, work there too."""
+    os.sched_setaffinity(0, {core})
+    busy = f"import os\nwhile os.getppid() == {os.getpid()}: sum(range(20000))"
+    return [subprocess.Popen([sys.executable, "-S", "-c", busy], env={}) for _ in range(others)]
+
+
+def work_in_python(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(1000))
+
+
+def main():
+    arguments = parse_arguments()
+    torch.set_num_threads(1)
+    rank = int(os.environ["RANK"])
+    at_fault = rank == arguments.fault_rank
+    model = nn.Sequential(*(layer for _ in range(arguments.repeat) for layer in (nn.Linear(WIDTH, WIDTH), nn.ReLU())))
+    torch.distributed.init_process_group("gloo")
+    model = nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    slow = arguments.fault == "loader" and at_fault
+    seconds = arguments.pause + (arguments.fault_seconds if slow else 0)
+    batches = iter(torch.utils.data.DataLoader(Batches(seconds), batch_size=None))
+    others = share_core(max(os.sched_getaffinity(0)), 6) if arguments.fault == "core" and at_fault else []
+    begin = time.monotonic()
+    step = 0
+    ends = False
+    while not ends:
+        batch = next(batches)
+        if arguments.fault == "host" and at_fault:
+            work_in_python(arguments.fault_seconds)
+        loss = (model(batch) - batch).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        step += 1
+        if step == 5:
+            open(f"{arguments.progress}.{rank}", "w").close()
+        if step % 10 == 0:  # all ranks leave together
+            flag = torch.tensor(
+                float(time.monotonic() - begin > arguments.seconds or os.path.exists(arguments.stop_when))
+            )
+            torch.distributed.all_reduce(flag)
+            ends = bool(flag)
+    for process in others:
+        process.kill()
+        process.wait()
+    torch.distributed.barrier()
+    time.sleep(0.5)
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
