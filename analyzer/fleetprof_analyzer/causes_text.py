@@ -1,12 +1,14 @@
-"""The causes of idle time in words, the largest first; the same for terminal and page.
+"""Causes of idle time and stages in words and sums; the same for terminal and page.
 
 Guarantees: causes that are not there are left out; parts stand beside their whole.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
-from fleetprof_api.report import IdleCauses
+from fleetprof_api.report import IdleCauses, Rank
+from fleetprof_api.report_tables import StageName
 
 from fleetprof_analyzer.text import share
 
@@ -39,6 +41,16 @@ class Cause:
     time_ns: int
     meaning: str
     parts: str
+
+
+def add_stages(ranks: Sequence[Rank]) -> list[tuple[str, int, int]]:
+    """(stage, time of the main thread, time of device work) over all ranks, in the order of an iteration."""
+    sums: dict[str, tuple[int, int]] = {}
+    for rank in ranks:
+        for stage in rank.stages.stages if rank.stages is not None else []:
+            time_ns, device_ns = sums.get(stage.stage, (0, 0))
+            sums[stage.stage] = (time_ns + stage.time_ns, device_ns + stage.device_ns)
+    return [(stage, *sums[stage]) for stage in get_args(StageName) if stage in sums]
 
 
 def list_causes(idle_ns: IdleCauses) -> list[Cause]:

@@ -18,7 +18,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fleetprof_analyzer import bars, plots, straggler_words
-from fleetprof_analyzer.causes_text import list_causes
+from fleetprof_analyzer.causes_text import add_stages, list_causes
 from fleetprof_analyzer.headline import describe
 from fleetprof_analyzer.text import change, duration, parts_of, plain, rank_name, share, size
 
@@ -75,7 +75,7 @@ def _template() -> tuple[Template, str]:
         "rank": rank_name,
         "size": size,
     }
-    environment.globals |= {"share": share, "causes": list_causes}
+    environment.globals |= {"share": share, "causes": list_causes, "add_stages": add_stages}
     return environment.get_template("report.html.j2"), (folder / "report.css").read_text("utf-8")
 
 

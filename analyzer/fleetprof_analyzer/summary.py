@@ -25,6 +25,7 @@ from fleetprof_analyzer.launch_calls import find_calls
 from fleetprof_analyzer.launch_statistics import measure_launches
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.series import device_series, host_series
+from fleetprof_analyzer.stages import measure_stages
 from fleetprof_analyzer.trace import Trace
 
 _STEPS_KEPT: Final = 2000
@@ -94,6 +95,7 @@ def summarise(
         index_from=found.index_from,
         steps_per_iteration=found.steps_per_iteration,
         first_step=found.first_step,
+        stages=measure_stages(trace, calls, iterations, found.marks),
         launches=measure_launches(works, calls, devices),
         copies=measure_copies(trace, works),
         truncated=trace.truncated,

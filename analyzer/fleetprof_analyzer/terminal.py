@@ -9,7 +9,7 @@ from textwrap import wrap
 
 from fleetprof_api.report import KindTotal, Rank, Report, TimeBreakdown
 
-from fleetprof_analyzer.causes_text import list_causes
+from fleetprof_analyzer.causes_text import add_stages, list_causes
 from fleetprof_analyzer.straggler_words import list_stragglers
 from fleetprof_analyzer.text import change, duration, parts_of, plain, rank_name, share, size
 
@@ -27,6 +27,7 @@ def render_text(report: Report, width: int = 100) -> str:
         _head(report),
         _totals(report, width),
         _findings(report, width),
+        _stages(report),
         _longest(report, width),
         _ranks(report, width),
         _start(report),
@@ -83,6 +84,19 @@ def _findings(report: Report, width: int) -> list[str]:
         advice = f". Try: {plain(finding.advice, 300)}" if finding.advice else ""
         said = f"{share(finding.gain_permille, 1000):>7}  {plain(finding.message, 300)}{ranks}{advice}"
         lines += wrap(said, width, initial_indent="  ", subsequent_indent=" " * 11)
+    return lines
+
+
+def _stages(report: Report) -> list[str]:
+    """Where the main threads' time goes, over all ranks that tell."""
+    sums = add_stages(report.ranks)
+    whole = sum(time_ns for _, time_ns, _ in sums)
+    if not whole:
+        return []
+    lines = ["Stages of the training loop (main thread, device work launched in it)"]
+    for stage, time_ns, device_ns in sums:
+        words, on_device = stage.replace("_", " "), duration(device_ns)
+        lines.append(f"    {words:<22} {share(time_ns, whole):>8}  {duration(time_ns):>10}  {on_device:>10}")
     return lines
 
 

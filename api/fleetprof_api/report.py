@@ -19,6 +19,7 @@ from fleetprof_api.report_tables import (
     KernelOutlier,
     KernelStatistics,
     LaunchStatistics,
+    Stages,
 )
 from fleetprof_api.stragglers import Stragglers
 
@@ -152,6 +153,7 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
     ] = "none"
     steps_per_iteration: int = 1
     first_step: Annotated[int | None, Meta(description="first complete optimizer step recorded, as measured")] = None
+    stages: Stages | None = None
     launches: LaunchStatistics | None = None
     copies: list[CopyStatistics] = []
     truncated: bool = False

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 Ns = Annotated[int, Meta(description="duration, ns", ge=0)]
+StageName = Literal["data_loading", "forward", "loss", "backward", "zero_grad", "optimizer", "other"]
 WorkClassName = Literal["compute", "communication", "memory"]
 
 
@@ -98,3 +99,28 @@ class LaunchStatistics(msgspec.Struct, kw_only=True, frozen=True):
     graph_saving_ns: Annotated[
         int, Meta(description="idle time that launching as one graph could save at most", ge=0)
     ] = 0
+
+
+class StageTime(msgspec.Struct, kw_only=True, frozen=True):
+    """One stage of the training loop on one rank, over its iterations. Procedure: docs/measures.md#stages."""
+
+    stage: StageName
+    time_ns: Annotated[int, Meta(description="of the main thread; the stages of a rank add up to its iterations", ge=0)]
+    device_ns: Annotated[int, Meta(description="sum of durations of device work launched in it", ge=0)] = 0
+    device_count: Annotated[int, Meta(description="rows of that work", ge=0)] = 0
+
+
+class Stages(msgspec.Struct, kw_only=True, frozen=True):
+    """The stages of one rank; `reason` says why there are none."""
+
+    stages: list[StageTime] = []
+    iterations: int = 0
+    iterations_from: Annotated[
+        Literal["profiler_step", "optimizer_step", "backward", "none"],
+        Meta(description="what bounds the iterations; backward: repeated backward passes, where no mark is there"),
+    ] = "none"
+    inferred: Annotated[
+        list[StageName], Meta(description="stages that nothing marks: filled in from their neighbours")
+    ] = []
+    unknown_device_ns: Annotated[int, Meta(description="device work without launch call, or outside", ge=0)] = 0
+    reason: str = ""

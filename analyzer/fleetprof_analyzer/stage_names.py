@@ -1,0 +1,49 @@
+"""The names by which stages of the training loop are known: PyTorch's own marks, autograd, losses, in-place updates.
+
+Guarantees: a table per question, each with examples in the tests; nothing of a user's own annotations is needed.
+Sources: torch/optim/optimizer.py, torch/nn/parallel/distributed.py, torch/distributed/fsdp, torch/csrc/autograd.
+"""
+
+import re
+from typing import Final
+
+ZERO_GRAD: Final = re.compile(r"^Optimizer\.zero_grad#")
+OPTIMIZER_STEP: Final = re.compile(r"^Optimizer\.step#")
+MODEL: Final = re.compile(
+    r"^DistributedDataParallel\.forward$|^FullyShardedDataParallel\.forward$|^FSDP::(?:root_)?pre_forward"
+    r"|^Torch-Compiled Region|^Forward \d+$"
+)
+AUTOGRAD: Final = re.compile(
+    r"^autograd::engine::evaluate_function|^(?:struct )?torch::autograd::|Backward\d*$|^Backward \d+$"
+)
+COLLECTIVE: Final = re.compile(r"^(?:nccl|gloo|mpi|ucc|xccl):")
+SEED: Final = re.compile(r"^aten::ones(?:_like)?$")
+UPDATE: Final = re.compile(
+    r"^aten::(?:_foreach_\w+_|_fused_(?:adam|adamw|sgd|adagrad)_?|add_|sub_|mul_|div_|addcdiv_|addcmul_|lerp_|sqrt_)$"
+)
+_LOSS: Final = re.compile(
+    r"loss|nll|cross_entropy|bce|mse|softmax|logsigmoid|logit|sum|mean|div|mul|add|sub|neg|pow|abs|exp|log|select|slice"
+    r"|view|reshape|squeeze|expand|clone|to_?copy|where|clamp|sigmoid|index|gather|unbind|stack|cat|permute|transpose",
+    re.IGNORECASE,
+)
+_MODEL_LIKE: Final = re.compile(
+    r"mm|matmul|linear|conv|norm|embedding|attention|lstm|gru|rnn|pool|dropout|relu|gelu|silu", re.IGNORECASE
+)
+_LOSS_OPERATOR: Final = re.compile(r"loss|cross_entropy|nll", re.IGNORECASE)
+_FUNCTION: Final = re.compile(r"^autograd::engine::evaluate_function: (\w+)$")
+
+
+def is_loss_like(name: str) -> bool:
+    """Tells whether a backward function may belong to the loss: nothing of a layer, something of a loss."""
+    return _MODEL_LIKE.search(name) is None and _LOSS.search(name) is not None
+
+
+def is_loss_operator(name: str) -> bool:
+    """Tells whether an operator is a loss by its name."""
+    return _LOSS_OPERATOR.search(name) is not None
+
+
+def function_of(name: str) -> str:
+    """`NllLossBackward0` of an autograd row that evaluates it; "" for others."""
+    match = _FUNCTION.match(name)
+    return "" if match is None else match[1]

@@ -1,0 +1,251 @@
+"""Stages of the training loop: planted loops, pieces that cover every nanosecond, real traces without their marks."""
+
+import gzip
+import io
+import itertools
+import json
+import re
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fleetprof_analyzer.iterations import Asked, find_iterations
+from fleetprof_analyzer.launch_calls import find_calls
+from fleetprof_analyzer.main_thread import find_main_thread
+from fleetprof_analyzer.problems import Problems
+from fleetprof_analyzer.reader import read_trace
+from fleetprof_analyzer.stage_labels import fill, find_labels
+from fleetprof_analyzer.stage_names import function_of, is_loss_like
+from fleetprof_analyzer.stages import bound_by_passes, find_passes, measure_stages
+from fleetprof_analyzer.trace import Trace
+from fleetprof_api.report_tables import Stages
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+MAIN, AUTOGRAD = 1, 2
+US = 1000
+
+
+def row(
+    name: str, start: int, end: int, *, thread: int = MAIN, category: str = "cpu_op", **args: Any
+) -> dict[str, Any]:
+    return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": start, "dur": end - start,
+            "args": args}  # fmt: skip
+
+
+def kernel(start: int, end: int, correlation: int, name: str = "gemm", category: str = "kernel") -> dict[str, Any]:
+    return {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": 7, "ts": start, "dur": end - start,
+            "args": {"device": 0, "stream": 7, "correlation": correlation}}  # fmt: skip
+
+
+def launch(at: int, correlation: int, thread: int = MAIN, name: str = "cudaLaunchKernel") -> dict[str, Any]:
+    return row(name, at, at + 2, thread=thread, category="cuda_runtime", correlation=correlation)
+
+
+def iteration(
+    at: int, number: int, *, marks: bool = True, loader: bool = True, threads: bool = True
+) -> list[dict[str, Any]]:
+    """1000 µs: data 0-100, zero-grad 100-150, forward 150-450, loss 450-500, backward 500-800, optimizer 800-980."""
+    back = AUTOGRAD if threads else MAIN
+    base = 10 * number
+    events = [
+        row("aten::to", at + 60, at + 100),
+        launch(at + 80, base + 1, name="cudaMemcpyAsync"),
+        kernel(at + 82, at + 90, base + 1, "Memcpy HtoD (Pinned -> Device)", "gpu_memcpy"),
+        row("aten::linear", at + 150, at + 300, **{"Sequence number": base + 1}),
+        row("aten::addmm", at + 160, at + 290, **{"Sequence number": base + 1}),
+        row("aten::relu", at + 310, at + 440, **{"Sequence number": base + 2}),
+        launch(at + 170, base + 2), kernel(at + 180, at + 400, base + 2),
+        row("aten::mse_loss", at + 450, at + 500, **{"Sequence number": base + 3}),
+        row("autograd::engine::evaluate_function: MseLossBackward0", at + 510, at + 560, thread=back,
+            **{"Sequence number": base + 3}),
+        row("autograd::engine::evaluate_function: ReluBackward0", at + 570, at + 650, thread=back,
+            **{"Sequence number": base + 2}),
+        row("autograd::engine::evaluate_function: AddmmBackward0", at + 660, at + 780, thread=back,
+            **{"Sequence number": base + 1}),
+        row("aten::mm", at + 670, at + 770, thread=back),
+        row("nccl:all_reduce", at + 775, at + 800, thread=back, category="user_annotation"),
+        launch(at + 680, base + 3, back), kernel(at + 700, at + 860, base + 3),
+        row("aten::_foreach_add_", at + 830, at + 950),
+        launch(at + 840, base + 4), kernel(at + 870, at + 900, base + 4),
+    ]  # fmt: skip
+    if loader:
+        events.append(row("enumerate(DataLoader)#_Iter.__next__", at, at + 55, category="user_annotation"))
+    if marks:
+        events += [
+            row("Optimizer.zero_grad#SGD.zero_grad", at + 100, at + 150, category="user_annotation"),
+            row("Optimizer.step#SGD.step", at + 800, at + 980, category="user_annotation"),
+            row(f"ProfilerStep#{number}", at, at + 1000, category="user_annotation"),
+        ]
+    return events
+
+
+def read(events: list[dict[str, Any]]) -> Trace:
+    return read_trace(io.BytesIO(json.dumps({"traceEvents": events}, default=str).encode()), "t", Problems())
+
+
+def measure(trace: Trace) -> Stages:
+    found = find_iterations(trace, None, Asked(), Problems())
+    return measure_stages(trace, find_calls(trace), found.iterations, found.marks)
+
+
+def times(stages: Stages) -> dict[str, int]:
+    return {stage.stage: stage.time_ns // US for stage in stages.stages}
+
+
+WHOLE = {
+    "data_loading": 100,
+    "zero_grad": 50,
+    "forward": 300,
+    "loss": 50,
+    "backward": 300,
+    "optimizer": 180,
+    "other": 20,
+}
+
+
+def test_a_marked_loop() -> None:
+    stages = measure(read([event for number in (1, 2) for event in iteration(1000 * number, number)]))
+    assert times(stages) == {stage: 2 * time for stage, time in WHOLE.items()}
+    assert (stages.iterations, stages.iterations_from, stages.inferred) == (2, "profiler_step", ["data_loading"])
+    device = {stage.stage: (stage.device_count, stage.device_ns // US) for stage in stages.stages if stage.device_count}
+    assert device == {"data_loading": (2, 16), "forward": (2, 440), "backward": (2, 320), "optimizer": (2, 60)}
+    assert stages.unknown_device_ns == 0
+
+
+def test_autograd_on_the_main_thread() -> None:
+    stages = measure(read([e for n in (1, 2) for e in iteration(1000 * n, n, threads=False)]))
+    assert times(stages) == {stage: 2 * time for stage, time in WHOLE.items()}
+
+
+def test_a_loop_without_any_mark() -> None:
+    events = [event for number in (1, 2, 3) for event in iteration(1000 * number, number, marks=False, loader=False)]
+    stages = measure(read(events))
+    assert (stages.iterations, stages.iterations_from) == (3, "backward")
+    found = times(stages)
+    # From the first operator to the end of the last update: 2890 µs. From update to next batch: data loading.
+    assert sum(found.values()) == 2890
+    assert found["forward"] == pytest.approx(900, abs=160)
+    assert found["backward"] == pytest.approx(900, abs=100)
+    assert found["optimizer"] == pytest.approx(360, abs=100)
+    assert found["loss"] == 150
+    assert set(stages.inferred) == {"data_loading", "optimizer"}
+
+
+def test_gradients_over_two_passes() -> None:
+    first, second = iteration(1000, 1, marks=False), iteration(1600, 2, marks=False)
+    update = [event for event in first if "foreach" not in event["name"] and event["ts"] < 1800]
+    forward = [event for event in second if 1750 <= event["ts"] < 2600 and "foreach" not in event["name"]]
+    marks = [row("ProfilerStep#1", 1000, 2600, category="user_annotation"),
+             row("Optimizer.step#SGD.step", 2450, 2590, category="user_annotation")]  # fmt: skip
+    found = times(measure(read([*update, *forward, *marks])))
+    assert found["backward"] > 500
+    assert found["forward"] >= 600
+
+
+@pytest.mark.parametrize(
+    ("events", "reason"),
+    [
+        ([row("aten::mm", 0, 10), kernel(5, 9, 1)], "inference"),
+        ([kernel(5, 9, 1)], "was not recorded"),
+        ([row("aten::mm", 0, 10, **{"Sequence number": 3})], "no backward pass"),
+    ],
+)
+def test_no_stages_have_a_reason(events: list[dict[str, Any]], reason: str) -> None:
+    stages = measure(read(events))
+    assert stages.stages == []
+    assert reason in stages.reason
+
+
+@pytest.mark.parametrize(
+    ("function", "loss"),
+    [("NllLossBackward0", True), ("LogSoftmaxBackward0", True), ("MeanBackward0", True), ("MulBackward0", True),
+     ("AddmmBackward0", False), ("ConvolutionBackward0", False), ("NativeBatchNormBackward0", False),
+     ("CudnnConvolutionBackward0", False), ("EmbeddingBackward0", False)],
+)  # fmt: skip
+def test_functions_of_a_loss_are_told_from_those_of_layers(function: str, loss: bool) -> None:
+    assert is_loss_like(function) == loss
+    assert function_of(f"autograd::engine::evaluate_function: {function}") == function
+
+
+NAMES = ["aten::mm", "aten::add_", "aten::mse_loss", "aten::ones_like", "ProfilerStep#1", "ProfilerStep#2",
+         "Optimizer.step#SGD.step", "Optimizer.zero_grad#SGD.zero_grad", "DistributedDataParallel.forward",
+         "enumerate(DataLoader)#x", "autograd::engine::evaluate_function: MulBackward0", "MmBackward0",
+         "nccl:all_reduce"]  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(NAMES), st.integers(0, 60), st.integers(0, 30), st.sampled_from([MAIN, AUTOGRAD]),
+                  st.sampled_from(["cpu_op", "user_annotation"]), st.integers(-1, 3)),
+        max_size=14,
+    )
+)  # fmt: skip
+def test_whatever_is_in_a_trace_the_stages_add_up_to_its_iterations(rows: list[Any]) -> None:
+    events = [
+        row(name, start, start + length, thread=thread, category=category,
+            **({"Sequence number": number} if number >= 0 else {}))
+        for name, start, length, thread, category, number in rows
+    ]  # fmt: skip
+    trace = read(events)
+    if len(trace.rows) == 0:
+        return
+    found = find_iterations(trace, None, Asked(), Problems())
+    stages = measure_stages(trace, find_calls(trace), found.iterations, found.marks)
+    if stages.iterations_from in ("profiler_step", "optimizer_step") and stages.stages:
+        assert sum(stage.time_ns for stage in stages.stages) == sum(i.duration_ns for i in found.iterations)
+    assert bool(stages.reason) == (stages.iterations == 0)
+
+
+# ---------------------------------------------------------------- real traces, their marks removed
+
+TRUTH = {"## forward ##": "forward", "## backward ##": "backward", "## optimizer ##": "optimizer",
+         "## zero_grad ##": "zero_grad", "## copy_batch_to_gpu ##": "data_loading"}  # fmt: skip
+STEPS, OPTIMIZER, ENGINE = r"^ProfilerStep", r"^Optimizer\.", r"^Distributed|DataLoader|evaluate_function"
+NCCL = "nccl_a100/nccl_data.json.gz"
+DLRM = "dlrm_v100_8ranks/worker0_step_12.1694128201545.pt.trace.json.gz"
+
+
+@pytest.mark.parametrize(
+    ("file", "removed", "least"),
+    [
+        (NCCL, [], 99.5), (NCCL, [STEPS], 99.5), (NCCL, [STEPS, OPTIMIZER], 98.5),
+        (NCCL, [STEPS, OPTIMIZER, ENGINE], 98.5), (DLRM, [], 98.5), (DLRM, [STEPS], 98.5),
+        (DLRM, [STEPS, OPTIMIZER], 97.5), (DLRM, [STEPS, OPTIMIZER, ENGINE], 97.5),
+    ],
+)  # fmt: skip
+def test_real_loops_with_their_annotations_removed(
+    shared_traces: Path, file: str, removed: list[str], least: float
+) -> None:
+    document = json.loads(gzip.decompress((shared_traces / file).read_bytes()), parse_float=Decimal)
+    events = document["traceEvents"]
+    truth = [(e, TRUTH[e["name"]]) for e in events if e.get("name") in TRUTH and e["cat"] == "user_annotation"]
+    gone = re.compile("|".join([r"^## .* ##$", *removed]))
+    document["traceEvents"] = [e for e in events if not gone.search(str(e.get("name", "")))]
+    trace = read_trace(io.BytesIO(json.dumps(document, default=str).encode()), "t", Problems())
+    found = find_iterations(trace, None, Asked(), Problems())
+    thread = find_main_thread(trace, find_calls(trace))
+    assert thread is not None
+    passes = find_passes(thread)
+    bounds = [(i.start_ns, i.start_ns + i.duration_ns) for i in found.iterations] or bound_by_passes(thread, passes)
+    labels = []
+    for start, end in bounds:
+        pieces = fill(thread, find_labels(trace, thread, passes, start, end), start, end)
+        assert pieces[0][0] == start
+        assert pieces[-1][1] == end
+        assert all(left[1] == right[0] for left, right in itertools.pairwise(pieces))
+        labels += pieces
+    base = int(document.get("baseTimeNanoseconds", 0)) if float(truth[0][0]["ts"]) < 1e15 else 0
+    right, whole = Counter[str](), 0
+    for event, stage in truth:
+        start = int(Decimal(event["ts"]) * 1000) + base
+        end = start + int(Decimal(event["dur"]) * 1000)
+        whole += end - start
+        for left, until, label in labels:
+            # These marks do not tell loss from forward.
+            if ("forward" if label == "loss" else label) == stage:
+                right[stage] += max(0, min(until, end) - max(left, start))
+    assert 100 * right.total() / whole >= least, right
