@@ -5,7 +5,7 @@ import copy
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from fleetprof_operator.requests.cluster import Refused
+from fleetprof_operator.cluster import Refused
 
 Json = dict[str, Any]
 

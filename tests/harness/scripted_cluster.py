@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from fleetprof_operator.requests.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.cluster import Cluster, Refused, Unreachable
 
 
 class ScriptedCluster(Cluster):

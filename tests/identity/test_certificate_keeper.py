@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from fleetprof_operator.cluster import Refused, Unreachable
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
-from fleetprof_operator.requests.cluster import Refused, Unreachable
 from scripted_cluster import ScriptedCluster
 
 SECRET = "/api/v1/namespaces/fleetprof-system/secrets/fleetprof-tls"

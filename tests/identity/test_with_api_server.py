@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from api_server import ApiServer
 from cryptography import x509
+from fleetprof_operator.cluster import Cluster
 from fleetprof_operator.hub.authentication import Authenticator, Principal
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.issuer_keys import IssuerKeys
 from fleetprof_operator.identity.token_review import TokenReviews
-from fleetprof_operator.requests.cluster import Cluster
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 

@@ -12,7 +12,7 @@ from fleetprof_cli.cluster.requests import Requests
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.following import follow
 from fleetprof_cli.messages import Failure
-from fleetprof_operator.requests.cluster import Refused, Unreachable
+from fleetprof_operator.cluster import Refused, Unreachable
 from memory_cluster import MemoryCluster
 
 DOCUMENT: dict[str, Any] = {"metadata": {"name": "look", "namespace": "team"}, "spec": {}}

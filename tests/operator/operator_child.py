@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 from fleetprof_api.store.directory import DirectoryStore
+from fleetprof_operator.cluster import Cluster
 from fleetprof_operator.hub.authentication import SharedToken
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.uploads import serve_uploads
-from fleetprof_operator.requests.cluster import Cluster
-from fleetprof_operator.requests.log import set_up_logging
+from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.requests.process import Operator
 from fleetprof_operator.requests.settings import read_settings
 

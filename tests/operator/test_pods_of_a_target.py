@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api.request import Target, WorkloadReference
-from fleetprof_operator.requests.cluster import Refused
+from fleetprof_operator.cluster import Refused
 from fleetprof_operator.requests.owners import MAX_DEPTH, CannotFollow, Owners
 from fleetprof_operator.requests.pod_trouble import explain
 from fleetprof_operator.requests.workloads import PodQuery, find_query

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleetprof_operator.requests.log import JsonLines, about
+from fleetprof_operator.log import JsonLines, about
 from fleetprof_operator.requests.metrics import RESULTS, STATES, Metrics
 from fleetprof_operator.requests.settings import Listen, read_settings
 from prometheus_client import generate_latest

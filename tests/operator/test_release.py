@@ -15,7 +15,7 @@ RELEASE = "import sys; from fleetprof_operator.requests.release import main; sys
 # The same, with less patience for an operator that is gone.
 HASTY = """
 import asyncio, logging, sys
-from fleetprof_operator.requests.cluster import Cluster
+from fleetprof_operator.cluster import Cluster
 from fleetprof_operator.requests.release import release
 
 async def go():

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from fleetprof_operator.cluster import Refused, Unreachable
 from fleetprof_operator.requests import status_writer
-from fleetprof_operator.requests.cluster import Refused, Unreachable
 from fleetprof_operator.requests.status_writer import StatusWriter
 
 PATH = "/apis/fleetprof.io/v1alpha1/namespaces/team/profilerequests/five"

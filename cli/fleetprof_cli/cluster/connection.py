@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fleetprof_operator.requests.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.cluster import Cluster, Refused, Unreachable
 
 from fleetprof_cli.captures import Away
 from fleetprof_cli.exit_codes import ExitCode

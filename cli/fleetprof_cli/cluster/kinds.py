@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import click
-from fleetprof_operator.requests.cluster import Refused
+from fleetprof_operator.cluster import Refused
 
 from fleetprof_cli.cluster.connection import Connection
 from fleetprof_cli.exit_codes import ExitCode

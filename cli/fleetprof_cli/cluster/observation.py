@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from fleetprof_api.pods import INJECTED_ANNOTATION, SIDECAR_CONTAINER
 from fleetprof_api.request import Target
+from fleetprof_operator.cluster import Refused
 from fleetprof_operator.injection.room import NamespaceLimits
 from fleetprof_operator.injection.trainer_container import choose_trainer
-from fleetprof_operator.requests.cluster import Refused
 
 from fleetprof_cli.cluster.connection import GROUP, PLURAL, Connection
 from fleetprof_cli.cluster.request_state import RequestState

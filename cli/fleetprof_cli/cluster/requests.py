@@ -7,7 +7,7 @@ was made anew under the same name is not taken for the old one.
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from fleetprof_operator.requests.cluster import Refused
+from fleetprof_operator.cluster import Refused
 from fleetprof_operator.requests.records import CANCEL_ANNOTATION
 
 from fleetprof_cli.capture_view import CaptureView

@@ -8,7 +8,7 @@ from typing import Any
 
 from fleetprof_api.pods import INJECTED_ANNOTATION
 from fleetprof_api.request import Target
-from fleetprof_operator.requests.cluster import Refused
+from fleetprof_operator.cluster import Refused
 from fleetprof_operator.requests.owners import CannotFollow, Owners
 from fleetprof_operator.requests.workloads import find_query
 

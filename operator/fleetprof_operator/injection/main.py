@@ -16,13 +16,13 @@ from typing import Final
 
 from aiohttp import web
 
+from fleetprof_operator.cluster import Cluster, Refused, Unreachable
 from fleetprof_operator.injection.certificate_files import CertificateFiles
 from fleetprof_operator.injection.namespace_limits import Json, NamespaceLimitsReader
 from fleetprof_operator.injection.settings import InjectionSettings, InvalidSettings
 from fleetprof_operator.injection.webhook import Webhook
 from fleetprof_operator.injection.webhook_settings import WebhookSettings, read_settings
-from fleetprof_operator.requests.cluster import Cluster, Refused, Unreachable
-from fleetprof_operator.requests.log import set_up_logging
+from fleetprof_operator.log import set_up_logging
 
 WRONG_SETTINGS: Final = 2
 LEAVE_S: Final = 5.0

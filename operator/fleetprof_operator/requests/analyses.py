@@ -15,14 +15,15 @@ from typing import Final
 
 from fleetprof_api.request import Analysis
 
+from fleetprof_operator.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.requests.analysis_outcome import Outcome, find_sentence, read_outcome
 from fleetprof_operator.requests.analyzer_job import UID_LABEL, Shards, build_job, job_name, plan_shards
-from fleetprof_operator.requests.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.requests.pod_trouble import explain
 
 log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 10.0  # between two looks at the pods of a Job that goes on
+_PAUSE_S: Final = 0.1  # between two watches, should a server end them at once
 
 
 class AnalysisFailed(Exception):
@@ -144,6 +145,7 @@ class Analyses:
                         break
                     if kind != "BOOKMARK":
                         yield read_outcome(job)
+                await asyncio.sleep(_PAUSE_S)
             except (Refused, Unreachable) as error:
                 log.warning("the analyzer Job %s cannot be followed: %s", name, error)
                 await wait_to_try_again(tries)

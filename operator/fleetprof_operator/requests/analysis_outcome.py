@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fleetprof_operator.requests.cluster import Json
+from fleetprof_operator.cluster import Json
 from fleetprof_operator.requests.pod_trouble import explain
 
 OUT_OF_MEMORY = "OOMKilled"

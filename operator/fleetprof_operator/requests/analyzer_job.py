@@ -13,7 +13,7 @@ from typing import Final
 
 from fleetprof_api.request import Analysis
 
-from fleetprof_operator.requests.cluster import Json
+from fleetprof_operator.cluster import Json
 
 UID_LABEL: Final = "fleetprof.io/request-uid"
 CONTAINER: Final = "analyzer"

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import kopf
 
+from fleetprof_operator.cluster import Json
 from fleetprof_operator.hub.submission import UnknownCapture
+from fleetprof_operator.log import about
 from fleetprof_operator.requests.analyses import Analyses
-from fleetprof_operator.requests.cluster import Json
-from fleetprof_operator.requests.log import about
 from fleetprof_operator.requests.records import PLURAL, Records
 from fleetprof_operator.requests.request_life import WITHDRAW_S, RequestLife, Surroundings
 from fleetprof_operator.requests.retention import Retention

@@ -10,7 +10,7 @@ from fleetprof_api.findings import Finding
 from fleetprof_api.report import KindTotal
 from fleetprof_api.stragglers import Stragglers
 
-from fleetprof_operator.requests.cluster import Json
+from fleetprof_operator.cluster import Json
 
 _STRAGGLER: Final = 128
 _FINDING: Final = 512

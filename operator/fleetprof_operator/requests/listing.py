@@ -8,13 +8,14 @@ sentence in `trouble`.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-from fleetprof_operator.requests.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
+from fleetprof_operator.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
 
 log = logging.getLogger(__name__)
 
 _Kept = TypeVar("_Kept")
+_PAUSE_S: Final = 0.1  # between two watches, should a server end them at once
 
 
 class Listing(Generic[_Kept]):
@@ -48,9 +49,8 @@ class Listing(Generic[_Kept]):
                 while True:
                     version = await self._watch(version)
             except Refused as refusal:
-                if refusal.status == 410:
-                    continue  # what the watch would go on from is too long ago
-                self._note(f"{self._path} cannot be listed: {refusal}")
+                if refusal.status != 410:  # what the watch would go on from is too long ago
+                    self._note(f"{self._path} cannot be listed: {refusal}")
             except Unreachable as error:
                 self._note(str(error))
             await wait_to_try_again(tries)
@@ -77,7 +77,7 @@ class Listing(Generic[_Kept]):
             else:
                 self.objects[metadata["uid"]] = self._keep(metadata)
             self._on_change()
-        await asyncio.sleep(0)  # a server that ends watches at once must not starve the loop
+        await asyncio.sleep(_PAUSE_S)
         return version
 
     def _note(self, trouble: str) -> None:

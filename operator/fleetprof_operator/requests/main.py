@@ -14,13 +14,13 @@ from fleetprof_api.store.base import Store, StoreError
 from fleetprof_api.store.location import open_location
 from kubernetes.aio.config import ConfigException
 
+from fleetprof_operator.cluster import Cluster
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.issuer_keys import IssuerKeys
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
 from fleetprof_operator.identity.token_review import TokenReviews
+from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.requests import release
-from fleetprof_operator.requests.cluster import Cluster
-from fleetprof_operator.requests.log import set_up_logging
 from fleetprof_operator.requests.process import Operator
 from fleetprof_operator.requests.settings import Settings, read_settings
 

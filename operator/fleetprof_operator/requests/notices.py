@@ -9,7 +9,7 @@ import logging
 import time
 from typing import Final
 
-from fleetprof_operator.requests.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.cluster import Cluster, Json, Refused, Unreachable
 from fleetprof_operator.requests.status import format_time
 
 log = logging.getLogger(__name__)

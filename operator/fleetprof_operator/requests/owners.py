@@ -12,7 +12,7 @@ from typing import Final
 
 from fleetprof_api.request import WorkloadReference
 
-from fleetprof_operator.requests.cluster import Cluster, Json, Refused
+from fleetprof_operator.cluster import Cluster, Json, Refused
 
 MAX_DEPTH: Final = 8
 

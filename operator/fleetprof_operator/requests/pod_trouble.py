@@ -6,7 +6,7 @@ Guarantees: pure; never raises on what the API gives; bounded length.
 from collections.abc import Iterator
 from typing import Final
 
-from fleetprof_operator.requests.cluster import Json
+from fleetprof_operator.cluster import Json
 
 _MOST: Final = 300
 _ORDINARY: Final = ("PodInitializing", "ContainerCreating")

@@ -17,6 +17,7 @@ from typing import Any, Final
 import kopf
 from fleetprof_api.store.base import Store, StoreError
 
+from fleetprof_operator.cluster import Cluster, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.hub.authentication import Authenticator
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.pods import TargetPods
@@ -26,7 +27,6 @@ from fleetprof_operator.hub.store_calls import StoreCalls
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
 from fleetprof_operator.requests.analyses import Analyses, Wish
-from fleetprof_operator.requests.cluster import Cluster, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.requests.control import Control
 from fleetprof_operator.requests.metrics import Metrics
 from fleetprof_operator.requests.probes import ProbeServer, serve_probes

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from fleetprof_api.request import ProfileRequest, parse_request
 
-from fleetprof_operator.requests.cluster import Json
+from fleetprof_operator.cluster import Json
 from fleetprof_operator.requests.status import find_state, is_finished
 
 PATH: Final = "/apis/fleetprof.io/v1alpha1"

@@ -15,9 +15,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fleetprof_operator.requests.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.requests.control import FINALIZER
-from fleetprof_operator.requests.log import set_up_logging
 from fleetprof_operator.requests.records import CANCEL_ANNOTATION, PATH, PLURAL, request_path
 from fleetprof_operator.requests.settings import Parser, split_names
 from fleetprof_operator.requests.status import is_finished

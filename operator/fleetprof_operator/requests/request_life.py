@@ -20,10 +20,10 @@ from fleetprof_api import keys
 from fleetprof_api.request import InvalidRequest, ProfileRequest
 from fleetprof_api.store.base import StoreError
 
+from fleetprof_operator.cluster import Cluster, Json
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.store_calls import StoreCalls
 from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
-from fleetprof_operator.requests.cluster import Cluster, Json
 from fleetprof_operator.requests.headline import read_headline
 from fleetprof_operator.requests.metrics import Metrics
 from fleetprof_operator.requests.notices import Notices

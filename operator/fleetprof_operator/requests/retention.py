@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from fleetprof_operator.requests.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.cluster import Cluster, Json, Refused, Unreachable
 from fleetprof_operator.requests.records import request_path
 from fleetprof_operator.requests.status import parse_time
 

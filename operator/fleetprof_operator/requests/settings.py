@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 from fleetprof_api.store.location import StoreLocation, parse_location
 
-from fleetprof_operator.requests.cluster import Json
+from fleetprof_operator.cluster import Json
 
 EPILOG: Final = (
     "Each flag is also read from FLEETPROF_<FLAG>, e.g. FLEETPROF_STORE; the flag wins. Exit codes: 0 ended as asked "

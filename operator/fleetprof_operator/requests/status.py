@@ -13,7 +13,7 @@ from typing import Final
 
 from fleetprof_api import hub_pb2 as pb
 
-from fleetprof_operator.requests.cluster import Json
+from fleetprof_operator.cluster import Json
 
 TYPES: Final = ("TargetsResolved", "Captured", "Uploaded", "Analyzed", "Succeeded")
 _MESSAGE: Final = 2000

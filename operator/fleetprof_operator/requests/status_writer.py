@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from fleetprof_operator.requests.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
+from fleetprof_operator.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.requests.status import differ_much
 
 log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from typing import Final
 from fleetprof_api.pods import INJECTED_ANNOTATION
 from fleetprof_api.request import ProfileRequest
 
+from fleetprof_operator.cluster import Cluster, Json, Refused, Unreachable
 from fleetprof_operator.hub.pods import Pod, TargetPods
-from fleetprof_operator.requests.cluster import Cluster, Json, Refused, Unreachable
 from fleetprof_operator.requests.listing import Listing
 from fleetprof_operator.requests.owners import CannotFollow, Owners
 from fleetprof_operator.requests.pod_trouble import explain
@@ -28,6 +28,7 @@ LOOKING: Final = "LookingForPods"
 _NOT_OVER: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _EXPLAINED: Final = 3  # pods whose status is read
 _LOOK_AGAIN_S: Final = 5.0
+_BURST_S: Final = 0.05  # pods come in bursts; what is known of them is put together once for each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,7 @@ class TargetPodsWatch:
                     await self._changed.wait()
             except TimeoutError:
                 pass
+            await asyncio.sleep(_BURST_S)
             self._changed.clear()
             if self._query.owner is not None:
                 await self._follow_owners(self._query)
