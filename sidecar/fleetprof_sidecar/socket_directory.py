@@ -62,7 +62,9 @@ def trainer_environment(path: str, base_env: Mapping[str, str]) -> dict[str, str
     environment = {**kineto_variables(path, f"{path}/{KINETO_CONFIG_FILE}"), **base_env}
     if base_env.get("FLEETPROF_AGENT") != "0":
         agent = f"{path}/agent"
-        others = [part for part in base_env.get("PYTHONPATH", "").split(os.pathsep) if part and part != agent]
+        given = base_env.get("PYTHONPATH", "")
+        # An empty entry is the working directory; no value is none.
+        others = [part for part in given.split(os.pathsep) if part != agent] if given else []
         environment["PYTHONPATH"] = os.pathsep.join([agent, *others])
     return environment
 

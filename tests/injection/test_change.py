@@ -119,6 +119,8 @@ def train(**fields: Any) -> dict[str, Any]:
         (train(), BOOT),
         (train(env=[{"name": "PYTHONPATH", "value": "/code:/more"}]), f"{BOOT}:/code:/more"),
         (train(env=[{"name": "PYTHONPATH", "value": ""}]), BOOT),
+        (train(env=[{"name": "PYTHONPATH", "value": "/code:"}]), f"{BOOT}:/code:"),
+        (train(env=[{"name": "PYTHONPATH", "value": ":/code"}]), f"{BOOT}::/code"),
         (train(env=[{"name": "PYTHONPATH", "value": f"{BOOT}:/code"}]), f"{BOOT}:/code"),
         (train(envFrom=[{"secretRef": {"name": "s"}}]), f"{BOOT}:$(PYTHONPATH)"),
     ],

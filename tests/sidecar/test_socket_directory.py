@@ -137,6 +137,7 @@ NEEDED = {
         ({"HOME": "/root"}, {**NEEDED, "HOME": "/root", "PYTHONPATH": "/run/fleetprof/agent"}),
         ({"PYTHONPATH": "/a:/b"}, {**NEEDED, "PYTHONPATH": "/run/fleetprof/agent:/a:/b"}),
         ({"PYTHONPATH": ""}, {**NEEDED, "PYTHONPATH": "/run/fleetprof/agent"}),
+        ({"PYTHONPATH": "/a:"}, {**NEEDED, "PYTHONPATH": "/run/fleetprof/agent:/a:"}),
         ({"PYTHONPATH": "/a:/run/fleetprof/agent"}, {**NEEDED, "PYTHONPATH": "/run/fleetprof/agent:/a"}),
         ({"FLEETPROF_AGENT": "0"}, {**NEEDED, "FLEETPROF_AGENT": "0"}),
         ({"FLEETPROF_AGENT": "0", "PYTHONPATH": "/a"}, {**NEEDED, "FLEETPROF_AGENT": "0", "PYTHONPATH": "/a"}),

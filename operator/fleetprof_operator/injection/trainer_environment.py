@@ -65,6 +65,7 @@ def _extend_python_path(
             "PYTHONPATH comes from a reference: the agent is left out, captures start by time instead of by iteration"
         )
         return
-    others = [part for part in str(entry.get("value") or "").split(":") if part]
-    if _BOOT_PATH not in others:
-        change.replaced[index] = {"name": "PYTHONPATH", "value": ":".join([_BOOT_PATH, *others])}
+    value = str(entry.get("value") or "")
+    if _BOOT_PATH not in value.split(":"):
+        # As it is: an empty entry is the working directory.
+        change.replaced[index] = {"name": "PYTHONPATH", "value": f"{_BOOT_PATH}:{value}" if value else _BOOT_PATH}
