@@ -18,6 +18,7 @@ demo: torch  ## Train a small model on four ranks, capture it, show the report (
 
 test: lint torch  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a real Kubernetes
 	.ci/versitygw >/dev/null
+	.ci/hta >/dev/null
 	older=$$(.ci/older-torch); \
 	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$older" $(PYTHON) -m pytest -m "not cluster" $(PYTEST_ARGS)
 	-$(CLUSTER) programs
