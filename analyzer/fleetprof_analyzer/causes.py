@@ -36,6 +36,18 @@ class Explained:
     evidence: list[Evidence]
 
 
+def explain_device(table: OwnTime, candidate: Candidate) -> Explained:
+    """The cause of a candidate that was found by its kernels: the same ones take longer than on the other ranks."""
+    longer = Evidence(
+        measure="the same kernels, over the other ranks",
+        value=round(100 * (1 + candidate.excess), 1),
+        usual=100,
+        unit="%",
+    )
+    slower = _slower_clock(table, candidate)
+    return Explained("throttling" if slower else "slow_gpu", [longer, *slower])
+
+
 def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list[int]) -> Explained:
     """The cause of one candidate; `indices` name the iterations."""
     rank, late = candidate.rank, candidate.iterations
@@ -109,6 +121,8 @@ def _slower_clock(table: OwnTime, candidate: Candidate) -> list[Evidence]:
     rank, late = candidate.rank, candidate.iterations
     mine = table.clock_megahertz[rank]
     others = table.clock_megahertz[table.peers(rank)]
+    if len(others) == 0:
+        others = np.delete(table.clock_megahertz, rank, axis=0)
     usual = np.nanmedian(others) if np.isfinite(others).any() else np.nan
     rest = mine[~late & np.isfinite(mine)]
     usual = usual if np.isfinite(usual) else float(np.median(rest)) if len(rest) else np.nan

@@ -17,6 +17,8 @@ from fleetprof_analyzer.trace import Bools, Int64s
 
 _MOST: Final = 16
 _LEAST_JOINT_GAIN: Final = 0.01
+# Threads that share cores are now and then delayed by some percent, and nobody is at fault.
+_LEAST_JOINT_GAIN_ON_HOST: Final = 0.05
 _LEAST_GAIN: Final = 0.005
 _LEAST_OF_FIRST: Final = 0.25
 _EXPLAINED: Final = 0.5
@@ -102,7 +104,8 @@ def judge(replay: Replay, table: OwnTime, candidates: list[Candidate], extra: di
         )
     faults.sort(key=lambda fault: -fault.gain_alone)
     joint = float((total[0] - total[1]) / total[0])
-    if joint < _LEAST_JOINT_GAIN:
+    on_host = any(one.kind == "cpu" for one in replay.matched.ranks)
+    if joint < (_LEAST_JOINT_GAIN_ON_HOST if on_host else _LEAST_JOINT_GAIN):
         return Judged([], faults, joint, by_work)
     least = max(_LEAST_GAIN, _LEAST_OF_FIRST * faults[0].gain_alone)
     named = [fault for fault in faults if fault.gain_alone >= least]

@@ -72,16 +72,25 @@ class Replay:
         return _gather(of_ranks, self.layout)
 
     def _complete_first(self) -> None:
-        """The window's edge hides a rank's first segment: it is taken as long as in its other iterations."""
-        layout = self.layout
+        """The window's edge hides a rank's first segment: it is taken as long as in the rank's other iterations.
+
+        In proportion to the rest of its iteration, so that a fault of the others is not carried into it.
+        """
+        layout, position = self.layout, self.program_position
         for first in np.flatnonzero(layout.position == 0):
-            same = (layout.rank == layout.rank[first]) & (self.program_position == self.program_position[first])
+            mine = (layout.rank == layout.rank[first]) & (position >= 0) & (self.iteration >= 0)
+            same = mine & (position == position[first])
             same[first] = False
-            if self.program_position[first] >= 0 and same.any():
-                typical = int(np.median(self.segment_ns[same]))
-                self.own_ns[layout.operation_mark[first]] += max(typical - int(self.segment_ns[first]), 0)
-                for values in self.parts_ns.values():
-                    values[first] = max(int(np.median(values[same])), int(values[first]))
+            if position[first] < 0 or not same.any():
+                continue
+            rest = mine & (position != position[first])
+            of_iterations = np.bincount(self.iteration[rest], self.segment_ns[rest], len(self.matched.iterations))
+            others = float(np.median(np.delete(of_iterations, self.iteration[first])))
+            share = float(np.clip(of_iterations[self.iteration[first]] / others, 0.5, 2.0)) if others > 0 else 1.0
+            before = int(self.segment_ns[first])
+            for values in self.parts_ns.values():
+                values[first] = max(round(share * float(np.median(values[same]))), int(values[first]))
+            self.own_ns[layout.operation_mark[first]] += int(self.segment_ns[first]) - before
 
     def as_measured(self) -> Scenario:
         """The scenario of the traces themselves."""

@@ -15,7 +15,7 @@ import numpy as np
 from fleetprof_api.stragglers import Evidence, SlowLink, Straggler, Stragglers
 
 from fleetprof_analyzer.alignment import ends_together
-from fleetprof_analyzer.causes import explain
+from fleetprof_analyzer.causes import explain, explain_device
 from fleetprof_analyzer.excess import find_candidates
 from fleetprof_analyzer.faults import Fault, Judged, judge
 from fleetprof_analyzer.imbalance import Imbalance, find_imbalance
@@ -180,7 +180,10 @@ def _distinct(operations: Sequence[RankOperations]) -> tuple[list[RankOperations
 def _straggler(replay: Replay, table: OwnTime, fault: Fault) -> Straggler:
     rank = fault.candidate.rank
     on_gpu = replay.matched.ranks[rank].kind == "gpu"
-    found = explain(table, fault.candidate, on_gpu=on_gpu, indices=replay.matched.iterations)
+    if fault.peers == 0 and fault.candidate.pattern == "persistent":
+        found = explain_device(table, fault.candidate)
+    else:
+        found = explain(table, fault.candidate, on_gpu=on_gpu, indices=replay.matched.iterations)
     return Straggler(
         rank=_rank(replay, rank),
         lateness_ns=fault.lateness_ns,

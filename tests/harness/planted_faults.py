@@ -75,7 +75,7 @@ def draw(kind: str, seed: int, shapes: Sequence[Shape] = SHAPES) -> tuple[Case, 
     )
     if kind == "slow_host":
         shape = replace(shape, launch_share=float(source.uniform(0.7, 0.95)))
-    if kind in ("data_loader", "garbage_collection"):
+    if kind in ("data_loader", "garbage_collection", "pauses_everywhere"):
         # Where the host never waits for its device, it runs ahead, and such a fault costs nothing.
         shape = replace(shape, asks_loss=True)
     fault = _plant(kind, shape, source)
