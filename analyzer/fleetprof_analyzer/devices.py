@@ -29,8 +29,9 @@ class DeviceWork:
 
     def union_of(self, *classes: WorkClass) -> Union:
         """When work of one of these classes ran."""
-        chosen = self.rows.select(np.isin(self.classes, classes))
-        return union(chosen.start_ns, chosen.end_ns)
+        chosen = np.isin(self.classes, classes)
+        start = self.rows.start_ns[chosen]
+        return union(start, start + self.rows.duration_ns[chosen])
 
     def busy(self) -> Union:
         """When anything ran."""

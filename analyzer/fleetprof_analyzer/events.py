@@ -39,23 +39,24 @@ _UNSAID: Final = msgspec.Raw(b"")
 class EventArgs(msgspec.Struct, gc=False):
     """The arguments of an event, as far as a measure reads them. What is Raw may be of any kind."""
 
+    # In the order in which Kineto writes them: msgspec looks for the next key first.
+    external_id: Scalar = msgspec.field(default=None, name="External id")
+    sequence_number: Scalar = msgspec.field(default=None, name="Sequence number")
+    grid: msgspec.Raw = _UNSAID
+    block: msgspec.Raw = _UNSAID
     device: Scalar = None
     stream: Scalar = None
     correlation: Scalar = None
     bytes: Scalar = None
-    sequence_number: Scalar = msgspec.field(default=None, name="Sequence number")
-    external_id: Scalar = msgspec.field(default=None, name="External id")
-    grid: msgspec.Raw = _UNSAID
-    block: msgspec.Raw = _UNSAID
     collective: msgspec.Raw = msgspec.field(default=_UNSAID, name="Collective name")
-    group_name: msgspec.Raw = msgspec.field(default=_UNSAID, name="Process Group Name")
-    group_ranks: msgspec.Raw = msgspec.field(default=_UNSAID, name="Process Group Ranks")
-    group_size: msgspec.Raw = msgspec.field(default=_UNSAID, name="Group size")
-    group_start: msgspec.Raw = msgspec.field(default=_UNSAID, name="Global rank start")
-    group_stride: msgspec.Raw = msgspec.field(default=_UNSAID, name="Global rank stride")
     elements_in: msgspec.Raw = msgspec.field(default=_UNSAID, name="In msg nelems")
     elements_out: msgspec.Raw = msgspec.field(default=_UNSAID, name="Out msg nelems")
+    group_size: msgspec.Raw = msgspec.field(default=_UNSAID, name="Group size")
     data_type: msgspec.Raw = msgspec.field(default=_UNSAID, name="dtype")
+    group_name: msgspec.Raw = msgspec.field(default=_UNSAID, name="Process Group Name")
+    group_ranks: msgspec.Raw = msgspec.field(default=_UNSAID, name="Process Group Ranks")
+    group_start: msgspec.Raw = msgspec.field(default=_UNSAID, name="Global rank start")
+    group_stride: msgspec.Raw = msgspec.field(default=_UNSAID, name="Global rank stride")
     source: msgspec.Raw = msgspec.field(default=_UNSAID, name="Src Rank")
     target: msgspec.Raw = msgspec.field(default=_UNSAID, name="Dst Rank")
     sequence: msgspec.Raw = msgspec.field(default=_UNSAID, name="Seq")

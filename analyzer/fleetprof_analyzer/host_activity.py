@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fleetprof_analyzer.classes import is_data_loading, is_host_annotation
 from fleetprof_analyzer.intervals import Union, covered_length, join, union
-from fleetprof_analyzer.launch_calls import LaunchCalls
+from fleetprof_analyzer.launch_calls import LaunchCalls, Positions
 from fleetprof_analyzer.naming import used_names
 from fleetprof_analyzer.trace import Category, Int64s, Rows, Trace
 
@@ -49,6 +49,13 @@ class HostRows:
 
     rows: Rows
     levels: npt.NDArray[np.int8]
+    order: Positions  # rows with a level, by place and level
+    keys: Int64s  # their places and levels, ascending
+
+    def at(self, place: int, level: Level) -> Positions:
+        """The positions of the rows of one thread and level."""
+        key = place * len(Level) + level
+        return self.order[np.searchsorted(self.keys, key) : np.searchsorted(self.keys, key, side="right")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,10 @@ def read_host(trace: Trace, calls: LaunchCalls) -> HostRows:
     levels[runtime] = np.where(named[runtime] > _OTHER, named[runtime], np.int8(Level.RUNTIME))
     levels[waits] = Level.BLOCKING
     levels[annotates & ~runtime] = named[annotates & ~runtime]
-    return HostRows(rows, levels)
+    counted = np.flatnonzero(levels > _OTHER)
+    keys = rows.place[counted].astype(np.int64) * len(Level) + levels[counted]
+    by_key = np.argsort(keys, kind="stable")
+    return HostRows(rows, levels, counted[by_key], keys[by_key])
 
 
 def group_threads(places: Int64s) -> dict[int, list[int]]:
@@ -113,10 +123,10 @@ def stack_levels(host: HostRows, own: Sequence[int], launching: Sequence[int]) -
     covering: Union = union(np.zeros(0, np.int64), np.zeros(0, np.int64))
     blocking = covering
     for threads in (own, launching):
-        here = np.isin(host.rows.place, threads)
         for level in Level:
-            rows = host.rows.select(here & (host.levels == level))
-            of_level = union(rows.start_ns, rows.end_ns)
+            here = np.concatenate([host.at(place, level) for place in threads])
+            start = host.rows.start_ns[here]
+            of_level = union(start, start + host.rows.duration_ns[here])
             if threads is own and level is Level.BLOCKING:
                 blocking = of_level
             covering = join(covering, of_level)

@@ -40,13 +40,13 @@ class MainThread:
     autograd: Rows  # on any thread
     beside: Rows  # all rows of the threads that run autograd for this one
     collectives: Rows  # on any thread
+    helps: Bools  # which places are those threads, shape (places,)
     updates: Rows  # in-place operators that are no part of a backward pass
 
 
 def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
     """The thread with the step ranges; else with the optimizer; else with most operators that autograd numbers."""
     rows = trace.rows.select(~trace.rows.on_device)
-    rows = rows.take(np.lexsort((-rows.duration_ns, rows.start_ns)))
     annotates = where_name(rows, trace.names, is_host_annotation)
     operators = (rows.category == Category.OPERATOR) & ~annotates
     numbered = operators & (rows.detail >= 0)
@@ -55,26 +55,30 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
     autograd = where_name(rows, trace.names, _matcher(names.AUTOGRAD))
     place = _choose(trace, rows, numbered & ~autograd)
     here = rows.place == place
-    of_backward = _under(rows, rows.select(autograd & here))
-    own = rows.select(here & operators & ~autograd & ~of_backward)
+    own = _sorted(rows.select(here & operators & ~autograd))
+    own = own.select(~_under(own, rows.select(autograd & here)))
+    passes = _sorted(rows.select(autograd))
     top = own.select(_outermost(own))
-    helpers = np.setdiff1d(np.unique(rows.place[autograd]), [place])
+    helps = np.zeros(len(trace.places), np.bool_)
+    helps[passes.place] = True
+    helps[place] = False
 
     def named(pattern: re.Pattern[str], mask: Bools) -> Rows:
-        return rows.select(mask & where_name(rows, trace.names, _matcher(pattern)))
+        return _sorted(rows.select(mask & where_name(rows, trace.names, _matcher(pattern))))
 
     return MainThread(
         place=place,
         operators=own,
         top=top,
-        trains=_holds(top, _made_nodes(own, rows.select(autograd))),
+        trains=_holds(top, _made_nodes(own, passes)),
         uploads=_holds(top, _upload_calls(trace, calls, place)),
-        data=rows.select(here & where_name(rows, trace.names, is_data_loading)),
+        data=_sorted(rows.select(here & where_name(rows, trace.names, is_data_loading))),
         zero_grad=named(names.ZERO_GRAD, here),
         optimizer=named(names.OPTIMIZER_STEP, here),
         model=named(names.MODEL, here),
-        autograd=rows.select(autograd),
-        beside=rows.select(np.isin(rows.place, helpers)),
+        autograd=passes,
+        beside=_sorted(rows.select(helps[rows.place])),
+        helps=helps,
         collectives=named(names.COLLECTIVE, np.ones(len(rows), np.bool_)),
         updates=own.select(where_name(own, trace.names, _matcher(names.UPDATE))),
     )
@@ -90,6 +94,11 @@ def _choose(trace: Trace, rows: Rows, numbered: Bools) -> int:
         if len(found):
             return int(np.bincount(found).argmax())
     return int(np.bincount(rows.place[numbered if numbered.any() else rows.detail >= 0]).argmax())
+
+
+def _sorted(rows: Rows) -> Rows:
+    """By start, the longer first."""
+    return rows.take(np.lexsort((-rows.duration_ns, rows.start_ns)))
 
 
 def _outermost(rows: Rows) -> Bools:

@@ -125,8 +125,8 @@ class _Columns:
         start = parse_microseconds([event.ts for event in kept])
         duration = parse_microseconds([event.dur for event in kept])
         names = self.names
-        known = len(names)
-        name = [names.setdefault(event.name[:_NAME_CHARACTERS], len(names)) for event in kept]
+        known, number_of = len(names), names.get
+        name = [number if (number := number_of(event.name)) is not None else self._name(event.name) for event in kept]
         if len(names) > known:
             self._name_bytes += sum(len(text) for text in list(names)[known:])
             if self._name_bytes > self._limits.name_bytes:
@@ -162,9 +162,10 @@ class _Columns:
         """All rows in file order."""
         if not self._batches:
             return NO_ROWS
-        columns = [np.concatenate([getattr(batch, name) for batch in self._batches]) for name in COLUMNS]
+        # Column by column, so that no more than one of them is there twice.
+        waiting = {name: [getattr(batch, name) for batch in self._batches] for name in COLUMNS}
         self._batches.clear()
-        return Rows(*columns)
+        return Rows(*(np.concatenate(waiting.pop(name)) for name in COLUMNS))
 
     def recorded_permille(self) -> int | None:
         """How many of the operators that ran are here: PyTorch numbers them one after the other."""
@@ -175,6 +176,10 @@ class _Columns:
         ids.sort()
         distinct = 1 + int(np.count_nonzero(np.diff(ids)))
         return min(1000, 1000 * distinct // int(ids[-1] - ids[0] + 1))
+
+    def _name(self, name: str) -> int:
+        """The number of a name that was not met before, or that is too long to be kept whole."""
+        return self.names.setdefault(name[:_NAME_CHARACTERS], len(self.names))
 
     def _numbered_places(self, kept: list[Event], said: list[EventArgs], category: npt.NDArray[np.int8]) -> list[int]:
         """(device, stream) of device work and (process, thread) of the host's, as numbers."""

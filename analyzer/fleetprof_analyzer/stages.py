@@ -122,5 +122,5 @@ def _assign(calls: LaunchCalls, rows: Rows, thread: MainThread, labels: Sequence
     launched, place = calls.calls.start_ns[call], calls.calls.place[call]
     at = np.maximum(np.searchsorted(starts, launched, side="right") - 1, 0)
     inside = (call >= 0) & (launched >= starts[at]) & (launched < ends[at])
-    by_autograd = np.isin(place, np.unique(thread.beside.place)) & (place != thread.place)
+    by_autograd = thread.helps[place] & (place != thread.place)
     return np.where(inside, np.where(by_autograd, _ORDER.index("backward"), stages[at]), -1)
