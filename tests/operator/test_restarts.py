@@ -1,9 +1,13 @@
 """The operator dies, or is ended, at any moment of a request's life; the next one finishes what was begun."""
 
 import asyncio
+import random
+from contextlib import suppress
 
+import grpc.aio
 import pytest
 from request_ground import Ground, condition
+from scripted_sidecar import ScriptedSidecar
 
 pytestmark = pytest.mark.cluster
 
@@ -125,3 +129,52 @@ async def test_the_api_server_is_away_in_the_middle_of_a_capture(ground: Ground)
     ground.ask("after")  # and it sees what comes afterwards
     await ground.deliver(sidecar)
     assert condition(await ground.until_finished("after")) == ("True", "Complete")
+
+
+async def bring_to_the_end(ground: Ground, sidecar: ScriptedSidecar, chance: random.Random) -> None:
+    """A sidecar that goes on with its order through every break of its stream."""
+    arm = None
+    states = ["ARMED", "STARTED", "WRITTEN"]
+    while True:
+        with suppress(TimeoutError, OSError, AssertionError, grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            async with asyncio.timeout(6):
+                arm = arm or await sidecar.expect("arm")
+                while states:
+                    await asyncio.sleep(chance.random())
+                    await sidecar.say_all(arm, states[0])
+                    states.pop(0)
+                for order in arm.orders:
+                    verdict = await sidecar.upload(ground.puts, arm.capture_id, order, b"trace")
+                    assert verdict.accepted
+                await sidecar.say_all(arm, "UPLOADED")
+                return
+        await asyncio.sleep(0.2)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("deleted", [False, True], ids=["", "and-deleted"])
+async def test_killed_again_and_again_at_any_moment(ground: Ground, seed: int, deleted: bool) -> None:
+    chance = random.Random(seed)
+    sidecars = [await ground.add_rank(rank, 2) for rank in range(2)]
+    made = ground.ask()
+    driving = [asyncio.create_task(bring_to_the_end(ground, sidecar, chance)) for sidecar in sidecars]
+    for number in range(3):
+        await asyncio.sleep(2 * chance.random())
+        if deleted and number == 2:
+            ground.delete()
+        ground.kill_operator()
+        ground.start_operator()
+        await ground.reconnect()
+    try:
+        if deleted:
+            await ground.until(lambda: ground.request() is None, "the deletion")
+        else:
+            assert condition(await ground.until_finished()) == ("True", "Complete")
+        ledger = await ground.until(lambda: (found := ground.ledger(made)).get("outcome") and found, "the ledger's end")
+    finally:
+        for task in driving:
+            task.cancel()
+        await asyncio.gather(*driving, return_exceptions=True)
+    assert ledger["outcome"] in (("Complete", "Cancelled") if deleted else ("Complete",))
+    for entry in ledger["entries"]:
+        assert entry["state"] == "UPLOADED" or (entry["reason"] == "Cancelled" and entry["message"]), entry
