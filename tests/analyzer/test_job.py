@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 import pytest
@@ -231,3 +231,31 @@ def test_the_containers_memory_limit(tmp_path: Path, texts: list[str], limit: in
 def test_a_smaller_container_reads_smaller_traces() -> None:
     small, large, unlimited = (limits_within(n).kept_rows for n in (256 << 20, 2 << 30, None))
     assert 10_000 < small < large < unlimited
+
+
+@pytest.mark.s3
+def test_the_job_against_a_bucket(s3_server: Any) -> None:
+    bucket = s3_server.make_bucket()
+    store = s3_server.make_store(bucket, "team/one")
+    uid = plant_capture(store, ranks=3, failed=(2,)).uid
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "FLEETPROF_STORE": f"s3://{bucket}/team/one?endpoint={s3_server.endpoint_url}&path_style=true&region=us-east-1",
+        "AWS_ACCESS_KEY_ID": s3_server.access_key,
+        "AWS_SECRET_ACCESS_KEY": s3_server.secret_key,
+    }
+
+    def job(*words: str, **more: str) -> int:
+        command = [Path(sys.executable).parent / "fleetprof-analyzer", *words]
+        return subprocess.run(command, env=environment | more, capture_output=True, check=False).returncode
+
+    assert job("report", "default", uid) == JobExit.DONE
+    alone = read_report(store.get(keys.report_key("default", uid)))
+    for index in range(2):
+        assert job("summarise", "default", uid, "--of", "2", JOB_COMPLETION_INDEX=str(index)) == JobExit.DONE
+    assert job("merge", "default", uid) == JobExit.DONE
+    assert timeless(read_report(store.get(keys.report_key("default", uid)))) == timeless(alone)
+    assert job("report", "default", uid, AWS_SECRET_ACCESS_KEY="wrong") == JobExit.STORE_REFUSES
+    assert job("report", "default", "absent") == JobExit.NOTHING_STORED
+    gone = "s3://bucket?endpoint=http://127.0.0.1:9&path_style=true"
+    assert job("report", "default", uid, FLEETPROF_STORE=gone) == JobExit.STORE_AWAY
