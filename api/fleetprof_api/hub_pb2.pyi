@@ -364,7 +364,7 @@ class Process(_message.Message):
     first_seen_unix_ns: _builtins.int
     last_poll_unix_ns: _builtins.int
     poll_interval_ns: _builtins.int
-    """0 while nobody knows: before the second poll, and after an irregular one"""
+    """0 while nobody knows: before the third poll, and after an irregular one"""
     restart_count: _builtins.int
     """torchelastic's"""
     @_builtins.property

@@ -55,7 +55,11 @@ class KinetoEndpoint:
             self._socket.send(build_context_reply(1), datagram.address)
             return
         self._table.record_poll(
-            datagram.address, message, datagram.credentials, lambda config: self._answer(config, datagram)
+            datagram.address,
+            message,
+            datagram.credentials,
+            lambda config: self._answer(config, datagram),
+            datagram.waited_ns,
         )
 
     def _answer(self, config: str, datagram: Datagram) -> bool:

@@ -164,9 +164,14 @@ class ProcessTable:
     # ------------------------------------------------------------ for the endpoints
 
     def record_poll(
-        self, address: str, request: RequestMessage, credentials: Credentials, send: Callable[[str], bool]
+        self,
+        address: str,
+        request: RequestMessage,
+        credentials: Credentials,
+        send: Callable[[str], bool],
+        waited_ns: int = 0,
     ) -> None:
-        """A client asked for a config: answers through `send` (config or "") exactly once.
+        """A client asked for a config so long ago: answers through `send` (config or "") exactly once.
 
         `send` must not block; it returns whether the kernel took the datagram. It is called under the lock, so that an
         order is delivered or withdrawn and never both.
@@ -182,7 +187,7 @@ class ProcessTable:
                 self.counters["credentials_changed"] += 1
                 send("")
                 return
-            process.kineto.note_poll(now)
+            process.kineto.note_poll(now - waited_ns)
             if process.kineto.busy is request.idle:
                 process.kineto.busy = not request.idle
                 self._events.put(BusyChanged(process.process_id, process.kineto.busy, now))

@@ -4,8 +4,8 @@ A client polls at an interval of its own, but one that could not reach us waits 
 (10 s in all, protocol facts §2.4), and polls that waited in our queue come in a burst when we come back. Until it has
 polled regularly again nobody knows when its next poll comes, and a start that relies on it would be missed.
 
-Guarantees: pure; one irregular poll ends the rhythm, one regular poll restores it; a new interval is learned from two
-polls that agree on it.
+Guarantees: pure; one irregular poll ends the rhythm, one regular poll restores it; an interval is learned from two that
+agree.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _BURST_NS: Final = 20_000_000  # no client polls so often by itself: these waite
 
 @dataclass(slots=True)
 class PollRhythm:
-    """One client's polls. `interval_ns`: smoothed over regular polls, 0 before the second poll, kept through a pause.
+    """One client's polls. `interval_ns`: smoothed over regular polls, 0 before the third poll, kept through a pause.
 
     `is_steady`: the latest poll came when it was due, so the next one will.
     """
@@ -32,8 +32,6 @@ class PollRhythm:
         before, self._elapsed_ns = self._elapsed_ns, elapsed_ns
         if elapsed_ns < _BURST_NS:
             self.is_steady = False
-        elif self.interval_ns == 0:
-            self.interval_ns, self.is_steady = float(elapsed_ns), True
         elif _are_alike(elapsed_ns, self.interval_ns):
             self.interval_ns += _WEIGHT * (elapsed_ns - self.interval_ns)
             self.is_steady = True

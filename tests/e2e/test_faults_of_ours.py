@@ -33,7 +33,7 @@ def test_sidecar_killed(local: Local, state: RankState) -> None:
     else:
         assert outcome(status) == ("True", "Complete"), status
     again = local.await_end(local.submit("llama", iterations=2))
-    assert outcome(again) == ("True", "Complete"), again
+    assert outcome(again) == ("True", "Complete"), failures(again)
     assert job.stop() == 0
 
 

@@ -19,21 +19,24 @@ def note_all(elapsed_ms: list[float]) -> PollRhythm:
     ("elapsed_ms", "interval_ms", "steady"),
     [
         ([], 0, False),
-        ([1000], 1000, True),  # the second poll
+        ([1000], 0, False),  # the second poll: the first may have come late
+        ([1000, 1000], 1000, True),
         ([1000, 1000, 1000], 1000, True),
-        ([1000, 1200], 1050, True),  # smoothed: a machine under load
-        ([1000, 2000], 1250, True),
-        ([1000, 2100], 1000, False),  # one poll was missed
-        ([1000, 2100, 1000], 1000, True),
-        ([1000, 6300], 1000, False),  # it backed off: Kineto's longest pause
-        ([1000, 8000, 3, 2, 1000], 1000, True),  # we were stopped: what had waited comes in a burst
-        ([1000, 8000, 3, 2], 1000, False),
-        ([1000, 8000, 3, 2, 4500], 1000, False),  # and the client backs off
-        ([1000, 8000, 3, 2, 4500, 1000], 1000, True),
-        ([1000, 5000, 5100], 5100, True),  # its base config was changed
-        ([1000, 60_000, 1000], 1000, True),  # a pause of the process
-        ([3, 2, 1000], 1000, True),  # a client that is first seen in a burst
-        ([1000, -50], 1000, False),  # the clock was set back
+        ([400, 1000], 0, False),
+        ([400, 1000, 1000], 1000, True),
+        ([1000, 1000, 1200], 1050, True),  # smoothed: a machine under load
+        ([1000, 1000, 2000], 1250, True),
+        ([1000, 1000, 2100], 1000, False),  # one poll was missed
+        ([1000, 1000, 2100, 1000], 1000, True),
+        ([1000, 1000, 6300], 1000, False),  # it backed off: Kineto's longest pause
+        ([1000, 1000, 8000, 3, 2, 1000], 1000, True),  # we were stopped: what had waited comes in a burst
+        ([1000, 1000, 8000, 3, 2], 1000, False),
+        ([1000, 1000, 8000, 3, 2, 4500], 1000, False),  # and the client backs off
+        ([1000, 1000, 8000, 3, 2, 4500, 1000], 1000, True),
+        ([1000, 1000, 5000, 5100], 5100, True),  # its base config was changed
+        ([1000, 1000, 60_000, 1000], 1000, True),  # a pause of the process
+        ([3, 2, 1000, 1000], 1000, True),  # a client that is first seen in a burst
+        ([1000, 1000, -50], 1000, False),  # the clock was set back
     ],
 )
 def test_rhythm(elapsed_ms: list[float], interval_ms: float, steady: bool) -> None:
