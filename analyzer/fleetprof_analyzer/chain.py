@@ -125,3 +125,12 @@ def _places(work: Work, join_row: Int64s, joined: Int64s) -> Int64s:
         early = work.start_ns[first[number] : stop[number]] < after_ns[number]
         places[number] = 2 * (first[number] + (int(np.flatnonzero(early)[-1]) + 1 if early.any() else 0)) - 1
     return np.asarray(places)
+
+
+def next_owner(operation: Int32s | Int64s, passed: Bools, count: int) -> Int64s:
+    """For each mark the operation whose segment it belongs to: launched at it or next after it; `count`: none.
+
+    Marks that are `passed` own nothing: joins, and operations that do not wait for the chain.
+    """
+    following = np.where(passed, count, operation.astype(np.int64))
+    return np.asarray(np.minimum.accumulate(following[::-1])[::-1])

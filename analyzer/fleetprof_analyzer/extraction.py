@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from fleetprof_api.samples import RankSamples
 
-from fleetprof_analyzer.chain import Chain, Work, build_chain, find_joins
+from fleetprof_analyzer.chain import Chain, Work, build_chain, find_joins, next_owner
 from fleetprof_analyzer.gaps import Fill, add_fills, fill_segments
 from fleetprof_analyzer.iterations import Iterations
 from fleetprof_analyzer.kinds import kind_of
 from fleetprof_analyzer.operations import Columns, Group, RankOperations, encode
 from fleetprof_analyzer.problems import Kind, Problems
-from fleetprof_analyzer.process_group import group_of
+from fleetprof_analyzer.process_group import group_of, peer_of
 from fleetprof_analyzer.program import assign_iterations, position_in_program
 from fleetprof_analyzer.sources import Source, read_source
 from fleetprof_analyzer.trace import Bools, Collective, Int32s, Int64s, Trace
@@ -67,7 +67,9 @@ def extract_operations(
     ready = np.where(after_local, np.maximum(chain.reached_ns, previous_end), previous_end)
     lag = np.where(ready > np.iinfo(np.int64).min, np.maximum(source.start_ns - ready, 0), 0)
     at_once = _joins_at_once(chain.mark_operation, chain.mark_joins, len(end))
-    segment, fill = _fill(source, chain, np.where(at_once, lag, 0), np.where(after_local, 0, lag))
+    segment, fill = _fill(
+        source, chain, after_local, np.where(at_once & after_local, lag, 0), np.where(after_local, 0, lag)
+    )
     bounds = [(i.start_ns, i.start_ns + i.duration_ns) for i in found.iterations] if found.iterations else []
     columns = Columns(
         iteration=iteration,
@@ -108,15 +110,14 @@ def extract_operations(
     )
 
 
-def _fill(source: Source, chain: Chain, lag_ns: Int64s, host_ns: Int64s) -> tuple[Int64s, Fill]:
+def _fill(source: Source, chain: Chain, after_local: Bools, lag_ns: Int64s, host_ns: Int64s) -> tuple[Int64s, Fill]:
     """Each segment's own time and what filled it.
 
     `lag_ns` is what operations that the chain waits for began late; `host_ns` what the host did before operations
     that do not wait for the chain: it passes beside the device's work, so it is split by itself.
     """
     count = len(lag_ns)
-    # Marks belong to the segment of the next operation that is launched.
-    owner = _next_launch(chain.mark_operation, chain.mark_joins)
+    owner = next_owner(chain.mark_operation, chain.mark_joins | ~after_local[chain.mark_operation], count)
     kept, late = (owner < count) & (chain.own_ns > 0), lag_ns > 0
     start = np.concatenate((chain.own_start_ns[kept], (source.start_ns - lag_ns)[late]))
     end = np.concatenate(((chain.own_start_ns + chain.own_ns)[kept], source.start_ns[late]))
@@ -153,8 +154,7 @@ def _read_said(trace: Trace, source: Source) -> _Said:
         if (name, number) not in cache:
             group = group_of(collective, trace.metadata.groups)
             kind = kind_of(collective.name, trace.names[name])
-            peer = collective.target if collective.target is not None else collective.source
-            cache[name, number] = (kind, known.setdefault(group, len(known)), -1 if peer is None else peer)
+            cache[name, number] = (kind, known.setdefault(group, len(known)), peer_of(collective, kind, group))
         kind, group_number, peer_rank = cache[name, number]
         kinds.append(kind)
         groups.append(group_number)
@@ -181,16 +181,27 @@ def _previous_end(place: Int32s, start_ns: Int64s, end_ns: Int64s) -> Int64s:
 
 
 def _follows_chain(source: Source, reached_ns: Int64s, kind: npt.NDArray[np.int8]) -> Bools:
-    """Whether an operation begins only after the chain:
+    """Whether an operation begins only after the chain: always on a device, on its host where the host waits for it.
 
-    always on a device, on its host where the host waits for it.
+    The host waits where it makes a call that does, since its last operation; where calls were not recorded, where it
+    is never ahead of its device.
     """
     follows = ~source.on_host
     if source.kind == "cpu":
         return np.ones(len(follows), np.bool_)
+    launch, waits = source.launch_ns, source.waits_end_ns
+    if waits is None:
+        waited = launch >= reached_ns
+    else:
+        hosts = np.flatnonzero(source.on_host)
+        since = np.concatenate((launch[:1], launch[hosts[:-1]])) if len(hosts) else launch[:0]
+        waited = np.zeros(len(launch), np.bool_)
+        waited[hosts] = np.searchsorted(waits, launch[hosts]) > np.searchsorted(waits, since)
     for one in np.unique(kind[source.on_host]):
         here = source.on_host & (kind == one)
-        follows[here] = float((source.launch_ns[here] >= reached_ns[here]).mean()) >= _SYNCHRONISED_SHARE
+        # The window's first one tells nothing: no work before it was recorded.
+        seen = here & (np.arange(len(here)) > 0)
+        follows[here] = seen.any() and waited[seen].mean() >= _SYNCHRONISED_SHARE
     return follows
 
 
@@ -200,10 +211,3 @@ def _joins_at_once(operation: Int32s, joins: Bools, count: int) -> Bools:
     next_joins = joins[1:] & (operation[1:] == operation[:-1]) & ~joins[:-1]
     at_once[operation[:-1][next_joins]] = True
     return at_once
-
-
-def _next_launch(operation: Int32s, joins: Bools) -> Int64s:
-    """For each mark the operation launched at it or next after it; the number of operations where there is none."""
-    following = np.where(joins, np.iinfo(np.int64).max, operation.astype(np.int64))
-    following = np.minimum.accumulate(following[::-1])[::-1]
-    return np.minimum(following, int((~joins).sum()))

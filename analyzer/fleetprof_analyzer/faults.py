@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.excess import Candidate
-from fleetprof_analyzer.own_time import OwnTime, references
+from fleetprof_analyzer.own_time import OwnTime
+from fleetprof_analyzer.reference import Reference, of_itself, of_peers
 from fleetprof_analyzer.replay import Replay, Scenario
-from fleetprof_analyzer.trace import Bools, Int64s
+from fleetprof_analyzer.trace import Int64s
 
 _MOST: Final = 16
 _LEAST_JOINT_GAIN: Final = 0.01
@@ -74,12 +75,12 @@ def judge(replay: Replay, table: OwnTime, candidates: list[Candidate], extra: di
 
     def fixed(chosen: list[int]) -> Scenario:
         changed = np.zeros(len(replay.segment_ns), np.bool_)
-        target = replay.segment_ns.copy()
+        segment, lag = replay.segment_ns.copy(), replay.lag_ns.copy()
         for rank in chosen:
-            segments, known = wanted[rank]
+            known = wanted[rank].known
             changed |= known
-            target[known] = segments[known]
-        return replay.with_segments(target, changed)
+            segment[known], lag[known] = wanted[rank].segment_ns[known], wanted[rank].lag_ns[known]
+        return replay.with_segments(segment, changed, lag)
 
     scenarios = [replay.as_measured(), fixed(ranks)]
     scenarios += [fixed([rank]) for rank in ranks]
@@ -112,24 +113,10 @@ def judge(replay: Replay, table: OwnTime, candidates: list[Candidate], extra: di
     return Judged(named, [fault for fault in faults if fault not in named], joint, by_work)
 
 
-def _reference(replay: Replay, table: OwnTime, candidate: Candidate, extra: dict[int, Int64s]) -> tuple[Int64s, Bools]:
+def _reference(replay: Replay, table: OwnTime, candidate: Candidate, extra: dict[int, Int64s]) -> Reference:
     if candidate.rank in extra:
         mine = (replay.layout.rank == candidate.rank) & (replay.iteration >= 0)
-        return extra[candidate.rank], mine
+        return Reference(extra[candidate.rank], replay.lag_ns, mine)
     if len(table.peers(candidate.rank)):
-        return references(replay, table, candidate.rank)
-    return _typical(replay, candidate)
-
-
-def _typical(replay: Replay, candidate: Candidate) -> tuple[Int64s, Bools]:
-    """Without peers a rank is measured by itself:
-
-    each segment at its median over the iterations, where it was late.
-    """
-    wanted = replay.segment_ns.copy()
-    mine = (replay.layout.rank == candidate.rank) & (replay.program_position >= 0) & (replay.iteration >= 0)
-    for position in np.unique(replay.program_position[mine]):
-        here = mine & (replay.program_position == position)
-        wanted[here] = np.minimum(wanted[here], int(np.median(replay.segment_ns[here])))
-    late = mine & candidate.iterations[np.maximum(replay.iteration, 0)]
-    return wanted, late
+        return of_peers(replay, table, candidate.rank)
+    return of_itself(replay, candidate)

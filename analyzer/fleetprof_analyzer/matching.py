@@ -13,12 +13,14 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.operations import KINDS, RankOperations
+from fleetprof_analyzer.operations import KINDS, Group, RankOperations
 from fleetprof_analyzer.trace import Bools, Int64s
 
 _LEAST_AGREEMENT: Final = 0.9
 _SEND: Final = KINDS.index("send")
 _RECEIVE: Final = KINDS.index("receive")
+# A send or receive that does not say its partner: in a group of two it can only be the other.
+_PAIRED: Final = {_SEND: KINDS.index("send_receive"), _RECEIVE: KINDS.index("send_receive")}
 _ONE_GROUP: Final = "order, all ranks as one group"
 Key = Hashable | None
 
@@ -135,39 +137,63 @@ def _pair(one: RankOperations, position: int) -> tuple[int, int] | None:
 
 
 def _sequence_keys(one: RankOperations) -> list[Key]:
+    """Operations that were handed over together share a number: they are told apart by their order."""
     columns = one.columns
     names = [(group.members, group.name) for group in one.groups]
-    return [
-        None
-        if sequence < 0 or not (names[group][0] or names[group][1]) or _pair(one, position) is not None
-        else ("seq", *names[group], sequence, kind)
-        for position, (sequence, group, kind) in enumerate(
-            zip(columns.sequence.tolist(), columns.group.tolist(), columns.kind.tolist(), strict=True)
-        )
-    ]
+    met: Counter[Key] = Counter()
+    keys: list[Key] = []
+    for position, (sequence, group, kind) in enumerate(
+        zip(columns.sequence.tolist(), columns.group.tolist(), columns.kind.tolist(), strict=True)
+    ):
+        key: Key = None
+        if sequence >= 0 and any(names[group]) and _pair(one, position) is None:
+            key = ("sequence", *names[group], sequence, _PAIRED.get(kind, kind))
+            met[key] += 1
+            key = (key, met[key])
+        keys.append(key)
+    return keys
 
 
 def _keys_by_sequence(ranks: list[RankOperations], iteration: list[Int64s]) -> list[list[Key]] | None:
     keys = []
     for one, numbers in zip(ranks, iteration, strict=True):
         of_rank = _sequence_keys(one)
-        said = sum(key is not None or _pair(one, position) is not None for position, key in enumerate(of_rank))
-        if said < _LEAST_AGREEMENT * len(of_rank):
+        told = sum(key is not None or _pair(one, position) is not None for position, key in enumerate(of_rank))
+        grouped = int(_grouped(one).sum())
+        if told < _LEAST_AGREEMENT * grouped or 2 * grouped < len(of_rank):
             return None
-        keys.append(_with_pairs(one, numbers, of_rank))
+        keys.append(_with_pairs(one, numbers, _with_unsaid(one, numbers, of_rank)))
     return keys
 
 
 def _keys_by_order(ranks: list[RankOperations], iteration: list[Int64s]) -> list[list[Key]] | None:
     """By members where they are said, else by name: names may differ between ranks, members do not."""
-    if not all(group.members or group.name for one in ranks for group in one.groups):
+    if any(2 * int(_grouped(one).sum()) < len(one) for one in ranks):
         return None
 
     def name(one: RankOperations, position: int) -> Key:
         group = one.groups[int(one.columns.group[position])]
-        return group.members or group.name
+        return group.members or group.name or "all"
 
     return [_ordered_keys(one, numbers, name) for one, numbers in zip(ranks, iteration, strict=True)]
+
+
+def _grouped(one: RankOperations) -> Bools:
+    """Which operations say their group; those beside them that do not are few, such as a barrier of the hosts."""
+    return np.asarray(np.array([_says_group(group) for group in one.groups], np.bool_)[one.columns.group])
+
+
+def _says_group(group: Group) -> bool:
+    return bool(group.members or group.name)
+
+
+def _with_unsaid(one: RankOperations, iteration: Int64s, keys: list[Key]) -> list[Key]:
+    """Operations beside the rest that name no group, such as a barrier of the hosts, are taken to be of all ranks."""
+    by_order = _ordered_keys(one, iteration, lambda *_: "all")
+    return [
+        by_order[position] if key is None and not _says_group(one.groups[group]) else key
+        for position, (key, group) in enumerate(zip(keys, one.columns.group.tolist(), strict=True))
+    ]
 
 
 def _keys_of_one_group(ranks: list[RankOperations], iteration: list[Int64s]) -> list[list[Key]] | None:
@@ -180,7 +206,7 @@ def _ordered_keys(one: RankOperations, iteration: Int64s, name: Callable[[RankOp
     for position, (number, kind) in enumerate(zip(iteration.tolist(), one.columns.kind.tolist(), strict=True)):
         key: Key = None
         if number >= 0 and _pair(one, position) is None:
-            key = ("order", name(one, position), kind, number)
+            key = ("order", name(one, position), _PAIRED.get(kind, kind), number)
             met[key] += 1
             key = (key, met[key])
         keys.append(key)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetprof_analyzer.replay import Replay
-from fleetprof_analyzer.trace import Bools, Int64s
+from fleetprof_analyzer.trace import Int64s
 
 Floats = npt.NDArray[np.float64]
 COMPONENTS = ("busy", "data", "collection", "host")
@@ -82,42 +82,3 @@ def _by_iteration(replay: Replay, name: str) -> Floats:
         }:
             table[number, common] = np.nan if values[at] is None else values[at]
     return table
-
-
-def without(values: Int64s | Floats, row: int) -> Floats:
-    """Leave-one-out median over rows, shape (K,)."""
-    return np.median(np.delete(values, row, axis=0), axis=0)
-
-
-def references(replay: Replay, table: OwnTime, rank: int) -> tuple[Int64s, Bools]:
-    """(what the segments of a rank last on its peers, which of them are known), shapes (N,).
-
-    The median of the peers at the same place of the program and the same iteration.
-    """
-    layout, peers = replay.layout, table.peers(rank)
-    wanted = replay.segment_ns.copy()
-    mine = np.flatnonzero((layout.rank == rank) & (replay.iteration >= 0))
-    known = np.zeros(len(wanted), np.bool_)
-    if len(peers) == 0:
-        return wanted, known
-    length = int(replay.program_position.max()) + 1
-    count = len(replay.matched.iterations)
-    grid = np.full((len(peers), count, length), np.nan)
-    for row, peer in enumerate(peers):
-        theirs = np.flatnonzero((layout.rank == peer) & (replay.program_position >= 0) & (replay.iteration >= 0))
-        grid[row, replay.iteration[theirs], replay.program_position[theirs]] = replay.segment_ns[theirs]
-    has = ~np.isnan(grid).all(axis=0)
-    median = np.full((count, length), np.nan)
-    if has.any():
-        median[has] = np.nanmedian(grid[:, has], axis=0)
-    regular = mine[replay.program_position[mine] >= 0]
-    at = (replay.iteration[regular], replay.program_position[regular])
-    found = ~np.isnan(median[at])
-    wanted[regular[found]] = median[at][found].astype(np.int64)
-    known[regular[found]] = True
-    # Iterations of another shape: as a whole in proportion.
-    odd = mine[~known[mine]]
-    ratio = np.median(table.own_ns[peers], axis=0) / np.maximum(table.own_ns[rank], 1)
-    wanted[odd] = np.rint(replay.segment_ns[odd] * np.minimum(ratio[replay.iteration[odd]], 1.0)).astype(np.int64)
-    known[odd] = True
-    return wanted, known

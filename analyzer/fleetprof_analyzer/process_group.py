@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from fleetprof_analyzer.operations import Group
+from fleetprof_analyzer.operations import KINDS, Group
 from fleetprof_analyzer.trace import Collective
 
 _RANKS: Final = re.compile(r"^\s*[\[(]\s*(\d{1,7}(?:\s*,\s*\d{1,7})*)\s*,?\s*[\])]\s*$")
@@ -27,6 +27,21 @@ def group_of(collective: Collective, configured: Mapping[str, tuple[int, ...]]) 
         start, stride = collective.group_start, collective.group_stride
         members = tuple(range(start, start + stride * size, stride))
     return Group(collective.group_name, members, size or (len(members) or None))
+
+
+def peer_of(collective: Collective, kind: int, group: Group) -> int:
+    """The global rank of the other side of a send or receive; -1 where it is not said, and for everything else."""
+    if kind == KINDS.index("send"):
+        said = collective.target
+    elif kind == KINDS.index("receive"):
+        said = collective.source
+    else:
+        return -1
+    if said is None:
+        return -1
+    # A number that is no member counts members.
+    inside = not group.members or said in group.members or said >= len(group.members)
+    return said if inside else group.members[said]
 
 
 def _listed(text: str) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from fleetprof_analyzer.chain import next_owner
 from fleetprof_analyzer.matching import Matched
 from fleetprof_analyzer.program import position_in_program
 from fleetprof_analyzer.schedule import Layout, plan
@@ -96,10 +97,10 @@ class Replay:
         """The scenario of the traces themselves."""
         return Scenario(self.own_ns, self.lag_ns, self.transfer_ns)
 
-    def with_segments(self, segment_ns: Int64s, changed: Bools) -> Scenario:
-        """Segments of the operations `changed`, shape (N,), set to `segment_ns`:
+    def with_segments(self, segment_ns: Int64s, changed: Bools, most_lag_ns: Int64s | None = None) -> Scenario:
+        """Segments of the operations `changed`, shape (N,), set to `segment_ns`: their marks and lags in proportion.
 
-        their marks and lags in proportion.
+        Lags do not pass `most_lag_ns`.
         """
         layout = self.layout
         owner = self._mark_owner()
@@ -111,21 +112,19 @@ class Replay:
         touched = known & changed[np.minimum(owner, len(changed) - 1)]
         own[touched] = np.rint(own[touched] * factor[owner[touched]]).astype(np.int64)
         lag = np.where(has, np.rint(self.lag_ns * factor).astype(np.int64), self.lag_ns)
+        if most_lag_ns is not None:
+            lag = np.where(changed, np.minimum(lag, most_lag_ns), lag)
         empty = np.flatnonzero(changed & (self.segment_ns == 0) & (segment_ns > 0))
         own[layout.operation_mark[empty]] += segment_ns[empty]
         return Scenario(own, lag, self.transfer_ns)
 
     def _mark_owner(self) -> Int64s:
-        """The operation whose segment a mark belongs to:
-
-        launched at it or next on its rank; N where there is none.
-        """
-        layout = self.layout
-        count = len(layout.rank)
-        following = np.where(layout.mark_joins, count, layout.mark_operation)
-        following = np.minimum.accumulate(following[::-1])[::-1]
-        same = layout.rank[np.minimum(following, count - 1)] == layout.mark_rank
-        return np.where((following < count) & same, following, count)
+        """The operation whose segment a mark belongs to; N where there is none on its rank."""
+        layout, count = self.layout, len(self.layout.rank)
+        passed = layout.mark_joins | ~self._after_local[layout.mark_operation]
+        owner = next_owner(layout.mark_operation, passed, count)
+        same = layout.rank[np.minimum(owner, count - 1)] == layout.mark_rank
+        return np.where(same, owner, count)
 
     def run(self, scenarios: list[Scenario]) -> Outcome:
         """All scenarios at once."""

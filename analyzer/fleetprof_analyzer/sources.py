@@ -4,6 +4,7 @@ Guarantees: operations and local rows are in launch order; what a rank's device 
 only.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -29,6 +30,7 @@ from fleetprof_analyzer.trace import NO_ROWS, Bools, Category, Int32s, Int64s, R
 _DEVICE_TOLERANCE_NS: Final = 2_000
 # A thread that waits may wake before the range of what it waited for is closed.
 _HOST_TOLERANCE_NS: Final = 200_000
+_WAITS: Final = re.compile(r"Synchronize|^(?:cuda|hip)Memcpy$|^cuMemcpy(?:DtoH|HtoD)(?:_v2)?$")
 _NOTHING: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
@@ -55,6 +57,7 @@ class Source:
     data: Union
     collection: Union
     recorded: Union
+    waits_end_ns: Int64s | None  # when calls that wait for the device returned, sorted; None: calls were not recorded
     local: Rows
     local_launch_ns: Int64s
     overlapped: Bools
@@ -109,6 +112,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows) -> Source | None:
         data=_union_of(host, trace.names, is_data_loading),
         collection=_union_of(host, trace.names, is_collection),
         recorded=_recorded(host, trace.names),
+        waits_end_ns=_waits(host, trace.names),
         local=local,
         local_launch_ns=local_launch,
         overlapped=covered(local.start_ns, union(chosen.start_ns, chosen.end_ns)),
@@ -151,6 +155,7 @@ def _read_host(trace: Trace, ranges: Rows) -> Source:
         data=data,
         collection=_union_of(host, trace.names, is_collection),
         recorded=_recorded(host, trace.names),
+        waits_end_ns=None,
         local=NO_ROWS,
         local_launch_ns=NO_ROWS.start_ns,
         overlapped=np.zeros(0, np.bool_),
@@ -172,6 +177,13 @@ def _recorded(host: Rows, names: list[str]) -> Union:
     seen = (host.category == Category.OPERATOR) | (host.category == Category.RUNTIME)
     rows = host.select(seen & ~where_name(host, names, is_host_annotation))
     return union(rows.start_ns, rows.end_ns)
+
+
+def _waits(host: Rows, names: list[str]) -> Int64s | None:
+    calls = host.select(host.category == Category.RUNTIME)
+    if len(calls) == 0:
+        return None
+    return np.sort(calls.select(where_name(calls, names, lambda name: _WAITS.search(name) is not None)).end_ns)
 
 
 def _ranges(trace: Trace) -> Rows:

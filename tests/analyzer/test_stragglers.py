@@ -67,6 +67,21 @@ def test_the_gain_is_what_the_job_without_the_fault_is_shorter_by() -> None:
     assert first.lateness_ns == pytest.approx((slow.length_ns - healthy.length_ns) / shape.iterations, rel=0.1)
 
 
+@pytest.mark.parametrize("asks_loss", [True, False], ids=["waits for its device", "runs ahead of it"])
+@pytest.mark.parametrize("kind", ["slow_host", "slow_gpu", "none"])
+def test_who_waits_in_a_barrier_of_the_hosts_is_not_blamed(kind: str, asks_loss: bool) -> None:
+    """Their devices are idle and their hosts silent, and still it is rank 3 that they wait for."""
+    shape = Shape(dp=8, layers=4, meets_on_host=True, asks_loss=asks_loss, launch_share=0.8)
+    fault = slow_device(shape, 3)
+    if kind == "slow_host":
+        fault = Fault(kind, 3, host=slow_device(shape, 3, 2.0).device)
+    slow = Job(shape, Fault() if kind == "none" else fault, 1)
+    found = found_in(operations_of(slow, traces_of(slow, CLEAR, 1)))
+    assert [(one.rank, one.cause) for one in found.ranks] == ([] if kind == "none" else [(3, CAUSES[kind])])
+    gain = 1 - Job(shape, Fault(), 1).length_ns / slow.length_ns
+    assert found.gain == pytest.approx(gain, abs=0.06)
+
+
 def test_clocks_change_nothing() -> None:
     shape = Shape(dp=4, tp=2, layers=2)
     job = Job(shape, slow_device(shape, 3), 2)

@@ -29,7 +29,7 @@ SHAPES = (
     Shape(dp=4, tp=4), Shape(dp=2, tp=8, layers=4), Shape(dp=8, tp=4, layers=4),
     Shape(dp=4, pp=4, microbatches=6, layers=3, kernel_us=300), Shape(dp=4, tp=2, pp=2, microbatches=4, layers=3),
     Shape(dp=4, tp=4, pp=4, microbatches=6, layers=2, kernel_us=300), Shape(dp=64, layers=3),
-    Shape(pp=8, dp=1, microbatches=12, layers=2),
+    Shape(pp=8, dp=1, microbatches=12, layers=2), Shape(dp=16, layers=4, meets_on_host=True),
 )  # fmt: skip
 LARGE_SHAPES = (
     Shape(dp=128, layers=3), Shape(dp=256, layers=2), Shape(dp=16, tp=8, layers=3),

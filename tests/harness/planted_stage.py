@@ -82,6 +82,21 @@ class Stage:
         self.recorded.add("user_annotation", name, "host", self.host, time)
         self.host = self.host + time
         self._pause()
+        if self.job.shape.meets_on_host:
+            self._meet()
+
+    def _meet(self) -> None:
+        """A barrier over gloo: the hosts wait for each other, and their devices run dry."""
+        end = np.full(len(self.host), self.host.max() + 50 * US)
+        self.recorded.add("cpu_op", "c10d::barrier", "host", self.host, np.full(len(self.host), 20 * US))
+        began = self.host + 10 * US
+        meeting = ("barrier", "world", 1, self._count("world"), -1)
+        self.recorded.add("user_annotation", "gloo:barrier", "gloo", began, end - began, collective=meeting)
+        self.host = end
+
+    def _count(self, family: str) -> int:
+        self.sequence[family] = self.sequence.get(family, 0) + 1
+        return self.sequence[family]
 
     def _pause(self) -> None:
         pauses = self.job.fault.pause_us
@@ -189,7 +204,7 @@ class Stage:
             transfer = (20 * US + size / 150) * link * np.exp(0.04 * self.noise.standard_normal())
             end[group] = ready[group].max() + transfer
         self.streams[stream] = end
-        number = self.sequence[family] = self.sequence.get(family, 0) + 1
+        number = self._count(family)
         name = {"all_reduce": "AllReduce_Sum_bf16_RING_LL", "all_gather": "AllGather_RING_LL"}.get(
             kind, "ReduceScatter_Sum_bf16_RING_LL"
         )

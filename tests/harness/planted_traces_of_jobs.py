@@ -13,6 +13,7 @@ from planted_jobs import Job
 from planted_traces import Digits, microseconds, to_json
 
 BASE_NS = 1_790_857_026_000_000_000
+_HOST_PLACES = {"host": ("77", "77"), "gloo": ("77", "78")}
 _KINDS = {"all_reduce": "allreduce", "all_gather": "_allgather_base", "reduce_scatter": "_reduce_scatter_base"}
 
 
@@ -73,9 +74,7 @@ def traces_of(job: Job, said: Clarity, seed: int) -> list[Trace]:
                 metadata=Metadata(rank=rank, world_size=count, base_ns=BASE_NS),
                 rows=rows,
                 names=names,
-                places=[
-                    ("77", "77") if place == "host" else ("0", str(7 + number)) for number, place in enumerate(places)
-                ],
+                places=[_HOST_PLACES.get(place, ("0", str(7 + number))) for number, place in enumerate(places)],
                 shapes=list(grids),
                 collectives=list(collectives),
                 event_count=len(rows),
@@ -115,6 +114,8 @@ def _describe(job: Job, stage: Any, column: int, one: tuple[Any, ...], said: Cla
         )  # fmt: skip
     group = next(g for g in stage.groups[family] if column in g)
     members = [int(rank) for rank in stage.ranks[group]]
+    if kind == "barrier":
+        return Collective(elements_in=1)  # all that gloo says
     if not said.groups:
         return Collective()
     return Collective(
