@@ -17,9 +17,10 @@ Guarantees: pure; the answer depends only on the facts, not on their order. The 
 8. has no RANK of its own, and an ancestor has                                   -> WORKER
 9. otherwise                                                                     -> ROLE_UNSPECIFIED
 
-"Ancestor" is by the pids of Kineto's requests, which are those of the process's own pid namespace; the ranks of two
-containers of one pod can therefore look related when they are not. That only ever costs a refusal: whoever has the
-agent is decided by rule 1. Rule 5 comes before 7 because an operator may give RANK (its node's) to torchrun itself.
+"Ancestor" is by the pids of Kineto's requests, which are those of the process's own pid namespace. Kineto leaves out
+pid 1; it is everybody's ancestor, and often a container's command. The ranks of two containers of one pod can
+therefore look related when they are not. That only ever costs a refusal: whoever has the agent is decided by rule 1.
+Rule 5 comes before 7 because an operator may give RANK (its node's) to torchrun itself.
 
 A process of unknown role may be offered to a caller that explicitly chooses it (`candidate`) only when it has been
 here for a while, begot nobody that polls, and whoever begot it is known to be a launcher: a lone `python train.py`
@@ -30,6 +31,9 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+_FIRST_PID: Final = 1
 
 
 class Role(StrEnum):
@@ -89,7 +93,8 @@ def infer_roles(processes: Iterable[Facts], *, command_launches: bool = False) -
     ancestors: dict[Hashable, list[Facts]] = {}
     descendants: dict[Hashable, list[Facts]] = defaultdict(list)
     for process in everyone:
-        above = [other for pid in process.pids[1:] for other in by_pid.get(pid, ()) if pid != process.pids[0]]
+        pids = dict.fromkeys([*process.pids[1:], _FIRST_PID])
+        above = [other for pid in pids for other in by_pid.get(pid, ()) if pid != process.pids[0]]
         ancestors[process.key] = above
         for other in above:
             descendants[other.key].append(process)

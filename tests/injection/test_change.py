@@ -189,6 +189,8 @@ def test_which_container_is_the_trainer(inject, names_and_resources, annotation,
         ({"command": ["accelerate", "config"]}, False),
         ({"command": ["python", "my_torchrun_notes.py"]}, False),
         ({"command": ["sh", "-c", "exec deepspeed train.py"]}, True),
+        # Does not import PyTorch, so it does not poll, and the first to poll is a rank.
+        ({"command": ["mpirun", "-np", "8", "python", "train.py"]}, False),
     ],
 )
 def test_the_sidecar_is_told_of_a_launcher_that_it_cannot_see(inject, fields, launches) -> None:

@@ -195,20 +195,26 @@ def test_whoever_begot_or_serves_a_trainer_is_no_candidate_unless_it_steps_itsel
     [
         (
             True,
-            [process("run", 1), process("r0", 11, 1, settled=True), process("r1", 12, 1, settled=True)],
+            [process("run", 1), process("r0", 11, settled=True), process("r1", 12, settled=True)],
             {"run": LAUNCHER, "r0": UNKNOWN, "r1": UNKNOWN},
             {"r0", "r1"},
+        ),
+        (
+            True,
+            [process("run", 7), process("r0", 11, 7, settled=True)],
+            {"run": LAUNCHER, "r0": UNKNOWN},
+            {"r0"},
         ),
         (True, [process("run", 1, settled=True)], {"run": LAUNCHER}, set()),
         (
             True,
-            [process("run", 1), process("r0", 11, 1, settled=True), process("w", 21, 11, 1, settled=True)],
+            [process("run", 1), process("r0", 11, settled=True), process("w", 21, 11, settled=True)],
             {"run": LAUNCHER, "r0": UNKNOWN, "w": UNKNOWN},
             set(),
         ),
         (
             True,
-            [process("run", 1), process("r0", 11, 1, stepped=True), process("w", 21, 11, 1, settled=True)],
+            [process("run", 1), process("r0", 11, stepped=True), process("w", 21, 11, settled=True)],
             {"run": LAUNCHER, "r0": TRAINER, "w": WORKER},
             {"r0"},
         ),
@@ -216,14 +222,29 @@ def test_whoever_begot_or_serves_a_trainer_is_no_candidate_unless_it_steps_itsel
         (False, [process("train", 1, settled=True)], {"train": UNKNOWN}, {"train"}),
         (
             False,
-            [process("run", 1, settled=True), process("r0", 11, 1, settled=True)],
-            {"run": UNKNOWN, "r0": UNKNOWN},
+            [process("train", 1, settled=True), process("w", 11, settled=True)],
+            {"train": UNKNOWN, "w": UNKNOWN},
             set(),
+        ),
+        (
+            False,
+            [process("train", 1, stepped=True), process("w", 11, settled=True)],
+            {"train": TRAINER, "w": WORKER},
+            {"train"},
+        ),
+        (
+            False,
+            [process("run", 1, settled=True), process("r0", 11, stepped=True)],
+            {"run": LAUNCHER, "r0": TRAINER},
+            {"r0"},
         ),
     ],
 )
 def test_families_of_a_container_that_cannot_be_seen_into(command_launches, members, expected, candidates) -> None:
-    """As in a pod: no environment of anybody is visible. What the container's command says decides about its first."""
+    """As in a pod: no environment of anybody is visible, and Kineto leaves pid 1 out of its lists of ancestors.
+
+    What the container's command says decides about its first process.
+    """
     verdicts = infer_roles(members, command_launches=command_launches)
     assert {key: verdict.role for key, verdict in verdicts.items()} == expected
     assert {key for key, verdict in verdicts.items() if verdict.candidate} == candidates

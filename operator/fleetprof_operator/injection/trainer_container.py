@@ -24,7 +24,7 @@ _ACCELERATORS: Final = (
 
 
 _LAUNCHER: Final = re.compile(
-    r"""(?:^|[\s/;&|"'(])(?:torchrun|deepspeed|horovodrun|mpirun|mpiexec|srun|accelerate\s+launch)(?=$|[\s;&|"')])"""
+    r"""(?:^|[\s/;&|"'(])(?:torchrun|deepspeed|accelerate\s+launch)(?=$|[\s;&|"')])"""
     r"|\btorch\.distributed\.(?:run|launch)\b|\baccelerate\.commands\.launch\b"
 )
 
@@ -39,7 +39,7 @@ class Choice:
 
 
 def runs_launcher(container: Mapping[str, Any]) -> bool:
-    """Tells whether the container's command names a known launcher (torchrun and its like), also within a shell's text.
+    """Tells whether the container's command names a launcher that imports PyTorch itself, also within a shell's text.
 
     The sidecar does not see the processes of other containers: without the agent this tells it whom not to trace.
     """
