@@ -189,6 +189,8 @@ def _says_group(group: Group) -> bool:
 
 def _with_unsaid(one: RankOperations, iteration: Int64s, keys: list[Key]) -> list[Key]:
     """Operations beside the rest that name no group, such as a barrier of the hosts, are taken to be of all ranks."""
+    if _grouped(one).all():
+        return keys
     by_order = _ordered_keys(one, iteration, lambda *_: "all")
     return [
         by_order[position] if key is None and not _says_group(one.groups[group]) else key
