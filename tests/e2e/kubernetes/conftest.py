@@ -5,6 +5,7 @@ A cluster that runs already (`make cluster`) is used and left; one that was star
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from cluster.__main__ import make
@@ -23,7 +24,8 @@ from scene.training import Training
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Waits, before any test's time runs, for the end of another run on the same cluster: names there are fixed."""
-    if any("cluster" in getattr(item, "fixturenames", ()) for item in session.items):
+    here = Path(__file__).parent
+    if any(item.path.is_relative_to(here) and "cluster" in getattr(item, "fixturenames", ()) for item in session.items):
         waiting = alone("cluster-tests")
         waiting.__enter__()
         session.config.add_cleanup(lambda: waiting.__exit__(None, None, None))
