@@ -52,9 +52,9 @@ _HOST_ANNOTATIONS: Final = (r"^ProfilerStep#", r"^Optimizer\.", r"^enumerate\(Da
 _DATA_LOADING: Final = (
     r"^enumerate\(DataLoader\)",
     r"data[ _]?load",
-    r"\bnext_batch\b|\bload_(?:batch|data)\b|\b(?:copy_batch_to|wait_for_batch)",
+    r"\b(?:next|load|fetch|get)[ _](?:next[ _])?(?:batch|data)\b|\b(?:copy_batch_to|wait_for_batch)",
 )
-_COLLECTIONS: Final = (r"\bgc\b", r"gc[._]collect", r"garbage.?collect", r"<built-in function collect>")
+_COLLECTIONS: Final = (r"\bgc\b", r"gc[._]collect", r"garbage.?collect", r"<built-in (?:function|method) collect\b")
 
 
 def _any_of(patterns: Sequence[str], flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:

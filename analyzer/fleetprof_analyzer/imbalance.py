@@ -11,6 +11,7 @@ import numpy as np
 
 from fleetprof_analyzer.own_time import OwnTime
 from fleetprof_analyzer.replay import Replay
+from fleetprof_analyzer.trace import Int64s
 
 _LEAST_STAGE_GAIN: Final = 0.01
 _LEAST_STAGE_EXCESS: Final = 0.08
@@ -28,6 +29,7 @@ class Imbalance:
     excess: float  # of the heaviest role over the mean of the others
     lateness_ns: int
     moves: bool
+    pauses: bool  # what moves are pauses of the hosts, not work
 
 
 def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
@@ -76,4 +78,11 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         excess,
         max(round(float(saved) / max(len(replay.matched.iterations), 1)), 0),
         moves=moving_gain >= _LEAST_MOVING_GAIN,
+        pauses=_restlessness(table.parts_ns["host"] + table.parts_ns["collection"])
+        > _restlessness(table.parts_ns["busy"] + table.parts_ns["data"]),
     )
+
+
+def _restlessness(values: Int64s) -> float:
+    """How far the iterations of a rank are from its median, on average."""
+    return float(np.abs(values - np.median(values, axis=1)[:, None]).mean())

@@ -6,7 +6,7 @@ only.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -95,6 +95,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows) -> Source | None:
     chain, chain_launch = local.select(main), local_launch[main]
     taken, taken_launch = operations.take(order), launched[order]
     host = _host_rows(trace)
+    taken = _described_by_host(taken, taken_launch, host)
     return Source(
         kind="gpu",
         name=taken.name,
@@ -177,6 +178,18 @@ def _recorded(host: Rows, names: list[str]) -> Union:
     seen = (host.category == Category.OPERATOR) | (host.category == Category.RUNTIME)
     rows = host.select(seen & ~where_name(host, names, is_host_annotation))
     return union(rows.start_ns, rows.end_ns)
+
+
+def _described_by_host(operations: Rows, launch_ns: Int64s, host: Rows) -> Rows:
+    """Kernels that do not say their collective take the word of the host's `record_param_comms` around their launch."""
+    calls = host.select((host.collective >= 0) & (host.category == Category.OPERATOR))
+    silent = operations.collective < 0
+    if len(calls) == 0 or not silent.any():
+        return operations
+    calls = calls.take(np.argsort(calls.start_ns, kind="stable"))
+    at = np.maximum(np.searchsorted(calls.start_ns, launch_ns, side="right") - 1, 0)
+    around = silent & (calls.start_ns[at] <= launch_ns) & (launch_ns <= calls.end_ns[at])
+    return replace(operations, collective=np.where(around, calls.collective[at], operations.collective))
 
 
 def _waits(host: Rows, names: list[str]) -> Int64s | None:

@@ -44,6 +44,8 @@ def sentence(found: Stragglers) -> str:
         return f"{found.reason[:1].upper()}{found.reason[1:]}{because}{worth}."
     if found.verdict == "moving_imbalance":
         return f"No rank is late by itself, but the work is uneven: evened out, {percent(100 * found.gain)} shorter."
+    if found.verdict == "nobody" and found.gain:
+        return f"No rank is late by itself, but {found.reason}; evened out, {percent(100 * found.gain)} shorter."
     if found.verdict == "nobody" and not found.reason.startswith("too few"):
         return "No rank holds the others up."
     return ""

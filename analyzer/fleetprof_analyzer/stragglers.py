@@ -126,6 +126,9 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, doubted: str) -> Str
                 f"the stage of ranks {ranks} has {100 * imbalance.excess:.0f} % more to do "
                 "than the mean of the other stages"
             )
+        elif imbalance.moves and imbalance.pauses:
+            gain = imbalance.moving_gain
+            reason = "the hosts of all ranks pause now and then, each for itself: let them pause together (gc.collect)"
         elif imbalance.moves:
             verdict, gain = "moving_imbalance", imbalance.moving_gain
             reason = "the work differs from iteration to iteration and from rank to rank; no rank is late by itself"

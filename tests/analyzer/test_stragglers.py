@@ -14,7 +14,7 @@ from fleetprof_analyzer.operations import RankOperations, UnreadableOperations, 
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.straggler_words import list_stragglers, sentence
 from fleetprof_analyzer.stragglers import find_stragglers, judge_summaries
-from fleetprof_analyzer.trace import Trace
+from fleetprof_analyzer.trace import COLUMNS, Category, Rows, Trace
 from fleetprof_api.stragglers import Stragglers
 from planted_faults import CAUSES, FAULTS, NO_FAULTS, Case, draw, operations_of
 from planted_jobs import Job
@@ -141,6 +141,42 @@ def test_traces_without_group_metadata_are_matched_by_order_when_all_ranks_are_o
     found = found_in(operations_of(job, traces_of(job, Clarity(groups=False), 5)))
     assert found.matched_by == "order, all ranks as one group"
     assert [one.rank for one in found.ranks] == [6]
+
+
+def told_by_the_host(trace: Trace) -> Trace:
+    """As older PyTorch writes it: kernels say nothing, the host's `record_param_comms` around their launch does."""
+    rows = trace.rows
+    kernels = np.flatnonzero(rows.collective >= 0)
+    launches = np.flatnonzero(rows.category == Category.RUNTIME)
+    by_correlation = dict(zip(rows.correlation[launches].tolist(), launches.tolist(), strict=True))
+    around = rows.take(np.array([by_correlation[number] for number in rows.correlation[kernels].tolist()]))
+    said = replace(
+        around, category=np.full(len(kernels), Category.OPERATOR, np.int8),
+        name=np.full(len(kernels), len(trace.names), np.int32), collective=rows.collective[kernels],
+        start_ns=around.start_ns - 1000, duration_ns=around.duration_ns + 2000,
+    )  # fmt: skip
+    silent = replace(rows, collective=np.full(len(rows), -1, np.int32))
+    both = Rows(*(np.concatenate((getattr(silent, column), getattr(said, column))) for column in COLUMNS))
+    return replace(trace, rows=both, names=[*trace.names, "record_param_comms"])
+
+
+def test_the_host_may_say_what_the_kernels_do_not() -> None:
+    shape = Shape(dp=4, tp=2, layers=2)
+    job = Job(shape, slow_device(shape, 5), 9)
+    traces = traces_of(job, CLEAR, 9)
+    told = found_in(operations_of(job, [told_by_the_host(trace) for trace in traces]))
+    assert told.matched_by == "sequence numbers"
+    assert [one.rank for one in told.ranks] == [5]
+    assert told.unmatched == 0
+
+
+def test_pauses_on_all_ranks_are_told_as_that() -> None:
+    shape = Shape(dp=8, layers=3)
+    pauses = np.where(np.random.default_rng(1).random((8, 8)) < 0.3, 4000.0, 0.0)
+    job = Job(shape, Fault("pauses_everywhere", pause_us=pauses, pause_is_seen=False), 10)
+    found = found_in(operations_of(job, traces_of(job, CLEAR, 10)))
+    assert (found.verdict, found.ranks) == ("nobody", [])
+    assert found.reason.startswith("the hosts of all ranks pause now and then")
 
 
 def test_groups_that_nothing_names_are_not_guessed() -> None:
