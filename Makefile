@@ -6,6 +6,9 @@ SHELL := /bin/bash
 OUT ?= build/demo
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+# Most tests wait, for a poll or a process: three at a time keep two cores busy. A session's fixtures are per worker.
+WORKERS ?= 3
+PARALLEL := -n $(WORKERS) --dist loadgroup
 UV := .ci/uv
 PYTHON := .venv/bin/python
 CLUSTER := PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -m cluster
@@ -20,12 +23,13 @@ test: lint torch  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server a
 	.ci/versitygw >/dev/null
 	.ci/hta >/dev/null
 	older=$$(.ci/older-torch); \
-	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$older" $(PYTHON) -m pytest -m "not cluster" $(PYTEST_ARGS)
+	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$older" $(PYTHON) -m pytest $(PARALLEL) -m "not cluster" $(PYTEST_ARGS)
 	-$(CLUSTER) programs
-	$(PYTHON) -m pytest -m cluster $(PYTEST_ARGS)
+	$(PYTHON) -m pytest $(PARALLEL) -m cluster --ignore tests/e2e/kubernetes $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -m cluster tests/e2e/kubernetes $(PYTEST_ARGS)
 
 test-fast: base  ## Run the tests that need neither PyTorch, an S3 server nor a cluster
-	$(PYTHON) -m pytest -m "not torch and not s3 and not cluster" $(PYTEST_ARGS)
+	$(PYTHON) -m pytest $(PARALLEL) -m "not torch and not s3 and not cluster" $(PYTEST_ARGS)
 
 e2e: torch  ## Run the tests on a real Kubernetes alone; the cluster is made, and removed if it was not there
 	-$(CLUSTER) programs

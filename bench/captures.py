@@ -104,7 +104,7 @@ def measure_time_captures(local: Local, times: int, poll_s: int) -> list[Figure]
         environment["KINETO_CONFIG"] = str(base)
     name = f"time{poll_s}"
     job = local.run(name, "--seconds", "900", ranks=RANKS, run_flags=("--no-agent",), environment=environment)
-    job.await_steps()
+    job.await_steps(agents=0)
     time.sleep(2.5 * poll_s)
     results = capture_many(local, name, times)
     job.stop()

@@ -161,6 +161,14 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ApiServer]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps a folder's tests on an API server in one worker, so that it is started once; skips what lacks PyTorch."""
+    for item in items:
+        if item.get_closest_marker("cluster"):
+            item.add_marker(pytest.mark.xdist_group(str(item.path.parent)))
+    _skip_torch(items)
+
+
+def _skip_torch(items: list[pytest.Item]) -> None:
     """Skips them with the reason where there is no PyTorch, unless FLEETPROF_REQUIRE says that there must be."""
     if os.environ.get("FLEETPROF_TORCH_PYTHONS") or importlib.util.find_spec("torch") is not None:
         return

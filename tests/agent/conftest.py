@@ -273,6 +273,12 @@ def python(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def newest() -> str:
+    """The first of them, for what is ours alone and the same on every PyTorch."""
+    return PYTHONS[0]
+
+
+@pytest.fixture
 def prelude() -> str:
     """The beginning of every torch job: `iterate`, `make`, `is_stopped`."""
     return PRELUDE

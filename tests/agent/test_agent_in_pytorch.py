@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,9 @@ def read_times(side: Any, capture: str) -> dict[int, int]:
     }
 
 
-def test_first_step_says_who_steps(ground: Any, python: str, prelude: str) -> None:
+def test_first_step_says_who_steps(ground: Any, newest: str, prelude: str) -> None:
     job = ground.start(
-        python, prelude + TRAIN, RANK="3", LOCAL_RANK="1", WORLD_SIZE="4", TORCHELASTIC_RESTART_COUNT="2"
+        newest, prelude + TRAIN, RANK="3", LOCAL_RANK="1", WORLD_SIZE="4", TORCHELASTIC_RESTART_COUNT="2"
     )
     hello = ground.side.await_message("hello")
     steps = ground.side.await_message("steps", lambda message: message["iteration_ns"] > 0)
@@ -62,8 +63,8 @@ def test_first_step_says_who_steps(ground: Any, python: str, prelude: str) -> No
     assert job.output == ""
 
 
-def test_query_is_answered_with_both(ground: Any, python: str, prelude: str) -> None:
-    job = ground.start(python, prelude + TRAIN)
+def test_query_is_answered_with_both(ground: Any, newest: str, prelude: str) -> None:
+    job = ground.start(newest, prelude + TRAIN)
     ground.side.await_message("steps")
     hellos = len(ground.side.of("hello"))
     ground.side.command("query")
@@ -81,14 +82,14 @@ def test_query_is_answered_with_both(ground: Any, python: str, prelude: str) -> 
     ],
     ids=["one", "two", "three of one, one of the other", "gradient accumulation"],
 )
-def test_steps_per_iteration(ground: Any, python: str, prelude: str, loop: str, per_iteration: int) -> None:
+def test_steps_per_iteration(ground: Any, newest: str, prelude: str, loop: str, per_iteration: int) -> None:
     script = f"""
 model, optimizer = make()
 other = torch.optim.Adam(model.parameters())
 while not is_stopped():
     {loop}
 """
-    job = ground.start(python, prelude + script)
+    job = ground.start(newest, prelude + script)
     seen = ground.side.await_message("steps", lambda message: message["step"] > 80)
     assert seen["per_iteration"] == per_iteration
     assert seen["iteration_ns"] > 4_000_000
@@ -113,9 +114,9 @@ def test_window_begins_with_the_step_that_was_asked_for(ground: Any, python: str
     assert job.stop() == 0
 
 
-def test_times_are_whole_and_in_order(ground: Any, python: str, prelude: str) -> None:
+def test_times_are_whole_and_in_order(ground: Any, newest: str, prelude: str) -> None:
     side = ground.side
-    job = ground.start(python, prelude + TRAIN)
+    job = ground.start(newest, prelude + TRAIN)
     side.await_message("steps", lambda message: message["step"] > 50)
     side.arm("whole")
     side.command("done", capture="whole", after_ns=2_000_000_000)
@@ -128,11 +129,10 @@ def test_times_are_whole_and_in_order(ground: Any, python: str, prelude: str) ->
 
 
 @pytest.mark.parametrize(
-    ("ending", "code"),
-    [("", 0), ("sys.exit(3)", 3), ("raise RuntimeError('the job fails')", 1)],
-    ids=["end", "sys.exit", "exception"],
+    ("ending", "code", "collect"),
+    [("", 0, ()), ("sys.exit(3)", 3, ()), ("raise RuntimeError('the job fails')", 1, ()), ("", 0, ("Stacks",))],
+    ids=["end", "sys.exit", "exception", "stacks"],
 )
-@pytest.mark.parametrize("collect", [(), ("Stacks",)], ids=["plain", "stacks"])
 def test_exit_while_collecting_keeps_the_exit_code(
     ground: Any, python: str, prelude: str, ending: str, code: int, collect: tuple[str, ...]
 ) -> None:
@@ -148,9 +148,9 @@ def test_exit_while_collecting_keeps_the_exit_code(
     assert ground.agent_sockets() == []
 
 
-def test_exit_is_guarded_even_when_the_order_to_watch_was_lost(ground: Any, python: str, prelude: str) -> None:
+def test_exit_is_guarded_even_when_the_order_to_watch_was_lost(ground: Any, newest: str, prelude: str) -> None:
     side = ground.side
-    job = ground.start(python, prelude + TRAIN)
+    job = ground.start(newest, prelude + TRAIN)
     now = side.await_message("steps", lambda message: message["iteration_ns"] > 0)
     side.order("lost", now["step"] + 2, 100_000)
     side.await_collecting("lost")
@@ -173,7 +173,7 @@ def test_exit_while_the_trace_is_written_completes_it(ground: Any, python: str, 
     side = ground.side
     script = """
 model, optimizer = make()
-deep = torch.nn.Sequential(*[torch.nn.Linear(8, 8) for _ in range(300)])
+deep = torch.nn.Sequential(*[torch.nn.Linear(8, 8) for _ in range(100)])
 while not is_stopped():
     deep(torch.randn(4, 8)).sum().backward()
     iterate(model, optimizer)
@@ -185,13 +185,14 @@ while not is_stopped():
     traces = Path(ground.directory, "traces")
     while not any(path.stat().st_size for path in traces.glob("write_*.json.tmp")) and not list(traces.glob("*.json")):
         assert job.process.poll() is None
+        time.sleep(0.001)
     assert job.stop() == 0
     assert len(read_marks(side.trace("write"))) == 30
 
 
-def test_killed_while_collecting(ground: Any, python: str, prelude: str) -> None:
+def test_killed_while_collecting(ground: Any, newest: str, prelude: str) -> None:
     side = ground.side
-    job = ground.start(python, prelude + TRAIN)
+    job = ground.start(newest, prelude + TRAIN)
     now = side.await_message("steps", lambda message: message["iteration_ns"] > 0)
     side.arm("kill")
     side.order("kill", now["step"] + 2, 100_000)
@@ -253,7 +254,7 @@ print(sum(event.name.startswith("Optimizer.step#") for event in own.events()) > 
     assert "True" in job.output
 
 
-def test_no_thread_outside_a_capture(ground: Any, python: str, prelude: str) -> None:
+def test_no_thread_outside_a_capture(ground: Any, newest: str, prelude: str) -> None:
     script = """
 import threading
 model, optimizer = make()
@@ -266,7 +267,7 @@ while not is_stopped():
         print(*sorted(now), flush=True)
 """
     side = ground.side
-    job = ground.start(python, prelude + script)
+    job = ground.start(newest, prelude + script)
     side.await_message("steps")
     side.arm("thread")
     job.await_output("fleetprof-capture\n")
@@ -276,8 +277,8 @@ while not is_stopped():
     assert job.output.split("\n") == ["MainThread", "MainThread fleetprof-capture", "MainThread", ""]
 
 
-def test_job_without_an_optimizer_step_hears_and_says_nothing(ground: Any, python: str, prelude: str) -> None:
-    job = ground.start(python, prelude + "model, optimizer = make()\nmodel(torch.randn(4, 8)).sum().backward()\n")
+def test_job_without_an_optimizer_step_hears_and_says_nothing(ground: Any, newest: str, prelude: str) -> None:
+    job = ground.start(newest, prelude + "model, optimizer = make()\nmodel(torch.randn(4, 8)).sum().backward()\n")
     assert job.wait() == 0
     assert ground.side.messages == []
     assert ground.agent_sockets() == []
@@ -358,7 +359,7 @@ print("steps", KinetoStepTracker.current_step())
     assert ground.side.await_message("bye")
 
 
-def test_error_of_ours_ends_the_agent_not_the_job(ground: Any, python: str, prelude: str) -> None:
+def test_error_of_ours_ends_the_agent_not_the_job(ground: Any, newest: str, prelude: str) -> None:
     """The socket's directory is gone when the agent wants to bind: the training goes on, and says nothing."""
     script = """
 import shutil
@@ -371,20 +372,20 @@ for _ in range(20):
     iterate(model, optimizer)
 print([hook.__name__ for hook in module._global_optimizer_post_hooks.values()])
 """
-    job = ground.start(python, prelude + script)
+    job = ground.start(newest, prelude + script)
     assert job.wait() == 0
     assert job.output == "['_optimizer_post_hook', '_ignore_step']\n"
     assert ground.side.messages == []
 
 
-def test_isolated_interpreter_trains_without_the_agent(ground: Any, python: str, prelude: str) -> None:
+def test_isolated_interpreter_trains_without_the_agent(ground: Any, newest: str, prelude: str) -> None:
     script = """
 model, optimizer = make()
 for _ in range(5):
     iterate(model, optimizer)
 print("fleetprof_agent" in sys.modules)
 """
-    job = ground.start(python, prelude + script, "-I")
+    job = ground.start(newest, prelude + script, "-I")
     assert job.wait() == 0
     assert job.output == "False\n"
     assert ground.side.messages == []

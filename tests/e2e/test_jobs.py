@@ -9,18 +9,18 @@ pytestmark = pytest.mark.torch
 
 
 @pytest.mark.parametrize(
-    ("arguments", "iterations"),
+    ("arguments", "iterations", "ranks"),
     [
-        (("--optimizers", "2"), 3),
-        (("--optimizers", "3"), 2),
-        (("--accumulate", "4", "--pause", "0.005"), 3),
-        (("--workers", "fork"), 3),
-        (("--workers", "spawn"), 3),
+        (("--optimizers", "2"), 3, 2),
+        (("--optimizers", "3"), 2, 1),
+        (("--accumulate", "4", "--pause", "0.005"), 3, 1),
+        (("--workers", "fork"), 3, 1),
+        (("--workers", "spawn"), 3, 1),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
 )
-def test_whole_iterations(local: Local, arguments: tuple[str, ...], iterations: int) -> None:
-    job = local.run("shape", *arguments, ranks=2)
+def test_whole_iterations(local: Local, arguments: tuple[str, ...], iterations: int, ranks: int) -> None:
+    job = local.run("shape", *arguments, ranks=ranks)
     job.await_steps()
     uid = local.submit("shape", iterations=iterations)
 
@@ -28,14 +28,14 @@ def test_whole_iterations(local: Local, arguments: tuple[str, ...], iterations: 
 
     assert outcome(status) == ("True", "Complete"), status
     report = local.report(uid)
-    assert [len(rank.iterations) for rank in report.ranks] == [iterations] * 2
+    assert [len(rank.iterations) for rank in report.ranks] == [iterations] * ranks
     assert len({tuple(i.index for i in rank.iterations) for rank in report.ranks}) == 1
     assert job.stop() == 0
 
 
 def test_no_optimizer_step_is_captured_by_time(local: Local) -> None:
-    job = local.run("plain", "--no-optimizer", ranks=2)
-    job.await_steps()
+    job = local.run("plain", "--no-optimizer", ranks=1)
+    job.await_steps(agents=0)
     uid = local.submit("plain", iterations=3)
 
     status = local.await_end(uid)
@@ -47,7 +47,7 @@ def test_no_optimizer_step_is_captured_by_time(local: Local) -> None:
 
 def test_isolated_python_is_captured_by_time(local: Local) -> None:
     job = local.run("isolated", ranks=1, python_flags=("-I",))
-    job.await_steps()
+    job.await_steps(agents=0)
     uid = local.submit("isolated", iterations=3)
 
     status = local.await_end(uid)

@@ -62,6 +62,7 @@ class Job:
     name: str
     folder: Path
     world_size: int
+    agents_seen: Callable[[], int]
     process: subprocess.Popen = field(init=False)
 
     @property
@@ -69,8 +70,11 @@ class Job:
         """What the job printed."""
         return self.folder / "output"
 
-    def await_steps(self) -> None:
-        """Returns once every rank has made its first iterations."""
+    def await_steps(self, agents: int | None = None) -> None:
+        """Returns once every rank has made its first iterations, and the hub has heard so from `agents` (all) of them.
+
+        A loaded machine imports PyTorch for so long that the hub would not wait for an agent's first word any more.
+        """
         wait_until(
             lambda: (
                 all((self.folder / f"progress.{rank}").exists() for rank in range(self.world_size))
@@ -80,6 +84,8 @@ class Job:
             120,
         )
         assert self.process.poll() is None, self.output.read_text()[-3000:]
+        wanted = self.world_size if agents is None else agents
+        wait_until(lambda: self.agents_seen() >= wanted, f"{wanted} agents of {self.name}")
 
     def sidecar_pid(self) -> int:
         """The pid of the sidecar that is there now."""
@@ -213,13 +219,15 @@ class Local:
         ]
         torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--standalone", *launcher]
         words = [python, *python_flags, *(torchrun if ranks > 1 else []), *script]
-        return self._start(Job(name, folder, ranks), words, run_flags, environment or {})
+        return self._start(
+            Job(name, folder, ranks, lambda: self._count_agents(name)), words, run_flags, environment or {}
+        )
 
     def run_command(self, name: str, *words: str) -> Job:
         """Starts any command as a job."""
         folder = self.folder / name
         folder.mkdir()
-        return self._start(Job(name, folder, 0), list(words), (), {})
+        return self._start(Job(name, folder, 0, lambda: 0), list(words), (), {})
 
     def _start(self, job: Job, words: list[str], run_flags: tuple[str, ...], environment: dict[str, str]) -> Job:
         output = job.output.open("wb")
@@ -234,6 +242,11 @@ class Local:
         output.close()
         self.jobs.append(job)
         return job
+
+    def _count_agents(self, name: str) -> int:
+        """How many ranks of a job the hub has heard an optimizer step of."""
+        sidecars = [sidecar for sidecar in self.fleet().sidecars if sidecar.identity.workload.name == name]
+        return sum(process.step.iteration_ns > 0 for sidecar in sidecars for process in sidecar.processes)
 
     def submit(self, name: str, *, iterations: int = 5, deadline_s: int = 60, **spec) -> str:
         """Asks for a capture of a job; its uid."""

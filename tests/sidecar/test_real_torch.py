@@ -134,20 +134,25 @@ def recorded_steps(trace: dict, steps: list[tuple[int, int, int]]) -> list[int]:
 
 
 @pytest.fixture(params=PYTHONS, ids=lambda path: "torch-of-" + path.split(os.sep)[-3])
-def run_job(request, tmp_path, short_directory):
+def python(request):
+    return request.param
+
+
+@pytest.fixture
+def start_job(tmp_path, short_directory):
     jobs = []
 
-    def run(ranks: int = 1) -> Job:
-        jobs.append(Job(tmp_path, short_directory, request.param, ranks))
+    def start(python: str, ranks: int = 1) -> Job:
+        jobs.append(Job(tmp_path, short_directory, python, ranks))
         return jobs[-1]
 
-    yield run
+    yield start
     for job in jobs:
         job.close()
 
 
-def test_a_window_of_iterations_begins_with_exactly_the_asked_step(run_job):
-    job = run_job()
+def test_a_window_of_iterations_begins_with_exactly_the_asked_step(start_job, python):
+    job = start_job(python)
     view = job.await_trainer()
     assert view.rank_source == "RANK_ENVIRON"
     for collect in ((), ("Shapes", "Stacks", "Modules", "Flops")):
@@ -163,8 +168,8 @@ def test_a_window_of_iterations_begins_with_exactly_the_asked_step(run_job):
     assert job.finish() == 0
 
 
-def test_warm_up_does_not_shift_the_first_step(run_job):
-    job = run_job()
+def test_warm_up_does_not_shift_the_first_step(start_job, python):
+    job = start_job(python)
     view = job.await_trainer()
     first_step = job.steps()[-1][0] + 150
     trace = job.await_trace(job.order(view, StepStart(first_step=first_step, steps=4, warmup_steps=3)))
@@ -173,8 +178,8 @@ def test_warm_up_does_not_shift_the_first_step(run_job):
     assert job.finish() == 0
 
 
-def test_a_window_by_time_holds_the_steps_of_that_time(run_job):
-    job = run_job()
+def test_a_window_by_time_holds_the_steps_of_that_time(start_job, python):
+    job = start_job(python)
     view = job.await_trainer()
     start_ms = time.time_ns() // 10**6 + 3000
     trace = job.await_trace(job.order(view, TimeStart(start_unix_ms=start_ms, duration_ms=400)))
@@ -188,8 +193,8 @@ def test_a_window_by_time_holds_the_steps_of_that_time(run_job):
     assert job.finish() == 0
 
 
-def test_the_launcher_is_refused_and_its_ranks_begin_together(run_job):
-    job = run_job(ranks=2)
+def test_the_launcher_is_refused_and_its_ranks_begin_together(start_job):
+    job = start_job(PYTHONS[0], ranks=2)
     views = [job.await_trainer(rank) for rank in range(2)]
     launchers = [v for v in job.side.table.snapshot() if v.process_id not in {view.process_id for view in views}]
     assert [v.role for v in launchers] == [Role.LAUNCHER]
@@ -207,8 +212,8 @@ def test_the_launcher_is_refused_and_its_ranks_begin_together(run_job):
     assert job.finish() == 0
 
 
-def test_an_end_by_a_signal_is_noticed(run_job):
-    job = run_job()
+def test_an_end_by_a_signal_is_noticed(start_job):
+    job = start_job(PYTHONS[0])
     view = job.await_trainer()
     job.process.kill()
     job.process.wait(30)
