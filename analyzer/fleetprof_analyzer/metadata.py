@@ -90,4 +90,5 @@ def _natural(value: int | None) -> int | None:
 def _search(text: bytes) -> Metadata:
     """The two facts that matter most, from text that is no JSON."""
     base, rank = _BASE.search(text), _RANK.search(text)
-    return Metadata(rank=None if rank is None else int(rank[1]), base_ns=None if base is None else int(base[1]))
+    base_ns = None if base is None or int(base[1]) >= _LARGEST_BASE_NS else int(base[1])
+    return Metadata(rank=None if rank is None else int(rank[1]), base_ns=base_ns)

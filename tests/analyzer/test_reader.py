@@ -228,3 +228,13 @@ def test_what_is_no_trace_is_named(data: bytes, kind: str) -> None:
     trace, problems = read(data)
     assert len(trace.rows) == 0
     assert kind in problems
+
+
+def test_a_base_time_that_no_clock_can_show_is_left_out() -> None:
+    text = (
+        b'{"baseTimeNanoseconds": 9999999999999999999, "x": nonsense, "traceEvents": ['
+        + json.dumps({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 2}).encode()
+        + b"]}"
+    )
+    trace = read_trace(io.BytesIO(text), "t", Problems())
+    assert trace.rows.start_ns.tolist() == [1000]
