@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from fleetprof_api.report import CaptureCost, Interval, Phase
+from fleetprof_api.capture_cost import CaptureCost, Interval, Phase
 
 from fleetprof_analyzer.summary import StepTimes
 

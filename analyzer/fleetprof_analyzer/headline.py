@@ -7,7 +7,8 @@ nothing to say.
 from dataclasses import dataclass
 from statistics import median
 
-from fleetprof_api.report import CaptureCost, KindTotal, Report, StartSkew
+from fleetprof_api.capture_cost import CaptureCost
+from fleetprof_api.report import KindTotal, Report, StartSkew
 
 from fleetprof_analyzer.straggler_words import sentence
 from fleetprof_analyzer.text import change, duration, share

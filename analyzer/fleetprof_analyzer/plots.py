@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Final
 
-from fleetprof_api.report import CaptureCost, Phase, Rank, Series, StartSkew
+from fleetprof_api.capture_cost import CaptureCost, Phase
+from fleetprof_api.report import Rank, Series, StartSkew
 from markupsafe import Markup
 
 from fleetprof_analyzer import svg

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from fleetprof_api.capture_cost import CaptureCost
 from fleetprof_api.findings import Finding
 from fleetprof_api.ledger import LedgerEntry
 from fleetprof_api.report_tables import (
@@ -234,41 +235,6 @@ class StartSkew(msgspec.Struct, kw_only=True, frozen=True):
         Literal["agent_steps", "profiler_steps", "none"], Meta(description="what the verdict rests on")
     ] = "none"
     hosts: Annotated[int, Meta(description="number of hosts; above 1 the spread holds their clocks' offset")] = 0
-
-
-class Interval(msgspec.Struct, kw_only=True, frozen=True):
-    """A confidence interval."""
-
-    low: float
-    high: float
-
-
-class Phase(msgspec.Struct, kw_only=True, frozen=True):
-    """Iteration times of one phase of the capture, over the job."""
-
-    iterations: int
-    median_ns: int | None = None
-    median_low_ns: int | None = None
-    median_high_ns: int | None = None
-
-
-class CaptureCost(msgspec.Struct, kw_only=True, frozen=True):
-    """What the capture cost the job, from the agent's step times. Formulas: docs/measures.md#capture-cost."""
-
-    before: Phase
-    during: Phase
-    after: Phase
-    during_ratio: Annotated[float | None, Meta(description="median during / median before")] = None
-    during_ratio_interval: Interval | None = None
-    stall_ns: Annotated[
-        int | None, Meta(description="excess of the longest iteration between the window's end and the written trace")
-    ] = None
-    residue_ratio: Annotated[float | None, Meta(description="median after / median before, minus 1")] = None
-    residue_interval: Interval | None = None
-    residue_is_zero: Annotated[bool | None, Meta(description="the interval holds 0; null: too few iterations")] = None
-    confidence_permille: int = 950
-    method: str = ""
-    ranks: Annotated[int, Meta(description="ranks whose step times were used")] = 0
 
 
 class Report(msgspec.Struct, kw_only=True, frozen=True):

@@ -6,7 +6,7 @@ import random
 import pytest
 from fleetprof_analyzer.cost import measure_cost
 from fleetprof_analyzer.summary import StepTimes
-from fleetprof_api.report import CaptureCost
+from fleetprof_api.capture_cost import CaptureCost
 from fleetprof_api.samples import StepColumns
 
 MS = 1_000_000
