@@ -16,18 +16,22 @@ from fleetprof_analyzer.trace import Bools, Int64s
 _SIGMA: Final = 1.4826  # of a normal distribution, over its median absolute deviation
 _MEDIAN_ERROR: Final = 1.2533  # standard error of a median, over that of a mean
 _LEAST_SPREAD: Final = 0.003
-_UNKNOWN_SPREAD: Final = 0.012  # where fewer than three others can tell
+_USUAL_SPREAD: Final = 0.008  # of GPUs of one kind; counts like three ranks
+_USUAL_WEIGHT: Final = 3
 _SMALL_ROLE: Final = 3
 _LEAST_Z: Final = 5.0
-_FEW: Final = 1
+_FEW: Final = 0.4
 _LEAST_EXCESS: Final = 0.01
 _LEAST_SHARE: Final = 0.75
 _USUAL: Final = 0.25  # quantile over the iterations that stands for those without a pause
+_MOST_BELOW: Final = 0.05
 _OUTLIER_SIGMAS: Final = 6.0
 _OUTLIER_EXCESS: Final = 0.02
 _LEAST_OUTLIERS: Final = 3
 _CHANCE: Final = 0.01
-_CHANCE_ALONE: Final = 0.02  # where no other rank has an outlier
+_CHANCE_ALONE: Final = 0.02  # where no other rank has an outlier of that size
+_CHANCE_ALONE_OF_FEW: Final = 0.07
+_FEW_RANKS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,9 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
             if known is None or candidate.excess > known.excess:
                 best[candidate.rank] = candidate
     for excess in tested:
-        for candidate in _intermittent(excess - np.quantile(excess, _USUAL, axis=1)[:, None]):
+        # A rank whose only peer pauses is itself far below it then: that is no level of its own.
+        usual = np.maximum(np.quantile(excess, _USUAL, axis=1), -_MOST_BELOW)
+        for candidate in _intermittent(excess - usual[:, None]):
             best.setdefault(candidate.rank, candidate)
     return sorted(best.values(), key=lambda candidate: -float(whole[candidate.rank].mean()))
 
@@ -115,12 +121,15 @@ def _may_be_chance(x: Floats, number: int, chosen: Bools) -> bool:
 
 
 def _spread(middle: Floats, role: Int64s, number: int) -> float:
-    """How far ranks differ without a fault, from the others; in a small role peers mirror a fault, so they are left
-    out.
+    """How far ranks differ without a fault, as the others show it, beside what is usual where few of them do.
+
+    In a small role peers mirror a fault, so they are left out.
     """
     same = role == role[number]
     others = np.delete(middle, number) if same.sum() >= _SMALL_ROLE else middle[~same]
-    return max(_SIGMA * _deviation(others), _LEAST_SPREAD) if len(others) >= _SMALL_ROLE else _UNKNOWN_SPREAD
+    seen = _SIGMA * _deviation(others) if len(others) else 0.0
+    weight = len(others) / (len(others) + _USUAL_WEIGHT)
+    return max(float(np.sqrt(weight * seen**2 + (1 - weight) * _USUAL_SPREAD**2)), _LEAST_SPREAD)
 
 
 def _intermittent(excess: Floats) -> list[Candidate]:
@@ -138,7 +147,8 @@ def _intermittent(excess: Floats) -> list[Candidate]:
         size = min(float(np.median(mine)) / 2, float(np.sort(mine)[-_LEAST_OUTLIERS]))
         outlier = excess >= max(limit, size)
         count, total = int(outlier[rank].sum()), int(outlier.sum())
-        chance = _CHANCE_ALONE if count == total else _CHANCE
+        alone = _CHANCE_ALONE_OF_FEW if ranks < _FEW_RANKS else _CHANCE_ALONE
+        chance = alone if count == total else _CHANCE
         if count >= _LEAST_OUTLIERS and ranks * _tail(total, 1 / ranks, count) < chance:
             share = float(excess[rank][outlier[rank]].mean())
             found.append(Candidate(rank, "intermittent", share, outlier[rank]))

@@ -22,6 +22,7 @@ class Shape:
     data_us: int = 1500
     sharded: bool = False  # gather each layer's weights ahead and scatter its gradients (FSDP), instead of buckets
     asks_loss: bool = True  # the host waits for the device at the end of each iteration
+    contention: float = 1.05  # factor on kernels beside a collective, also one that only waits
     meets_on_host: bool = False  # a barrier over gloo after loading data; not in pipelines
     kernel_noise: float = 0.02
     rank_spread: float = 0.006

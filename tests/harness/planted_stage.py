@@ -193,6 +193,8 @@ class Stage:
         if fault.device is not None:
             time = time * fault.device[self.ranks, self.iteration]
         start = np.maximum(launched, self._stream("compute"))
+        if self._handles:
+            time = np.where(start < self._handles[-1], time * shape.contention, time)
         self.streams["compute"] = start + time
         self.recorded.add("kernel", name, "compute", start, time, self.correlation, np.rint(512 * weight * length))
 
