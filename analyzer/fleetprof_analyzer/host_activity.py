@@ -11,13 +11,10 @@ from enum import IntEnum
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from fleetprof_analyzer.classes import is_data_loading, is_host_annotation
 from fleetprof_analyzer.intervals import Union, covered_length, join, union
-from fleetprof_analyzer.launch_calls import LaunchCalls, Positions
-from fleetprof_analyzer.naming import used_names
-from fleetprof_analyzer.trace import Category, Int64s, Rows, Trace
+from fleetprof_analyzer.trace import Bools, Category, Int64s, Trace
 
 
 class Level(IntEnum):
@@ -45,17 +42,18 @@ _MOST_THREADS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class HostRows:
-    """The host's rows with their levels (`Level`, or -1), shape (n,)."""
+    """The rows of the host that have a level, sorted by `keys` (place and level), shape (n,)."""
 
-    rows: Rows
-    levels: npt.NDArray[np.int8]
-    order: Positions  # rows with a level, by place and level
-    keys: Int64s  # their places and levels, ascending
+    keys: Int64s
+    start_ns: Int64s
+    end_ns: Int64s
+    recorded: frozenset[str]  # processes whose operators or annotations are in the trace
 
-    def at(self, place: int, level: Level) -> Positions:
-        """The positions of the rows of one thread and level."""
+    def at(self, place: int, level: Level) -> slice:
+        """Where the rows of one thread and level stand."""
         key = place * len(Level) + level
-        return self.order[np.searchsorted(self.keys, key) : np.searchsorted(self.keys, key, side="right")]
+        first, last = np.searchsorted(self.keys, (key, key + 1))
+        return slice(int(first), int(last))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +73,14 @@ class Levels:
         return np.concatenate((both, rest[None])).T
 
 
-def read_host(trace: Trace, calls: LaunchCalls) -> HostRows:
+def read_host(trace: Trace) -> HostRows:
     """All rows of the host with their levels."""
-    rows = trace.rows.select(~trace.rows.on_device)
+    rows = trace.rows
+    on_host = ~rows.on_device
     by_name = np.full(len(trace.names), _OTHER, np.int8)
     plain = np.ones(len(trace.names), np.bool_)
     copies = np.zeros(len(trace.names), np.bool_)
-    for index in used_names(rows):
+    for index in np.flatnonzero(np.bincount(rows.name[on_host])).tolist():
         name = trace.names[index]
         plain[index] = not is_host_annotation(name)
         copies[index] = _COPY.search(name) is not None
@@ -95,18 +94,27 @@ def read_host(trace: Trace, calls: LaunchCalls) -> HostRows:
             by_name[index] = Level.ALLOCATION
     named = by_name[rows.name]
     runtime, operator = rows.category == Category.RUNTIME, rows.category == Category.OPERATOR
-    annotates = (named == Level.DATA) | (named == Level.OPTIMIZER)
+    annotates = on_host & ~runtime & ((named == Level.DATA) | (named == Level.OPTIMIZER))
     waits = runtime & copies[rows.name]
-    waits[waits] = _outlasts_its_copy(trace, calls, rows.select(waits))
+    waits[waits] = _outlasts_its_copy(trace, rows.correlation[waits], rows.end_ns[waits])
     levels = np.full(len(rows), _OTHER, np.int8)
     levels[operator & plain[rows.name]] = Level.OPERATOR
     levels[runtime] = np.where(named[runtime] > _OTHER, named[runtime], np.int8(Level.RUNTIME))
     levels[waits] = Level.BLOCKING
-    levels[annotates & ~runtime] = named[annotates & ~runtime]
+    levels[annotates] = named[annotates]
     counted = np.flatnonzero(levels > _OTHER)
     keys = rows.place[counted].astype(np.int64) * len(Level) + levels[counted]
     by_key = np.argsort(keys, kind="stable")
-    return HostRows(rows, levels, counted[by_key], keys[by_key])
+    counted = counted[by_key]
+    recorded = operator | (rows.category == Category.ANNOTATION)
+    places = np.flatnonzero(np.bincount(rows.place[recorded])).tolist() if recorded.any() else []
+    start = rows.start_ns[counted]
+    return HostRows(
+        keys=keys[by_key],
+        start_ns=start,
+        end_ns=start + rows.duration_ns[counted],
+        recorded=frozenset(trace.places[place][0] for place in places),
+    )
 
 
 def group_threads(places: Int64s) -> dict[int, list[int]]:
@@ -124,9 +132,10 @@ def stack_levels(host: HostRows, own: Sequence[int], launching: Sequence[int]) -
     blocking = covering
     for threads in (own, launching):
         for level in Level:
-            here = np.concatenate([host.at(place, level) for place in threads])
-            start = host.rows.start_ns[here]
-            of_level = union(start, start + host.rows.duration_ns[here])
+            here = [host.at(place, level) for place in threads]
+            of_level = union(
+                np.concatenate([host.start_ns[one] for one in here]), np.concatenate([host.end_ns[one] for one in here])
+            )
             if threads is own and level is Level.BLOCKING:
                 blocking = of_level
             covering = join(covering, of_level)
@@ -134,13 +143,13 @@ def stack_levels(host: HostRows, own: Sequence[int], launching: Sequence[int]) -
     return Levels(cumulative, blocking)
 
 
-def _outlasts_its_copy(trace: Trace, calls: LaunchCalls, copies: Rows) -> npt.NDArray[np.bool_]:
-    """Calls that return only when their copy is over: those of pageable memory do."""
-    device = trace.rows.select((trace.rows.category == Category.MEMCPY) & (trace.rows.correlation >= 0))
-    if len(device) == 0:
-        return np.zeros(len(copies), np.bool_)
-    device = device.take(np.lexsort((device.end_ns, device.correlation)))
-    at = np.searchsorted(device.correlation, copies.correlation, side="right") - 1
-    at = np.maximum(at, 0)
-    same = (device.correlation[at] == copies.correlation) & (copies.correlation >= 0)
-    return np.asarray(same & (copies.end_ns >= device.end_ns[at]))
+def _outlasts_its_copy(trace: Trace, correlation: Int64s, end_ns: Int64s) -> Bools:
+    """Which calls, by correlation and end, return only when their copy is over: those of pageable memory do."""
+    copies = (trace.rows.category == Category.MEMCPY) & (trace.rows.correlation >= 0)
+    if not copies.any():
+        return np.zeros(len(correlation), np.bool_)
+    of_copy, copied_ns = trace.rows.correlation[copies], trace.rows.end_ns[copies]
+    order = np.lexsort((copied_ns, of_copy))
+    of_copy, copied_ns = of_copy[order], copied_ns[order]
+    at = np.maximum(np.searchsorted(of_copy, correlation, side="right") - 1, 0)
+    return np.asarray((of_copy[at] == correlation) & (correlation >= 0) & (end_ns >= copied_ns[at]))

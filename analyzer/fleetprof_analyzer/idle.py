@@ -14,7 +14,7 @@ from fleetprof_analyzer.devices import DeviceWork
 from fleetprof_analyzer.host_activity import HostRows, Level, group_threads, stack_levels
 from fleetprof_analyzer.intervals import covered
 from fleetprof_analyzer.launch_calls import LaunchCalls
-from fleetprof_analyzer.trace import Bools, Category, Int64s, Rows, Trace
+from fleetprof_analyzer.trace import Bools, Int64s, Rows, Trace
 
 _SHORTEST_DELAY_NS: Final = 5_000
 _LONGEST_DELAY_NS: Final = 20_000
@@ -100,7 +100,7 @@ def measure_idle(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostR
             host,
             own,
             launching,
-            silent_is_python=_is_recorded(trace, host, thread),
+            silent_is_python=trace.places[thread][0] in host.recorded,
         )
     return causes.to_report()
 
@@ -200,13 +200,6 @@ def _launching_threads(rows: Rows, calls: LaunchCalls) -> list[int]:
     call = calls.of(rows)
     threads: list[int] = np.unique(calls.calls.place[call[call >= 0]]).tolist()
     return threads
-
-
-def _is_recorded(trace: Trace, host: HostRows, thread: int) -> bool:
-    """Tells whether the host's work of this thread's process was recorded, so that silence is Python's."""
-    process = trace.places[thread][0]
-    recorded = (host.rows.category == Category.OPERATOR) | (host.rows.category == Category.ANNOTATION)
-    return any(trace.places[place][0] == process for place in np.unique(host.rows.place[recorded]).tolist())
 
 
 def _running_end(end_ns: Int64s, new: npt.NDArray[np.bool_]) -> Int64s:

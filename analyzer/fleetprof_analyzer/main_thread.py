@@ -46,15 +46,15 @@ class MainThread:
 
 def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
     """The thread with the step ranges; else with the optimizer; else with most operators that autograd numbers."""
-    rows = trace.rows.select(~trace.rows.on_device)
+    rows, on_host = trace.rows, ~trace.rows.on_device
     annotates = where_name(rows, trace.names, is_host_annotation)
     operators = (rows.category == Category.OPERATOR) & ~annotates
     numbered = operators & (rows.detail >= 0)
     if not numbered.any():
         return None
-    autograd = where_name(rows, trace.names, _matcher(names.AUTOGRAD))
+    autograd = on_host & where_name(rows, trace.names, _matcher(names.AUTOGRAD))
     place = _choose(trace, rows, numbered & ~autograd)
-    here = rows.place == place
+    here = on_host & (rows.place == place)
     own = _sorted(rows.select(here & operators & ~autograd))
     own = own.select(~_under(own, rows.select(autograd & here)))
     passes = _sorted(rows.select(autograd))
@@ -77,9 +77,9 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         optimizer=named(names.OPTIMIZER_STEP, here),
         model=named(names.MODEL, here),
         autograd=passes,
-        beside=_sorted(rows.select(helps[rows.place])),
+        beside=_sorted(rows.select(on_host & helps[rows.place])),
         helps=helps,
-        collectives=named(names.COLLECTIVE, np.ones(len(rows), np.bool_)),
+        collectives=named(names.COLLECTIVE, on_host),
         updates=own.select(where_name(own, trace.names, _matcher(names.UPDATE))),
     )
 
@@ -90,7 +90,7 @@ def _matcher(pattern: re.Pattern[str]) -> Callable[[str], bool]:
 
 def _choose(trace: Trace, rows: Rows, numbered: Bools) -> int:
     for mark in (_PROFILER_STEP, names.OPTIMIZER_STEP):
-        found = rows.place[where_name(rows, trace.names, _matcher(mark))]
+        found = rows.place[~rows.on_device & where_name(rows, trace.names, _matcher(mark))]
         if len(found):
             return int(np.bincount(found).argmax())
     return int(np.bincount(rows.place[numbered if numbered.any() else rows.detail >= 0]).argmax())

@@ -24,7 +24,8 @@ def drop_impossible(rows: Rows, window_end_ns: int | None, problems: Problems) -
     problems.add(Kind.BAD_TIMES, count=int(far.sum()))
     negative = ~far & (rows.duration_ns < 0)
     problems.add(Kind.NEGATIVE_DURATION, count=int(negative.sum()))
-    rows = rows.select(~(far | negative))
+    if (far | negative).any():
+        rows = rows.select(~(far | negative))
     absurd = rows.duration_ns > _DAY_NS
     long = ~absurd & rows.on_device & (rows.duration_ns > _LONG_NS)
     if long.any():

@@ -176,8 +176,9 @@ def _union_of(rows: Rows, names: list[str], test: Callable[[str], bool]) -> Unio
 def _recorded(host: Rows, names: list[str]) -> Union:
     """What the host was seen to do: operators and calls, not the ranges that enclose whole phases."""
     seen = (host.category == Category.OPERATOR) | (host.category == Category.RUNTIME)
-    rows = host.select(seen & ~where_name(host, names, is_host_annotation))
-    return union(rows.start_ns, rows.end_ns)
+    seen &= ~where_name(host, names, is_host_annotation)
+    start = host.start_ns[seen]
+    return union(start, start + host.duration_ns[seen])
 
 
 def _described_by_host(operations: Rows, launch_ns: Int64s, host: Rows) -> Rows:
@@ -193,21 +194,23 @@ def _described_by_host(operations: Rows, launch_ns: Int64s, host: Rows) -> Rows:
 
 
 def _waits(host: Rows, names: list[str]) -> Int64s | None:
-    calls = host.select(host.category == Category.RUNTIME)
-    if len(calls) == 0:
+    calls = host.category == Category.RUNTIME
+    if not calls.any():
         return None
-    return np.sort(calls.select(where_name(calls, names, lambda name: _WAITS.search(name) is not None)).end_ns)
+    calls &= where_name(host, names, lambda name: _WAITS.search(name) is not None)
+    return np.sort(host.start_ns[calls] + host.duration_ns[calls])
 
 
 def _ranges(trace: Trace) -> Rows:
     """Collectives that run on the host: one range each, on the backend's own thread."""
-    rows = _host_rows(trace)
-    return rows.select(where_name(rows, trace.names, is_collective_range) & (rows.duration_ns > 0))
+    rows = trace.rows
+    ranges = where_name(rows, trace.names, is_collective_range)
+    return rows.select(ranges & ~rows.on_device & (rows.duration_ns > 0))
 
 
 def _range_launches(trace: Trace, ranges: Rows) -> Int64s:
     """When the training thread handed each range over: the last call into c10d not yet taken, else its own start."""
-    rows = _host_rows(trace)
+    rows = trace.rows
     calls = rows.select(
         (rows.category == Category.OPERATOR)
         & where_name(rows, trace.names, lambda name: is_host_communication(name) and not is_collective_range(name))

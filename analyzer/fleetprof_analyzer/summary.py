@@ -74,9 +74,10 @@ def summarise(
             source=trace.source, rank_number=rank_number, problems=problems.entries(trace.source, rank_number)
         )
     calls = find_calls(trace)
-    host_rows = read_host(trace, calls)
     works = split_devices(trace)
-    devices = [measure_device_time(trace, work, calls, host_rows) for work in works]
+    host = read_host(trace) if works else None
+    devices = [measure_device_time(trace, work, calls, host) for work in works if host is not None]
+    del host
     found = find_iterations(trace, samples, asked, problems)
     begin = trace.window_start_ns if trace.window_start_ns is not None else int(trace.rows.start_ns.min())
     iterations = measure_iterations(works, asked.choose(found.iterations)[:_ITERATIONS_KEPT])

@@ -57,7 +57,7 @@ def read(events: list[dict[str, Any]]) -> Trace:
 
 def measure(trace: Trace) -> list[DeviceTime]:
     calls = find_calls(trace)
-    rows = read_host(trace, calls)
+    rows = read_host(trace)
     return [measure_device_time(trace, work, calls, rows) for work in split_devices(trace)]
 
 
