@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from fleetprof_operator.requests.analyzer_job import UID_LABEL
 from request_ground import Ground, condition
 
 pytestmark = pytest.mark.cluster
@@ -20,7 +21,7 @@ from fleetprof_operator.requests.release import release
 
 async def go():
     cluster = await Cluster.connect()
-    await release(cluster, [sys.argv[2]], patience_s=1.5)
+    await release(cluster, [sys.argv[2]], "fleetprof-system", patience_s=1.5)
     await cluster.close()
 
 logging.basicConfig()
@@ -33,7 +34,7 @@ async def run_release(ground: Ground, code: str = RELEASE, kubeconfig: str = "")
 
     def run() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-c", code, "--namespaces", ground.namespace],
+            [sys.executable, "-c", code, "--namespaces", ground.namespace, "--namespace", "fleetprof-system"],
             env={
                 "KUBECONFIG": kubeconfig or str(ground.api.kubeconfig()),
                 "PATH": os.environ["PATH"],
@@ -73,6 +74,20 @@ async def test_what_runs_waits_or_is_held_back_is_cancelled_and_freed_and_nothin
         assert ground.status(name)["completionTime"]
         assert finalizers(ground, name) == []
     assert (await run_release(ground))[0] == 0  # again: nothing is left to do
+
+
+async def test_analyzer_jobs_go_and_jobs_of_others_stay(ground: Ground) -> None:
+    jobs = "/apis/batch/v1/namespaces/fleetprof-system/jobs"
+    pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}}
+    for name, labels in ((f"ours-{ground.namespace}", {UID_LABEL: "a-uid"}), (f"theirs-{ground.namespace}", {})):
+        body = {"metadata": {"name": name, "labels": labels}, "spec": {"template": pod}}
+        ground.must("POST", jobs, body)
+
+    code, log = await run_release(ground)
+
+    assert code == 0, log
+    assert ground.api.call("GET", f"{jobs}/ours-{ground.namespace}")[0] == 404
+    ground.must("DELETE", f"{jobs}/theirs-{ground.namespace}")
 
 
 async def test_without_an_operator_requests_are_freed_all_the_same_and_named(ground: Ground) -> None:

@@ -1,11 +1,12 @@
 """`fleetprof-operator release`: what the chart runs before an uninstall, while the operator is still there.
 
-It asks the operator to cancel what runs, so that no rank stays armed, waits for that, and frees what is left of our
-finalizer, since nobody would do it afterwards.
+It asks the operator to cancel what runs, so that no rank stays armed, waits for that, frees what is left of our
+finalizer, and removes the analyzer Jobs, since nobody would do it afterwards.
 
-Guarantees: deletes nothing; ends within PATIENCE_S and a few calls; a request that did not end in that time is named in
-the log and freed all the same; may be run again. Exit codes: 0 released; 1 the API server refused or did not answer; 2
-wrong settings. Rights: list and patch profilerequests.
+Guarantees: deletes no request and nothing in the store; ends within PATIENCE_S and a few calls; a request that did not
+end in that time is named in the log and freed all the same; may be run again. Exit codes: 0 released; 1 the API server
+refused or did not answer; 2 wrong settings. Rights: list and patch profilerequests; in the own namespace list and
+delete jobs.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from typing import Final
 
 from fleetprof_operator.cluster import Cluster, Json, Refused, Unreachable
 from fleetprof_operator.log import set_up_logging
+from fleetprof_operator.requests.analyzer_job import UID_LABEL
 from fleetprof_operator.requests.control import FINALIZER
 from fleetprof_operator.requests.records import CANCEL_ANNOTATION, PATH, PLURAL, request_path
 from fleetprof_operator.requests.settings import Parser, split_names
@@ -32,8 +34,13 @@ _GONE: Final = 404
 _CONFLICT: Final = 409
 
 
-async def release(cluster: Cluster, namespaces: Sequence[str], *, patience_s: float = PATIENCE_S) -> None:
-    """Cancels and frees the requests of these namespaces, or of all. Raises Refused, Unreachable."""
+async def release(
+    cluster: Cluster, namespaces: Sequence[str], namespace: str, *, patience_s: float = PATIENCE_S
+) -> None:
+    """Cancels and frees the requests of `namespaces`, or of all; analyzer Jobs are in `namespace`.
+
+    Raises Refused, Unreachable.
+    """
     until = time.monotonic() + patience_s
     while unfinished := [body for body in await _list(cluster, namespaces) if not is_finished(body.get("status"))]:
         for body in unfinished:
@@ -48,8 +55,20 @@ async def release(cluster: Cluster, namespaces: Sequence[str], *, patience_s: fl
     for _ in range(_TRIES):
         freed = [await _free(cluster, body) for body in await _list(cluster, namespaces)]
         if all(freed):
-            return
-    log.warning("some requests keep our finalizer: somebody else changes them all the time")
+            break
+    else:
+        log.warning("some requests keep our finalizer: somebody else changes them all the time")
+    await _remove_jobs(cluster, f"/apis/batch/v1/namespaces/{namespace}/jobs")
+
+
+async def _remove_jobs(cluster: Cluster, path: str) -> None:
+    """Those that run make reports of requests that have ended; the others would stay until their time is over."""
+    for job in (await cluster.list(path, {"labelSelector": UID_LABEL}, metadata_only=True))[0]:
+        try:
+            await cluster.delete(f"{path}/{job['metadata']['name']}")
+        except Refused as refusal:
+            if refusal.status != _GONE:
+                raise
 
 
 async def _free(cluster: Cluster, body: Json) -> bool:
@@ -95,10 +114,10 @@ def _name(body: Json) -> str:
     return f"{body['metadata']['namespace']}/{body['metadata']['name']}"
 
 
-async def _run(namespaces: Sequence[str]) -> int:
+async def _run(namespaces: Sequence[str], namespace: str) -> int:
     cluster = await Cluster.connect()
     try:
-        await release(cluster, namespaces)
+        await release(cluster, namespaces, namespace)
     except (Refused, Unreachable) as error:
         log.error("the requests cannot be released: %s; `helm uninstall --no-hooks` goes on without", error)
         return 1
@@ -111,6 +130,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
     """Releases, and returns the exit code."""
     parser = Parser(environment, prog="fleetprof-operator release", description="Cancels and frees all requests.")
     parser.setting("namespaces", default="", metavar="A,B", help="those of these namespaces only; default: all")
+    parser.setting("namespace", required=True, help="the operator's own namespace, where analyzer Jobs are")
     given = parser.parse_args(arguments)
     set_up_logging("info")
-    return asyncio.run(_run(split_names(given.namespaces)))
+    return asyncio.run(_run(split_names(given.namespaces), given.namespace))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from scene.api import Api
+from scene.api import Api, wait_until
 from scene.installation import NAMESPACE, Installation
 from scene.request import API, KIND, Request
 from scene.store import Store
@@ -23,7 +23,7 @@ def test_nothing_stays_armed_and_nothing_is_lost(
 
     installation.uninstall()
 
-    assert api.list("Pod", NAMESPACE) == []
+    wait_until(lambda: not api.list("Pod", NAMESPACE), lambda: f"the end of all pods\n{api.explain(NAMESPACE)}", 60)
     assert running.reasons() == dict.fromkeys(range(4), "Cancelled")
     assert store.keys(training.namespace, done.uid) == kept
     found = api.get(KIND, done.name, training.namespace, API)
