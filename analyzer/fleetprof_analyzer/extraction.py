@@ -28,6 +28,7 @@ from fleetprof_analyzer.work import clock_by_iteration, sign_kernels, work_by_it
 log = logging.getLogger(__name__)
 
 _UNSAID: Final = Collective()
+_WHOLE_PERMILLE: Final = 500  # below, the trace holds a sample of the operators
 _SYNCHRONISED_SHARE: Final = 0.9
 
 
@@ -106,6 +107,7 @@ def extract_operations(
         work=work_by_iteration(trace, source.local, source.local_launch_ns, bounds),
         clock_megahertz=clock_by_iteration(samples, bounds) if trace.time_origin == "unix" else [],
         signatures=sign_kernels(trace, source.local, source.overlapped),
+        sampled=trace.recorded_permille is not None and trace.recorded_permille < _WHOLE_PERMILLE,
         cut=source.cut,
     )
 

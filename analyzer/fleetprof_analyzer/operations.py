@@ -75,9 +75,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class RankOperations:
-    """One rank's operations; `known_from` is the first operation whose segment is known (the window's edge hides
-    one).
-    """
+    """One rank's operations; the window's edge hides the segment of the first."""
 
     source: str
     rank: int | None
@@ -87,7 +85,6 @@ class RankOperations:
     indices_proven: bool  # the same index is the same iteration on every rank
     groups: list[Group]
     columns: Columns
-    known_from: int = 1
     work: list[float] = field(default_factory=list)  # threads launched per iteration, empty where unsaid
     clock_megahertz: list[float | None] = field(default_factory=list)  # median of the device's samples per iteration
     signatures: list[Signature] = field(default_factory=list)
@@ -108,7 +105,6 @@ class _Head(msgspec.Struct):
     iterations: list[int]
     indices_proven: bool
     groups: list[Group]
-    known_from: int
     work: list[float]
     clock_megahertz: list[float | None]
     signatures: list[Signature]

@@ -21,7 +21,7 @@ from fleetprof_analyzer.faults import Fault, Judged, judge
 from fleetprof_analyzer.imbalance import Imbalance, find_imbalance
 from fleetprof_analyzer.matching import Matched, match
 from fleetprof_analyzer.network import Links, find_slow_links
-from fleetprof_analyzer.operations import KINDS, RankOperations, UnreadableOperations, decode
+from fleetprof_analyzer.operations import KINDS, MOST_OPERATIONS, RankOperations, UnreadableOperations, decode
 from fleetprof_analyzer.own_time import OwnTime, tabulate
 from fleetprof_analyzer.replay import Replay
 from fleetprof_analyzer.roles import find_roles
@@ -69,6 +69,8 @@ def find_stragglers(operations: Sequence[RankOperations]) -> Stragglers | None:
     ranks, doubted = _distinct(operations)
     if len(ranks) < 2:
         return Stragglers(reason=doubted) if doubted and len(operations) > 1 else None
+    if any(one.sampled for one in ranks):
+        return Stragglers(reason="the traces hold a sample of the operations only: own times are not known")
     matched = match(ranks)
     if matched.reason:
         return Stragglers(reason=f"the operations of the ranks cannot be matched: {matched.reason}")
@@ -139,6 +141,8 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, doubted: str) -> Str
                 "a slow link: every process group is the only one of its kind, so there is nothing to compare its "
                 "transfers with"
             )
+    if any(one.cut for one in matched.ranks):
+        unidentifiable.append(f"what happened after the first {MOST_OPERATIONS:,} collectives of a rank")
     unidentifiable += _unmeasured(table, matched)
     return Stragglers(
         verdict=verdict,

@@ -197,6 +197,16 @@ def test_ranks_that_were_not_captured_are_said() -> None:
     assert any("6, 7" in text for text in found.unidentifiable)
 
 
+@pytest.mark.parametrize(("changed", "verdict"), [({"sampled": True}, "not_judged"), ({"cut": True}, "straggler")])
+def test_what_was_not_recorded_is_said(changed: dict[str, bool], verdict: str) -> None:
+    shape = Shape(dp=8, layers=3)
+    job = Job(shape, slow_device(shape, 6), 6)
+    one, *others = operations_of(job, traces_of(job, CLEAR, 6))
+    found = found_in([replace(one, **changed), *others])
+    assert found.verdict == verdict
+    assert "sample" in found.reason or any("250,000" in text for text in found.unidentifiable)
+
+
 def test_operations_survive_the_store_and_damage_is_refused() -> None:
     job = Job(Shape(dp=2, layers=2, iterations=3), Fault(), 7)
     one, other = operations_of(job, traces_of(job, CLEAR, 7))
