@@ -12,9 +12,9 @@ from typing import Final, Literal
 
 import msgspec
 import numpy as np
-from fleetprof_api.stragglers import Evidence, SlowLink, Straggler, Stragglers
+from fleetprof_api.stragglers import ClockAlignment, Evidence, SlowLink, Straggler, Stragglers
 
-from fleetprof_analyzer.alignment import ends_together
+from fleetprof_analyzer.alignment import align_clocks, ends_together
 from fleetprof_analyzer.causes import explain, explain_device
 from fleetprof_analyzer.excess import find_candidates
 from fleetprof_analyzer.faults import Fault, Judged, judge
@@ -135,7 +135,7 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, doubted: str) -> Str
             verdict, gain = "moving_imbalance", imbalance.moving_gain
             reason = "the work differs from iteration to iteration and from rank to rank; no rank is late by itself"
         else:
-            reason = "the ranks wait for no one in particular"
+            reason = _nobody(replay, judged)
         if not links.judged:
             unidentifiable.append(
                 "a slow link: every process group is the only one of its kind, so there is nothing to compare its "
@@ -168,6 +168,7 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, doubted: str) -> Str
         operations=matched.operations,
         unmatched=matched.unmatched,
         not_captured=matched.missing,
+        clocks=_clocks(matched),
         unidentifiable=unidentifiable,
     )
 
@@ -240,6 +241,24 @@ def _unmeasured(table: OwnTime, matched: Matched) -> list[str]:
     if all(one.kind == "gpu" for one in matched.ranks) and not np.isfinite(table.clock_megahertz).any():
         said.append("a GPU whose clock is throttled all the time: its clock was not sampled; it shows as a slow GPU")
     return said
+
+
+def _clocks(matched: Matched) -> ClockAlignment:
+    found = align_clocks(matched)
+    return ClockAlignment(
+        residual_median_ns=found.residual_median_ns,
+        residual_most_ns=found.residual_most_ns,
+        unaligned=[
+            one.rank for one, is_one in zip(matched.ranks, found.aligned, strict=True) if not is_one and one.rank
+        ],
+    )
+
+
+def _nobody(replay: Replay, judged: Judged) -> str:
+    given_more = sorted(_rank(replay, candidate.rank) for candidate in judged.explained_by_work)
+    if given_more:
+        return f"ranks {_some(given_more)} take longer because they were given more work, which is no fault"
+    return "the ranks wait for no one in particular"
 
 
 def _words(named: list[Straggler]) -> str:

@@ -61,6 +61,16 @@ class SlowLink(msgspec.Struct, kw_only=True, frozen=True):
     usual_ns: Annotated[int, Meta(description="median of the sister groups, ns", ge=0)] = 0
 
 
+class ClockAlignment(msgspec.Struct, kw_only=True, frozen=True):
+    """How well the ranks' clocks can be put onto one, for merged traces; no verdict rests on it."""
+
+    residual_median_ns: Annotated[
+        int, Meta(description="median distance of a rank's end of a collective from the ranks' median end, ns", ge=0)
+    ]
+    residual_most_ns: Annotated[int, Meta(description="the largest of these distances, ns", ge=0)]
+    unaligned: Annotated[list[int], Meta(description="ranks that share no operation that all leave together")] = []
+
+
 class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
     """Who holds the job up, or that nobody does. `ranks` holds those named, in order."""
 
@@ -84,4 +94,5 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
     operations: Annotated[int, Meta(description="operations of these iterations, over all ranks", ge=0)] = 0
     unmatched: Annotated[int, Meta(description="of them without their partners: not used", ge=0)] = 0
     not_captured: Annotated[list[int], Meta(description="ranks of the groups that were not captured")] = []
+    clocks: ClockAlignment | None = None
     unidentifiable: Annotated[list[str], Meta(description="what these traces cannot tell")] = []

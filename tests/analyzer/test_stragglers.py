@@ -115,6 +115,19 @@ def test_the_clocks_of_a_merged_trace_are_put_onto_one() -> None:
     assert [m - t - shift for m, t in zip(moved, true, strict=True)] == pytest.approx([0] * 8, abs=2)
 
 
+def test_more_work_is_no_fault() -> None:
+    shape = Shape(dp=8, layers=3)
+    lengths = np.ones((8, 8, 1))
+    lengths[3] = 1.3
+    job = Job(shape, Fault("more_work", lengths=lengths), 11)
+    found = found_in(operations_of(job, traces_of(job, CLEAR, 11)))
+    assert (found.verdict, found.ranks) == ("nobody", [])
+    assert found.reason == "ranks 3 take longer because they were given more work, which is no fault"
+    assert found.clocks is not None
+    assert found.clocks.residual_median_ns < 20_000  # the planted clocks drift by some µs over the window
+    assert found.clocks.unaligned == []
+
+
 def test_json_and_columns_say_the_same() -> None:
     shape = Shape(dp=2, tp=2, layers=2, iterations=4)
     job = Job(shape, slow_device(shape, 2), 4)
