@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from fleetprof_analyzer.stragglers import find_stragglers  # noqa: E402
 from planted_faults import CAUSES, FAULTS, LARGE_SHAPES, NO_FAULTS, SHAPES, draw, operations_of  # noqa: E402
 
 LEAST_GAIN = 0.012
+_WHOLE = 40  # cases of a class; a run of so many is kept in bench/results
 
 
 @dataclass(frozen=True)
@@ -114,18 +116,23 @@ def _simple(counted: list[Answer]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--cases", type=int, default=40, help="per class, 8 to 64 ranks")
+    parser.add_argument("--cases", type=int, default=_WHOLE, help="per class, 8 to 64 ranks")
     parser.add_argument("--large", type=int, default=4, help="per class, 128 to 256 ranks")
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--misses", action="store_true", help="list what went wrong")
     arguments = parser.parse_args()
     found = list(answers(arguments.cases, arguments.large, arguments.seed, arguments.workers))
-    print("\n".join(table(found)))
-    if arguments.misses:
-        for one in found:
-            if (one.counts and one.kind in FAULTS and not one.cause) or (one.kind in NO_FAULTS and one.named):
-                print(one.words)
+    lines = [f"python bench/stragglers.py {' '.join(sys.argv[1:])}".rstrip(), "", *table(found)]
+    missed = [
+        one.words
+        for one in found
+        if (one.counts and one.kind in FAULTS and not one.cause) or (one.kind in NO_FAULTS and one.named)
+    ]
+    lines += ["", *missed] if missed else []
+    print("\n".join(lines))
+    if arguments.cases >= _WHOLE:
+        results = Path(__file__).parent / "results" / f"stragglers-{time.strftime('%Y-%m-%d')}.txt"
+        results.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
