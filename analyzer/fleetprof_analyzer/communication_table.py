@@ -123,13 +123,17 @@ def _add_rows(found: dict[tuple[int, int], list[int]], rows: Rows, overlap: Int6
         return
     keys, owner = np.unique(np.stack((rows.name, rows.collective)), axis=1, return_inverse=True)
     owner = owner.reshape(-1)
-    for number, (name, said) in enumerate(keys.T.tolist()):
-        mine = owner == number
-        have = found.setdefault((name, said), [0, 0, int(rows.duration_ns[mine].min()), 0])
-        have[0] += int(mine.sum())
-        have[1] += int(rows.duration_ns[mine].sum())
-        have[2] = min(have[2], int(rows.duration_ns[mine].min()))
-        have[3] += int(overlap[mine].sum())
+    total, overlapped = np.zeros(keys.shape[1], np.int64), np.zeros(keys.shape[1], np.int64)
+    shortest = np.full(keys.shape[1], np.iinfo(np.int64).max)
+    np.add.at(total, owner, rows.duration_ns)
+    np.add.at(overlapped, owner, overlap)
+    np.minimum.at(shortest, owner, rows.duration_ns)
+    sums = np.stack((np.bincount(owner), total, shortest, overlapped)).T.tolist()
+    for (name, said), (count, total_ns, min_ns, overlapped_ns) in zip(keys.T.tolist(), sums, strict=True):
+        have = found.setdefault((name, said), [0, 0, min_ns, 0])
+        found[name, said] = [
+            have[0] + count, have[1] + total_ns, min(have[2], min_ns), have[3] + overlapped_ns
+        ]  # fmt: skip
 
 
 def _key(group: CommunicationGroup) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from fleetprof_api.report_tables import CopyStatistics
 
 from fleetprof_analyzer.devices import DeviceWork
+from fleetprof_analyzer.naming import used_names
 from fleetprof_analyzer.trace import Category, Trace
 
 _DIRECTIONS: Final = (
@@ -21,6 +22,11 @@ _DIRECTIONS: Final = (
     ("HtoH", re.compile(r"HtoH|HostToHost")),
 )
 _PAGEABLE: Final = re.compile(r"Pageable")
+_MEMSET: Final = ("memset", False)
+_KINDS: Final = [(kind, pageable) for kind, _ in _DIRECTIONS for pageable in (False, True)] + [
+    _MEMSET,
+    ("other", False),
+]
 
 
 def measure_copies(trace: Trace, works: Sequence[DeviceWork]) -> list[CopyStatistics]:
@@ -28,19 +34,20 @@ def measure_copies(trace: Trace, works: Sequence[DeviceWork]) -> list[CopyStatis
     sums: dict[tuple[str, bool], list[int]] = {}
     for work in works:
         rows = work.rows.select(np.isin(work.rows.category, (Category.MEMCPY, Category.MEMSET)))
-        sets = rows.category == Category.MEMSET
-        for name in np.unique(rows.name).tolist():
-            for is_set in (False, True):
-                mine = (rows.name == name) & (sets == is_set)
-                if not mine.any():
-                    continue
-                key = _kind(trace.names[name], is_set)
-                said = mine & (rows.detail >= 0)
-                total = sums.setdefault(key, [0, 0, 0, 0])
-                total[0] += int(mine.sum())
-                total[1] += int(rows.duration_ns[mine].sum())
-                total[2] += int(rows.detail[said].sum())
-                total[3] += int(rows.duration_ns[said].sum())
+        by_name = np.zeros(len(trace.names), np.int8)
+        for name in used_names(rows):
+            by_name[name] = _KINDS.index(_kind(trace.names[name]))
+        kinds = np.where(rows.category == Category.MEMSET, np.int8(_KINDS.index(_MEMSET)), by_name[rows.name])
+        for number, key in enumerate(_KINDS):
+            mine = kinds == number
+            if not mine.any():
+                continue
+            said = mine & (rows.detail >= 0)
+            total = sums.setdefault(key, [0, 0, 0, 0])
+            total[0] += int(mine.sum())
+            total[1] += int(rows.duration_ns[mine].sum())
+            total[2] += int(rows.detail[said].sum())
+            total[3] += int(rows.duration_ns[said].sum())
     made = [
         CopyStatistics(
             kind=kind,
@@ -55,9 +62,7 @@ def measure_copies(trace: Trace, works: Sequence[DeviceWork]) -> list[CopyStatis
     return sorted(made, key=lambda copy: (-copy.total_ns, copy.kind, copy.pageable))
 
 
-def _kind(name: str, is_set: bool) -> tuple[str, bool]:
-    if is_set:
-        return "memset", False
+def _kind(name: str) -> tuple[str, bool]:
     for kind, pattern in _DIRECTIONS:
         if pattern.search(name):
             return kind, _PAGEABLE.search(name) is not None

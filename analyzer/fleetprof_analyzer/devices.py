@@ -15,7 +15,7 @@ from fleetprof_analyzer.intervals import Union, join, union
 from fleetprof_analyzer.naming import used_names
 from fleetprof_analyzer.trace import Category, Rows, Trace
 
-_MOST_DEVICES: Final = 256
+_MOST_DEVICES: Final = 64
 Classes = npt.NDArray[np.int8]
 
 

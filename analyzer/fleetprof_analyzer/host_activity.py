@@ -37,7 +37,7 @@ _ALLOCATION: Final = re.compile(
 )
 _OPTIMIZER: Final = re.compile(r"^Optimizer\.(?:step|zero_grad)#")
 # More threads than these that launch on one device are a malformed trace: they are taken as one.
-_MOST_THREADS: Final = 64
+_MOST_THREADS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,30 +117,30 @@ def read_host(trace: Trace) -> HostRows:
     )
 
 
-def group_threads(places: Int64s) -> dict[int, list[int]]:
-    """The threads (places) that are looked at together, by the one that stands for them."""
-    threads = np.unique(places).tolist()
-    if len(threads) > _MOST_THREADS:
-        return dict.fromkeys(threads, threads)
-    return {thread: [thread] for thread in threads}
+def group_threads(places: Int64s) -> list[list[int]]:
+    """The threads (places), those together that are looked at as one."""
+    threads: list[int] = np.unique(places).tolist()
+    return [threads] if len(threads) > _MOST_THREADS else [[thread] for thread in threads]
 
 
-def stack_levels(host: HostRows, own: Sequence[int], launching: Sequence[int]) -> Levels:
-    """Levels of the threads `own` first, then of all threads that launch on the device."""
+def unite_levels(host: HostRows, threads: Sequence[int]) -> list[Union]:
+    """When any of the threads was at each level."""
+    united = []
+    for level in Level:
+        here = [host.at(place, level) for place in threads]
+        start = np.concatenate([host.start_ns[one] for one in here])
+        united.append(union(start, np.concatenate([host.end_ns[one] for one in here])))
+    return united
+
+
+def stack_levels(own: Sequence[Union], launching: Sequence[Union]) -> Levels:
+    """The levels of one thread first, then those of all threads that launch on the device."""
     cumulative: list[Union] = []
     covering: Union = union(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    blocking = covering
-    for threads in (own, launching):
-        for level in Level:
-            here = [host.at(place, level) for place in threads]
-            of_level = union(
-                np.concatenate([host.start_ns[one] for one in here]), np.concatenate([host.end_ns[one] for one in here])
-            )
-            if threads is own and level is Level.BLOCKING:
-                blocking = of_level
-            covering = join(covering, of_level)
-            cumulative.append(covering)
-    return Levels(cumulative, blocking)
+    for of_level in (*own, *launching):
+        covering = join(covering, of_level)
+        cumulative.append(covering)
+    return Levels(cumulative, own[Level.BLOCKING])
 
 
 def _outlasts_its_copy(trace: Trace, correlation: Int64s, end_ns: Int64s) -> Bools:

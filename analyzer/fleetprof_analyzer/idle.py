@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fleetprof_api.report import IdleCauses, StreamIdle
 
 from fleetprof_analyzer.devices import DeviceWork
-from fleetprof_analyzer.host_activity import HostRows, Level, group_threads, stack_levels
+from fleetprof_analyzer.host_activity import HostRows, Level, Levels, group_threads, stack_levels, unite_levels
 from fleetprof_analyzer.intervals import covered
 from fleetprof_analyzer.launch_calls import LaunchCalls
 from fleetprof_analyzer.trace import Bools, Int64s, Rows, Trace
@@ -90,17 +90,15 @@ def measure_idle(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostR
     causes.launching = int((in_call + delay).sum())
     causes.waiting_short = int(np.where(short, waited, 0).sum())
     causes.waiting_long = int((waited - delay).sum()) - causes.waiting_short
-    launching = _launching_threads(work.rows, calls)
-    for thread, own in group_threads(gaps.thread).items():
-        mine = gaps.thread == thread
+    launching = unite_levels(host, _launching_threads(work.rows, calls)) if len(gaps.thread) else []
+    for own in group_threads(gaps.thread):
+        mine = np.isin(gaps.thread, own)
         _add_late(
             causes,
             gaps.begin_ns[mine],
             late_end[mine],
-            host,
-            own,
-            launching,
-            silent_is_python=trace.places[thread][0] in host.recorded,
+            stack_levels(unite_levels(host, own), launching),
+            silent_is_python=any(trace.places[thread][0] in host.recorded for thread in own),
         )
     return causes.to_report()
 
@@ -170,14 +168,11 @@ def _add_late(
     causes: _Sum,
     begin_ns: Int64s,
     end_ns: Int64s,
-    host: HostRows,
-    own: list[int],
-    launching: list[int],
+    levels: Levels,
     *,
     silent_is_python: bool,
 ) -> None:
     """What the host did from the begin of each gap to the launch that ends it."""
-    levels = stack_levels(host, own, launching)
     pieces = levels.split(begin_ns, end_ns)
     drained = covered(begin_ns, levels.blocking) | covered(begin_ns - 1, levels.blocking)
     data, blocked = pieces[:, Level.DATA], pieces[:, Level.BLOCKING]

@@ -84,6 +84,12 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
     )
 
 
+def between(rows: Rows, start: int, end: int) -> Rows:
+    """The rows, sorted by start, that begin in [start, end); no copies."""
+    first, last = np.searchsorted(rows.start_ns, (start, end))
+    return rows.part(int(first), int(last))
+
+
 def _matcher(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda name: pattern.search(name) is not None
 

@@ -13,7 +13,7 @@ from fleetprof_api.report_tables import StageName
 
 from fleetprof_analyzer import stage_names as names
 from fleetprof_analyzer.intervals import covered, union
-from fleetprof_analyzer.main_thread import MainThread
+from fleetprof_analyzer.main_thread import MainThread, between
 from fleetprof_analyzer.trace import Bools, Int64s, Rows, Trace
 
 # What goes before what where two cover one time.
@@ -23,6 +23,8 @@ _PRIORITY: Final[tuple[StageName, ...]] = (
 _LAST_OPERATORS: Final = 6
 _LEAST_DATA_DIVISOR: Final = 100
 _MOST_FUNCTIONS: Final = 32
+# Of one iteration (accumulated gradients); what is beyond is taken as one.
+_MOST_PASSES: Final = 256
 
 Span = tuple[int, int]
 Label = tuple[int, int, StageName]
@@ -48,8 +50,8 @@ class Labels:
 def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start: int, end: int) -> Labels:
     """What marks say about one iteration."""
     found = Labels()
-    inside = (thread.top.start_ns >= start) & (thread.top.start_ns < end)
-    top, trains, uploads = thread.top.select(inside), thread.trains[inside], thread.uploads[inside]
+    inside = slice(*np.searchsorted(thread.top.start_ns, (start, end)).tolist())
+    top, trains, uploads = between(thread.top, start, end), thread.trains[inside], thread.uploads[inside]
     marked: list[tuple[StageName, Rows]] = [
         ("data_loading", thread.data),
         ("zero_grad", thread.zero_grad),
@@ -59,6 +61,8 @@ def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start:
         for row_start, row_end in _spans(rows, start, end):
             found.add(stage, row_start, row_end)
     own = [(max(a, start), min(b, end)) for a, b in passes if a < end and b > start]
+    if len(own) > _MOST_PASSES:
+        own[_MOST_PASSES - 1 :] = [(own[_MOST_PASSES - 1][0], own[-1][1])]
     _find_uploads(found, top, trains, uploads, own)
     previous = start
     for number, (first, last) in enumerate(own):
@@ -68,7 +72,7 @@ def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start:
         _find_forward(trace, thread, found, top, previous, backward[0])
         previous = backward[1]
     if not found.spans.get("optimizer") and own:
-        updates = thread.updates.select((thread.updates.start_ns >= previous) & (thread.updates.start_ns < end))
+        updates = between(thread.updates, previous, end)
         if len(updates):
             found.add("optimizer", int(updates.start_ns.min()), min(int(updates.end_ns.max()), end))
             found.inferred.add("optimizer")
@@ -90,26 +94,22 @@ def _find_uploads(found: Labels, top: Rows, trains: Bools, uploads: Bools, passe
 
 def _extend(trace: Trace, thread: MainThread, top: Rows, trains: Bools, first: int, last: int, limit: int) -> Span:
     """A backward pass with what belongs to it before and after: its seed, autograd's threads, collectives it began."""
-    before = np.flatnonzero(top.end_ns <= first)
-    if len(before) and names.SEED.search(trace.names[top.name[before[-1]]]):
-        first = int(top.start_ns[before[-1]])
-    stops = [limit, *(s for s in thread.optimizer.start_ns.tolist() if s >= last)]
-    stops += top.start_ns[trains & (top.start_ns >= last)].tolist()
-    limit = min(stops)
-    for rows in (thread.beside, thread.collectives):
-        begun = (rows.start_ns >= first) & (rows.start_ns < limit) & (rows.start_ns <= last)
-        if begun.any():
-            last = max(last, int(rows.end_ns[begun].max()))
-    beside = (thread.beside.start_ns >= first) & (thread.beside.start_ns < limit)
-    if beside.any():
-        last = max(last, int(thread.beside.end_ns[beside].max()))
+    before = int(np.searchsorted(top.end_ns, first, side="right")) - 1
+    if before >= 0 and names.SEED.search(trace.names[top.name[before]]):
+        first = int(top.start_ns[before])
+    for starts in (thread.optimizer.start_ns, top.start_ns[trains]):
+        following = int(np.searchsorted(starts, last))
+        limit = min(limit, int(starts[following])) if following < len(starts) else limit
+    for begun in (between(thread.collectives, first, min(limit, last + 1)), between(thread.beside, first, limit)):
+        if len(begun):
+            last = max(last, int(begun.end_ns.max()))
     return first, min(last, limit)
 
 
 def _find_forward(trace: Trace, thread: MainThread, found: Labels, top: Rows, start: int, end: int) -> None:
     """Forward and loss between two points: from the model's range or the first operator to the last one."""
     begin = max([start, *(e for e in found.ends("data_loading", "zero_grad") if e <= end)])
-    rows = top.select((top.start_ns >= begin) & (top.start_ns < end))
+    rows = between(top, begin, end)
     if len(rows) == 0:
         return
     model = [(a, b) for a, b in _spans(thread.model, start, end) if a >= start]
@@ -126,8 +126,10 @@ def _find_forward(trace: Trace, thread: MainThread, found: Labels, top: Rows, st
 
 def _fetches(thread: MainThread, rows: Rows) -> Bools:
     """Which operators copy to the device or begin a collective."""
-    begun = np.sort(thread.collectives.start_ns[thread.collectives.place == thread.place])
-    uploads = thread.top.start_ns[thread.uploads]
+    near = between(thread.collectives, int(rows.start_ns[0]), int(rows.end_ns.max()) + 1)
+    begun = near.start_ns[near.place == thread.place]
+    first, last = np.searchsorted(thread.top.start_ns, (rows.start_ns[0], rows.start_ns[-1] + 1))
+    uploads = thread.top.start_ns[first:last][thread.uploads[first:last]]
     communicates = np.searchsorted(begun, rows.end_ns) > np.searchsorted(begun, rows.start_ns)
     return np.asarray(communicates | np.isin(rows.start_ns, uploads))
 
@@ -140,10 +142,11 @@ def _loss_start(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Sp
         if len(following):
             return int(following[0])
     reached = -1
-    later = thread.autograd.select(thread.autograd.start_ns >= end)
+    first = int(np.searchsorted(thread.autograd.start_ns, end))
+    later = thread.autograd.part(first, first + 8 * _MOST_FUNCTIONS)
     functions = [
         (names.function_of(trace.names[name]), number)
-        for name, number in zip(later.name[: 8 * _MOST_FUNCTIONS].tolist(), later.detail.tolist(), strict=False)
+        for name, number in zip(later.name.tolist(), later.detail.tolist(), strict=True)
     ]
     for function, number in [item for item in functions if item[0]][:_MOST_FUNCTIONS]:
         if not names.is_loss_like(function):
@@ -151,8 +154,8 @@ def _loss_start(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Sp
         reached = number if number >= 0 else reached
     if reached >= 0:
         begin = int(rows.start_ns[0])
-        within = (thread.operators.start_ns >= begin) & (thread.operators.start_ns < end)
-        made = thread.operators.select((thread.operators.detail == reached) & within)
+        made = between(thread.operators, begin, end)
+        made = made.select(made.detail == reached)
         if len(made):
             start = int(made.start_ns[0])
             enclosing = np.flatnonzero((rows.start_ns <= start) & (rows.end_ns > start))
@@ -208,9 +211,8 @@ def _fill_gap(
 
 def _spans(rows: Rows, start: int, end: int) -> list[Span]:
     """The rows that begin in [start, end), cut at its end."""
-    inside = (rows.start_ns >= start) & (rows.start_ns < end)
-    ends = np.minimum(rows.end_ns[inside], end).tolist()
-    return list(zip(rows.start_ns[inside].tolist(), ends, strict=True))
+    inside = between(rows, start, end)
+    return list(zip(inside.start_ns.tolist(), np.minimum(inside.end_ns, end).tolist(), strict=True))
 
 
 def _array(spans: Sequence[Span]) -> tuple[Int64s, Int64s]:

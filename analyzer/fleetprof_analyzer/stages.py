@@ -4,7 +4,9 @@ No stacks and no annotations of the user are needed. Guarantees: pure; every nan
 thread has exactly one stage; a stage that nothing marks is filled in from its neighbours and listed as inferred.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Final, Literal
 
 import numpy as np
@@ -13,13 +15,16 @@ from fleetprof_api.report_tables import StageName, Stages, StageTime
 
 from fleetprof_analyzer.intervals import union
 from fleetprof_analyzer.launch_calls import LaunchCalls
-from fleetprof_analyzer.main_thread import MainThread, find_main_thread
+from fleetprof_analyzer.main_thread import MainThread, between, find_main_thread
 from fleetprof_analyzer.stage_labels import Label, Span, fill, find_labels
 from fleetprof_analyzer.trace import Int64s, Rows, Trace
 
 _ORDER: Final[tuple[StageName, ...]] = (
     "data_loading", "forward", "loss", "backward", "zero_grad", "optimizer", "other"
 )  # fmt: skip
+
+
+_MOST_ITERATIONS: Final = 400
 
 
 def measure_stages(
@@ -36,13 +41,15 @@ def measure_stages(
     bounds: list[Span] = [(i.start_ns, i.start_ns + i.duration_ns) for i in iterations]
     found_by: Literal["optimizer_step", "profiler_step", "backward", "none"] = marks
     if not bounds:
-        bounds, found_by = bound_by_passes(thread, passes), "backward"
+        bounds, found_by = bound_by_passes(thread, passes)[:_MOST_ITERATIONS], "backward"
     if not bounds:
         return Stages(reason="no backward pass, and no mark of an iteration")
     labels: list[Label] = []
     inferred: set[StageName] = set()
     for start, end in bounds:
-        found = find_labels(trace, thread, passes, start, end)
+        # Passes do not overlap, so both their starts and their ends ascend.
+        near = passes[bisect_right(passes, start, key=itemgetter(1)) : bisect_left(passes, end, key=itemgetter(0))]
+        found = find_labels(trace, thread, near, start, end)
         labels += fill(thread, found, start, end)
         inferred |= found.inferred
     return _sum_up(trace, calls, thread, labels, len(bounds), found_by, inferred)
@@ -68,9 +75,11 @@ def bound_by_passes(thread: MainThread, passes: Sequence[Span]) -> list[Span]:
         next_pass = passes[number + 1][0] if number + 1 < len(passes) else np.iinfo(np.int64).max
         at = int(np.searchsorted(forward, end))
         limit = min(next_pass, int(forward[at]) if at < len(forward) else next_pass)
-        updates = thread.updates.select((thread.updates.start_ns >= end) & (thread.updates.start_ns < limit))
-        step = thread.optimizer.select((thread.optimizer.start_ns >= end) & (thread.optimizer.start_ns < limit))
-        after = [*updates.end_ns.tolist(), *step.end_ns.tolist()]
+        after = [
+            int(rows.end_ns.max())
+            for rows in (between(thread.updates, end, limit), between(thread.optimizer, end, limit))
+            if len(rows)
+        ]
         if after or number + 1 == len(passes):
             ends.append(max(after, default=end))
     begin = int(thread.operators.start_ns.min()) if len(thread.operators) else 0

@@ -107,6 +107,10 @@ class Rows:
         """The rows where `mask`, shape (n,), is true."""
         return self.take(np.flatnonzero(mask))
 
+    def part(self, first: int, last: int) -> "Rows":
+        """The rows from `first` up to `last`, as views."""
+        return Rows(*(getattr(self, column)[first:last] for column in COLUMNS))
+
     def take(self, positions: npt.NDArray[np.intp]) -> "Rows":
         """The rows at `positions`, in that order."""
         return Rows(*(getattr(self, column)[positions] for column in COLUMNS))
