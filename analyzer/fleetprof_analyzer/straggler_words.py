@@ -11,6 +11,7 @@ from fleetprof_api.stragglers import Cause, Evidence, Straggler, Stragglers
 from fleetprof_analyzer.text import duration, percent, plain
 
 _MOST_LISTED: Final = 16
+_HIDDEN: Final = 0.005
 CAUSES: Final[dict[Cause, str]] = {
     "data_loading": "data loading",
     "host": "host",
@@ -81,8 +82,10 @@ def list_stragglers(found: Stragglers | None, width: int) -> list[str]:
 
 
 def gain(one: Straggler) -> str:
-    """The share of the iteration time, as people read it."""
-    return percent(100 * one.gain)
+    """The share of the iteration time, as people read it; what other stragglers hide is said."""
+    hidden = one.gain_alone - one.gain > _HIDDEN
+    later = f" ({percent(100 * one.gain_alone)} once the others are mended)" if hidden else ""
+    return percent(100 * one.gain) + later
 
 
 def notes(found: Stragglers) -> list[str]:

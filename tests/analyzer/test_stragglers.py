@@ -92,6 +92,18 @@ def test_who_waits_in_a_barrier_of_the_hosts_is_not_blamed(kind: str, asks_loss:
     assert found.gain == pytest.approx(gain, abs=0.06)
 
 
+def test_two_slow_ranks_do_not_hide_each_other() -> None:
+    shape = Shape(dp=8, layers=3)
+    fault = slow_device(shape, 5)
+    assert fault.device is not None
+    fault.device[2] = 1.2
+    job = Job(shape, fault, 12)
+    found = found_in(operations_of(job, traces_of(job, CLEAR, 12)))
+    assert [one.rank for one in found.ranks] == [5, 2]
+    assert found.ranks[1].gain < 0.01 < found.ranks[1].gain_alone
+    assert "once the others are mended" in "\n".join(list_stragglers(found, 120))
+
+
 def test_clocks_change_nothing() -> None:
     shape = Shape(dp=4, tp=2, layers=2)
     job = Job(shape, slow_device(shape, 3), 2)
