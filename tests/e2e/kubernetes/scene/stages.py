@@ -22,7 +22,10 @@ class Stages:
         self.seconds[name] = time.monotonic() - begin
 
     def print(self) -> None:
-        """One line each on standard error."""
+        """One line each on standard error; nothing where nothing was measured since the last time."""
+        if not self.seconds:
+            return
         print(f"\n{self.title}:", file=sys.stderr)
         for name, seconds in self.seconds.items():
             print(f"  {seconds:6.1f} s  {name}", file=sys.stderr, flush=True)
+        self.seconds.clear()
