@@ -8,6 +8,7 @@ the traces cannot tell is said instead of guessed.
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from statistics import median
 from typing import Final, Literal
 
 import msgspec
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 _LEAST_ITERATIONS: Final = 3
 _FAITHFUL: Final = 0.03
+_LEAST_OF_TYPICAL: Final = 0.5
 _MOST_SHOWN: Final = 16
 
 
@@ -66,9 +68,9 @@ def judge_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Strag
 
 def find_stragglers(operations: Sequence[RankOperations]) -> Stragglers | None:
     """The verdict over all ranks; None where there are not two ranks that communicate."""
-    ranks, doubted = _distinct(operations)
+    ranks, left_out = _usable(operations)
     if len(ranks) < 2:
-        return Stragglers(reason=doubted) if doubted and len(operations) > 1 else None
+        return Stragglers(reason="; ".join(left_out)) if left_out and len(operations) > 1 else None
     if any(one.sampled for one in ranks):
         return Stragglers(reason="the traces hold a sample of the operations only: own times are not known")
     matched = match(ranks)
@@ -91,13 +93,13 @@ def find_stragglers(operations: Sequence[RankOperations]) -> Stragglers | None:
     known = {candidate.rank for candidate in slow_devices}
     candidates = slow_devices + [candidate for candidate in candidates if candidate.rank not in known]
     judged = judge(replay, table, candidates, segments)
-    return _decide(replay, table, judged, doubted)
+    return _decide(replay, table, judged, left_out)
 
 
-def _decide(replay: Replay, table: OwnTime, judged: Judged, doubted: str) -> Stragglers:
+def _decide(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str]) -> Stragglers:
     matched = replay.matched
     fidelity = replay.fidelity()
-    unidentifiable = [doubted] if doubted else []
+    unidentifiable = list(left_out)
     if matched.missing:
         unidentifiable.append(
             f"ranks {_some(matched.missing)} belong to the job and were not captured: lateness that comes from them "
@@ -173,16 +175,21 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, doubted: str) -> Str
     )
 
 
-def _distinct(operations: Sequence[RankOperations]) -> tuple[list[RankOperations], str]:
-    """(the ranks that can be told apart, what must be said about the others)."""
+def _usable(operations: Sequence[RankOperations]) -> tuple[list[RankOperations], list[str]]:
+    """(the ranks that can be compared, what must be said about the others): one bad trace spoils no verdict."""
     count = Counter(one.rank for one in operations)
-    ranks = [one for one in operations if one.rank is not None and count[one.rank] == 1]
-    if len(ranks) == len(operations):
-        return ranks, ""
-    return (
-        ranks,
-        f"{len(operations) - len(ranks)} traces do not say which rank they are, or several claim one: left out",
-    )
+    distinct = [one for one in operations if one.rank is not None and count[one.rank] == 1]
+    said = []
+    if len(distinct) < len(operations):
+        left = len(operations) - len(distinct)
+        said.append(f"{left} traces that do not say which rank they are, or claim one together: left out")
+    typical = median(len(one.iterations) for one in distinct) if distinct else 0
+    ranks = [one for one in distinct if len(one.iterations) >= max(_LEAST_OF_TYPICAL * typical, 1)]
+    short = [one.rank for one in distinct if one not in ranks and one.rank is not None]
+    if short and typical:
+        said.append(f"ranks {_some(short)}: their traces hold too few of the iterations, so they were left out")
+        return ranks, said
+    return distinct, said
 
 
 def _straggler(replay: Replay, table: OwnTime, fault: Fault) -> Straggler:

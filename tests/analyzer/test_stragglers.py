@@ -222,6 +222,18 @@ def test_ranks_that_were_not_captured_are_said() -> None:
     assert any("6, 7" in text for text in found.unidentifiable)
 
 
+def test_a_trace_that_was_cut_short_costs_its_own_rank_only() -> None:
+    shape = Shape(dp=8, layers=3)
+    job = Job(shape, slow_device(shape, 6), 13)
+    traces = traces_of(job, CLEAR, 13)
+    early = int(np.quantile(traces[1].rows.end_ns, 0.2))
+    cut = replace(traces[1], rows=traces[1].rows.select(traces[1].rows.end_ns < early))
+    found = found_in(operations_of(job, [traces[0], cut, *traces[2:]]))
+    assert [one.rank for one in found.ranks] == [6]
+    assert found.not_captured == [1]
+    assert any(text.startswith("ranks 1: their traces hold too few") for text in found.unidentifiable)
+
+
 @pytest.mark.parametrize(("changed", "verdict"), [({"sampled": True}, "not_judged"), ({"cut": True}, "straggler")])
 def test_what_was_not_recorded_is_said(changed: dict[str, bool], verdict: str) -> None:
     shape = Shape(dp=8, layers=3)
