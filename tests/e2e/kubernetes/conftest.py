@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cluster.__main__ import make
 from cluster.choice import Cluster, alone, choose_cluster
-from cluster.refusal import Refusal
+from cluster.refusal import Failure, Refusal
 from scene.api import Api
 from scene.installation import Installation
 from scene.namespaces import INJECTED, make_namespace, remove_namespace
@@ -20,34 +20,51 @@ from scene.store import NAMESPACE as STORE_NAMESPACE
 from scene.store import Store
 from scene.training import Training
 
+_CLUSTER = pytest.StashKey[Cluster | Refusal | Failure]()
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Waits, before any test's time runs, for the end of another run on the same cluster: names there are fixed."""
-    here = Path(__file__).parent
-    if any(item.path.is_relative_to(here) and "cluster" in getattr(item, "fixturenames", ()) for item in session.items):
-        waiting = alone("cluster-tests")
-        waiting.__enter__()
-        session.config.add_cleanup(lambda: waiting.__exit__(None, None, None))
+    """Makes the cluster before any test's time runs: minutes the first time, or while another run has it."""
+    config, here = session.config, Path(__file__).parent
+    wanted = (item for item in session.items if item.path.is_relative_to(here))
+    if config.option.collectonly or not any("cluster" in getattr(item, "fixturenames", ()) for item in wanted):
+        return
+    # Names in the cluster are fixed, so two runs of these tests follow each other.
+    turn = alone("cluster-tests")
+    turn.__enter__()
+    config.add_cleanup(lambda: turn.__exit__(None, None, None))
+    capture = config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        config.stash[_CLUSTER] = _make_cluster(config)
+
+
+def _make_cluster(config: pytest.Config) -> Cluster | Refusal | Failure:
+    try:
+        with alone():
+            found = choose_cluster()
+            if not found.is_up():
+                config.add_cleanup(lambda: _remove_cluster(found))
+            make(found)
+    except (Refusal, Failure) as trouble:
+        return trouble
+    return found
+
+
+def _remove_cluster(cluster: Cluster) -> None:
+    with alone():
+        cluster.down()
 
 
 @pytest.fixture(scope="session")
-def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
+def cluster(pytestconfig: pytest.Config) -> Cluster:
     """A running cluster with all images; skips with the reason where none can be had."""
-    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled(), alone():
-        try:
-            found = choose_cluster()
-            was_up = found.is_up()
-            make(found)
-        except Refusal as refusal:
-            if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
-                pytest.fail(str(refusal))
-            pytest.skip(str(refusal))
-    yield found
-    if not was_up:
-        with capture.global_and_fixture_disabled(), alone():
-            found.down()
+    found = pytestconfig.stash[_CLUSTER]
+    if isinstance(found, Refusal) and "cluster" not in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
+        pytest.skip(str(found))
+    if isinstance(found, Refusal | Failure):
+        pytest.fail(str(found))
+    return found
 
 
 @pytest.fixture(scope="session")
