@@ -42,7 +42,7 @@ class SocketInUse(OSError):
 class Datagram:
     """One datagram. `address` is "" when the sender has none that could be answered.
 
-    `waited_ns`: from the sender's call to ours, by the kernel's clock.
+    `waited_ns`: from the sender's call to ours, by the kernel's clock; 0 where the kernel does not say.
     """
 
     data: bytes
@@ -111,7 +111,8 @@ class DatagramSocket:
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            bound.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+            with contextlib.suppress(OSError):  # a sandboxed kernel may not have it: then nothing has waited
+                bound.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
             bound.bind(self._address)
             self.path.chmod(0o666)
             self._inode = self.path.stat().st_ino
