@@ -13,9 +13,9 @@ from fleetprof_analyzer.limits import Limits
 
 _FILES: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 # Python, numpy, boto3 and the blocks under way.
-_BASE_BYTES: Final = 160 << 20
+_BASE_BYTES: Final = 96 << 20
 # A kept row at its peak: its columns, and what the measures sort and compare of it.
-_ROW_BYTES: Final = 300
+_ROW_BYTES: Final = 220
 
 
 def container_limit(files: Sequence[Path] = _FILES) -> int | None:

@@ -13,7 +13,6 @@ from fleetprof_sidecar.spool import NoRoom, Spool
 _MOST_BYTES: Final = 100_000
 _MEMORY_FILE: Final = Path("/sys/fs/cgroup/memory.max")
 _MOST_MEMORY_BYTES: Final = 4 << 30
-_PATIENCE_S: Final = 300.0
 
 
 class Summaries:
@@ -59,13 +58,11 @@ class Summaries:
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         )
         try:
-            async with asyncio.timeout(_PATIENCE_S):
-                data, said = await child.communicate()
-        except (TimeoutError, asyncio.CancelledError) as end:
+            # At the lowest priority it may take long beside a busy job: the capture's own deadline ends it.
+            data, said = await child.communicate()
+        except asyncio.CancelledError:
             child.kill()
             await child.wait()
-            if isinstance(end, TimeoutError):
-                return b"", f"it took longer than {_PATIENCE_S:.0f} s"
             raise
         if child.returncode == 0 and 0 < len(data) <= _MOST_BYTES:
             return data, ""
