@@ -46,7 +46,7 @@ def judge(local: Local, job: Job) -> Stragglers:
 FAULTS = {
     "a sleeping data loader": (4, ("--fault", "loader"), "data_loading"),
     "extra work on the host": (8, ("--fault", "host", "--fault-seconds", "0.15"), "host"),
-    "a busy core": (4, ("--fault", "core", "--repeat", "12"), "host"),
+    "a slow core": (4, ("--fault", "core", "--repeat", "16", "--pause", "0"), "host"),
 }
 
 

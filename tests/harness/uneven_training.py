@@ -1,6 +1,7 @@
 """A data-parallel training job over gloo in which one rank is at fault. Knows nothing of fleetprof.
 
-The faults are real: a data loader that sleeps, Python that works before the forward pass, a core that others keep busy.
+The faults are real: a data loader that sleeps, Python that works before the forward pass, one core of which the rank
+gets a fifth.
 """
 
 import argparse
@@ -40,11 +41,19 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def share_core(core, others):
-    """Ties this process to one core and lets `others` processes, which end with it, work there too."""
+def slow_core(core):
+    """Ties this process to one core and lets it run a fifth of the time, as a quota would; the child ends with it."""
     os.sched_setaffinity(0, {core})
-    busy = f"import os\nwhile os.getppid() == {os.getpid()}: sum(range(20000))"
-    return [subprocess.Popen([sys.executable, "-S", "-c", busy], env={}) for _ in range(others)]
+    quota = (
+        "import os, signal, time\n"
+        f"trainer = {os.getpid()}\n"
+        "while os.getppid() == trainer:\n"
+        "    os.kill(trainer, signal.SIGSTOP)\n"
+        "    time.sleep(0.04)\n"
+        "    os.kill(trainer, signal.SIGCONT)\n"
+        "    time.sleep(0.01)\n"
+    )
+    return subprocess.Popen([sys.executable, "-S", "-c", quota], env={})
 
 
 def work_in_python(seconds):
@@ -65,7 +74,7 @@ def main():
     slow = arguments.fault == "loader" and at_fault
     seconds = arguments.pause + (arguments.fault_seconds if slow else 0)
     batches = iter(torch.utils.data.DataLoader(Batches(seconds), batch_size=None))
-    others = share_core(max(os.sched_getaffinity(0)), 6) if arguments.fault == "core" and at_fault else []
+    quota = slow_core(max(os.sched_getaffinity(0))) if arguments.fault == "core" and at_fault else None
     begin = time.monotonic()
     step = 0
     ends = False
@@ -86,9 +95,9 @@ def main():
             )
             torch.distributed.all_reduce(flag)
             ends = bool(flag)
-    for process in others:
-        process.kill()
-        process.wait()
+    if quota is not None:
+        quota.kill()
+        quota.wait()
     torch.distributed.barrier()
     time.sleep(0.5)
     torch.distributed.destroy_process_group()
