@@ -90,9 +90,9 @@ def find_stragglers(operations: Sequence[RankOperations]) -> Stragglers | None:
     table = tabulate(replay, role)
     candidates = find_candidates(table)
     slow_devices, segments = find_slow_devices(replay, table)
-    known = {candidate.rank for candidate in slow_devices}
-    candidates = slow_devices + [candidate for candidate in candidates if candidate.rank not in known]
-    judged = judge(replay, table, candidates, segments)
+    known = {candidate.rank for candidate in candidates}
+    candidates += [candidate for candidate in slow_devices if candidate.rank not in known]
+    judged = judge(replay, table, candidates, {rank: s for rank, s in segments.items() if rank not in known})
     return _decide(replay, table, judged, left_out)
 
 
