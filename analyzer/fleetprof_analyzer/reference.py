@@ -44,14 +44,17 @@ def of_peers(replay: Replay, table: OwnTime, rank: int) -> Reference:
 
 
 def of_itself(replay: Replay, candidate: Candidate) -> Reference:
-    """Without peers: the median over the iterations, where the rank was late."""
+    """Without peers: where the rank was late, the median over its other iterations."""
     segment, lag = replay.segment_ns.copy(), replay.lag_ns.copy()
     mine = (replay.layout.rank == candidate.rank) & (replay.program_position >= 0) & (replay.iteration >= 0)
-    for position in np.unique(replay.program_position[mine]):
-        here = mine & (replay.program_position == position)
+    late = mine & candidate.iterations[np.maximum(replay.iteration, 0)]
+    for position in np.unique(replay.program_position[late]):
+        here = late & (replay.program_position == position)
+        usual = mine & ~late & (replay.program_position == position)
         for values in (segment, lag):
-            values[here] = np.minimum(values[here], int(np.median(values[here])))
-    return Reference(segment, lag, mine & candidate.iterations[np.maximum(replay.iteration, 0)])
+            if usual.any():
+                values[here] = np.minimum(values[here], int(np.median(values[usual])))
+    return Reference(segment, lag, late)
 
 
 def _median_of(replay: Replay, peers: Int64s, values: Int64s) -> Floats:
