@@ -181,8 +181,9 @@ class CaptureWork:
 
     async def _gather_samples(self, key: Key, capture: Capture) -> None:
         after = after_window_ns(capture.terms.iteration_ns) if capture.terms.has_agent else 0
-        until = capture.written_unix_ns + after + _SAMPLES_MARGIN_NS
-        await asyncio.sleep(max(0, until - self._clock()) / 1e9)
+        # From now: the agent was told a moment ago, after the compression, which takes as long as the trace is large.
+        until = self._clock() + after + _SAMPLES_MARGIN_NS
+        await asyncio.sleep((after + _SAMPLES_MARGIN_NS) / 1e9)
         recorder = self.end_samples(key) or RankRecorder()
         host = self._sampling.host_columns(capture.asked_unix_ns, until)
         document = recorder.document(capture, self._processes.get(key[1]), self._host_name, host)

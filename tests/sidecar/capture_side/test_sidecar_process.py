@@ -114,7 +114,7 @@ async def test_a_sidecar_killed_in_any_state_loses_no_trace(
 
 
 async def test_a_hub_killed_in_the_middle_is_told_the_state_and_the_capture_ends(
-    hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await
+    hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await, short_directory: str, tmp_path: Path
 ) -> None:
     start_sidecar()
     start_trainers("--ranks", "1", "--step-ms", "20", "--poll-ms", "200")
@@ -123,7 +123,8 @@ async def test_a_hub_killed_in_the_middle_is_told_the_state_and_the_capture_ends
     await await_that(reached(hub, "cap-1", 0, "ARMED"))
     await hub.stop()
     hub.events.clear()
-    time.sleep(3)
+    await await_that(lambda: list((tmp_path / "spool/files").glob("*.trace.json.gz")))
+    await await_that(lambda: not list((Path(short_directory) / "traces").glob("*.json")))
     await hub.start()
     await await_that(reached(hub, "cap-1", 0, "UPLOADED"))
     assert hub.hellos[-1].held[0].state == hub_pb2.WRITTEN
