@@ -4,6 +4,7 @@ import importlib.util
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 # No test asserts a wall time, an example of a property no more than others.
 settings.register_profile("fleetprof", deadline=None)
 settings.load_profile("fleetprof")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's background job ignores Ctrl-C, and so would every command that a test starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # ---------------------------------------------------------------- store: a real S3 server (versitygw)
 
