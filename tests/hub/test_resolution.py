@@ -72,6 +72,7 @@ def chosen(found: Resolution) -> dict[int, str]:
 LAUNCHER = pb.Process(process_id="l", role=pb.LAUNCHER, polls_kineto=True)
 WORKER = pb.Process(process_id="w", role=pb.WORKER, polls_kineto=True)
 UNKNOWN = pb.Process(process_id="u", polls_kineto=True, first_seen_unix_ns=NOW - 5 * SECOND)
+YOUNG = pb.Process(process_id="y", polls_kineto=True, first_seen_unix_ns=NOW - 5 * SECOND)
 SETTLED = pb.Process(process_id="u", polls_kineto=True, first_seen_unix_ns=NOW - 11 * SECOND)
 
 
@@ -144,6 +145,9 @@ def test_a_selector_matches_labels() -> None:
         ([sidecar("a", trainer("p", 0)), sidecar("b", up=False)], {}, "sidecars not connected at the moment: 1"),
         ([sidecar("a", trainer("p", 0, world_size=1)), sidecar("b", up=False)], {}, ""),
         ([sidecar("a", trainer("p", 0)), sidecar("b", up=False, lost=NOW - 20 * SECOND)], {}, ""),
+        # ranks of a job that is just starting become known one after the other
+        ([sidecar("a", SETTLED, YOUNG)], {}, "1 of 2 processes are too young to be told"),
+        ([sidecar("a", trainer("p", 0), YOUNG)], {}, ""),
     ],
 )
 def test_what_may_still_come(sidecars: list[SidecarRecord], fields: dict[str, Any], says: str) -> None:

@@ -75,8 +75,11 @@ def resolve(
         reason = missing.reason or "NothingMatched"
         return Resolution(reason=reason, message=said, deaf_since_unix_ns=missing.hopeless_since_unix_ns)
     trainers = [t for s in connected for t in _find_trainers(s)]
+    young = 0
     if not trainers:
-        trainers = [t for s in connected for t in _find_settled(s, now_unix_ns)]
+        unknown = [t for s in connected for t in _find_unknown(s)]
+        trainers = [t for t in unknown if now_unix_ns - t.process.first_seen_unix_ns >= SETTLED_NS]
+        young = len(unknown) - len(trainers)
     if not trainers:
         said = _say_no_trainer(what, connected)
         return Resolution(reason="NothingSpeaksKineto", message=_join(said, missing.message))
@@ -87,6 +90,8 @@ def resolve(
     world_size = max((t.process.world_size for t in targets), default=0)
     away = sum(s.link is None and now_unix_ns - s.lost_unix_ns < AWAY_NS for s in matched)
     incomplete = _say_incomplete(targets, world_size, away, spec.ranks)
+    if young:
+        incomplete = _join(f"{young} of {young + len(trainers)} processes are too young to be told", incomplete)
     chosen, absent = choose_ranks(spec.ranks, targets)
     if absent:
         said = f"{_name_ranks(absent)} of {what} not there; there are {_name_ranks([t.rank for t in targets])}"
@@ -148,12 +153,8 @@ def _find_trainers(sidecar: SidecarRecord) -> list[RankTarget]:
     return [_target(sidecar, p) for p in sidecar.processes.values() if p.role == pb.TRAINER]
 
 
-def _find_settled(sidecar: SidecarRecord, now_unix_ns: int) -> list[RankTarget]:
-    return [
-        _target(sidecar, p)
-        for p in sidecar.processes.values()
-        if p.role == pb.ROLE_UNSPECIFIED and p.polls_kineto and now_unix_ns - p.first_seen_unix_ns >= SETTLED_NS
-    ]
+def _find_unknown(sidecar: SidecarRecord) -> list[RankTarget]:
+    return [_target(sidecar, p) for p in sidecar.processes.values() if p.role == pb.ROLE_UNSPECIFIED and p.polls_kineto]
 
 
 def _target(sidecar: SidecarRecord, process: pb.Process) -> RankTarget:
