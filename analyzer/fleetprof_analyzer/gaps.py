@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetprof_analyzer.intervals import Union, join, union
+from fleetprof_analyzer.intervals import Union, covered_length, join, union, without
 from fleetprof_analyzer.trace import Int64s
 
 
@@ -48,8 +48,8 @@ def add_fills(parts: Sequence[Fill]) -> Fill:
 def fill_segments(start_ns: Int64s, end_ns: Int64s, operation: Int64s, count: int, fillings: Fillings) -> Fill:
     """Splits pieces [start, end) of own time, disjoint and sorted, and adds them up by operation (`count` of them)."""
     busy, recorded = fillings.busy, fillings.recorded
-    data = _without(fillings.data, busy)
-    collection = _without(_without(fillings.collection, busy), data)
+    data = without(fillings.data, busy)
+    collection = without(without(fillings.collection, busy), data)
 
     def add(pieces: Int64s) -> Int64s:
         total = np.zeros(count, np.int64)
@@ -60,7 +60,7 @@ def fill_segments(start_ns: Int64s, end_ns: Int64s, operation: Int64s, count: in
         return add(covered_length(end_ns, covering) - covered_length(start_ns, covering))
 
     # The gaps: what is left of the pieces without busy time and data loading.
-    gap_start, gap_end = _without(union(start_ns, end_ns), join(busy, data))
+    gap_start, gap_end = without(union(start_ns, end_ns), join(busy, data))
     pause, quiet = np.zeros(count, np.int64), np.zeros(count, np.int64)
     if len(gap_start):
         # Neighbouring pieces touch: cut gaps at the pieces' borders.
@@ -73,30 +73,3 @@ def fill_segments(start_ns: Int64s, end_ns: Int64s, operation: Int64s, count: in
         pause[owner[chosen]] = length[chosen]
         quiet[owner[chosen]] = silent[chosen]
     return Fill(inside(busy), inside(data), inside(collection), pause, quiet)
-
-
-def covered_length(points: Int64s, covering: Union) -> Int64s:
-    """How much of the union lies before each point, shape (n,)."""
-    starts, ends = covering
-    if len(starts) == 0:
-        return np.zeros(len(points), np.int64)
-    before = np.concatenate(([0], np.cumsum(ends - starts)))
-    at = np.searchsorted(starts, points, side="right")
-    overshoot = np.maximum(ends[np.maximum(at - 1, 0)] - points, 0)
-    return np.asarray(before[at] - np.where(at > 0, overshoot, 0))
-
-
-def _without(intervals: Union, removed: Union) -> Union:
-    """The parts of a union that another does not cover."""
-    starts, ends = intervals
-    if len(starts) == 0 or len(removed[0]) == 0:
-        return intervals
-    # The borders of both; a piece between two neighbours is inside both or outside.
-    borders = np.unique(np.concatenate((starts, ends, removed[0], removed[1])))
-    begin, end = borders[:-1], borders[1:]
-
-    def holds(covering: Union) -> Int64s:
-        return covered_length(end, covering) - covered_length(begin, covering)
-
-    keep = (holds(intervals) > 0) & (holds(removed) == 0)
-    return union(begin[keep], end[keep])

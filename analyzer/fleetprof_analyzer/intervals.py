@@ -50,6 +50,22 @@ def covered_length(points: Int64s, intervals: Union) -> Int64s:
     return np.asarray(before[at] - np.where(at > 0, overshoot, 0))
 
 
+def without(intervals: Union, removed: Union) -> Union:
+    """The parts of a union that another does not cover."""
+    starts, ends = intervals
+    if len(starts) == 0 or len(removed[0]) == 0:
+        return intervals
+    # The borders of both; a piece between two neighbours is inside both or outside.
+    borders = np.unique(np.concatenate((starts, ends, removed[0], removed[1])))
+    begin, end = borders[:-1], borders[1:]
+
+    def holds(covering: Union) -> Int64s:
+        return covered_length(end, covering) - covered_length(begin, covering)
+
+    keep = (holds(intervals) > 0) & (holds(removed) == 0)
+    return union(begin[keep], end[keep])
+
+
 def covered(points: Int64s, intervals: Union) -> Bools:
     """Which points, shape (n,), lie in the union."""
     starts, ends = intervals
