@@ -147,19 +147,10 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def api_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ApiServer]":
     """A running API server that tests share, each in a namespace of its own."""
-    from api_server import ApiServer, find_programs
+    from api_server import run_api_server
 
-    programs = find_programs()
-    if isinstance(programs, str):
-        if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
-            pytest.fail(programs)
-        pytest.skip(programs)
-    server = ApiServer(programs, tmp_path_factory.mktemp("api-server"))
-    try:
-        server.start()
+    with run_api_server(tmp_path_factory.mktemp("api-server")) as server:
         yield server
-    finally:
-        server.stop()
 
 
 # ---------------------------------------------------------------- torch: tests that start real PyTorch processes

@@ -12,7 +12,7 @@ from pathlib import Path
 import chart
 import pytest
 import yaml
-from api_server import ApiServer, find_programs
+from api_server import ApiServer, run_api_server
 from chart import CHART, VALUE_SETS
 from fleetprof_api import pods
 
@@ -27,19 +27,10 @@ Helm = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    programs = find_programs()
-    if isinstance(programs, str):
-        if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
-            pytest.fail(programs)
-        pytest.skip(programs)
-    server = ApiServer(programs, tmp_path_factory.mktemp("api-server"))
-    try:
-        server.start()
+    with run_api_server(tmp_path_factory.mktemp("api-server")) as server:
         for namespace in (chart.NAMESPACE, "team-a", "team-b"):
             server.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture

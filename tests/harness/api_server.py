@@ -45,8 +45,8 @@ def find_programs() -> dict[str, Path] | str:
 
 
 @contextmanager
-def serve_requests(folder: Path) -> Iterator["ApiServer"]:
-    """A running API server that knows ProfileRequests. Skips without its programs, or fails where they are required."""
+def run_api_server(folder: Path) -> Iterator["ApiServer"]:
+    """A running API server. Skips without its programs, or fails where they are required."""
     programs = find_programs()
     if isinstance(programs, str):
         if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
@@ -55,13 +55,20 @@ def serve_requests(folder: Path) -> Iterator["ApiServer"]:
     server = ApiServer(programs, folder)
     try:
         server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def serve_requests(folder: Path) -> Iterator["ApiServer"]:
+    """A running API server that knows ProfileRequests; skips and fails as `run_api_server` does."""
+    with run_api_server(folder) as server:
         applied = server.kubectl("apply", "-f", str(CRD_FILE))
         assert applied.returncode == 0, applied.stderr
         path = "/apis/fleetprof.io/v1alpha1/profilerequests"
         wait_until(lambda: server.call("GET", path)[0] == 200, "the kind to be served")
         yield server
-    finally:
-        server.stop()
 
 
 class ApiServer:
