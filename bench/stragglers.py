@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / "harness")]
 
 import baselines  # noqa: E402
-from fleetprof_analyzer.stragglers import find_stragglers  # noqa: E402
+from fleetprof_analyzer.stragglers.verdict import find_stragglers  # noqa: E402
 from planted_faults import CAUSES, FAULTS, LARGE_SHAPES, NO_FAULTS, SHAPES, draw, operations_of  # noqa: E402
 
 LEAST_GAIN = 0.012

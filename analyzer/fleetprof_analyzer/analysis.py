@@ -20,7 +20,7 @@ from fleetprof_analyzer.identity import identify
 from fleetprof_analyzer.iterations import Asked
 from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.problems import Kind, Problems
-from fleetprof_analyzer.reader import read_trace
+from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.summary import RankSummary, merge, summarise
 
 Progress = Callable[[int, int, str], None]

@@ -21,16 +21,16 @@ from fleetprof_api.report import (
     StartSkew,
 )
 
-from fleetprof_analyzer.breakdown import add
-from fleetprof_analyzer.communication_table import merge_communication
 from fleetprof_analyzer.cost import measure_cost
-from fleetprof_analyzer.device_time import add_idle
 from fleetprof_analyzer.findings import find_findings
 from fleetprof_analyzer.identity import find_doubles
 from fleetprof_analyzer.interest import choose_whole_traces
-from fleetprof_analyzer.kernels import find_outliers, merge_kernels
+from fleetprof_analyzer.measures.breakdown import add
+from fleetprof_analyzer.measures.communication_table import merge_communication
+from fleetprof_analyzer.measures.device_time import add_idle
+from fleetprof_analyzer.measures.kernels import find_outliers, merge_kernels
 from fleetprof_analyzer.problems import Kind
-from fleetprof_analyzer.stragglers import judge_summaries
+from fleetprof_analyzer.stragglers.verdict import judge_summaries
 from fleetprof_analyzer.summary import RankSummary
 
 

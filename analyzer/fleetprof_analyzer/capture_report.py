@@ -19,7 +19,6 @@ from fleetprof_analyzer.analysis import Progress, summarise_file
 from fleetprof_analyzer.assembly import assemble
 from fleetprof_analyzer.capture import RankFiles, StoredCapture, get_if_there, read_capture, read_samples
 from fleetprof_analyzer.limits import Limits
-from fleetprof_analyzer.page import render_page
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.stored_summary import (
     MOST_BYTES,
@@ -29,6 +28,7 @@ from fleetprof_analyzer.stored_summary import (
     unpack_summary,
 )
 from fleetprof_analyzer.summary import RankSummary, merge
+from fleetprof_analyzer.views.page import render_page
 
 _TRIES: Final = 3
 _READERS: Final = 16

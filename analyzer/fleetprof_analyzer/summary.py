@@ -12,20 +12,20 @@ import msgspec
 from fleetprof_api.report import HostSeries, Iteration, Problem, Rank
 from fleetprof_api.samples import RankSamples, StepColumns
 
-from fleetprof_analyzer.breakdown import add, measure_host, measure_iterations
-from fleetprof_analyzer.communication_table import CommunicationGroup, measure_communication
-from fleetprof_analyzer.copies import measure_copies
-from fleetprof_analyzer.device_time import add_idle, measure_device_time
-from fleetprof_analyzer.devices import split_devices
-from fleetprof_analyzer.extraction import summarise_operations
-from fleetprof_analyzer.host_activity import read_host
+from fleetprof_analyzer.communication.extraction import summarise_operations
 from fleetprof_analyzer.iterations import Asked, find_iterations
-from fleetprof_analyzer.kernels import KernelGroup, measure_kernels
-from fleetprof_analyzer.launch_calls import find_calls
-from fleetprof_analyzer.launch_statistics import measure_launches
+from fleetprof_analyzer.measures.breakdown import add, measure_host, measure_iterations
+from fleetprof_analyzer.measures.communication_table import CommunicationGroup, measure_communication
+from fleetprof_analyzer.measures.copies import measure_copies
+from fleetprof_analyzer.measures.device_time import add_idle, measure_device_time
+from fleetprof_analyzer.measures.devices import split_devices
+from fleetprof_analyzer.measures.host_activity import read_host
+from fleetprof_analyzer.measures.kernels import KernelGroup, measure_kernels
+from fleetprof_analyzer.measures.launch_calls import find_calls
+from fleetprof_analyzer.measures.launch_statistics import measure_launches
+from fleetprof_analyzer.measures.series import device_series, host_series
+from fleetprof_analyzer.measures.stages import measure_stages
 from fleetprof_analyzer.problems import Problems
-from fleetprof_analyzer.series import device_series, host_series
-from fleetprof_analyzer.stages import measure_stages
 from fleetprof_analyzer.trace import Trace
 
 _STEPS_KEPT: Final = 2000

@@ -3,7 +3,7 @@
 import shutil
 
 import click
-from fleetprof_analyzer.terminal import render_text
+from fleetprof_analyzer.views.terminal import render_text
 from fleetprof_api.report import Report
 
 

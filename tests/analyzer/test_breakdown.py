@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.breakdown import add, measure_device, measure_host
 from fleetprof_analyzer.classes import WorkClass, classify_kernel, is_host_annotation, is_host_communication
-from fleetprof_analyzer.devices import split_devices
+from fleetprof_analyzer.measures.breakdown import add, measure_device, measure_host
+from fleetprof_analyzer.measures.devices import split_devices
 from fleetprof_analyzer.problems import Problems
-from fleetprof_analyzer.reader import read_trace
+from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace import Category, Metadata, Rows, Trace
 from fleetprof_api.report import TimeBreakdown
 from hypothesis import given

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.chain import Chain, Work, build_chain, find_joins
-from fleetprof_analyzer.gaps import Fillings, fill_segments
+from fleetprof_analyzer.communication.chain import Chain, Work, build_chain, find_joins
+from fleetprof_analyzer.communication.gaps import Fillings, fill_segments
 from fleetprof_analyzer.intervals import Union, covered_length, union
 from hypothesis import given
 from hypothesis import strategies as st

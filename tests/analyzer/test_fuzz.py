@@ -12,11 +12,11 @@ import pytest
 from fleetprof_analyzer.analysis import summarise_file
 from fleetprof_analyzer.assembly import assemble
 from fleetprof_analyzer.iterations import Asked
-from fleetprof_analyzer.page import render_page
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.stored_summary import pack_summary, unpack_summary
 from fleetprof_analyzer.summary import merge
-from fleetprof_analyzer.terminal import render_text
+from fleetprof_analyzer.views.page import render_page
+from fleetprof_analyzer.views.terminal import render_text
 from fleetprof_api.report import json_schema, read_report, write_report
 from jsonschema import Draft202012Validator
 from mutated_traces import mutate

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.device_time import measure_device_time
-from fleetprof_analyzer.devices import split_devices
-from fleetprof_analyzer.host_activity import read_host
-from fleetprof_analyzer.idle import delay_limit
-from fleetprof_analyzer.launch_calls import find_calls
+from fleetprof_analyzer.measures.device_time import measure_device_time
+from fleetprof_analyzer.measures.devices import split_devices
+from fleetprof_analyzer.measures.host_activity import read_host
+from fleetprof_analyzer.measures.idle import delay_limit
+from fleetprof_analyzer.measures.launch_calls import find_calls
 from fleetprof_analyzer.problems import Problems
-from fleetprof_analyzer.reader import read_trace
+from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace import Trace
 from fleetprof_api.report import DeviceTime, IdleCauses
 from hypothesis import given, settings

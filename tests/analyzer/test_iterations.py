@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fleetprof_analyzer.iterations import Asked, Iterations, find_iterations
 from fleetprof_analyzer.problems import Problems
-from fleetprof_analyzer.reader import read_trace
+from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_api.samples import RankSamples, StepColumns
 from planted_traces import START_NS, event, plant
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.nanoseconds import MISSING, parse_microseconds
+from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from fleetprof_analyzer.events import EventStream
 from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.problems import Problems
-from fleetprof_analyzer.reader import read_trace
+from fleetprof_analyzer.reading.events import EventStream
+from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace import Trace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 from fleetprof_analyzer.capture_report import analyze_capture
-from fleetprof_analyzer.page import render_page
-from fleetprof_analyzer.terminal import render_text
+from fleetprof_analyzer.views.page import render_page
+from fleetprof_analyzer.views.terminal import render_text
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 from fleetprof_api.report import Problem, Report
 from fleetprof_api.store.memory import MemoryStore

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.matching import match
-from fleetprof_analyzer.replay import Replay
+from fleetprof_analyzer.stragglers.matching import match
+from fleetprof_analyzer.stragglers.replay import Replay
 from planted_faults import draw, operations_of
 from planted_shapes import Shape
 

@@ -1,6 +1,6 @@
 """Samples become short series: means of time buckets, counters as rates, nothing for what was never measured."""
 
-from fleetprof_analyzer.series import POINTS, device_series, host_series
+from fleetprof_analyzer.measures.series import POINTS, device_series, host_series
 from fleetprof_api.report import Series
 from fleetprof_api.samples import DeviceColumns, HostColumns
 from hypothesis import given

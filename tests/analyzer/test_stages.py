@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from fleetprof_analyzer.iterations import Asked, find_iterations
-from fleetprof_analyzer.launch_calls import find_calls
-from fleetprof_analyzer.main_thread import find_main_thread
+from fleetprof_analyzer.measures.launch_calls import find_calls
+from fleetprof_analyzer.measures.main_thread import find_main_thread
+from fleetprof_analyzer.measures.stage_labels import fill, find_labels
+from fleetprof_analyzer.measures.stage_names import function_of, is_loss_like
+from fleetprof_analyzer.measures.stages import bound_by_passes, find_passes, measure_stages
 from fleetprof_analyzer.problems import Problems
-from fleetprof_analyzer.reader import read_trace
-from fleetprof_analyzer.stage_labels import fill, find_labels
-from fleetprof_analyzer.stage_names import function_of, is_loss_like
-from fleetprof_analyzer.stages import bound_by_passes, find_passes, measure_stages
+from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace import Trace
 from fleetprof_api.report_tables import Stages
 from hypothesis import given, settings

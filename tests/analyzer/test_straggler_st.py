@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.extraction import extract_operations
+from fleetprof_analyzer.communication.extraction import extract_operations
+from fleetprof_analyzer.communication.operations import RankOperations
 from fleetprof_analyzer.iterations import Asked, find_iterations
-from fleetprof_analyzer.operations import RankOperations
 from fleetprof_analyzer.problems import Problems
-from fleetprof_analyzer.stragglers import find_stragglers
+from fleetprof_analyzer.stragglers.verdict import find_stragglers
 from fleetprof_analyzer.trace import COLUMNS, NO_ROWS, Category, Collective, Metadata, Rows, Trace
 
 STAGES, REPLICAS = 4, 2

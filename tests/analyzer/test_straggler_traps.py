@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 from fleetprof_analyzer.analysis import analyze_directory
-from fleetprof_analyzer.extraction import extract_operations
+from fleetprof_analyzer.communication.extraction import extract_operations
+from fleetprof_analyzer.communication.operations import RankOperations, decode, encode
 from fleetprof_analyzer.identity import identify
 from fleetprof_analyzer.iterations import Asked, find_iterations
-from fleetprof_analyzer.operations import RankOperations, decode, encode
 from fleetprof_analyzer.problems import Problems
-from fleetprof_analyzer.reader import read_trace
-from fleetprof_analyzer.stragglers import find_stragglers
+from fleetprof_analyzer.reading.reader import read_trace
+from fleetprof_analyzer.stragglers.verdict import find_stragglers
 
 
 def operations_of(folder: Path, pattern: str = "*.json*") -> list[RankOperations]:
@@ -74,7 +74,7 @@ def test_a_trace_that_nobody_foresaw_costs_its_communication_only(traps: Path, m
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("unforeseen")
 
-    monkeypatch.setattr("fleetprof_analyzer.extraction.extract_operations", fail)
+    monkeypatch.setattr("fleetprof_analyzer.communication.extraction.extract_operations", fail)
     report = analyze_directory(traps / "strag_dev")
     assert (len(report.ranks), report.stragglers) == (4, None)
     assert {problem.kind for problem in report.problems} == {"analyzer_fault"}

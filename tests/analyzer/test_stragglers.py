@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.alignment import align_clocks
 from fleetprof_analyzer.analysis import summarise_file
+from fleetprof_analyzer.communication.operations import RankOperations, UnreadableOperations, decode, encode
 from fleetprof_analyzer.iterations import Asked
-from fleetprof_analyzer.matching import match
-from fleetprof_analyzer.operations import RankOperations, UnreadableOperations, decode, encode
 from fleetprof_analyzer.problems import Problems
-from fleetprof_analyzer.straggler_words import list_stragglers, sentence
-from fleetprof_analyzer.stragglers import find_stragglers, judge_summaries
+from fleetprof_analyzer.stragglers.alignment import align_clocks
+from fleetprof_analyzer.stragglers.matching import match
+from fleetprof_analyzer.stragglers.verdict import find_stragglers, judge_summaries
 from fleetprof_analyzer.trace import COLUMNS, Category, Rows, Trace
+from fleetprof_analyzer.views.straggler_words import list_stragglers, sentence
 from fleetprof_api.stragglers import Stragglers
 from planted_faults import CAUSES, FAULTS, NO_FAULTS, Case, draw, operations_of
 from planted_jobs import Job

@@ -11,12 +11,19 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from fleetprof_analyzer.communication_table import bus_factor, merge_communication
-from fleetprof_analyzer.distribution import add_counts, bucket_of, count_buckets, low_of, quantile
 from fleetprof_analyzer.iterations import Asked
-from fleetprof_analyzer.kernels import OTHER, KernelGroup, find_outliers, measure_kernels, merge_kernels, short_name
+from fleetprof_analyzer.measures.communication_table import bus_factor, merge_communication
+from fleetprof_analyzer.measures.distribution import add_counts, bucket_of, count_buckets, low_of, quantile
+from fleetprof_analyzer.measures.kernels import (
+    OTHER,
+    KernelGroup,
+    find_outliers,
+    measure_kernels,
+    merge_kernels,
+    short_name,
+)
 from fleetprof_analyzer.problems import Problems
-from fleetprof_analyzer.reader import read_trace
+from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.summary import RankSummary, summarise
 from fleetprof_api.report import Rank
 from hypothesis import given

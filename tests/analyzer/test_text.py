@@ -3,8 +3,8 @@
 import math
 
 import pytest
-from fleetprof_analyzer import svg
-from fleetprof_analyzer.text import change, duration, plain, round_duration, share, size
+from fleetprof_analyzer.views import svg
+from fleetprof_analyzer.views.text import change, duration, plain, round_duration, share, size
 from hypothesis import given
 from hypothesis import strategies as st
 

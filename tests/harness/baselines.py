@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from fleetprof_analyzer.alignment import align_clocks
-from fleetprof_analyzer.matching import match
-from fleetprof_analyzer.operations import RankOperations
+from fleetprof_analyzer.communication.operations import RankOperations
+from fleetprof_analyzer.stragglers.alignment import align_clocks
+from fleetprof_analyzer.stragglers.matching import match
 
 
 @dataclass(frozen=True)

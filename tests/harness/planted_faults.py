@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from fleetprof_analyzer.extraction import extract_operations
+from fleetprof_analyzer.communication.extraction import extract_operations
+from fleetprof_analyzer.communication.operations import RankOperations
 from fleetprof_analyzer.iterations import Asked, find_iterations
-from fleetprof_analyzer.operations import RankOperations
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.trace import Trace
 from planted_jobs import Job

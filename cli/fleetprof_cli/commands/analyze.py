@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 from fleetprof_analyzer.analysis import NothingToAnalyze, analyze_directory
-from fleetprof_analyzer.page import render_page
-from fleetprof_analyzer.terminal import render_text
+from fleetprof_analyzer.views.page import render_page
+from fleetprof_analyzer.views.terminal import render_text
 from fleetprof_api.report import Report, write_report
 
 from fleetprof_cli.exit_codes import ExitCode

@@ -1,0 +1,215 @@
+"""Takes a rank's communication out of its trace, as a chain of operations (operations.py).
+
+On a GPU the chain is the stream with the most local work; collectives are kernels, and `gloo:` ranges of the host
+beside them. On a CPU-only rank the chain is the thread that trains, and collectives are the ranges of gloo, MPI and
+UCC. Guarantees: pure; None where the trace holds no communication.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from fleetprof_api.samples import RankSamples
+
+from fleetprof_analyzer.communication.chain import Chain, Work, build_chain, find_joins, next_owner
+from fleetprof_analyzer.communication.gaps import Fill, add_fills, fill_segments
+from fleetprof_analyzer.communication.kinds import kind_of
+from fleetprof_analyzer.communication.operations import Columns, Group, RankOperations, encode
+from fleetprof_analyzer.communication.process_group import group_of, peer_of
+from fleetprof_analyzer.communication.program import assign_iterations, position_in_program
+from fleetprof_analyzer.communication.sources import Source, read_source
+from fleetprof_analyzer.communication.work import clock_by_iteration, sign_kernels, work_by_iteration
+from fleetprof_analyzer.iterations import Iterations
+from fleetprof_analyzer.problems import Kind, Problems
+from fleetprof_analyzer.trace import Bools, Collective, Int32s, Int64s, Trace
+
+log = logging.getLogger(__name__)
+
+_UNSAID: Final = Collective()
+_WHOLE_PERMILLE: Final = 500  # below, the trace holds a sample of the operators
+_SYNCHRONISED_SHARE: Final = 0.9
+
+
+def summarise_operations(
+    trace: Trace, found: Iterations, samples: RankSamples | None, *, rank_number: int | None, problems: Problems
+) -> bytes:
+    """The encoded operations of one rank, empty where it communicates with nobody.
+
+    A trace that nobody foresaw costs the straggler analysis of that rank, not its other measures.
+    """
+    try:
+        operations = extract_operations(trace, found, samples, rank_number=rank_number)
+    except MemoryError:
+        raise
+    except Exception as error:
+        log.exception("the operations of %s could not be read", trace.source)
+        problems.add(Kind.ANALYZER_FAULT, f"its communication: {type(error).__name__}: {error}")
+        return b""
+    return b"" if operations is None else encode(operations)
+
+
+def extract_operations(
+    trace: Trace, found: Iterations, samples: RankSamples | None, *, rank_number: int | None
+) -> RankOperations | None:
+    """The operations of one rank. `found` are its iterations."""
+    source = read_source(trace)
+    if source is None:
+        return None
+    said = _read_said(trace, source)
+    iterations, iteration = assign_iterations(found, source.launch_ns, said.kind, said.group)
+    position = position_in_program(iteration, said.kind, len(iterations))
+    end = source.start_ns + source.duration_ns
+    work = Work(source.row_start_ns, source.row_end_ns, source.launch_row, source.start_ns, end, source.tolerance_ns)
+    chain = build_chain(work, find_joins(work, position))
+    previous_end = _previous_end(source.place, source.start_ns, end)
+    after_local = _follows_chain(source, chain.reached_ns, said.kind)
+    ready = np.where(after_local, np.maximum(chain.reached_ns, previous_end), previous_end)
+    lag = np.where(ready > np.iinfo(np.int64).min, np.maximum(source.start_ns - ready, 0), 0)
+    at_once = _joins_at_once(chain.mark_operation, chain.mark_joins, len(end))
+    segment, fill = _fill(
+        source, chain, after_local, np.where(at_once & after_local, lag, 0), np.where(after_local, 0, lag)
+    )
+    bounds = [(i.start_ns, i.start_ns + i.duration_ns) for i in found.iterations] if found.iterations else []
+    columns = Columns(
+        iteration=iteration,
+        kind=said.kind,
+        group=said.group,
+        sequence=said.sequence,
+        elements=said.elements,
+        peer=said.peer,
+        place=source.place,
+        after_local=after_local,
+        launch_ns=source.launch_ns,
+        start_ns=source.start_ns,
+        duration_ns=source.duration_ns,
+        lag_ns=lag,
+        segment_ns=segment,
+        busy_ns=fill.busy_ns,
+        data_ns=fill.data_ns,
+        collection_ns=fill.collection_ns,
+        pause_ns=fill.pause_ns,
+        quiet_ns=fill.quiet_ns,
+        mark_operation=chain.mark_operation,
+        mark_joins=chain.mark_joins,
+        own_ns=chain.own_ns,
+    )
+    return RankOperations(
+        source=trace.source,
+        rank=rank_number,
+        world_size=trace.metadata.world_size,
+        kind=source.kind,
+        iterations=iterations,
+        indices_proven=found.index_from in ("agent", "profiler_step"),
+        groups=said.groups,
+        columns=columns,
+        work=work_by_iteration(trace, source.local, source.local_launch_ns, bounds),
+        clock_megahertz=clock_by_iteration(samples, bounds) if trace.time_origin == "unix" else [],
+        signatures=sign_kernels(trace, source.local, source.overlapped),
+        sampled=trace.recorded_permille is not None and trace.recorded_permille < _WHOLE_PERMILLE,
+        cut=source.cut,
+    )
+
+
+def _fill(source: Source, chain: Chain, after_local: Bools, lag_ns: Int64s, host_ns: Int64s) -> tuple[Int64s, Fill]:
+    """Each segment's own time and what filled it.
+
+    `lag_ns` is what operations that the chain waits for began late; `host_ns` what the host did before operations
+    that do not wait for the chain: it passes beside the device's work, so it is split by itself.
+    """
+    count = len(lag_ns)
+    owner = next_owner(chain.mark_operation, chain.mark_joins | ~after_local[chain.mark_operation], count)
+    kept, late = (owner < count) & (chain.own_ns > 0), lag_ns > 0
+    start = np.concatenate((chain.own_start_ns[kept], (source.start_ns - lag_ns)[late]))
+    end = np.concatenate(((chain.own_start_ns + chain.own_ns)[kept], source.start_ns[late]))
+    operation = np.concatenate((owner[kept], np.flatnonzero(late)))
+    order = np.argsort(start, kind="stable")
+    parts = [fill_segments(start[order], end[order], operation[order], count, source.fillings(busy=True))]
+    beside = np.flatnonzero(host_ns > 0)
+    if len(beside):
+        begin = (source.start_ns - host_ns)[beside]
+        parts.append(fill_segments(begin, source.start_ns[beside], beside, count, source.fillings(busy=False)))
+    segment = host_ns.copy()
+    np.add.at(segment, operation, end - start)
+    return segment, add_fills(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the operations' metadata say, as columns."""
+
+    kind: npt.NDArray[np.int8]
+    group: Int32s
+    groups: list[Group]
+    sequence: Int64s
+    elements: Int64s
+    peer: Int32s
+
+
+def _read_said(trace: Trace, source: Source) -> _Said:
+    kinds, groups, sequences, elements, peers = [], [], [], [], []
+    known: dict[Group, int] = {}
+    cache: dict[tuple[int, int], tuple[int, int, int]] = {}
+    for name, number in zip(source.name.tolist(), source.collective.tolist(), strict=True):
+        collective = trace.collectives[number] if number >= 0 else _UNSAID
+        if (name, number) not in cache:
+            group = group_of(collective, trace.metadata.groups)
+            kind = kind_of(collective.name, trace.names[name])
+            cache[name, number] = (kind, known.setdefault(group, len(known)), peer_of(collective, kind, group))
+        kind, group_number, peer_rank = cache[name, number]
+        kinds.append(kind)
+        groups.append(group_number)
+        peers.append(peer_rank)
+        sequences.append(-1 if collective.sequence is None else collective.sequence)
+        elements.append(-1 if collective.elements_in is None else collective.elements_in)
+    return _Said(
+        np.array(kinds, np.int8),
+        np.array(groups, np.int32),
+        list(known),
+        np.array(sequences, np.int64),
+        np.array(elements, np.int64),
+        np.array(peers, np.int32),
+    )
+
+
+def _previous_end(place: Int32s, start_ns: Int64s, end_ns: Int64s) -> Int64s:
+    """The end of the operation before on the same stream or thread; the smallest integer where there is none."""
+    order = np.lexsort((start_ns, place))
+    previous = np.full(len(place), np.iinfo(np.int64).min, np.int64)
+    same = place[order][1:] == place[order][:-1]
+    previous[order[1:][same]] = end_ns[order[:-1][same]]
+    return previous
+
+
+def _follows_chain(source: Source, reached_ns: Int64s, kind: npt.NDArray[np.int8]) -> Bools:
+    """Whether an operation begins only after the chain: always on a device, on its host where the host waits for it.
+
+    The host waits where it makes a call that does, since its last operation; where calls were not recorded, where it
+    is never ahead of its device.
+    """
+    follows = ~source.on_host
+    if source.kind == "cpu":
+        return np.ones(len(follows), np.bool_)
+    launch, waits = source.launch_ns, source.waits_end_ns
+    if waits is None:
+        waited = launch >= reached_ns
+    else:
+        hosts = np.flatnonzero(source.on_host)
+        since = np.concatenate((launch[:1], launch[hosts[:-1]])) if len(hosts) else launch[:0]
+        waited = np.zeros(len(launch), np.bool_)
+        waited[hosts] = np.searchsorted(waits, launch[hosts]) > np.searchsorted(waits, since)
+    for one in np.unique(kind[source.on_host]):
+        here = source.on_host & (kind == one)
+        # The window's first one tells nothing: no work before it was recorded.
+        seen = here & (np.arange(len(here)) > 0)
+        follows[here] = seen.any() and waited[seen].mean() >= _SYNCHRONISED_SHARE
+    return follows
+
+
+def _joins_at_once(operation: Int32s, joins: Bools, count: int) -> Bools:
+    """Operations whose join is the next mark: the chain stands still while they run."""
+    at_once = np.zeros(count, np.bool_)
+    next_joins = joins[1:] & (operation[1:] == operation[:-1]) & ~joins[:-1]
+    at_once[operation[:-1][next_joins]] = True
+    return at_once

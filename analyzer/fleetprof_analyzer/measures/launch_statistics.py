@@ -1,0 +1,74 @@
+"""How the host launched a rank's device work: calls, delays, queues, and what launching by graph could save.
+
+Guarantees: pure; quantiles are exact (nearest rank); rows without a launch call are counted apart.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from fleetprof_api.report import DeviceTime
+from fleetprof_api.report_tables import LaunchStatistics
+
+from fleetprof_analyzer.measures.devices import DeviceWork
+from fleetprof_analyzer.measures.launch_calls import LaunchCalls
+from fleetprof_analyzer.trace import Int64s
+
+_SLOW_CALL_NS: Final = 1_000_000
+
+
+def measure_launches(
+    works: Sequence[DeviceWork], calls: LaunchCalls, devices: Sequence[DeviceTime]
+) -> LaunchStatistics | None:
+    """Of one rank, `devices` being the times of `works`; None without device work."""
+    if not works:
+        return None
+    position = np.concatenate([calls.of(work.rows) for work in works])
+    start = np.concatenate([work.rows.start_ns for work in works])
+    duration = np.concatenate([work.rows.duration_ns for work in works])
+    stream = np.concatenate([work.rows.place for work in works])
+    known = position >= 0
+    unlaunched = int((~known).sum())
+    if not known.any():
+        return LaunchStatistics(launches=0, unlaunched=unlaunched)
+    of_row = calls.calls.take(position[known])
+    used = calls.calls.take(np.unique(position[known]))
+    delay = np.maximum(start[known] - of_row.end_ns, 0)
+    return LaunchStatistics(
+        launches=int(known.sum()),
+        unlaunched=unlaunched,
+        calls=len(used),
+        call_p50_ns=exact_quantile(used.duration_ns, 500),
+        call_p99_ns=exact_quantile(used.duration_ns, 990),
+        delay_p50_ns=exact_quantile(delay, 500),
+        delay_p90_ns=exact_quantile(delay, 900),
+        delay_p99_ns=exact_quantile(delay, 990),
+        short=int((duration[known] < of_row.duration_ns).sum()),
+        slow_calls=int((used.duration_ns > _SLOW_CALL_NS).sum()),
+        longest_queue=_longest_queue(stream[known], of_row.start_ns, start[known]),
+        graph_saving_ns=sum(
+            device.idle_ns.launching + device.idle_ns.host_operators + device.idle_ns.host_runtime
+            for device in devices
+            if device.idle_ns is not None
+        ),
+    )
+
+
+def exact_quantile(values: Int64s, permille: int) -> int:
+    """The value of rank ceil(permille / 1000 × n); 0 of nothing."""
+    if len(values) == 0:
+        return 0
+    return int(np.sort(values)[-(-len(values) * permille // 1000) - 1])
+
+
+def _longest_queue(stream: "np.ndarray[tuple[int], np.dtype[np.int32]]", launched: Int64s, begun: Int64s) -> int:
+    """Most rows of one stream that were launched and had not begun; one that begins at a time has left by then."""
+    waited = begun > launched
+    count = int(waited.sum())
+    if not count:
+        return 0
+    place = np.concatenate((stream[waited], stream[waited]))
+    times = np.concatenate((launched[waited], begun[waited]))
+    change = np.concatenate((np.ones(count, np.int64), -np.ones(count, np.int64)))
+    # Each stream's changes add up to nothing, so one running sum serves all.
+    return int(np.cumsum(change[np.lexsort((change, times, place))]).max())

@@ -1,0 +1,135 @@
+"""The stages of the training loop on one rank: bounds of iterations, labels, sums (docs/measures.md#stages).
+
+No stacks and no annotations of the user are needed. Guarantees: pure; every nanosecond of an iteration on the main
+thread has exactly one stage; a stage that nothing marks is filled in from its neighbours and listed as inferred.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Final, Literal
+
+import numpy as np
+from fleetprof_api.report import Iteration
+from fleetprof_api.report_tables import StageName, Stages, StageTime
+
+from fleetprof_analyzer.intervals import union
+from fleetprof_analyzer.measures.launch_calls import LaunchCalls
+from fleetprof_analyzer.measures.main_thread import MainThread, between, find_main_thread
+from fleetprof_analyzer.measures.stage_labels import Label, Span, fill, find_labels
+from fleetprof_analyzer.trace import Int64s, Rows, Trace
+
+_ORDER: Final[tuple[StageName, ...]] = (
+    "data_loading", "forward", "loss", "backward", "zero_grad", "optimizer", "other"
+)  # fmt: skip
+
+
+_MOST_ITERATIONS: Final = 400
+
+
+def measure_stages(
+    trace: Trace,
+    calls: LaunchCalls,
+    iterations: Sequence[Iteration],
+    marks: Literal["optimizer_step", "profiler_step", "none"],
+) -> Stages:
+    """The stages over all iterations of a rank."""
+    thread = find_main_thread(trace, calls)
+    if thread is None:
+        return Stages(reason="no operator says what autograd made of it: inference, or the host was not recorded")
+    passes = find_passes(thread)
+    bounds: list[Span] = [(i.start_ns, i.start_ns + i.duration_ns) for i in iterations]
+    found_by: Literal["optimizer_step", "profiler_step", "backward", "none"] = marks
+    if not bounds:
+        bounds, found_by = bound_by_passes(thread, passes)[:_MOST_ITERATIONS], "backward"
+    if not bounds:
+        return Stages(reason="no backward pass, and no mark of an iteration")
+    labels: list[Label] = []
+    inferred: set[StageName] = set()
+    for start, end in bounds:
+        # Passes do not overlap, so both their starts and their ends ascend.
+        near = passes[bisect_right(passes, start, key=itemgetter(1)) : bisect_left(passes, end, key=itemgetter(0))]
+        found = find_labels(trace, thread, near, start, end)
+        labels += fill(thread, found, start, end)
+        inferred |= found.inferred
+    return _sum_up(trace, calls, thread, labels, len(bounds), found_by, inferred)
+
+
+def find_passes(thread: MainThread) -> list[Span]:
+    """The backward passes: autograd's rows on any thread, apart where the main thread goes forward in between."""
+    starts, ends = union(thread.autograd.start_ns, thread.autograd.end_ns)
+    if len(starts) == 0:
+        return []
+    forward = np.sort(thread.top.start_ns[thread.trains])
+    apart = np.searchsorted(forward, starts[1:]) > np.searchsorted(forward, ends[:-1])
+    first = np.concatenate(([0], np.flatnonzero(apart) + 1))
+    last = np.append(first[1:], len(starts)) - 1
+    return list(zip(starts[first].tolist(), ends[last].tolist(), strict=True))
+
+
+def bound_by_passes(thread: MainThread, passes: Sequence[Span]) -> list[Span]:
+    """Iterations where nothing marks them: each ends with the update that follows a backward pass, or with the pass."""
+    ends = []
+    forward = np.sort(thread.top.start_ns[thread.trains])
+    for number, (_, end) in enumerate(passes):
+        next_pass = passes[number + 1][0] if number + 1 < len(passes) else np.iinfo(np.int64).max
+        at = int(np.searchsorted(forward, end))
+        limit = min(next_pass, int(forward[at]) if at < len(forward) else next_pass)
+        after = [
+            int(rows.end_ns.max())
+            for rows in (between(thread.updates, end, limit), between(thread.optimizer, end, limit))
+            if len(rows)
+        ]
+        if after or number + 1 == len(passes):
+            ends.append(max(after, default=end))
+    begin = int(thread.operators.start_ns.min()) if len(thread.operators) else 0
+    return [(start, end) for start, end in zip([begin, *ends], ends, strict=False) if end > start]
+
+
+def _sum_up(
+    trace: Trace,
+    calls: LaunchCalls,
+    thread: MainThread,
+    labels: Sequence[Label],
+    iterations: int,
+    found_by: Literal["optimizer_step", "profiler_step", "backward", "none"],
+    inferred: set[StageName],
+) -> Stages:
+    rows = trace.rows.select(trace.rows.on_device)
+    stage_of_row = _assign(calls, rows, thread, labels)
+    times = {stage: sum(b - a for a, b, label in labels if label == stage) for stage in _ORDER}
+    stages = []
+    for number, stage in enumerate(_ORDER):
+        mine = stage_of_row == number
+        if times[stage] or mine.any():
+            stages.append(
+                StageTime(
+                    stage=stage,
+                    time_ns=times[stage],
+                    device_ns=int(rows.duration_ns[mine].sum()),
+                    device_count=int(mine.sum()),
+                )
+            )
+    return Stages(
+        stages=stages,
+        iterations=iterations,
+        iterations_from=found_by,
+        inferred=sorted(inferred),
+        unknown_device_ns=int(rows.duration_ns[stage_of_row < 0].sum()),
+    )
+
+
+def _assign(calls: LaunchCalls, rows: Rows, thread: MainThread, labels: Sequence[Label]) -> Int64s:
+    """The stage of each device row by its launch: autograd's threads go backward, the main thread is where it is."""
+    call = calls.of(rows)
+    ordered = sorted(labels)
+    starts = np.array([left for left, _, _ in ordered], np.int64)
+    ends = np.array([right for _, right, _ in ordered], np.int64)
+    stages = np.array([_ORDER.index(stage) for _, _, stage in ordered], np.int64)
+    if len(calls.calls) == 0 or len(rows) == 0:
+        return np.full(len(rows), -1, np.int64)
+    launched, place = calls.calls.start_ns[call], calls.calls.place[call]
+    at = np.maximum(np.searchsorted(starts, launched, side="right") - 1, 0)
+    inside = (call >= 0) & (launched >= starts[at]) & (launched < ends[at])
+    by_autograd = thread.helps[place] & (place != thread.place)
+    return np.where(inside, np.where(by_autograd, _ORDER.index("backward"), stages[at]), -1)

@@ -1,0 +1,122 @@
+"""Which of the candidates truly hold the others up, and what each costs: decided by replay.
+
+Several slow ranks hide each other, so all candidates are set to their peers' reference at once, and each is judged by
+the time that comes back when it alone keeps its real times. Guarantees: pure; at most `_MOST` candidates are
+replayed.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.stragglers.excess import Candidate
+from fleetprof_analyzer.stragglers.own_time import OwnTime
+from fleetprof_analyzer.stragglers.reference import Reference, of_itself, of_peers
+from fleetprof_analyzer.stragglers.replay import Replay, Scenario
+from fleetprof_analyzer.trace import Int64s
+
+_MOST: Final = 16
+_LEAST_JOINT_GAIN: Final = 0.01
+# Threads that share cores are now and then delayed by some percent, and nobody is at fault.
+_LEAST_JOINT_GAIN_ON_HOST: Final = 0.05
+_LEAST_GAIN: Final = 0.005
+_LEAST_OF_FIRST: Final = 0.25
+_EXPLAINED: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A candidate after its replay; gains are shares of the window's length."""
+
+    candidate: Candidate
+    lateness_ns: int
+    gain: float
+    gain_alone: float  # with all other candidates at their reference: what it costs when nobody hides it
+    peers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """`named` hold the others up; `others` were replayed and do not.
+
+    `joint_gain` is that of all candidates together.
+    """
+
+    named: list[Fault]
+    others: list[Fault]
+    joint_gain: float
+    explained_by_work: list[Candidate]
+
+
+def explained_by_work(table: OwnTime, candidate: Candidate) -> bool:
+    """Whether a rank was given so much more to do that its excess is no fault."""
+    peers = table.peers(candidate.rank)
+    if len(peers) == 0:
+        return False
+    mine, theirs = table.work[candidate.rank], np.median(table.work[peers], axis=0)
+    known = candidate.iterations & np.isfinite(mine) & np.isfinite(theirs) & (theirs > 0)
+    if not known.any():
+        return False
+    more = float(np.median(mine[known] / theirs[known])) - 1
+    own = np.median(table.own_ns[peers], axis=0)[known]
+    excess = float(np.median(table.own_ns[candidate.rank][known] / np.maximum(own, 1))) - 1
+    return more > _EXPLAINED * excess
+
+
+def judge(replay: Replay, table: OwnTime, candidates: list[Candidate], extra: dict[int, Int64s]) -> Judged:
+    """Names the candidates that matter. `extra` holds segments, shape (N,), of ranks whose reference is no peer's."""
+    by_work = [candidate for candidate in candidates if explained_by_work(table, candidate)]
+    rest = [candidate for candidate in candidates if candidate not in by_work][:_MOST]
+    if not rest:
+        return Judged([], [], 0.0, by_work)
+    wanted = {candidate.rank: _reference(replay, table, candidate, extra) for candidate in rest}
+    ranks = list(wanted)
+
+    def fixed(chosen: list[int]) -> Scenario:
+        changed = np.zeros(len(replay.segment_ns), np.bool_)
+        segment, lag = replay.segment_ns.copy(), replay.lag_ns.copy()
+        for rank in chosen:
+            known = wanted[rank].known
+            changed |= known
+            segment[known], lag[known] = wanted[rank].segment_ns[known], wanted[rank].lag_ns[known]
+        return replay.with_segments(segment, changed, lag)
+
+    scenarios = [replay.as_measured(), fixed(ranks)]
+    scenarios += [fixed([rank]) for rank in ranks]
+    if len(ranks) > 1:
+        scenarios += [fixed([other for other in ranks if other != rank]) for rank in ranks]
+    outcome = replay.run(scenarios)
+    total = outcome.total_ns.astype(np.float64)
+    alone = total[2 + len(ranks) :] if len(ranks) > 1 else total[:1]
+    faults = []
+    for number, candidate in enumerate(rest):
+        others = np.delete(np.arange(len(outcome.blocked_ns)), candidate.rank)
+        saved = outcome.blocked_ns[others, 0] - outcome.blocked_ns[others, 2 + number]
+        late = float(saved.mean()) / max(len(replay.matched.iterations), 1) if len(others) else 0.0
+        faults.append(
+            Fault(
+                candidate,
+                lateness_ns=max(round(late), 0),
+                gain=float((total[0] - total[2 + number]) / total[0]),
+                gain_alone=float((alone[number] - total[1]) / total[0]),
+                peers=len(table.peers(candidate.rank)),
+            )
+        )
+    faults.sort(key=lambda fault: -fault.gain_alone)
+    joint = float((total[0] - total[1]) / total[0])
+    on_host = any(one.kind == "cpu" for one in replay.matched.ranks)
+    if joint < (_LEAST_JOINT_GAIN_ON_HOST if on_host else _LEAST_JOINT_GAIN):
+        return Judged([], faults, joint, by_work)
+    least = max(_LEAST_GAIN, _LEAST_OF_FIRST * faults[0].gain_alone)
+    named = [fault for fault in faults if fault.gain_alone >= least]
+    return Judged(named, [fault for fault in faults if fault not in named], joint, by_work)
+
+
+def _reference(replay: Replay, table: OwnTime, candidate: Candidate, extra: dict[int, Int64s]) -> Reference:
+    if candidate.rank in extra:
+        mine = (replay.layout.rank == candidate.rank) & (replay.iteration >= 0)
+        return Reference(extra[candidate.rank], replay.lag_ns, mine)
+    if len(table.peers(candidate.rank)):
+        return of_peers(replay, table, candidate.rank)
+    return of_itself(replay, candidate)

@@ -1,0 +1,88 @@
+"""Uneven work that is nobody's fault: a stage that is too heavy, or work that moves from rank to rank.
+
+Work cannot vanish, so these what-ifs share it out evenly (means), where faults are set to what peers need (medians).
+Guarantees: pure.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.stragglers.own_time import OwnTime
+from fleetprof_analyzer.stragglers.replay import Replay
+from fleetprof_analyzer.trace import Int64s
+
+_LEAST_STAGE_GAIN: Final = 0.01
+_LEAST_STAGE_EXCESS: Final = 0.08
+_LEAST_OF_MOVING: Final = 0.5
+_LEAST_MOVING_GAIN: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Imbalance:
+    """Gains as shares of the window; `heaviest` holds the ranks (positions) of a stage that is too heavy, else none."""
+
+    stage_gain: float
+    moving_gain: float
+    heaviest: list[int]
+    excess: float  # of the heaviest role over the mean of the others
+    lateness_ns: int
+    moves: bool
+    pauses: bool  # what moves are pauses of the hosts, not work
+
+
+def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
+    """Compares the replay as measured with one of even roles and one of even ranks and iterations."""
+    rank = replay.layout.rank
+    inside = replay.iteration >= 0
+    roles = np.unique(table.role)
+    level = np.array([float(table.own_ns[table.role == role].mean()) for role in roles])
+    even_roles = replay.segment_ns.copy()
+    for role, own in zip(roles, level, strict=True):
+        here = inside & (table.role[rank] == role)
+        even_roles[here] = np.rint(replay.segment_ns[here] * (level.mean() / max(own, 1.0))).astype(np.int64)
+    even = replay.segment_ns.copy()
+    regular = inside & (replay.program_position >= 0)
+    key = table.role[rank].astype(np.int64) * (int(replay.program_position.max()) + 2) + replay.program_position
+    keys, owner = np.unique(key[regular], return_inverse=True)
+    total, count = np.bincount(owner, replay.segment_ns[regular], len(keys)), np.bincount(owner, minlength=len(keys))
+    # A rank that is always somewhat faster or slower stays so: what is left moves.
+    level_of_role = dict(zip(roles.tolist(), level.tolist(), strict=True))
+    always = np.array(
+        [own.mean() / max(level_of_role[int(r)], 1.0) for own, r in zip(table.own_ns, table.role, strict=True)]
+    )
+    even[regular] = np.rint((total / count)[owner] * always[rank[regular]]).astype(np.int64)
+    outcome = replay.run(
+        [replay.as_measured(), replay.with_segments(even_roles, inside), replay.with_segments(even, regular)]
+    )
+    measured = max(float(outcome.total_ns[0]), 1.0)
+    stage_gain, moving_gain = (
+        (measured - float(outcome.total_ns[1])) / measured,
+        (measured - float(outcome.total_ns[2])) / measured,
+    )
+    heaviest: list[int] = []
+    excess = 0.0
+    if len(roles) > 1:
+        top = int(level.argmax())
+        excess = float(level[top] / max(float(np.delete(level, top).mean()), 1.0)) - 1
+        heavy = stage_gain >= _LEAST_STAGE_GAIN and excess >= _LEAST_STAGE_EXCESS
+        if heavy and stage_gain > _LEAST_OF_MOVING * moving_gain:
+            heaviest = np.flatnonzero(table.role == roles[top]).tolist()
+    others = np.setdiff1d(np.arange(len(table.role)), heaviest)
+    saved = (outcome.blocked_ns[others, 0] - outcome.blocked_ns[others, 1]).mean() if len(others) else 0.0
+    return Imbalance(
+        stage_gain,
+        moving_gain,
+        heaviest,
+        excess,
+        max(round(float(saved) / max(len(replay.matched.iterations), 1)), 0),
+        moves=moving_gain >= _LEAST_MOVING_GAIN,
+        pauses=_restlessness(table.parts_ns["host"] + table.parts_ns["collection"])
+        > _restlessness(table.parts_ns["busy"] + table.parts_ns["data"]),
+    )
+
+
+def _restlessness(values: Int64s) -> float:
+    """How far the iterations of a rank are from its median, on average."""
+    return float(np.abs(values - np.median(values, axis=1)[:, None]).mean())

@@ -1,0 +1,84 @@
+"""What each rank did itself in each iteration, beside its peers: the table that the tests of stragglers read.
+
+Guarantees: integer nanoseconds; a rank is never among its own peers, so that a fault does not hide in a small group.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetprof_analyzer.stragglers.replay import Replay
+from fleetprof_analyzer.trace import Int64s
+
+Floats = npt.NDArray[np.float64]
+COMPONENTS = ("busy", "data", "collection", "host")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTime:
+    """R ranks × K iterations. `host` is what neither work, data loading nor the garbage collector filled."""
+
+    role: Int64s  # (R,)
+    own_ns: Int64s  # (R, K)
+    parts_ns: dict[str, Int64s]  # COMPONENTS -> (R, K)
+    pause_ns: Int64s  # (R, K): the two longest gaps
+    quiet_ns: Int64s  # (R, K): of them without anything on the host
+    work: Floats  # (R, K): threads launched, nan where unsaid
+    clock_megahertz: Floats  # (R, K), nan where unsaid
+
+    def peers(self, rank: int) -> Int64s:
+        """The other ranks of its role."""
+        same = np.flatnonzero(self.role == self.role[rank])
+        return np.asarray(same[same != rank])
+
+
+def tabulate(replay: Replay, role: Int64s) -> OwnTime:
+    """The table of a replay's ranks."""
+    ranks, count = len(replay.matched.ranks), len(replay.matched.iterations)
+    layout = replay.layout
+    inside = replay.iteration >= 0
+    cell = (layout.rank[inside], replay.iteration[inside])
+
+    def add(values: Int64s) -> Int64s:
+        table = np.zeros((ranks, count), np.int64)
+        np.add.at(table, cell, values[inside])
+        return table
+
+    own = add(replay.segment_ns)
+    parts = {name: add(replay.parts_ns[name]) for name in ("busy", "data", "collection")}
+    parts["host"] = np.maximum(own - sum(parts.values()), 0)
+    pause, quiet = np.zeros((ranks, count), np.int64), np.zeros((ranks, count), np.int64)
+    pauses, silences = replay.parts_ns["pause"], replay.parts_ns["quiet"]
+    order = np.lexsort((-pauses, replay.iteration, layout.rank))
+    turn = _turns(layout.rank[order], replay.iteration[order])
+    longest = order[(turn < 2) & inside[order]]
+    np.add.at(pause, (layout.rank[longest], replay.iteration[longest]), pauses[longest])
+    np.add.at(quiet, (layout.rank[longest], replay.iteration[longest]), silences[longest])
+    return OwnTime(
+        role, own, parts, pause, quiet, _by_iteration(replay, "work"), _by_iteration(replay, "clock_megahertz")
+    )
+
+
+def _turns(rank: Int64s, iteration: Int64s) -> Int64s:
+    """0, 1, 2, ... within each run of one rank and iteration."""
+    numbers = np.arange(len(rank))
+    begins = np.ones(len(rank), np.bool_)
+    begins[1:] = (rank[1:] != rank[:-1]) | (iteration[1:] != iteration[:-1])
+    return np.asarray(numbers - np.maximum.accumulate(np.where(begins, numbers, 0)))
+
+
+def _by_iteration(replay: Replay, name: str) -> Floats:
+    matched = replay.matched
+    table = np.full((len(matched.ranks), len(matched.iterations)), np.nan)
+    for number, one in enumerate(matched.ranks):
+        values = getattr(one, name)
+        columns = one.columns
+        if len(values) != len(one.iterations):
+            continue
+        known = (columns.iteration >= 0) & (matched.iteration[number] >= 0)
+        for at, common in {
+            *zip(columns.iteration[known].tolist(), matched.iteration[number][known].tolist(), strict=True)
+        }:
+            table[number, common] = np.nan if values[at] is None else values[at]
+    return table

@@ -1,0 +1,304 @@
+"""Decides who holds the job up, from the operations of all ranks.
+
+In this order: ranks that are late against their peers; slow links; a stage that is too heavy; work that moves;
+nobody. Formulas: docs/measures.md#stragglers. Guarantees: pure; no verdict rests on a difference of two clocks; what
+the traces cannot tell is said instead of guessed.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+from typing import Final, Literal
+
+import msgspec
+import numpy as np
+from fleetprof_api.stragglers import ClockAlignment, Evidence, SlowLink, Straggler, Stragglers
+
+from fleetprof_analyzer.communication.operations import (
+    KINDS,
+    MOST_OPERATIONS,
+    RankOperations,
+    UnreadableOperations,
+    decode,
+)
+from fleetprof_analyzer.stragglers.alignment import align_clocks, ends_together
+from fleetprof_analyzer.stragglers.causes import explain, explain_device
+from fleetprof_analyzer.stragglers.excess import find_candidates
+from fleetprof_analyzer.stragglers.faults import Fault, Judged, judge
+from fleetprof_analyzer.stragglers.imbalance import Imbalance, find_imbalance
+from fleetprof_analyzer.stragglers.matching import Matched, match
+from fleetprof_analyzer.stragglers.network import Links, find_slow_links
+from fleetprof_analyzer.stragglers.own_time import OwnTime, tabulate
+from fleetprof_analyzer.stragglers.replay import Replay
+from fleetprof_analyzer.stragglers.roles import find_roles
+from fleetprof_analyzer.stragglers.same_kernels import find_slow_devices
+from fleetprof_analyzer.stragglers.schedule import Circular
+
+log = logging.getLogger(__name__)
+
+_LEAST_ITERATIONS: Final = 3
+_FAITHFUL: Final = 0.03
+_LEAST_OF_TYPICAL: Final = 0.5
+_MOST_SHOWN: Final = 16
+
+
+def judge_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Stragglers | None:
+    """The verdict over encoded operations: (rank, bytes, their length where they lie elsewhere) of each summary.
+
+    None where fewer than two ranks communicate. A fault of this analysis costs its section, never the report.
+    """
+    operations, lost = [], []
+    for rank, data, length in summaries:
+        if not data:
+            lost += [rank] if length else []
+            continue
+        try:
+            operations.append(decode(data))
+        except UnreadableOperations:
+            lost.append(rank)
+    if lost and len(operations) < 2:
+        return Stragglers(reason=f"the operations of {len(lost)} ranks were not stored with their summaries")
+    try:
+        found = find_stragglers(operations)
+    except MemoryError:
+        return Stragglers(reason="there is not enough memory to compare the ranks' operations")
+    except Exception as error:
+        log.exception("the straggler analysis failed")
+        return Stragglers(reason=f"a fault of the analyzer: {type(error).__name__}: {error}"[:300])
+    if found is None or not lost:
+        return found
+    said = f"ranks {_some([rank for rank in lost if rank is not None])}: their operations were not stored"
+    return msgspec.structs.replace(found, unidentifiable=[*found.unidentifiable, said])
+
+
+def find_stragglers(operations: Sequence[RankOperations]) -> Stragglers | None:
+    """The verdict over all ranks; None where there are not two ranks that communicate."""
+    ranks, left_out = _usable(operations)
+    if len(ranks) < 2:
+        return Stragglers(reason="; ".join(left_out)) if left_out and len(operations) > 1 else None
+    if any(one.sampled for one in ranks):
+        return Stragglers(reason="the traces hold a sample of the operations only: own times are not known")
+    matched = match(ranks)
+    if matched.reason:
+        return Stragglers(reason=f"the operations of the ranks cannot be matched: {matched.reason}")
+    if matched.guessed and not ends_together(matched):
+        return Stragglers(
+            reason="the traces do not say which process group an operation belongs to, and the ranks are in several"
+        )
+    try:
+        replay = Replay(matched)
+    except Circular:
+        return Stragglers(
+            reason="the matched operations wait for each other in a circle; the order of launches is lost"
+        )
+    role = find_roles(matched)
+    table = tabulate(replay, role)
+    candidates = find_candidates(table)
+    slow_devices, segments = find_slow_devices(replay, table)
+    known = {candidate.rank for candidate in candidates}
+    candidates += [candidate for candidate in slow_devices if candidate.rank not in known]
+    judged = judge(replay, table, candidates, {rank: s for rank, s in segments.items() if rank not in known})
+    return _decide(replay, table, judged, left_out)
+
+
+def _decide(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str]) -> Stragglers:
+    matched = replay.matched
+    fidelity = replay.fidelity()
+    unidentifiable = list(left_out)
+    if matched.missing:
+        unidentifiable.append(
+            f"ranks {_some(matched.missing)} belong to the job and were not captured: lateness that comes from them "
+            "shows as a slow group, or not at all"
+        )
+    verdict: Literal["straggler", "heavy_stage", "slow_link", "moving_imbalance", "nobody"] = "nobody"
+    reason, named, links, gain = "", [], Links([], [], 0.0, 0, judged=True), 0.0
+    if len(matched.iterations) < _LEAST_ITERATIONS:
+        reason = f"too few iterations: {len(matched.iterations)}, a verdict takes {_LEAST_ITERATIONS}"
+        order = [*judged.named, *judged.others]
+    elif judged.named:
+        verdict, gain, order = "straggler", judged.joint_gain, judged.others
+        named = [_straggler(replay, table, fault) for fault in judged.named]
+        reason = _words(named)
+    else:
+        order = judged.others
+        links = find_slow_links(replay, table.role)
+        imbalance = find_imbalance(replay, table)
+        if links.slow:
+            verdict, gain = "slow_link", links.gain
+            named = [_of_link(replay, links, rank) for rank in links.ranks]
+            reason = _link_words(replay, links)
+        elif imbalance.heaviest:
+            verdict, gain = "heavy_stage", imbalance.stage_gain
+            named = [_of_stage(replay, imbalance, rank) for rank in imbalance.heaviest]
+            ranks = _some([one.rank for one in named])
+            reason = (
+                f"the stage of ranks {ranks} has {100 * imbalance.excess:.0f} % more to do "
+                "than the mean of the other stages"
+            )
+        elif imbalance.moves and imbalance.pauses:
+            gain = imbalance.moving_gain
+            reason = "the hosts of all ranks pause now and then, each for itself: let them pause together (gc.collect)"
+        elif imbalance.moves:
+            verdict, gain = "moving_imbalance", imbalance.moving_gain
+            reason = "the work differs from iteration to iteration and from rank to rank; no rank is late by itself"
+        else:
+            reason = _nobody(replay, judged)
+        if not links.judged:
+            unidentifiable.append(
+                "a slow link: every process group is the only one of its kind, so there is nothing to compare its "
+                "transfers with"
+            )
+    if any(one.cut for one in matched.ranks):
+        unidentifiable.append(f"what happened after the first {MOST_OPERATIONS:,} collectives of a rank")
+    unidentifiable += _unmeasured(table, matched)
+    return Stragglers(
+        verdict=verdict,
+        reason=reason,
+        ranks=named,
+        order=[_straggler(replay, table, fault) for fault in order][:_MOST_SHOWN],
+        slow_links=[
+            SlowLink(
+                ranks=[_rank(replay, member) for member in group.members],
+                collective=KINDS[group.kind],
+                factor=group.factor,
+                operations=group.operations,
+                transfer_ns=group.transfer_ns,
+                usual_ns=group.sisters_ns,
+            )
+            for group in links.slow[:_MOST_SHOWN]
+        ],
+        gain=max(gain, 0.0),
+        approximate=abs(fidelity - 1) > _FAITHFUL,
+        fidelity=fidelity,
+        iterations=matched.iterations,
+        matched_by=matched.method,
+        operations=matched.operations,
+        unmatched=matched.unmatched,
+        not_captured=matched.missing,
+        clocks=_clocks(matched),
+        unidentifiable=unidentifiable,
+    )
+
+
+def _usable(operations: Sequence[RankOperations]) -> tuple[list[RankOperations], list[str]]:
+    """(the ranks that can be compared, what must be said about the others): one bad trace spoils no verdict."""
+    count = Counter(one.rank for one in operations)
+    distinct = [one for one in operations if one.rank is not None and count[one.rank] == 1]
+    said = []
+    if len(distinct) < len(operations):
+        left = len(operations) - len(distinct)
+        said.append(f"{left} traces that do not say which rank they are, or claim one together: left out")
+    typical = median(len(one.iterations) for one in distinct) if distinct else 0
+    ranks = [one for one in distinct if len(one.iterations) >= max(_LEAST_OF_TYPICAL * typical, 1)]
+    short = [one.rank for one in distinct if one not in ranks and one.rank is not None]
+    if short and typical:
+        said.append(f"ranks {_some(short)}: their traces hold too few of the iterations, so they were left out")
+        return ranks, said
+    return distinct, said
+
+
+def _straggler(replay: Replay, table: OwnTime, fault: Fault) -> Straggler:
+    rank = fault.candidate.rank
+    on_gpu = replay.matched.ranks[rank].kind == "gpu"
+    if fault.peers == 0 and fault.candidate.pattern == "persistent":
+        found = explain_device(table, fault.candidate)
+    else:
+        found = explain(table, fault.candidate, on_gpu=on_gpu, indices=replay.matched.iterations)
+    return Straggler(
+        rank=_rank(replay, rank),
+        lateness_ns=fault.lateness_ns,
+        cause=found.cause,
+        evidence=found.evidence,
+        gain=max(fault.gain, 0.0),
+        gain_alone=max(fault.gain_alone, 0.0),
+        pattern="persistent" if fault.candidate.pattern == "persistent" else "intermittent",
+        peers=fault.peers,
+    )
+
+
+def _of_link(replay: Replay, links: Links, rank: int) -> Straggler:
+    mine = [group for group in links.slow if rank in group.members]
+    evidence = [
+        Evidence(
+            measure=f"{KINDS[group.kind]} with ranks {_some([_rank(replay, m) for m in group.members if m != rank])}",
+            value=group.transfer_ns, usual=group.sisters_ns, unit="ns per transfer",
+        )
+        for group in mine[:8]
+    ]  # fmt: skip
+    return Straggler(
+        rank=_rank(replay, rank), lateness_ns=links.lateness_ns, cause="network", evidence=evidence, gain=links.gain,
+        gain_alone=links.gain,
+    )  # fmt: skip
+
+
+def _of_stage(replay: Replay, imbalance: Imbalance, rank: int) -> Straggler:
+    evidence = Evidence(
+        measure="own time over the mean of the other stages", value=round(100 * (1 + imbalance.excess), 1), usual=100,
+        unit="%",
+    )  # fmt: skip
+    return Straggler(
+        rank=_rank(replay, rank), lateness_ns=imbalance.lateness_ns, cause="stage_imbalance", evidence=[evidence],
+        gain=imbalance.stage_gain, gain_alone=imbalance.stage_gain, peers=len(imbalance.heaviest) - 1,
+    )  # fmt: skip
+
+
+def _unmeasured(table: OwnTime, matched: Matched) -> list[str]:
+    said = []
+    alone = [one.rank for number, one in enumerate(matched.ranks) if len(table.peers(number)) == 0]
+    if alone:
+        said.append(
+            f"a slow host or data loader on ranks {_some([rank for rank in alone if rank is not None])}: no other rank "
+            "does the same work"
+        )
+    if all(one.kind == "gpu" for one in matched.ranks) and not np.isfinite(table.clock_megahertz).any():
+        said.append("a GPU whose clock is throttled all the time: its clock was not sampled; it shows as a slow GPU")
+    return said
+
+
+def _clocks(matched: Matched) -> ClockAlignment:
+    found = align_clocks(matched)
+    return ClockAlignment(
+        residual_median_ns=found.residual_median_ns,
+        residual_most_ns=found.residual_most_ns,
+        unaligned=[
+            one.rank for one, is_one in zip(matched.ranks, found.aligned, strict=True) if not is_one and one.rank
+        ],
+    )
+
+
+def _nobody(replay: Replay, judged: Judged) -> str:
+    given_more = sorted(_rank(replay, candidate.rank) for candidate in judged.explained_by_work)
+    if given_more:
+        return f"ranks {_some(given_more)} take longer because they were given more work, which is no fault"
+    return "the ranks wait for no one in particular"
+
+
+def _words(named: list[Straggler]) -> str:
+    first = named[0]
+    others = f", then ranks {_some([one.rank for one in named[1:]])}" if len(named) > 1 else ""
+    doubt = " (one of two that do this work: the slower is named)" if first.peers == 1 else ""
+    return f"the others wait for rank {first.rank}{others}{doubt}"
+
+
+def _link_words(replay: Replay, links: Links) -> str:
+    slowest = links.slow[0]
+    ranks = _some([_rank(replay, member) for member in slowest.members])
+    if links.ranks:
+        meeting = _some([_rank(replay, rank) for rank in links.ranks])
+        return f"transfers of {len(links.slow)} groups are slow, and they meet in rank {meeting}"
+    return (
+        f"transfers of ranks {ranks} take {slowest.factor:.1f} times those of their sister groups; "
+        "which rank it comes from cannot be told"
+    )
+
+
+def _rank(replay: Replay, position: int) -> int:
+    rank = replay.matched.ranks[position].rank
+    assert rank is not None
+    return rank
+
+
+def _some(ranks: Sequence[int]) -> str:
+    shown = ", ".join(map(str, ranks[:8]))
+    return f"{shown} and {len(ranks) - 8} more" if len(ranks) > 8 else shown

@@ -1,0 +1,65 @@
+"""Causes of idle time and stages in words and sums; the same for terminal and page.
+
+Guarantees: causes that are not there are left out; parts stand beside their whole.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from fleetprof_api.report import IdleCauses, Rank
+from fleetprof_api.report_tables import StageName
+
+from fleetprof_analyzer.views.text import share
+
+_CAUSES: Final = (
+    ("data_loading", "data loading", "the host waited for the next batch"),
+    ("synchronization", "synchronisation", "the host waited for the device, and then had to begin anew"),
+    ("launching", "launching", "the launch call itself, and the way from it to the device"),
+    ("host", "host", "the host had not come to the launch yet"),
+    ("optimizer", "optimizer", "the host was inside the optimizer"),
+    ("waiting", "waiting", "launched in time, but waiting for other work or an event"),
+    ("unknown", "unknown", "the trace does not say what launched the work, or what the host did"),
+)
+_PARTS: Final = {
+    "synchronization": (("synchronization_blocked", "in the call"),),
+    "host": (
+        ("host_python", "Python"),
+        ("host_operators", "operators"),
+        ("host_allocation", "allocation"),
+        ("host_runtime", "other calls"),
+    ),
+    "waiting": (("waiting_short", "in gaps as short as a launch"),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause: its words, its time, what it means, and its parts as text."""
+
+    words: str
+    time_ns: int
+    meaning: str
+    parts: str
+
+
+def add_stages(ranks: Sequence[Rank]) -> list[tuple[str, int, int]]:
+    """(stage, time of the main thread, time of device work) over all ranks, in the order of an iteration."""
+    sums: dict[str, tuple[int, int]] = {}
+    for rank in ranks:
+        for stage in rank.stages.stages if rank.stages is not None else []:
+            time_ns, device_ns = sums.get(stage.stage, (0, 0))
+            sums[stage.stage] = (time_ns + stage.time_ns, device_ns + stage.device_ns)
+    return [(stage, *sums[stage]) for stage in get_args(StageName) if stage in sums]
+
+
+def list_causes(idle_ns: IdleCauses) -> list[Cause]:
+    """The causes that took any time, the largest first."""
+    causes = []
+    for name, words, meaning in _CAUSES:
+        time_ns = getattr(idle_ns, name)
+        parts = [(text, getattr(idle_ns, part)) for part, text in _PARTS.get(name, ())]
+        said = ", ".join(f"{text} {share(part, time_ns)}" for text, part in parts if part)
+        if time_ns:
+            causes.append(Cause(words, time_ns, meaning, f"of it {said}" if said else ""))
+    return sorted(causes, key=lambda cause: -cause.time_ns)
