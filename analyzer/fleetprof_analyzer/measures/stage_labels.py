@@ -42,9 +42,9 @@ class Labels:
         if end > start:
             self.spans.setdefault(stage, []).append((start, end))
 
-    def ends(self, *stages: StageName) -> list[int]:
-        """Where the spans of these stages end."""
-        return [end for stage in stages for _, end in self.spans.get(stage, [])]
+    def of(self, *stages: StageName) -> list[Span]:
+        """The spans of these stages."""
+        return [span for stage in stages for span in self.spans.get(stage, [])]
 
 
 def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start: int, end: int) -> Labels:
@@ -69,7 +69,7 @@ def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start:
         limit = own[number + 1][0] if number + 1 < len(own) else end
         backward = _extend(trace, thread, top, trains, first, last, limit)
         found.add("backward", *backward)
-        _find_forward(trace, thread, found, top, previous, backward[0])
+        _find_forward(trace, thread, found, top, trains, previous, backward[0])
         previous = backward[1]
     if not found.spans.get("optimizer") and own:
         updates = between(thread.updates, previous, end)
@@ -77,7 +77,7 @@ def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start:
             found.add("optimizer", int(updates.start_ns.min()), min(int(updates.end_ns.max()), end))
             found.inferred.add("optimizer")
     if not own:
-        _find_forward(trace, thread, found, top, start, end)
+        _find_forward(trace, thread, found, top, trains, start, end)
     return found
 
 
@@ -88,7 +88,7 @@ def _find_uploads(found: Labels, top: Rows, trains: Bools, uploads: Bools, passe
     copies = np.flatnonzero(leading & uploads)
     if len(copies):
         end = int(top.end_ns[copies[-1]])
-        found.add("data_loading", max([int(top.start_ns[0]), *(e for e in found.ends("zero_grad") if e < end)]), end)
+        found.add("data_loading", max([int(top.start_ns[0]), *(b for _, b in found.of("zero_grad") if b < end)]), end)
         found.inferred.add("data_loading")
 
 
@@ -106,10 +106,17 @@ def _extend(trace: Trace, thread: MainThread, top: Rows, trains: Bools, first: i
     return first, min(last, limit)
 
 
-def _find_forward(trace: Trace, thread: MainThread, found: Labels, top: Rows, start: int, end: int) -> None:
+def _find_forward(
+    trace: Trace, thread: MainThread, found: Labels, top: Rows, trains: Bools, start: int, end: int
+) -> None:
     """Forward and loss between two points: from the model's range or the first operator to the last one."""
-    begin = max([start, *(e for e in found.ends("data_loading", "zero_grad") if e <= end)])
+    # Gradients may be set to zero, and the next batch fetched, behind the forward pass: that does not begin it.
+    trained = between(top.select(trains), start, end).start_ns
+    before = int(trained[0]) if len(trained) else end
+    begin = max([start, *(b for a, b in found.of("data_loading", "zero_grad") if a <= before and b <= end)])
     rows = between(top, begin, end)
+    zeroed = between(thread.zero_grad, begin, end)
+    rows = rows.select(~covered(rows.start_ns, union(zeroed.start_ns, zeroed.end_ns)))
     if len(rows) == 0:
         return
     model = [(a, b) for a, b in _spans(thread.model, start, end) if a >= start]
@@ -121,7 +128,7 @@ def _find_forward(trace: Trace, thread: MainThread, found: Labels, top: Rows, st
     ahead = rows.select((rows.start_ns >= loss) & _fetches(thread, rows))
     turn = int(ahead.start_ns[0]) if len(ahead) else last
     found.add("loss", loss, turn)
-    found.add("other", turn, last)
+    found.add("other", turn, int(min(ahead.end_ns.max(), end)) if len(ahead) else last)
 
 
 def _fetches(thread: MainThread, rows: Rows) -> Bools:
