@@ -78,6 +78,19 @@ def test_a_status_that_makes_no_sense_is_taken_for_none(status: dict[str, Any]) 
     assert state.sentence() == "waiting for fleetprof's operator"
 
 
+def test_at_the_end_each_reason_of_failed_ranks_is_a_line() -> None:
+    failures = [
+        {"reason": "ProcessKilled", "ranks": 12, "firstRanks": list(range(10)), "message": "it ended by SIGKILL"},
+        {"reason": "Busy", "ranks": 2, "firstRanks": [12, 13]},
+        {"reason": "NotPolling", "ranks": 1, "firstRanks": [14]},
+    ]
+    assert make_state(("True", "PartiallyCaptured"), (16, 1), failures=failures).troubles() == [
+        "12 ranks (0, 1, 2, 3, 4, 5, 6, 7, 8, 9 …): ProcessKilled: it ended by SIGKILL",
+        "2 ranks (12, 13): Busy",
+        "rank 14: NotPolling",
+    ]
+
+
 def test_what_a_newer_operator_says_is_passed_over() -> None:
     state = make_state(("True", "Complete"), (1, 1), newField={"a": 1})
     assert state.finished

@@ -232,6 +232,10 @@ async def test_a_pod_that_is_deleted_mid_capture_ends_its_rank(ground: Ground) -
     assert condition(status) == ("True", "PartiallyCaptured")
     assert (status["ranks"]["uploaded"], status["ranks"]["failed"]) == (1, 1)
     assert "SidecarLost" in message(status)
+    (failure,) = status["failures"]
+    assert (failure["reason"], failure["ranks"], failure["firstRanks"]) == ("SidecarLost", 1, [1])
+    described = ground.api.kubectl("describe", "profreq", "five", "-n", ground.namespace).stdout
+    assert "SidecarLost" in described.partition("Failures:")[2].partition("Observed Generation:")[0]
 
 
 async def test_the_time_to_live_deletes_what_has_ended(ground: Ground) -> None:

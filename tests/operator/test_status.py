@@ -18,6 +18,7 @@ from fleetprof_operator.requests.status import (
     format_time,
     from_capture,
     is_finished,
+    list_failures,
     parse_time,
 )
 from hypothesis import given
@@ -94,6 +95,41 @@ def test_counts() -> None:
         pb.CaptureEvent(state=pb.FAILED),
     ]
     assert count_ranks(ranks) == {"targeted": 6, "armed": 4, "captured": 2, "uploaded": 1, "failed": 2}
+
+
+def failed(rank: int, reason: str, message: str = "") -> pb.CaptureEvent:
+    return pb.CaptureEvent(rank=rank, state=pb.FAILED, reason=reason, message=message)
+
+
+def test_why_ranks_failed_is_told_by_reason_the_most_frequent_first() -> None:
+    ranks = [
+        failed(3, "Busy", "its own profiler runs"),
+        failed(7, "ProcessKilled", "it ended by SIGKILL"),
+        failed(5, "ProcessKilled", "it ended by SIGSEGV"),
+        failed(5, "ProcessKilled", "and again"),  # torchrun restarted it
+        pb.CaptureEvent(rank=0, state=pb.UPLOADED),
+        failed(9, "Cancelled"),
+    ]
+    killed = {"reason": "ProcessKilled", "ranks": 2, "firstRanks": [5, 7], "message": "it ended by SIGSEGV"}
+    assert from_capture(pb.CaptureStatus(ranks=ranks))["failures"] == [
+        killed,
+        {"reason": "Busy", "ranks": 1, "firstRanks": [3], "message": "its own profiler runs"},
+        {"reason": "Cancelled", "ranks": 1, "firstRanks": [9]},
+    ]
+    assert "failures" not in from_capture(pb.CaptureStatus(ranks=[pb.CaptureEvent(state=pb.UPLOADED)]))
+
+
+def test_ten_thousand_ranks_that_failed_fit_into_a_status() -> None:
+    ranks = [failed(rank, f"Reason{rank % 20}", "m" * 4000) for rank in range(10_000)]
+    failures = list_failures(reversed(ranks))
+    Status.model_validate({"failures": failures})
+    assert len(failures) == 8
+    assert failures[0] == {
+        "reason": "Reason0",
+        "ranks": 500,
+        "firstRanks": list(range(0, 200, 20)),
+        "message": "m" * 511 + "…",
+    }
 
 
 @pytest.mark.parametrize(

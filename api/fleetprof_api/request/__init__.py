@@ -28,7 +28,7 @@ from fleetprof_api.request.spec import (
     Traces,
     Window,
 )
-from fleetprof_api.request.status import Condition, Headline, RankCounts, Status
+from fleetprof_api.request.status import Condition, Failure, Headline, RankCounts, Status
 from fleetprof_api.request.target import LabelRequirement, Selector, Target, WorkloadReference
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Analysis",
     "Collect",
     "Condition",
+    "Failure",
     "Headline",
     "InvalidRequest",
     "LabelRequirement",

@@ -1,7 +1,7 @@
 """What the operator writes into a ProfileRequest: the state of the capture, short enough to be read by everybody.
 
-Guarantees: counts only; the ledger of every rank is in the object store. Reading is lenient where the request's own
-fields are not: a newer operator may say more.
+Guarantees: bounded, however many ranks there are; the ledger of every rank is in the object store. Reading is lenient
+where the request's own fields are not: a newer operator may say more.
 """
 
 from datetime import datetime
@@ -49,6 +49,26 @@ class RankCounts(_Part):
     failed: int | None = Field(default=None, ge=0, description="Ranks that will not have a trace.")
 
 
+class Failure(_Part):
+    """One reason for which ranks have no trace."""
+
+    reason: str = Field(
+        min_length=1,
+        max_length=64,
+        pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+        description="The reason, as in the ledger.",
+    )
+    ranks: int = Field(ge=1, description="How many ranks failed for it.")
+    first_ranks: list[Annotated[int, Field(ge=0, le=1_000_000)]] = Field(
+        default=[], max_length=10, description="The first of these ranks, in order."
+    )
+    message: str | None = Field(
+        default=None,
+        max_length=512,
+        description="What the ledger says of the first of them, in 512 characters.",
+    )
+
+
 class Headline(_Part):
     """The report in a few values."""
 
@@ -86,6 +106,10 @@ class Status(_Part):
     )
     ranks: RankCounts | None = Field(
         default=None, description="How many ranks got how far; the ledger of every rank is in the object store."
+    )
+    failures: Annotated[list[Failure], Field(max_length=8)] = Field(
+        default=[],
+        description="Why ranks have no trace: the reasons that struck the most of them. All are in the ledger.",
     )
     headline: Headline | None = Field(default=None, description="The report in a few values.")
     report_url: str | None = Field(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from fleetprof_api.request import Headline, RankCounts, Status
+from fleetprof_api.request import Failure, Headline, RankCounts, Status
 from pydantic import ValidationError
 
 from fleetprof_cli.capture_view import CaptureView, Count
@@ -134,12 +134,19 @@ class RequestState:
         )
 
     def troubles(self) -> Sequence[str]:
-        """What is not as it should be, a line each: conditions that do not hold."""
-        return [
+        """What is not as it should be, a line each: conditions that do not hold, and why ranks have no trace."""
+        conditions = [
             f"{condition.type}: {condition.reason}: {condition.message}".rstrip(": ")
             for condition in self.status.conditions
             if condition.status == "False" and condition.type != "Succeeded" and condition.message
         ]
+        return [*conditions, *map(_describe_failure, self.status.failures)]
+
+
+def _describe_failure(failure: Failure) -> str:
+    numbers = ", ".join(map(str, failure.first_ranks)) + (" …" if failure.ranks > len(failure.first_ranks) else "")
+    which = f"rank {numbers}" if failure.ranks == 1 else f"{failure.ranks} ranks ({numbers})"
+    return f"{which}: {failure.reason}" + (f": {failure.message}" if failure.message else "")
 
 
 def headline_lines(headline: Headline | None) -> list[str]:

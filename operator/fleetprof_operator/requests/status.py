@@ -1,8 +1,8 @@
 """The status of a ProfileRequest, made of what the hub says of its capture, and the patch that brings it about.
 
-Guarantees: pure, time is passed in; counts only, never ranks; `lastTransitionTime` moves only when a condition's status
-does; all five conditions are there from the first write on; `observedGeneration` is in every write; every text keeps to
-the CRD's bounds.
+Guarantees: pure, time is passed in; counts and a few examples, never every rank; `lastTransitionTime` moves only when a
+condition's status does; all five conditions are there from the first write on; `observedGeneration` is in every write;
+every text and list keeps to the CRD's bounds.
 """
 
 from collections import Counter
@@ -18,6 +18,9 @@ from fleetprof_operator.cluster import Json
 TYPES: Final = ("TargetsResolved", "Captured", "Uploaded", "Analyzed", "Succeeded")
 _MESSAGE: Final = 2000
 _TARGET: Final = 330
+_FAILURES: Final = 8
+_FAILED_RANKS: Final = 10
+_FAILURE_MESSAGE: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ def from_capture(capture: pb.CaptureStatus) -> Json:
     status: Json = {"facts": facts}
     if capture.ranks:
         status["ranks"] = count_ranks(capture.ranks)
+        if failures := list_failures(capture.ranks):
+            status["failures"] = failures
         armed = [event.armed_unix_ns for event in capture.ranks if event.armed_unix_ns]
         if armed:
             status["startTime"] = format_time(min(armed))
@@ -53,6 +58,24 @@ def count_ranks(events: Iterable[pb.CaptureEvent]) -> dict[str, int]:
         counts["uploaded"] += event.state == pb.UPLOADED
         counts["failed"] += event.state == pb.FAILED
     return dict(counts)
+
+
+def list_failures(events: Iterable[pb.CaptureEvent]) -> list[Json]:
+    """Why ranks failed: by reason, the most frequent first, each with its first ranks and the first one's sentence."""
+    by_reason: dict[str, list[pb.CaptureEvent]] = {}
+    for event in events:
+        if event.state == pb.FAILED:
+            by_reason.setdefault(event.reason or "Unknown", []).append(event)
+    listed: list[Json] = []
+    for reason, failed in sorted(by_reason.items(), key=lambda each: (-len(each[1]), each[0]))[:_FAILURES]:
+        failed.sort(key=lambda event: event.rank)
+        # A rank that was restarted has a line of the ledger for each of its processes.
+        ranks = sorted({event.rank for event in failed})
+        failure: Json = {"reason": reason, "ranks": len(ranks), "firstRanks": ranks[:_FAILED_RANKS]}
+        if failed[0].message:
+            failure["message"] = _cut(failed[0].message, _FAILURE_MESSAGE)
+        listed.append(failure)
+    return listed
 
 
 def merge_conditions(known: Sequence[Json], facts: Mapping[str, Fact], generation: int, now_unix_ns: int) -> list[Json]:
