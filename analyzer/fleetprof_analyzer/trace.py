@@ -133,6 +133,20 @@ NO_ROWS: Final = Rows(
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryRows:
+    """What allocators said of themselves, columns of equal length. `device` indexes `devices`; -1 bytes: not said."""
+
+    devices: list[str]  # "cuda:0", "cpu"
+    device: Int64s
+    at_ns: Int64s
+    allocated_bytes: Int64s
+    reserved_bytes: Int64s
+
+
+NO_MEMORY: Final = MemoryRows([], _NO_INT64S, _NO_INT64S, _NO_INT64S, _NO_INT64S)
+
+
+@dataclass(frozen=True, slots=True)
 class Metadata:
     """What a trace says about itself; None or "" where it does not."""
 
@@ -159,7 +173,9 @@ class Trace:
     time_origin: Literal["unix", "trace"] = "unix"
     window_start_ns: int | None = None  # "Iteration Start" of Kineto: when it began to record
     window_end_ns: int | None = None  # "Record Window End"
+    memory: MemoryRows = NO_MEMORY
     truncated: bool = False
     recorded_permille: int | None = None  # operators in the trace of those that ran; None: too few to tell
     event_count: int = 0
     decoded_bytes: int = 0
+    base_ns: int = 0  # what was added to the file's own times

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.problems import Problems
-from fleetprof_analyzer.reading.events import EventStream
+from fleetprof_analyzer.reading.events import Event, EventStream
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace import Trace
 from hypothesis import HealthCheck, given, settings
@@ -76,7 +76,7 @@ def test_blocks_may_be_cut_anywhere(block_bytes: int) -> None:
     text = PLANTED.text(1).encode()
     blocks = (text[at : at + block_bytes] for at in range(0, len(text), block_bytes))
     problems = Problems()
-    names = [event.name for events in EventStream(blocks, problems, Limits()) for event in events]
+    names = [event.name for events in EventStream(blocks, problems, Limits(), Event) for event in events]
     assert names == [event["name"] for event in PLANTED.document["traceEvents"]]
     assert problems.entries("t", None) == []
 

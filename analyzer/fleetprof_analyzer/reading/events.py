@@ -10,7 +10,7 @@ recurses, so nesting is bounded by the event's length. Each loss is counted in `
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -61,6 +61,10 @@ class EventArgs(msgspec.Struct, gc=False):
     target: msgspec.Raw = msgspec.field(default=_UNSAID, name="Dst Rank")
     sequence: msgspec.Raw = msgspec.field(default=_UNSAID, name="Seq")
     dimensions: msgspec.Raw = msgspec.field(default=_UNSAID, name="Input Dims")
+    total_reserved: Scalar = msgspec.field(default=None, name="Total Reserved")
+    total_allocated: Scalar = msgspec.field(default=None, name="Total Allocated")
+    device_id: Scalar = msgspec.field(default=None, name="Device Id")
+    device_type: Scalar = msgspec.field(default=None, name="Device Type")
 
 
 class Event(msgspec.Struct, gc=False):
@@ -76,16 +80,20 @@ class Event(msgspec.Struct, gc=False):
     args: EventArgs | None = None
 
 
-_BATCH: Final = msgspec.json.Decoder(list[Event])
-_ONE: Final = msgspec.json.Decoder(Event)
+Decoded = TypeVar("Decoded", Event, msgspec.Raw)
 REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class EventStream:
-    """Iterates over lists of events; afterwards `metadata` is the text around them, as one JSON object."""
+class EventStream(Generic[Decoded]):
+    """Iterates over lists of events; afterwards `metadata` is the text around them, as one JSON object.
 
-    def __init__(self, blocks: Iterator[bytes], problems: Problems, limits: Limits) -> None:
+    `kind` is what an event is decoded to: `Event`, or Raw, its text as it stands (strings may be in broken UTF-8).
+    """
+
+    def __init__(self, blocks: Iterator[bytes], problems: Problems, limits: Limits, kind: type[Decoded]) -> None:
         self._blocks = blocks
+        self._batch = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
+        self._one: msgspec.json.Decoder[Decoded] = msgspec.json.Decoder(kind)
         self._problems = problems
         self._limits = limits
         self._buffer = b""
@@ -94,7 +102,7 @@ class EventStream:
         self.decoded_bytes = 0
         self.metadata = b"{}"
 
-    def __iter__(self) -> Iterator[list[Event]]:
+    def __iter__(self) -> Iterator[list[Decoded]]:
         before = self._read_head()
         if before is None:
             return
@@ -145,7 +153,7 @@ class EventStream:
                 raise refuse("the text before the events", self._limits.metadata_bytes, "bytes")
             wanted *= 2
 
-    def _read_events(self) -> Iterator[list[Event]]:
+    def _read_events(self) -> Iterator[list[Decoded]]:
         """Batches of events; ends where the list is closed or the input ends."""
         wanted = _BLOCK_BYTES
         while True:
@@ -153,7 +161,7 @@ class EventStream:
             cut = _last_border(self._buffer)
             if cut is not None:
                 try:
-                    events = _BATCH.decode(b"".join((b"[", self._buffer[: cut[0]], b"]")))
+                    events = self._batch.decode(b"".join((b"[", self._buffer[: cut[0]], b"]")))
                 except REFUSALS:
                     pass
                 else:
@@ -169,9 +177,9 @@ class EventStream:
             # An event longer than the block: read on until it is whole, or too long.
             wanted = max(_BLOCK_BYTES, 2 * len(self._buffer)) if not consumed else _BLOCK_BYTES
 
-    def _walk(self, text: bytes) -> tuple[list[Event], int, bool]:
+    def _walk(self, text: bytes) -> tuple[list[Decoded], int, bool]:
         """Event by event: (events, bytes consumed, list closed). Stops before an event that is not whole."""
-        events: list[Event] = []
+        events: list[Decoded] = []
         at = 0
         while True:
             at = _end(_SEPARATORS, text, at)
@@ -208,17 +216,17 @@ class EventStream:
         if self._problems.count(Kind.LOST_EVENTS) > self._limits.lost_events:
             raise refuse("the number of events without an end", self._limits.lost_events, "events")
 
-    def _decode_one(self, text: bytes) -> Event | None:
+    def _decode_one(self, text: bytes) -> Decoded | None:
         try:
-            return _ONE.decode(text)
+            return self._one.decode(text)
         except REFUSALS:
             pass
         try:
-            event = _ONE.decode(repair(text))
+            event = self._one.decode(repair(text))
         except REFUSALS as error:
             self._problems.add(Kind.LOST_EVENTS, str(error))
             return None
-        self._problems.add(Kind.REPAIRED_EVENTS, event.name)
+        self._problems.add(Kind.REPAIRED_EVENTS, event.name if isinstance(event, Event) else "")
         return event
 
     def _read_tail(self) -> bytes:

@@ -20,6 +20,8 @@ from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.collective import read_collective
 from fleetprof_analyzer.reading.decompress import read_blocks
 from fleetprof_analyzer.reading.events import Event, EventArgs, EventStream, Scalar
+from fleetprof_analyzer.reading.memory_rows import NAME as MEMORY
+from fleetprof_analyzer.reading.memory_rows import MemoryColumns
 from fleetprof_analyzer.reading.metadata import read_metadata
 from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds
 from fleetprof_analyzer.reading.plausibility import drop_impossible
@@ -52,7 +54,7 @@ _FEWEST_OPERATORS: Final = 100
 def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits | None = None) -> Trace:
     """Reads a whole trace. `source` is the name to report it by. Raises Refused, and OSError of the file."""
     limits = limits or Limits()
-    stream = EventStream(read_blocks(file, problems, limits), problems, limits)
+    stream = EventStream(read_blocks(file, problems, limits), problems, limits, Event)
     columns = _Columns(problems, limits)
     for events in stream:
         columns.add(events)
@@ -77,10 +79,12 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits 
         time_origin="unix" if absolute else "trace",
         window_start_ns=None if columns.window_start_ns is None else columns.window_start_ns + base_ns,
         window_end_ns=window_end_ns,
+        memory=columns.memory.rows(base_ns),
         truncated=bool(problems.count(Kind.TRUNCATED) or problems.count(Kind.CORRUPT_GZIP)),
         recorded_permille=columns.recorded_permille(),
         event_count=columns.event_count,
         decoded_bytes=stream.decoded_bytes,
+        base_ns=base_ns,
     )
 
 
@@ -104,13 +108,14 @@ class _Columns:
         self.event_count = 0
         self.window_start_ns: int | None = None
         self.window_end_ns: int | None = None
+        self.memory = MemoryColumns()
 
     def add(self, events: list[Event]) -> None:
         """Adds one batch. Raises Refused."""
         self.event_count += len(events)
         if self.event_count > self._limits.events:
             raise refuse("the number of events", self._limits.events, "events")
-        self._find_window(events)
+        self._read_instants(events)
         kept = [
             event
             for event in events
@@ -224,16 +229,24 @@ class _Columns:
             self._communicating += [is_host_communication(text) for text in unseen]
         return self._communicating[name]
 
-    def _find_window(self, events: Iterable[Event]) -> None:
+    def _read_instants(self, events: Iterable[Event]) -> None:
+        memory = []
         for event in events:
             if event.ph != "i":
                 continue
-            if event.name.startswith("Iteration Start"):
+            if event.name == MEMORY:
+                memory.append(event)
+            elif event.name.startswith("Iteration Start"):
                 time = int(parse_microseconds([event.ts])[0])
                 self.window_start_ns = time if time != MISSING else self.window_start_ns
             elif event.name == "Record Window End":
                 time = int(parse_microseconds([event.ts])[0])
                 self.window_end_ns = time if time != MISSING else self.window_end_ns
+        if memory:
+            self._row_count += len(memory)
+            if self._row_count > self._limits.kept_rows:
+                raise refuse("the number of operators, annotations and kernels", self._limits.kept_rows, "rows")
+            self.memory.add(memory)
 
 
 def _numbers(values: list[Scalar]) -> Int64s:
