@@ -4,6 +4,7 @@ Guarantees: pure; integer nanoseconds; the causes of every gap add up to it, and
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,23 @@ _SHORTEST_DELAY_NS: Final = 5_000
 _LONGEST_DELAY_NS: Final = 20_000
 _STREAM_WAIT_NS: Final = 30_000  # HTA's consecutive_kernel_delay
 _NEVER: Final = np.iinfo(np.int64).max
+
+
+class Part(IntEnum):
+    """What a gap is made of: the causes of the report, the compound ones by their parts."""
+
+    DATA_LOADING = 0
+    BLOCKED = 1  # synchronization: in the call
+    RESTART = 2  # synchronization: the host begins anew
+    LAUNCHING = 3
+    OPTIMIZER = 4
+    OPERATORS = 5  # of the host, like the next three
+    RUNTIME = 6
+    ALLOCATION = 7
+    PYTHON = 8
+    WAITING_SHORT = 9
+    WAITING_LONG = 10
+    UNKNOWN = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +87,27 @@ def find_gaps(work: DeviceWork, calls: LaunchCalls) -> Gaps:
 
 def measure_idle(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows) -> IdleCauses:
     """The causes of one device's idle time."""
-    gaps = find_gaps(work, calls)
-    known = gaps.thread >= 0
-    unknown = gaps.select(~known)
-    causes = _Sum()
+    causes = explain_gaps(trace, work, calls, host)[1]
     # What follows the last work of some length (nothing, as a rule) has nothing that ends it.
     _, ends = work.busy()
     last = int(ends[-1]) if len(ends) else int(work.rows.start_ns.min())
-    causes.unknown = int(work.rows.end_ns.max()) - last + int((unknown.end_ns - unknown.begin_ns).sum())
-    gaps = gaps.select(known)
+    return _to_report(causes.sum(axis=0), after_ns=int(work.rows.end_ns.max()) - last)
+
+
+def explain_gaps(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows) -> tuple[Gaps, Int64s]:
+    """The n gaps of one device and what each is made of, ns, shape (n, len(Part))."""
+    gaps = find_gaps(work, calls)
+    parts = np.zeros((len(gaps.thread), len(Part)), np.int64)
+    known = np.flatnonzero(gaps.thread >= 0)
+    parts[:, Part.UNKNOWN] = np.where(gaps.thread >= 0, 0, gaps.end_ns - gaps.begin_ns)
+    if len(known):
+        parts[known] = _explain(trace, work, calls, host, gaps.select(gaps.thread >= 0))
+    return gaps, parts
+
+
+def _explain(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, gaps: Gaps) -> Int64s:
+    """The parts of gaps whose launch is known."""
+    parts = np.zeros((len(gaps.thread), len(Part)), np.int64)
     begin, end, call_start, call_end = gaps.begin_ns, gaps.end_ns, gaps.call_start_ns, gaps.call_end_ns
     late_end = np.minimum(np.maximum(call_start, begin), end)
     call_from = np.maximum(begin, call_start)
@@ -87,20 +117,16 @@ def measure_idle(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostR
     limit = delay_limit(np.maximum(end - call_end, 0)[fresh])
     delay = np.where(fresh, np.minimum(waited, limit), 0)
     short = ~fresh & (end - begin <= limit)
-    causes.launching = int((in_call + delay).sum())
-    causes.waiting_short = int(np.where(short, waited, 0).sum())
-    causes.waiting_long = int((waited - delay).sum()) - causes.waiting_short
-    launching = unite_levels(host, _launching_threads(work.rows, calls)) if len(gaps.thread) else []
+    parts[:, Part.LAUNCHING] = in_call + delay
+    parts[:, Part.WAITING_SHORT] = np.where(short, waited, 0)
+    parts[:, Part.WAITING_LONG] = waited - delay - parts[:, Part.WAITING_SHORT]
+    launching = unite_levels(host, _launching_threads(work.rows, calls))
     for own in group_threads(gaps.thread):
         mine = np.isin(gaps.thread, own)
-        _add_late(
-            causes,
-            gaps.begin_ns[mine],
-            late_end[mine],
-            stack_levels(unite_levels(host, own), launching),
-            silent_is_python=any(trace.places[thread][0] in host.recorded for thread in own),
-        )
-    return causes.to_report()
+        levels = stack_levels(unite_levels(host, own), launching)
+        silent = Part.PYTHON if any(trace.places[thread][0] in host.recorded for thread in own) else Part.UNKNOWN
+        parts[mine] += _explain_late(begin[mine], late_end[mine], levels, silent)
+    return parts
 
 
 def delay_limit(delays_ns: Int64s) -> int:
@@ -128,67 +154,44 @@ def measure_stream_idle(rows: Rows, calls: LaunchCalls) -> StreamIdle:
     return StreamIdle(host_wait=host, kernel_wait=kernel, other=int(rest.sum()) - kernel)
 
 
-@dataclass(slots=True)
-class _Sum:
-    """IdleCauses while it is added up."""
-
-    data_loading: int = 0
-    blocked: int = 0
-    restart: int = 0
-    launching: int = 0
-    optimizer: int = 0
-    host_operators: int = 0
-    host_runtime: int = 0
-    host_allocation: int = 0
-    host_python: int = 0
-    waiting_short: int = 0
-    waiting_long: int = 0
-    unknown: int = 0
-
-    def to_report(self) -> IdleCauses:
-        host = self.host_operators + self.host_runtime + self.host_allocation + self.host_python
-        return IdleCauses(
-            data_loading=self.data_loading,
-            synchronization=self.blocked + self.restart,
-            launching=self.launching,
-            host=host,
-            optimizer=self.optimizer,
-            waiting=self.waiting_short + self.waiting_long,
-            unknown=self.unknown,
-            synchronization_blocked=self.blocked,
-            host_operators=self.host_operators,
-            host_runtime=self.host_runtime,
-            host_allocation=self.host_allocation,
-            host_python=self.host_python,
-            waiting_short=self.waiting_short,
-        )
+def _to_report(ns: Int64s, *, after_ns: int) -> IdleCauses:
+    """The report's causes from sums of the parts, shape (len(Part),); `after_ns` more are unknown."""
+    part = dict(zip(Part, ns.tolist(), strict=True))
+    return IdleCauses(
+        data_loading=part[Part.DATA_LOADING],
+        synchronization=part[Part.BLOCKED] + part[Part.RESTART],
+        launching=part[Part.LAUNCHING],
+        host=part[Part.OPERATORS] + part[Part.RUNTIME] + part[Part.ALLOCATION] + part[Part.PYTHON],
+        optimizer=part[Part.OPTIMIZER],
+        waiting=part[Part.WAITING_SHORT] + part[Part.WAITING_LONG],
+        unknown=part[Part.UNKNOWN] + after_ns,
+        synchronization_blocked=part[Part.BLOCKED],
+        host_operators=part[Part.OPERATORS],
+        host_runtime=part[Part.RUNTIME],
+        host_allocation=part[Part.ALLOCATION],
+        host_python=part[Part.PYTHON],
+        waiting_short=part[Part.WAITING_SHORT],
+    )
 
 
-def _add_late(
-    causes: _Sum,
-    begin_ns: Int64s,
-    end_ns: Int64s,
-    levels: Levels,
-    *,
-    silent_is_python: bool,
-) -> None:
-    """What the host did from the begin of each gap to the launch that ends it."""
+def _explain_late(begin_ns: Int64s, end_ns: Int64s, levels: Levels, silent: Part) -> Int64s:
+    """What the host did from the begin of each gap to the launch that ends it, shape (n, len(Part))."""
+    parts = np.zeros((len(begin_ns), len(Part)), np.int64)
     pieces = levels.split(begin_ns, end_ns)
     drained = covered(begin_ns, levels.blocking) | covered(begin_ns - 1, levels.blocking)
     data, blocked = pieces[:, Level.DATA], pieces[:, Level.BLOCKING]
-    causes.data_loading += int(data.sum())
-    causes.blocked += int(blocked.sum())
-    causes.restart += int((end_ns - begin_ns - data - blocked)[drained].sum())
-    rest = pieces[~drained].sum(axis=0)
-    causes.host_allocation += int(rest[Level.ALLOCATION])
-    causes.optimizer += int(rest[Level.OPTIMIZER])
-    causes.host_runtime += int(rest[Level.RUNTIME])
-    causes.host_operators += int(rest[Level.OPERATOR])
-    silent = int(rest[len(Level)])
-    if silent_is_python:
-        causes.host_python += silent
-    else:
-        causes.unknown += silent
+    parts[:, Part.DATA_LOADING], parts[:, Part.BLOCKED] = data, blocked
+    parts[:, Part.RESTART] = np.where(drained, end_ns - begin_ns - data - blocked, 0)
+    rest = np.where(drained[:, None], 0, pieces)
+    for part, level in (
+        (Part.ALLOCATION, Level.ALLOCATION),
+        (Part.OPTIMIZER, Level.OPTIMIZER),
+        (Part.RUNTIME, Level.RUNTIME),
+        (Part.OPERATORS, Level.OPERATOR),
+    ):
+        parts[:, part] = rest[:, level]
+    parts[:, silent] = rest[:, len(Level)]
+    return parts
 
 
 def _launching_threads(rows: Rows, calls: LaunchCalls) -> list[int]:
