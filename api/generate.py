@@ -1,7 +1,7 @@
 """Makes the generated files of the contract from their sources; `--check` fails when one is stale.
 
-hub.proto -> hub_pb2.py, hub_pb2.pyi, hub_pb2_grpc.py, hub_pb2_grpc.pyi; report.py -> schemas/report.v1.schema.json.
-Run by `make generate`, checked by `make lint`.
+hub.proto -> hub_pb2.py, hub_pb2.pyi, hub_pb2_grpc.py, hub_pb2_grpc.pyi; report.py -> schemas/report.v1.schema.json and
+the second half of docs/tables.md. Run by `make generate`, checked by `make lint`.
 """
 
 import json
@@ -11,10 +11,13 @@ from importlib.resources import files
 from pathlib import Path
 
 from fleetprof_api.report import json_schema
+from fleetprof_api.tables import Column, list_tables
 from grpc_tools import protoc
 
 HERE = Path(__file__).parent
 SCRIPTS = Path(sys.executable).parent
+TABLES_PAGE = HERE.parent / "docs" / "tables.md"
+TABLES_MARK = "<!-- From here on made by `make generate` out of the report's types. -->\n"
 
 
 def generate_protocol(out: Path) -> None:
@@ -44,11 +47,29 @@ def generate_schema(out: Path) -> None:
     (out / "schemas" / "report.v1.schema.json").write_text(json.dumps(json_schema(), indent=1) + "\n")
 
 
+def tables_page() -> str:
+    """docs/tables.md: what people wrote of it, and the tables as they are."""
+    parts = [TABLES_PAGE.read_text().partition(TABLES_MARK)[0] + TABLES_MARK]
+    for table in list_tables():
+        path = "".join(f".{name}" for name in table.path).lstrip(".")
+        parts.append(f"\n## {table.name}\n\n{table.meaning}" + (f" `{path}` of the report.\n" if path else "\n"))
+        parts.append("\n| column | type | unit | meaning |\n|---|---|---|---|\n")
+        parts += [
+            f"| `{c.name}` | {_type(c)} | {c.unit} | {c.meaning.replace('|', chr(92) + '|')} |\n" for c in table.columns
+        ]
+    return "".join(parts)
+
+
+def _type(column: Column) -> str:
+    return "list of " * column.lists + column.type + (", or null" if column.nullable else "")
+
+
 def main() -> None:
     """Generates in place, or compares with what is there."""
     if "--check" not in sys.argv:
         generate_protocol(HERE)
         generate_schema(HERE)
+        TABLES_PAGE.write_text(tables_page())
         return
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "fleetprof_api").mkdir()
@@ -56,6 +77,8 @@ def main() -> None:
         generate_schema(Path(folder))
         fresh = sorted(path for path in Path(folder).rglob("*") if path.is_file())
         stale = [f.name for f in fresh if f.read_bytes() != _committed(HERE / f.relative_to(folder))]
+    if tables_page() != TABLES_PAGE.read_text():
+        stale.append(TABLES_PAGE.name)
     if stale:
         raise SystemExit(f"stale generated files: {', '.join(stale)}; run `make generate` and commit the result")
 

@@ -8,6 +8,7 @@ Guarantees: imports nothing of ours; importing a module of this package performs
 `ledger`        what happened to every rank of a request, and why
 `samples`       device, host and iteration-time samples of one rank
 `report`        the report and its JSON Schema
+`tables`        a report as flat tables: which there are, and their rows
 `keys`          where all of that lies in the object store
 `store`         the object store itself: directory, S3, memory
 ==============  =====================================================================================

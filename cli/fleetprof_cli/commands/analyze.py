@@ -16,6 +16,7 @@ from fleetprof_api.report import Report, write_report
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option
+from fleetprof_cli.tables import export_tables, tables_option
 from fleetprof_cli.terminal import print_report
 
 
@@ -23,7 +24,8 @@ from fleetprof_cli.terminal import print_report
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="DIR|FILE...")
 @output_option("text", "json", "html", text="Form of the report.")
 @click.option("--out", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
-def command(*, paths: tuple[Path, ...], output: str, out: Path | None) -> None:
+@tables_option
+def command(*, paths: tuple[Path, ...], output: str, out: Path | None, tables: Path | None) -> None:
     """Analyse traces that you already have: one folder, or the files of one job (*.json, *.json.gz)."""
     try:
         report = _analyze(paths)
@@ -41,6 +43,8 @@ def command(*, paths: tuple[Path, ...], output: str, out: Path | None) -> None:
             except OSError as error:
                 raise Failure(f"cannot write {out}: {error.strerror}") from None
             say(f"wrote {out}")
+    if tables is not None:
+        export_tables(report, tables)
     if not report.ranks:
         raise Failure("no trace could be read: the report says why, file by file")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
-from fleetprof_api.report import UnreadableReport, read_report
+from fleetprof_api.report import Report, UnreadableReport, read_report
 from fleetprof_api.store.base import NotFound, Store, StoreError
 
 from fleetprof_cli.messages import Failure, say
@@ -19,6 +19,7 @@ from fleetprof_cli.options import output_option, state_option
 from fleetprof_cli.state import StateDirectory
 from fleetprof_cli.store_location import open_store
 from fleetprof_cli.stored import LATEST, StoredCapture, find_capture, read_captures
+from fleetprof_cli.tables import export_tables, tables_option
 from fleetprof_cli.terminal import print_report
 
 
@@ -26,9 +27,10 @@ from fleetprof_cli.terminal import print_report
 @click.argument("capture", default=LATEST)
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @output_option("text", "json", "path", text="The report in words, report.json itself, or the page's address.")
+@tables_option
 @state_option
 @click.pass_obj
-def command(state: StateDirectory, *, capture: str, open_page: bool, output: str) -> None:
+def command(state: StateDirectory, *, capture: str, open_page: bool, output: str, tables: Path | None) -> None:
     """Show the report of CAPTURE: its uid, the beginning of it, its name, or `latest` (the default)."""
     store = open_store(state.store())
     found = find_capture(read_captures(store), capture)
@@ -40,11 +42,10 @@ def command(state: StateDirectory, *, capture: str, open_page: bool, output: str
     elif output == "path":
         click.echo(store.locate(page_key))
     else:
-        try:
-            print_report(read_report(data))
-        except UnreadableReport as error:
-            raise Failure(str(error)) from None
+        print_report(_understand(data))
         say(f"the page: {store.locate(page_key)}")
+    if tables is not None:
+        export_tables(_understand(data), tables)
     if open_page:
         _open(store, page_key, found)
 
@@ -56,6 +57,13 @@ def _read(store: Store, key: str, found: StoredCapture) -> bytes:
         raise Failure(f"capture {found.ledger.uid} has no report", next_step=_why(found.ledger)) from None
     except StoreError as error:
         raise Failure(f"cannot read the object store: {error}") from None
+
+
+def _understand(data: bytes) -> Report:
+    try:
+        return read_report(data)
+    except UnreadableReport as error:
+        raise Failure(str(error)) from None
 
 
 def _why(ledger: Ledger) -> str:
