@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,11 @@ from fleetprof_sidecar.capture import Capture, SummaryReady
 from fleetprof_sidecar.spool import NoRoom, Spool
 
 _MOST_BYTES: Final = 100_000
-_MEMORY_FILE: Final = Path("/sys/fs/cgroup/memory.max")
+# Of the container's control group: version 2, then version 1.
+_MEMORY_FILES: Final = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 _MOST_MEMORY_BYTES: Final = 4 << 30
 
 
@@ -70,10 +75,12 @@ class Summaries:
         return b"", lines[0][:300] if lines else f"the analyzer ended with {child.returncode}"
 
 
-def memory_for_a_child(file: Path = _MEMORY_FILE) -> int:
+def memory_for_a_child(files: Sequence[Path] = _MEMORY_FILES) -> int:
     """Bytes that a child may take: half of the container's limit, so that the sidecar itself is never in danger."""
-    try:
-        text = file.read_text().strip()
-    except OSError:
-        return _MOST_MEMORY_BYTES
-    return min(_MOST_MEMORY_BYTES, int(text) // 2) if text.isdecimal() else _MOST_MEMORY_BYTES
+    for file in files:
+        try:
+            text = file.read_text().strip()
+        except OSError:
+            continue
+        return min(_MOST_MEMORY_BYTES, int(text) // 2) if text.isdecimal() else _MOST_MEMORY_BYTES
+    return _MOST_MEMORY_BYTES
