@@ -23,8 +23,10 @@ from fleetprof_api.report import (
 
 from fleetprof_analyzer.cost import measure_cost
 from fleetprof_analyzer.findings import find_findings
+from fleetprof_analyzer.heterogeneity import measure_heterogeneity
 from fleetprof_analyzer.identity import find_doubles
 from fleetprof_analyzer.interest import choose_whole_traces
+from fleetprof_analyzer.job_energy import add_energy
 from fleetprof_analyzer.measures.breakdown import add
 from fleetprof_analyzer.measures.communication_table import merge_communication
 from fleetprof_analyzer.measures.device_time import add_idle
@@ -68,6 +70,8 @@ def assemble(
             *(problem for summary in summaries for problem in summary.problems),
             *_first_step_problems(ranks, asked),
         ],
+        heterogeneity=measure_heterogeneity(ranks),
+        energy=add_energy(ranks),
     )
     suspects = [] if report.stragglers is None else [rank.rank for rank in report.stragglers.ranks]
     return msgspec.structs.replace(

@@ -9,16 +9,18 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
 from fleetprof_api.report import HostSeries, Iteration, Problem, Rank
 from fleetprof_api.samples import RankSamples, StepColumns
 
 from fleetprof_analyzer.communication.extraction import summarise_operations
 from fleetprof_analyzer.iterations import Asked, find_iterations
-from fleetprof_analyzer.measures.breakdown import add, measure_host, measure_iterations
+from fleetprof_analyzer.measures.breakdown import add, find_host_work, measure_device, measure_iterations
 from fleetprof_analyzer.measures.communication_table import CommunicationGroup, measure_communication
 from fleetprof_analyzer.measures.copies import measure_copies
 from fleetprof_analyzer.measures.device_time import add_idle, measure_device_time
 from fleetprof_analyzer.measures.devices import split_devices
+from fleetprof_analyzer.measures.energy import Energies, measure_energy
 from fleetprof_analyzer.measures.host_activity import read_host
 from fleetprof_analyzer.measures.kernels import KernelGroup, measure_kernels
 from fleetprof_analyzer.measures.launch_calls import find_calls
@@ -80,18 +82,25 @@ def summarise(
     del host
     found = find_iterations(trace, samples, asked, problems)
     begin = trace.window_start_ns if trace.window_start_ns is not None else int(trace.rows.start_ns.min())
-    iterations = measure_iterations(works, asked.choose(found.iterations)[:_ITERATIONS_KEPT])
+    on_host = None if works else find_host_work(trace)
+    iterations = measure_iterations(
+        works if on_host is None else [on_host], asked.choose(found.iterations)[:_ITERATIONS_KEPT]
+    )
+    energies = _measure_energies(trace, iterations, samples)
     rank = Rank(
         rank=rank_number,
         source=trace.source,
         kind="gpu" if devices else "cpu",
         time_basis="device" if devices else "host",
-        time_ns=add([device.time_ns for device in devices]) if devices else measure_host(trace),
+        time_ns=add([device.time_ns for device in devices]) if on_host is None else measure_device(on_host),
         idle_ns=add_idle([device.idle_ns for device in devices if device.idle_ns is not None]) if devices else None,
         devices=devices,
         start_ns=iterations[0].start_ns if iterations else begin,
         time_origin=trace.time_origin,
-        iterations=iterations,
+        iterations=[
+            msgspec.structs.replace(iteration, energy_mj=energy)
+            for iteration, energy in zip(iterations, energies.millijoules, strict=True)
+        ],
         iterations_from=found.marks,
         index_from=found.index_from,
         steps_per_iteration=found.steps_per_iteration,
@@ -108,6 +117,8 @@ def summarise(
         torch_version="" if samples is None else samples.torch_version,
         device_name=(samples.device_name if samples is not None else "") or trace.metadata.device_name,
         device_series=[] if samples is None else device_series(samples.device),
+        energy_from=energies.source,
+        world_size=(None if samples is None else samples.world_size) or trace.metadata.world_size,
     )
     operations = summarise_operations(trace, found, samples, rank_number=rank_number, problems=problems)
     return RankSummary(
@@ -155,6 +166,14 @@ def _step_times(rank: Rank, recorded: Sequence[Iteration], samples: RankSamples)
         last_step=max(numbered) + rank.steps_per_iteration - 1 if numbered else None,
         written_unix_ns=samples.written_unix_ns,
     )
+
+
+def _measure_energies(trace: Trace, iterations: Sequence[Iteration], samples: RankSamples | None) -> Energies:
+    if samples is None or trace.time_origin != "unix":
+        return Energies([None] * len(iterations))
+    start_ns = np.array([iteration.start_ns for iteration in iterations], np.int64)
+    length_ns = np.array([iteration.duration_ns for iteration in iterations], np.int64)
+    return measure_energy(samples.device, start_ns, start_ns + length_ns)
 
 
 def _host(samples: RankSamples, rank_number: int | None) -> HostSeries | None:

@@ -12,7 +12,9 @@ import msgspec
 from msgspec import Meta
 
 from fleetprof_api.capture_cost import CaptureCost
+from fleetprof_api.energy import Energy
 from fleetprof_api.findings import Finding
+from fleetprof_api.heterogeneity import Heterogeneity
 from fleetprof_api.ledger import LedgerEntry
 from fleetprof_api.report_tables import (
     CommunicationStatistics,
@@ -106,7 +108,10 @@ class Iteration(msgspec.Struct, kw_only=True, frozen=True):
         bool | None, Meta(description="false: cut by the window; null: the trace cannot tell (first one, no agent)")
     ] = True
     time_ns: Annotated[
-        TimeBreakdown | None, Meta(description="device time within it, summed over devices; null on a CPU-only rank")
+        TimeBreakdown | None, Meta(description="time within it, summed over devices; of the host on a CPU-only rank")
+    ] = None
+    energy_mj: Annotated[
+        int | None, Meta(description="energy of the rank's sampled device within it, mJ; null: samples are missing")
     ] = None
 
 
@@ -169,6 +174,11 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
     torch_version: str = ""
     device_name: str = ""
     device_series: list[Series] = []
+    energy_from: Annotated[
+        Literal["counter", "power", "none"],
+        Meta(description="counter: the device's own count of energy; power: integral of its sampled power"),
+    ] = "none"
+    world_size: Annotated[int | None, Meta(description="ranks of the job, where trace or samples say it")] = None
 
 
 class KindTotal(msgspec.Struct, kw_only=True, frozen=True):
@@ -260,6 +270,8 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
         list[int], Meta(description="ranks whose whole trace is most worth a look; what `traces: Auto` stores")
     ] = []
     problems: list[Problem] = []
+    heterogeneity: Annotated[list[Heterogeneity], Meta(description="how far ranks differ, by kind")] = []
+    energy: Energy | None = None
 
 
 def json_schema() -> dict[str, Any]:

@@ -108,6 +108,7 @@ class StageTime(msgspec.Struct, kw_only=True, frozen=True):
     time_ns: Annotated[int, Meta(description="of the main thread; the stages of a rank add up to its iterations", ge=0)]
     device_ns: Annotated[int, Meta(description="sum of durations of device work launched in it", ge=0)] = 0
     device_count: Annotated[int, Meta(description="rows of that work", ge=0)] = 0
+    iterations_ns: Annotated[list[int], Meta(description="time_ns by iteration; empty above 100 of them")] = []
 
 
 class Stages(msgspec.Struct, kw_only=True, frozen=True):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fleetprof_analyzer.classes import WorkClass, classify_kernel, is_host_annotation, is_host_communication
-from fleetprof_analyzer.measures.breakdown import add, measure_device, measure_host
+from fleetprof_analyzer.measures.breakdown import add, find_host_work, measure_device
 from fleetprof_analyzer.measures.devices import split_devices
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.reading.reader import read_trace
@@ -81,7 +81,7 @@ def test_hosts_agree_with_brute_force(rows: list[tuple[Category, int, int, int, 
         inside = any(p == place and s <= start < s + d for _, _, p, s, d in collectives)
         if category is Category.OPERATOR and not is_host_communication(NAMES[name]) and not inside:
             work.append((WorkClass.COMPUTE, start, size))
-    assert measure_host(trace_of(rows)) == brute_force(work)
+    assert measure_device(find_host_work(trace_of(rows))) == brute_force(work)
 
 
 @given(st.lists(ROWS, max_size=4))
@@ -173,6 +173,6 @@ def test_real_traces_agree_with_a_naive_twin_to_the_nanosecond(shared_traces: Pa
         kind, truth = naive(json.loads(data, parse_float=Decimal))
         trace = read_trace(io.BytesIO(data), file.name, Problems())
         devices = [measure_device(work) for work in split_devices(trace)]
-        found = add(devices) if devices else measure_host(trace)
+        found = add(devices) if devices else measure_device(find_host_work(trace))
         assert {name: getattr(found, name) for name in truth} == truth, file.name
         assert kind == ("gpu" if devices else "cpu")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 from fleetprof_analyzer.views import svg
-from fleetprof_analyzer.views.text import change, duration, plain, round_duration, share, size
+from fleetprof_analyzer.views.text import amount, change, duration, plain, round_duration, share, size
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +21,9 @@ def test_durations(nanoseconds: int | None, words: str) -> None:
 
 def test_sizes_shares_and_changes() -> None:
     assert (size(746_123), size(12), size(3.5e9)) == ("746 kB", "12 B", "3.50 GB")
+    assert (amount(746_123, "ns"), amount(746_123, "mJ"), amount(12, "mJ"), amount(3_500_000_000, "mJ")) == (
+        "746 µs", "746 J", "12 mJ", "3.50 MJ",
+    )  # fmt: skip
     assert (share(1, 8), share(0, 5), share(1, 0)) == ("12.5 %", "0.0 %", "–")
     assert (change(1.034), change(0.9), change(None)) == ("+3.4 %", "-10.0 %", "–")
     assert (round_duration(250_000_000), round_duration(0)) == ("250 ms", "0")

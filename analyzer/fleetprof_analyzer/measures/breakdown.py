@@ -12,19 +12,34 @@ import numpy as np
 from fleetprof_api.report import Iteration, TimeBreakdown
 
 from fleetprof_analyzer.classes import WorkClass, is_host_annotation, is_host_communication
-from fleetprof_analyzer.intervals import Union, covered, covered_length, join, length, union
-from fleetprof_analyzer.measures.devices import Classes, DeviceWork
+from fleetprof_analyzer.intervals import covered, covered_length, join, length, union
+from fleetprof_analyzer.measures.devices import DeviceWork
 from fleetprof_analyzer.naming import where_name
-from fleetprof_analyzer.trace import Category, Rows, Trace
+from fleetprof_analyzer.trace import Category, Trace
 
 
 def measure_device(work: DeviceWork) -> TimeBreakdown:
-    """One device's time from its first start to its last end."""
-    return _measure(work.rows, work.classes)
+    """One device's time, or one host's, from its first start to its last end."""
+    rows = work.rows
+    if len(rows) == 0:
+        return TimeBreakdown()
+    compute, communication = work.union_of(WorkClass.COMPUTE), work.union_of(WorkClass.COMMUNICATION)
+    with_communication = join(compute, communication)
+    busy = join(with_communication, work.union_of(WorkClass.MEMORY))
+    span = int(rows.end_ns.max() - rows.start_ns.min())
+    exposed = length(with_communication) - length(compute)
+    return TimeBreakdown(
+        span=span,
+        compute=length(compute),
+        overlapped_communication=length(communication) - exposed,
+        exposed_communication=exposed,
+        exposed_memory=length(busy) - length(with_communication),
+        idle=span - length(busy),
+    )
 
 
 def measure_iterations(works: Sequence[DeviceWork], iterations: Sequence[Iteration]) -> list[Iteration]:
-    """The iterations with the device time within each, summed over devices; as they are on a CPU-only rank."""
+    """The iterations with the time of `works` (the rank's devices, or its host) within each, summed."""
     if not works or not iterations:
         return list(iterations)
     start = np.array([iteration.start_ns for iteration in iterations], np.int64)
@@ -51,7 +66,7 @@ def measure_iterations(works: Sequence[DeviceWork], iterations: Sequence[Iterati
     ]
 
 
-def measure_host(trace: Trace) -> TimeBreakdown:
+def find_host_work(trace: Trace) -> DeviceWork:
     """The CPU equivalents: compute is the union of operators, communication that of collective ranges."""
     rows = trace.rows.select(~trace.rows.on_device)
     communicates = where_name(rows, trace.names, is_host_communication)
@@ -65,35 +80,12 @@ def measure_host(trace: Trace) -> TimeBreakdown:
             ranges = union(rows.start_ns[collective], rows.end_ns[collective])
             operates[here] &= ~covered(rows.start_ns[here], ranges)
     works = operates | communicates
-    classes = np.where(communicates, WorkClass.COMMUNICATION, WorkClass.COMPUTE)
-    return _measure(rows.select(works), classes[works])
+    classes = np.where(communicates, WorkClass.COMMUNICATION, WorkClass.COMPUTE).astype(np.int8)
+    return DeviceWork("host", rows.select(works), classes[works])
 
 
 def add(parts: list[TimeBreakdown]) -> TimeBreakdown:
     """Sums breakdowns part by part; the sum adds up as each of them does."""
     return TimeBreakdown(
         **{name: sum(getattr(part, name) for part in parts) for name in TimeBreakdown.__struct_fields__}
-    )
-
-
-def _measure(rows: Rows, classes: Classes) -> TimeBreakdown:
-    if len(rows) == 0:
-        return TimeBreakdown()
-
-    def union_of(work: WorkClass) -> Union:
-        chosen = rows.select(np.asarray(classes == work))
-        return union(chosen.start_ns, chosen.end_ns)
-
-    compute, communication = union_of(WorkClass.COMPUTE), union_of(WorkClass.COMMUNICATION)
-    with_communication = join(compute, communication)
-    busy = join(with_communication, union_of(WorkClass.MEMORY))
-    span = int(rows.end_ns.max() - rows.start_ns.min())
-    exposed = length(with_communication) - length(compute)
-    return TimeBreakdown(
-        span=span,
-        compute=length(compute),
-        overlapped_communication=length(communication) - exposed,
-        exposed_communication=exposed,
-        exposed_memory=length(busy) - length(with_communication),
-        idle=span - length(busy),
     )

@@ -21,7 +21,10 @@ Classes = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True)
 class DeviceWork:
-    """The rows of one device over all its streams, at least one, and their classes (`WorkClass`), shape (n,)."""
+    """The rows of one device over all its streams, at least one, and their classes (`WorkClass`), shape (n,).
+
+    A CPU-only rank's host is taken the same way (`breakdown.find_host_work`), and may have none.
+    """
 
     device: str
     rows: Rows

@@ -5,6 +5,7 @@ thread has exactly one stage; a stage that nothing marks is filled in from its n
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final, Literal
@@ -25,6 +26,7 @@ _ORDER: Final[tuple[StageName, ...]] = (
 
 
 _MOST_ITERATIONS: Final = 400
+_MOST_LISTED: Final = 100  # a request's most; their columns are a part of the rank's summary, which stays small
 
 
 def measure_stages(
@@ -44,15 +46,15 @@ def measure_stages(
         bounds, found_by = bound_by_passes(thread, passes)[:_MOST_ITERATIONS], "backward"
     if not bounds:
         return Stages(reason="no backward pass, and no mark of an iteration")
-    labels: list[Label] = []
+    labels: list[list[Label]] = []
     inferred: set[StageName] = set()
     for start, end in bounds:
         # Passes do not overlap, so both their starts and their ends ascend.
         near = passes[bisect_right(passes, start, key=itemgetter(1)) : bisect_left(passes, end, key=itemgetter(0))]
         found = find_labels(trace, thread, near, start, end)
-        labels += fill(thread, found, start, end)
+        labels.append(fill(thread, found, start, end))
         inferred |= found.inferred
-    return _sum_up(trace, calls, thread, labels, len(bounds), found_by, inferred)
+    return _sum_up(trace, calls, thread, labels, found_by, inferred)
 
 
 def find_passes(thread: MainThread) -> list[Span]:
@@ -90,29 +92,34 @@ def _sum_up(
     trace: Trace,
     calls: LaunchCalls,
     thread: MainThread,
-    labels: Sequence[Label],
-    iterations: int,
+    labels: Sequence[Sequence[Label]],
     found_by: Literal["optimizer_step", "profiler_step", "backward", "none"],
     inferred: set[StageName],
 ) -> Stages:
+    """`labels` holds those of each iteration."""
     rows = trace.rows.select(trace.rows.on_device)
-    stage_of_row = _assign(calls, rows, thread, labels)
-    times = {stage: sum(b - a for a, b, label in labels if label == stage) for stage in _ORDER}
+    stage_of_row = _assign(calls, rows, thread, [label for each in labels for label in each])
+    times = [Counter[StageName]() for _ in labels]
+    for sums, each in zip(times, labels, strict=True):
+        for start, end, stage in each:
+            sums[stage] += end - start
     stages = []
     for number, stage in enumerate(_ORDER):
         mine = stage_of_row == number
-        if times[stage] or mine.any():
+        each_ns = [sums[stage] for sums in times]
+        if any(each_ns) or mine.any():
             stages.append(
                 StageTime(
                     stage=stage,
-                    time_ns=times[stage],
+                    time_ns=sum(each_ns),
                     device_ns=int(rows.duration_ns[mine].sum()),
                     device_count=int(mine.sum()),
+                    iterations_ns=each_ns if len(each_ns) <= _MOST_LISTED else [],
                 )
             )
     return Stages(
         stages=stages,
-        iterations=iterations,
+        iterations=len(labels),
         iterations_from=found_by,
         inferred=sorted(inferred),
         unknown_device_ns=int(rows.duration_ns[stage_of_row < 0].sum()),

@@ -17,10 +17,10 @@ from fleetprof_api.report import Rank, Report, Series
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from fleetprof_analyzer.views import bars, plots, straggler_words
+from fleetprof_analyzer.views import bars, differences, plots, straggler_words
 from fleetprof_analyzer.views.causes_text import add_stages, list_causes
 from fleetprof_analyzer.views.headline import describe
-from fleetprof_analyzer.views.text import change, duration, parts_of, plain, rank_name, share, size
+from fleetprof_analyzer.views.text import amount, change, duration, parts_of, plain, rank_name, share, size
 
 _MOST_CHARTS: Final = 12
 _LONG_TABLE: Final = 24
@@ -52,6 +52,7 @@ def render_page(report: Report) -> str:
         since=lambda entry, at: _since(report, entry, at),
         moment=_moment,
         bars=bars,
+        differences=differences,
         plots=plots,
         late=straggler_words,
     )
@@ -68,6 +69,7 @@ def _template() -> tuple[Template, str]:
         loader=FunctionLoader(lambda name: (folder / name).read_text("utf-8")),
     )
     environment.filters |= {
+        "amount": amount,
         "change": change,
         "duration": duration,
         "parts": parts_of,

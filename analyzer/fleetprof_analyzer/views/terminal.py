@@ -10,8 +10,9 @@ from textwrap import wrap
 from fleetprof_api.report import KindTotal, Rank, Report, TimeBreakdown
 
 from fleetprof_analyzer.views.causes_text import add_stages, list_causes
+from fleetprof_analyzer.views.differences import list_differences
 from fleetprof_analyzer.views.straggler_words import list_stragglers
-from fleetprof_analyzer.views.text import change, duration, parts_of, plain, rank_name, share, size
+from fleetprof_analyzer.views.text import amount, change, duration, parts_of, plain, rank_name, share, size
 
 _NARROWEST = 60
 _MOST_RANKS = 64
@@ -30,6 +31,8 @@ def render_text(report: Report, width: int = 100) -> str:
         _stages(report),
         _longest(report, width),
         _ranks(report, width),
+        list_differences(report.heterogeneity),
+        _energy(report),
         _start(report),
         list_stragglers(report.stragglers, width),
         _cost(report),
@@ -164,6 +167,13 @@ def _ranks(report: Report, width: int) -> list[str]:
 def _median(rank: Rank) -> int | None:
     durations = [iteration.duration_ns for iteration in rank.iterations]
     return int(median(durations)) if durations else None
+
+
+def _energy(report: Report) -> list[str]:
+    energy = report.energy
+    if energy is None:
+        return []
+    return [f"Energy: {amount(energy.mean_mj, 'mJ')} per iteration, over the devices of {energy.ranks} ranks"]
 
 
 def _start(report: Report) -> list[str]:

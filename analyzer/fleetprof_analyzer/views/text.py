@@ -23,6 +23,7 @@ _UNITS: Final = (
     (10**6, "ms"),
     (1000, "µs"),
 )
+_ENERGIES: Final = ((10**9, "MJ"), (10**6, "kJ"), (10**3, "J"))
 _SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -50,6 +51,16 @@ def size(count: float) -> str:
         if abs(count) >= limit:
             return f"{_three_digits(count / limit)} {unit}"
     return f"{count:.0f} B"
+
+
+def amount(value: int, unit: str) -> str:
+    """A quantity of the report in `unit`: ns as `12.3 ms`, mJ as `12.3 J`."""
+    if unit == "ns":
+        return duration(value)
+    for limit, name in _ENERGIES:
+        if abs(value) >= limit:
+            return f"{_three_digits(value / limit)} {name}"
+    return f"{value} mJ"
 
 
 def round_size(count: float) -> str:

@@ -1,0 +1,78 @@
+"""How far ranks differ, in words and as small box plots; the same for terminal and page.
+
+Guarantees: shows what passes a threshold only, and no verdict; each drawing has its numbers beside it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fleetprof_api.heterogeneity import Box, Heterogeneity, RankTable
+from markupsafe import Markup
+
+from fleetprof_analyzer.views import svg
+from fleetprof_analyzer.views.text import amount
+
+_WORTH_PERMILLE: Final = 20
+_MOST_RANKS: Final = 6
+_WIDTH: Final = 240
+_HEIGHT: Final = 22
+
+
+def measure_words(measure: str) -> str:
+    """`stage_data_loading` as `data loading (stage)`."""
+    stage = measure.removeprefix("stage_")
+    return stage.replace("_", " ") + (" (stage)" if stage != measure else "")
+
+
+def find_differences(section: Heterogeneity) -> list[tuple[RankTable, Box]]:
+    """The tables with ranks beyond the whiskers by 2 % of an iteration (of the median, for energy), or more."""
+    iteration = next((table.box.median for table in section.tables if table.measure == "iteration" and table.box), 0)
+    found = []
+    for table in section.tables:
+        box = table.box
+        if box is not None and box.outside_count:
+            whole = iteration if table.unit == "ns" else box.median
+            beyond = max(box.low_whisker - box.min, box.max - box.high_whisker)
+            if 1000 * beyond >= _WORTH_PERMILLE * whole:
+                found.append((table, box))
+    return found
+
+
+def outside_words(box: Box) -> str:
+    """`rank 2`, `ranks 2, 5 and 14 more`."""
+    shown = ", ".join(map(str, box.outside[:_MOST_RANKS]))
+    more = box.outside_count - min(len(box.outside), _MOST_RANKS)
+    if not shown:
+        return f"{more} traces" if more != 1 else "a trace"
+    return f"rank{'s' if box.outside_count > 1 else ''} {shown}" + (f" and {more} more" if more else "")
+
+
+def list_differences(sections: Sequence[Heterogeneity]) -> list[str]:
+    """The section's lines for a terminal; none where no rank stands apart."""
+    lines = []
+    for section in sections:
+        for table, box in find_differences(section):
+            low, middle, high = (amount(value, table.unit) for value in (box.q1, box.median, box.q3))
+            numbers = f"  {measure_words(table.measure):<24} {middle:>10}  [{low}, {high}]"
+            lines.append(f"{numbers}  apart: {outside_words(box)}")
+    return ["Where ranks differ (median over ranks, middle half; no verdict)", *lines] if lines else []
+
+
+def box_chart(table: RankTable, box: Box) -> Markup:
+    """A box plot from the smallest to the largest rank."""
+    scale = (_WIDTH - 12) / max(1, box.max - box.min)
+
+    def x(value: int) -> float:
+        return 6 + (value - box.min) * scale
+
+    middle = _HEIGHT / 2
+    drawn = [
+        svg.line(x(box.low_whisker), middle, x(box.high_whisker), middle, "whisker"),
+        svg.rectangle(x(box.q1), 4, max(2.0, x(box.q3) - x(box.q1)), _HEIGHT - 8, "mark"),
+        svg.line(x(box.median), 2, x(box.median), _HEIGHT - 2, "whisker"),
+    ]
+    for value in (box.min, box.max):
+        if not box.low_whisker <= value <= box.high_whisker:
+            drawn.append(svg.circle(x(value), middle, 3.5, "mark", amount(value, table.unit)))
+    low, high = amount(box.min, table.unit), amount(box.max, table.unit)
+    return svg.chart(_WIDTH, _HEIGHT, f"{measure_words(table.measure)} over ranks, {low} to {high}", *drawn)
