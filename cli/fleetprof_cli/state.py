@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from fleetprof_api.store import local
 
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.store_location import StoreLocation
@@ -58,7 +59,7 @@ class StateDirectory:
         self.hub_file = self.path / "hub.json"
         self.token_file = self.path / "token"
         self.runs = self.path / "runs"
-        self.default_store = self.path / "store"
+        self.default_store = local.default_store(self.path)
 
     def prepare(self) -> None:
         """Makes the directory, private. Raises Failure when it belongs to somebody else or cannot be made."""
@@ -126,7 +127,7 @@ class StateDirectory:
 
     def publish(self, record: HubRecord) -> None:
         """Tells the other commands where the hub is, and where the results lie when it has gone."""
-        _replace(self.path / "store.json", msgspec.json.encode(record.store).decode() + "\n")
+        _replace(local.record(self.path), msgspec.json.encode(record.store).decode() + "\n")
         _replace(self.hub_file, msgspec.json.format(msgspec.json.encode(record)).decode() + "\n")
 
     def withdraw(self) -> None:
@@ -135,10 +136,7 @@ class StateDirectory:
 
     def store(self) -> StoreLocation:
         """The object store of the last `up`, the default one when there was none."""
-        try:
-            return msgspec.json.decode((self.path / "store.json").read_bytes(), type=StoreLocation)
-        except (OSError, msgspec.DecodeError):
-            return StoreLocation(directory=str(self.default_store))
+        return local.read_location(self.path)
 
     def hub(self) -> HubRecord | None:
         """Where the hub is, None when none was started here (or it left in the orderly way)."""
@@ -146,13 +144,6 @@ class StateDirectory:
             return msgspec.json.decode(self.hub_file.read_bytes(), type=HubRecord)
         except (OSError, msgspec.DecodeError):
             return None
-
-
-def default_state_path() -> Path:
-    """$FLEETPROF_STATE, else fleetprof below $XDG_STATE_HOME (default ~/.local/state)."""
-    if chosen := os.environ.get("FLEETPROF_STATE"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "fleetprof"
 
 
 def port_is_free(host: str, port: int) -> bool:

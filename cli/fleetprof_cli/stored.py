@@ -1,76 +1,28 @@
-"""Captures as the object store holds them: what can be told and read when no hub runs.
+"""Captures in the object store, for commands: what goes wrong ends the command with a sentence."""
 
-Guarantees: reads `v1/<namespace>/<uid>/` only; a damaged ledger is left out of lists, never an error for the others.
-"""
-
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-import msgspec
-from fleetprof_api import keys
-from fleetprof_api.ledger import Ledger
-from fleetprof_api.store.base import NotFound, Store, StoreError
+from fleetprof_api.store import captures as stored
+from fleetprof_api.store.base import Store, StoreError
+from fleetprof_api.store.captures import LATEST, NoSuchCapture, StoredCapture
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
 
-LATEST = "latest"
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCapture:
-    """One capture's ledger, and whether its report is there."""
-
-    ledger: Ledger
-    has_report: bool
+__all__ = ["LATEST", "StoredCapture", "find_capture", "read_captures"]
 
 
 def read_captures(store: Store) -> list[StoredCapture]:
     """All captures, the latest first. Raises Failure when the store cannot be read."""
     try:
-        found = list(_read(store))
+        return stored.read_captures(store)
     except StoreError as error:
         raise Failure(
             f"cannot read the object store: {error}", next_step="see what is wrong: fleetprof doctor"
         ) from None
-    return sorted(found, key=lambda capture: (-capture.ledger.submitted_unix_ns, capture.ledger.uid))
-
-
-def _read(store: Store) -> Iterator[StoredCapture]:
-    by_request: dict[tuple[str, str], set[str]] = {}
-    for item in store.list(f"{keys.MAJOR}/"):
-        try:
-            namespace, uid, rest = keys.split_request_prefix(item.key)
-        except ValueError:
-            continue
-        by_request.setdefault((namespace, uid), set()).add(rest)
-    for (namespace, uid), names in by_request.items():
-        if "ledger.json" not in names:
-            continue
-        try:
-            ledger = msgspec.json.decode(store.get(keys.ledger_key(namespace, uid)), type=Ledger)
-        except (NotFound, msgspec.MsgspecError):
-            continue
-        yield StoredCapture(ledger, "report.json" in names)
 
 
 def find_capture(captures: list[StoredCapture], reference: str) -> StoredCapture:
     """The one that is meant: uid, the beginning of one, name, or `latest`. Raises Failure."""
-    if reference == LATEST and captures:
-        return captures[0]
-    found = [capture for capture in captures if reference in (capture.ledger.uid, capture.ledger.name)]
-    if not found:
-        found = [capture for capture in captures if capture.ledger.uid.startswith(reference)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise Failure(
-            "there is no capture yet" if not captures else f"there is no capture {reference}",
-            next_step="see what there is: fleetprof list",
-            code=ExitCode.INVALID,
-        )
-    raise Failure(
-        f"{reference} may be any of {', '.join(capture.ledger.uid for capture in found[:8])}",
-        next_step="name one by its whole uid",
-        code=ExitCode.INVALID,
-    )
+    try:
+        return stored.find_capture(captures, reference)
+    except NoSuchCapture as error:
+        raise Failure(str(error), next_step=error.next_step, code=ExitCode.INVALID) from None

@@ -1,0 +1,74 @@
+"""Captures as the object store holds them: what can be told and read when no hub runs.
+
+Guarantees: reads `v1/<namespace>/<uid>/` only; a damaged ledger is left out of lists, never an error for the others.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from fleetprof_api import keys
+from fleetprof_api.ledger import Ledger
+from fleetprof_api.store.base import NotFound, Store
+
+LATEST: Final = "latest"
+_MOST_NAMED: Final = 8
+
+
+class NoSuchCapture(LookupError):
+    """No capture, or more than one, is meant; the message says which there are, `next_step` what to give instead."""
+
+    def __init__(self, message: str, next_step: str) -> None:
+        super().__init__(message)
+        self.next_step = next_step
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCapture:
+    """One capture's ledger, and whether its report is there."""
+
+    ledger: Ledger
+    has_report: bool
+
+
+def read_captures(store: Store) -> list[StoredCapture]:
+    """All captures, the latest first. Raises StoreError."""
+    return sorted(_read(store), key=lambda capture: (-capture.ledger.submitted_unix_ns, capture.ledger.uid))
+
+
+def find_capture(captures: Sequence[StoredCapture], reference: str) -> StoredCapture:
+    """The one that is meant: uid, the beginning of one, name, or `latest`. Raises NoSuchCapture."""
+    if reference == LATEST and captures:
+        return captures[0]
+    found = [capture for capture in captures if reference in (capture.ledger.uid, capture.ledger.name)]
+    if not found:
+        found = [capture for capture in captures if capture.ledger.uid.startswith(reference)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise NoSuchCapture(
+            "there is no capture yet" if not captures else f"there is no capture {reference}",
+            "see what there is: fleetprof list",
+        )
+    named = ", ".join(capture.ledger.uid for capture in found[:_MOST_NAMED])
+    raise NoSuchCapture(f"{reference} may be any of {named}", "name one by its whole uid")
+
+
+def _read(store: Store) -> Iterator[StoredCapture]:
+    by_request: dict[tuple[str, str], set[str]] = {}
+    for item in store.list(f"{keys.MAJOR}/"):
+        try:
+            namespace, uid, rest = keys.split_request_prefix(item.key)
+        except ValueError:
+            continue
+        by_request.setdefault((namespace, uid), set()).add(rest)
+    for (namespace, uid), names in by_request.items():
+        if "ledger.json" not in names:
+            continue
+        try:
+            ledger = msgspec.json.decode(store.get(keys.ledger_key(namespace, uid)), type=Ledger)
+        except (NotFound, msgspec.MsgspecError):
+            continue
+        yield StoredCapture(ledger, "report.json" in names)
