@@ -6,6 +6,7 @@ Guarantees: int64 in, int64 out, no rounding; O(n log n); half-open intervals [s
 
 import numpy as np
 
+from fleetprof_analyzer.ordering import distinct
 from fleetprof_analyzer.trace import Bools, Int64s
 
 Union = tuple[Int64s, Int64s]
@@ -19,8 +20,9 @@ def union(start: Int64s, end: Int64s) -> Union:
         start, end = start[real], end[real]
     if len(start) == 0:
         return start, end
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
     reach = np.maximum.accumulate(end)
     begins = np.concatenate(([True], start[1:] > reach[:-1]))
     first = np.flatnonzero(begins)
@@ -56,7 +58,7 @@ def without(intervals: Union, removed: Union) -> Union:
     if len(starts) == 0 or len(removed[0]) == 0:
         return intervals
     # The borders of both; a piece between two neighbours is inside both or outside.
-    borders = np.unique(np.concatenate((starts, ends, removed[0], removed[1])))
+    borders = distinct(np.concatenate((starts, ends, removed[0], removed[1])))
     begin, end = borders[:-1], borders[1:]
 
     def holds(covering: Union) -> Int64s:

@@ -1,10 +1,13 @@
 """Asks a question about names once per name, and answers it for every row."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
 from fleetprof_analyzer.trace import Bools, Rows
+
+_ROWS_PER_NAME: Final = 500
 
 
 def used_names(rows: Rows) -> list[int]:
@@ -16,6 +19,8 @@ def used_names(rows: Rows) -> list[int]:
 def where_name(rows: Rows, names: Sequence[str], test: Callable[[str], bool]) -> Bools:
     """Which rows have a name that passes the test, shape (n,)."""
     chosen = np.zeros(len(names), np.bool_)
-    for number in used_names(rows):
+    # With few names, to look for those that occur would take longer than to ask about all.
+    few = len(names) * _ROWS_PER_NAME < len(rows)
+    for number in range(len(names)) if few else used_names(rows):
         chosen[number] = test(names[number])
     return np.asarray(chosen[rows.name])

@@ -7,7 +7,7 @@ order.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +78,8 @@ class Rows:
     `correlation` joins device work with the RUNTIME row that launched it; `detail` is the size in bytes of a copy or
     set, and autograd's sequence number of an operator. `shape`, `collective`, `correlation` and `detail` are -1 where
     the row does not say them.
+
+    A selection of rows gathers a column when it is first asked for: most measures look at two or three of them.
     """
 
     category: npt.NDArray[np.int8]
@@ -89,9 +91,21 @@ class Rows:
     shape: Int32s
     collective: Int32s
     detail: Int64s
+    _of: "Rows | None" = field(default=None, init=False, repr=False, compare=False)
+    _at: "npt.NDArray[np.intp] | slice | None" = field(default=None, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
-        return len(self.start_ns)
+        return len(self._at) if isinstance(self._at, np.ndarray) else len(self.start_ns)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Called where a column is not set: those of a selection, until they are gathered.
+            if name not in COLUMNS:
+                raise AttributeError(name)
+            column = getattr(self._of, name)[self._at]
+            object.__setattr__(self, name, column)
+            return column
 
     @property
     def end_ns(self) -> Int64s:
@@ -109,14 +123,23 @@ class Rows:
 
     def part(self, first: int, last: int) -> "Rows":
         """The rows from `first` up to `last`, as views."""
-        return Rows(*(getattr(self, column)[first:last] for column in COLUMNS))
+        return _selection(self, slice(first, last))
 
     def take(self, positions: npt.NDArray[np.intp]) -> "Rows":
         """The rows at `positions`, in that order."""
-        return Rows(*(getattr(self, column)[positions] for column in COLUMNS))
+        if self._of is None or not isinstance(self._at, np.ndarray):
+            return _selection(self, positions)
+        return _selection(self._of, self._at[positions])
 
 
-COLUMNS: Final = tuple(column.name for column in fields(Rows))
+def _selection(rows: Rows, at: "npt.NDArray[np.intp] | slice") -> Rows:
+    selection = object.__new__(Rows)
+    object.__setattr__(selection, "_of", rows)
+    object.__setattr__(selection, "_at", at)
+    return selection
+
+
+COLUMNS: Final = tuple(column.name for column in fields(Rows) if column.init)
 _NO_INT32S: Final = np.zeros(0, np.int32)
 _NO_INT64S: Final = np.zeros(0, np.int64)
 NO_ROWS: Final = Rows(

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.ordering import order_by
 from fleetprof_analyzer.trace import Bools, Category, Int64s, Rows, Trace
 
 _MOST_MISSING: Final = 0.5
@@ -18,7 +19,7 @@ def launch_times(trace: Trace, rows: Rows) -> Int64s:
     calls = trace.rows.select((trace.rows.category == Category.RUNTIME) & (trace.rows.correlation >= 0))
     if len(calls) == 0 or len(rows) == 0:
         return rows.start_ns.copy()
-    order = np.lexsort((calls.start_ns, calls.correlation))
+    order = order_by(calls.correlation, calls.start_ns)
     correlation, start = calls.correlation[order], calls.start_ns[order]
     # The first of several calls with one correlation: the runtime's, with the driver's inside.
     at = np.minimum(np.searchsorted(correlation, rows.correlation), len(correlation) - 1)

@@ -25,7 +25,8 @@ from fleetprof_analyzer.communication.launches import launch_times
 from fleetprof_analyzer.communication.operations import MOST_OPERATIONS
 from fleetprof_analyzer.intervals import Union, covered, union
 from fleetprof_analyzer.naming import where_name
-from fleetprof_analyzer.trace import NO_ROWS, Bools, Category, Int32s, Int64s, Rows, Trace
+from fleetprof_analyzer.ordering import order_by
+from fleetprof_analyzer.trace import COLUMNS, NO_ROWS, Bools, Category, Int32s, Int64s, Rows, Trace
 
 _DEVICE_TOLERANCE_NS: Final = 2_000
 # A thread that waits may wake before the range of what it waited for is closed.
@@ -87,9 +88,9 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows) -> Source | None:
     chosen = rows.select(communicates)
     operations = _join_rows(chosen, ranges)
     launched = np.concatenate((launch[communicates], _range_launches(trace, ranges)))
-    order = np.lexsort((operations.start_ns, launched))[:MOST_OPERATIONS]
+    order = order_by(launched, operations.start_ns)[:MOST_OPERATIONS]
     local, local_launch = rows.select(~communicates), launch[~communicates]
-    by_launch = np.lexsort((local.start_ns, local_launch))
+    by_launch = order_by(local_launch, local.start_ns)
     local, local_launch = local.take(by_launch), local_launch[by_launch]
     main = local.place == _busiest(local)
     chain, chain_launch = local.select(main), local_launch[main]
@@ -124,13 +125,13 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows) -> Source | None:
 def _read_host(trace: Trace, ranges: Rows) -> Source:
     host = _host_rows(trace)
     launched = _range_launches(trace, ranges)
-    order = np.lexsort((ranges.start_ns, launched))[:MOST_OPERATIONS]
+    order = order_by(launched, ranges.start_ns)[:MOST_OPERATIONS]
     taken, taken_launch = ranges.take(order), launched[order]
     wide = where_name(host, trace.names, is_host_annotation) & ~where_name(host, trace.names, is_data_loading)
     works = ((host.category == Category.OPERATOR) | where_name(host, trace.names, is_data_loading)) & ~wide
     thread = _training_thread(trace, host)
     chain = host.select(works & (host.place == thread) & ~where_name(host, trace.names, is_collective_range))
-    chain = chain.take(np.lexsort((-chain.duration_ns, chain.start_ns)))
+    chain = chain.take(order_by(chain.start_ns, -chain.duration_ns))
     data = _union_of(host, trace.names, is_data_loading)
     busy_rows = chain.select(~covered(chain.start_ns, data))
     ends = np.sort(chain.end_ns)
@@ -257,5 +258,5 @@ def _running_end(chain: Rows, otherwise: int) -> Int64s:
 
 
 def _join_rows(first: Rows, second: Rows) -> Rows:
-    columns = [np.concatenate((getattr(first, c), getattr(second, c))) for c in Rows.__dataclass_fields__]
+    columns = [np.concatenate((getattr(first, c), getattr(second, c))) for c in COLUMNS]
     return Rows(*columns)

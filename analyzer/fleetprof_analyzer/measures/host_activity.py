@@ -14,6 +14,7 @@ import numpy as np
 
 from fleetprof_analyzer.classes import is_data_loading, is_host_annotation
 from fleetprof_analyzer.intervals import Union, covered_length, join, union
+from fleetprof_analyzer.ordering import distinct
 from fleetprof_analyzer.trace import Bools, Category, Int64s, Trace
 
 
@@ -119,7 +120,7 @@ def read_host(trace: Trace) -> HostRows:
 
 def group_threads(places: Int64s) -> list[list[int]]:
     """The threads (places), those together that are looked at as one."""
-    threads: list[int] = np.unique(places).tolist()
+    threads: list[int] = distinct(places).tolist()
     return [threads] if len(threads) > _MOST_THREADS else [[thread] for thread in threads]
 
 

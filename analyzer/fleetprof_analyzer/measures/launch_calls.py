@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fleetprof_analyzer.ordering import order_by
 from fleetprof_analyzer.trace import Category, Int64s, Rows, Trace
 
 Positions = npt.NDArray[np.intp]
@@ -32,6 +33,6 @@ class LaunchCalls:
 def find_calls(trace: Trace) -> LaunchCalls:
     """The calls of a trace."""
     calls = trace.rows.select((trace.rows.category == Category.RUNTIME) & (trace.rows.correlation >= 0))
-    calls = calls.take(np.lexsort((-calls.duration_ns, calls.start_ns, calls.correlation)))
+    calls = calls.take(order_by(calls.correlation, calls.start_ns, -calls.duration_ns))
     first: Int64s = np.diff(calls.correlation, prepend=-1)
     return LaunchCalls(calls.select(first != 0))

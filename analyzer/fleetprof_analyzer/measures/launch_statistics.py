@@ -12,6 +12,7 @@ from fleetprof_api.report_tables import LaunchStatistics
 
 from fleetprof_analyzer.measures.devices import DeviceWork
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
+from fleetprof_analyzer.ordering import distinct
 from fleetprof_analyzer.trace import Int64s
 
 _SLOW_CALL_NS: Final = 1_000_000
@@ -32,7 +33,7 @@ def measure_launches(
     if not known.any():
         return LaunchStatistics(launches=0, unlaunched=unlaunched)
     of_row = calls.calls.take(position[known])
-    used = calls.calls.take(np.unique(position[known]))
+    used = calls.calls.take(distinct(position[known]))
     delay = np.maximum(start[known] - of_row.end_ns, 0)
     return LaunchStatistics(
         launches=int(known.sum()),

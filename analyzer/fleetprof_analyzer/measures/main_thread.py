@@ -15,6 +15,7 @@ from fleetprof_analyzer.intervals import covered, union
 from fleetprof_analyzer.measures import stage_names as names
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
 from fleetprof_analyzer.naming import where_name
+from fleetprof_analyzer.ordering import distinct, order_by
 from fleetprof_analyzer.trace import Bools, Category, Int64s, Rows, Trace
 
 _PROFILER_STEP: Final = re.compile(r"^ProfilerStep")
@@ -104,7 +105,7 @@ def _choose(trace: Trace, rows: Rows, numbered: Bools) -> int:
 
 def _sorted(rows: Rows) -> Rows:
     """By start, the longer first."""
-    return rows.take(np.lexsort((-rows.duration_ns, rows.start_ns)))
+    return rows.take(order_by(rows.start_ns, -rows.duration_ns))
 
 
 def _outermost(rows: Rows) -> Bools:
@@ -131,7 +132,7 @@ def _made_nodes(own: Rows, autograd: Rows) -> Int64s:
     An operator that makes nothing carries the number of the next one that does, so the last with a number counts.
     """
     numbered = own.select(own.detail >= 0)
-    wanted = np.unique(autograd.detail[autograd.detail >= 0])
+    wanted = distinct(autograd.detail[autograd.detail >= 0])
     if len(wanted):
         numbered = numbered.select(np.isin(numbered.detail, wanted))
     numbered = numbered.take(np.lexsort((numbered.start_ns, numbered.detail)))
