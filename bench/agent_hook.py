@@ -1,11 +1,13 @@
 """What the agent's hook costs per optimizer step: python bench/agent_hook.py [--steps N]
 
 Prints, as JSON, the median time of one optimizer step of a small model (ns) bare, with an empty hook and with the
-agent's, in interleaved rounds, and the hook's own time called in a loop (ns); `steps` per round. The agent serves a
-socket directory in which nobody answers, which is the dearest case: each report fails.
+agent's, in interleaved rounds, and the hook's own time called in a loop (ns); `steps` per round; and the median time of
+the word that every process says which imports PyTorch (`announce_ns`). The agent serves a socket directory in which
+nobody answers, which is the dearest case: each report fails.
 """
 
 import argparse
+import atexit
 import json
 import os
 import statistics
@@ -21,6 +23,15 @@ def measure(function, count: int) -> float:
     for _ in range(count):
         function()
     return (time.perf_counter_ns() - began) / count
+
+
+def measure_announcement(agent, directory: str) -> float:
+    """Nanoseconds that an agent of its own takes to bind its socket and say that it is there."""
+    other = agent.Agent(directory, None)
+    took = measure(other.announce, 1)
+    atexit.unregister(other._leave)
+    other._leave()
+    return took
 
 
 def main() -> None:
@@ -51,6 +62,7 @@ def main() -> None:
                 hooks.update(kineto)
                 hooks.update({-index - 1: hook for index, hook in enumerate(added)})
                 rounds[name].append(measure(optimizer.step, options.steps))
+        announced = [measure_announcement(agent, directory) for _ in range(options.rounds)]
         alone = [measure(lambda: ours(optimizer, (), {}), 20 * options.steps) for _ in range(options.rounds)]
         nothing = [measure(lambda: None, 20 * options.steps) for _ in range(options.rounds)]
         medians = {name: statistics.median(values) for name, values in rounds.items()}
@@ -61,6 +73,8 @@ def main() -> None:
             "step_ns": {name: round(value) for name, value in medians.items()},
             "hook_ns": round(statistics.median(alone) - statistics.median(nothing)),
             "limit_ns": 2000,
+            "announce_ns": round(statistics.median(announced)),
+            "announce_limit_ns": 500_000,
         }
         json.dump(result, sys.stdout, indent=2)
         print()

@@ -343,6 +343,7 @@ class Process(_message.Message):
     POLL_INTERVAL_NS_FIELD_NUMBER: _builtins.int
     STEP_FIELD_NUMBER: _builtins.int
     RESTART_COUNT_FIELD_NUMBER: _builtins.int
+    AGENT_WAITS_FIELD_NUMBER: _builtins.int
     process_id: _builtins.str
     """made by the sidecar, unique within it, stable for the life of the process"""
     pid: _builtins.int
@@ -367,6 +368,8 @@ class Process(_message.Message):
     """0 while nobody knows: before the third poll, and after an irregular one"""
     restart_count: _builtins.int
     """torchelastic's"""
+    agent_waits: _builtins.bool
+    """the agent is loaded, and has seen no optimizer step yet: many processes never make one"""
     @_builtins.property
     def step(self) -> Global___StepState:
         """absent without the agent or before the first optimizer step"""
@@ -393,10 +396,11 @@ class Process(_message.Message):
         poll_interval_ns: _builtins.int = ...,
         step: Global___StepState | None = ...,
         restart_count: _builtins.int = ...,
+        agent_waits: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "local_rank", b"local_rank", "rank", b"rank", "step", b"step", "world_size", b"world_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "busy", b"busy", "device_kind", b"device_kind", "device_name", b"device_name", "first_seen_unix_ns", b"first_seen_unix_ns", "has_agent", b"has_agent", "last_poll_unix_ns", b"last_poll_unix_ns", "local_rank", b"local_rank", "pid", b"pid", "poll_interval_ns", b"poll_interval_ns", "polls_kineto", b"polls_kineto", "process_id", b"process_id", "python_version", b"python_version", "rank", b"rank", "rank_source", b"rank_source", "restart_count", b"restart_count", "role", b"role", "step", b"step", "torch_version", b"torch_version", "world_size", b"world_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "agent_waits", b"agent_waits", "busy", b"busy", "device_kind", b"device_kind", "device_name", b"device_name", "first_seen_unix_ns", b"first_seen_unix_ns", "has_agent", b"has_agent", "last_poll_unix_ns", b"last_poll_unix_ns", "local_rank", b"local_rank", "pid", b"pid", "poll_interval_ns", b"poll_interval_ns", "polls_kineto", b"polls_kineto", "process_id", b"process_id", "python_version", b"python_version", "rank", b"rank", "rank_source", b"rank_source", "restart_count", b"restart_count", "role", b"role", "step", b"step", "torch_version", b"torch_version", "world_size", b"world_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__local_rank: _TypeAlias = _typing.Literal["local_rank"]  # noqa: Y015
     _WhichOneofArgType__local_rank: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank"]  # noqa: Y015

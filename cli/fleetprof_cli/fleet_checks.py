@@ -71,7 +71,7 @@ def _judge_sidecar(sidecar: pb.SidecarStatus, now_unix_ns: int) -> Check:
 
 
 def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check]:
-    agents = sum(process.has_agent for process in trainers)
+    agents = sum(process.has_agent or process.agent_waits for process in trainers)
     stepping = sum(process.HasField("step") for process in trainers)
     ranked = sum(process.HasField("rank") for process in trainers)
     found = f"{len(trainers)} trainers ask for captures, {agents} with the agent, {stepping} have stepped"
@@ -82,7 +82,7 @@ def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check
         )
         yield Check(name, Verdict.WARN, found, advice)
     elif stepping < len(trainers):
-        yield Check(name, Verdict.WARN, found, "captures start once every rank has done an optimizer step")
+        yield Check(name, Verdict.WARN, found, "captures of iterations start once every rank has done its first")
     else:
         yield Check(name, Verdict.OK, found)
     if ranked < len(trainers):

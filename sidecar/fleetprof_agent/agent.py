@@ -3,7 +3,8 @@
 Guarantees, in the order in which they matter: no exception of ours reaches the training, and the first one ends the
 agent; a step costs a clock reading, three array writes and two comparisons (bench/agent_hook.py measures it), and twice
 a second a datagram; nothing waits; no thread outside a capture; a forked child is silent and does nothing; the
-interpreter's exit while Kineto is at work is made safe (kineto.py).
+interpreter's exit while Kineto is at work is made safe (kineto.py). A process that makes no step says once that the
+agent is there (half a millisecond, when PyTorch has been imported), removes its socket at its exit, and nothing else.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def start() -> None:
     handle = optimizer.register_optimizer_step_post_hook(hook)
     _agent.remove_hook = lambda: _replace(optimizer, handle, hook)
     os.register_at_fork(after_in_child=_agent.abandon)
+    _agent.announce()
 
 
 _agent: Agent | None = None
@@ -75,6 +77,7 @@ class Agent:
         self._started_unix_ns = time.time_ns()
         self._serving = threading.Lock()
         self._is_alive = True
+        self._is_serving = False  # from the first step on
         self._next_service = 0
         self._next_report = 0
         self._next_hello = 0
@@ -86,6 +89,18 @@ class Agent:
         self._sampler: nvml.DeviceSampler | None = None
         self._watch: CaptureWatch | None = None
         self._thread: threading.Thread | None = None
+
+    def announce(self) -> None:
+        """Says, before the first step, that there is an agent in this process: a request may wait for it then."""
+        kineto_socket = identity.find_kineto_socket(self._directory)
+        if not kineto_socket:
+            return  # no orders reach this process
+        self._channel = Channel(self._directory)
+        atexit.register(self._leave)
+        known = {**identity.describe_process(identity.loaded("torch")), **identity.read_ranks(dict(os.environ), None)}
+        self._channel.send(
+            "hello", **known, role=wire.WAITING, kineto=kineto_socket, started_unix_ns=self._started_unix_ns
+        )
 
     def make_hook(self) -> Hook:
         """The hook for register_optimizer_step_post_hook; PyTorch calls it after Kineto has counted the step."""
@@ -133,7 +148,7 @@ class Agent:
             self._next_service = now + LISTEN_NS
             if self._tracker.current_step() < 1:
                 return  # Kineto does not count in this process: it cannot be asked for steps
-            if self._channel is None:
+            if not self._is_serving:
                 self._open(optimizer, now)
             if self._thread is None or not self._thread.is_alive():
                 self._watch = None
@@ -151,14 +166,18 @@ class Agent:
         self._sampler = _open_sampler(device)
         self._hello = {
             **identity.describe_process(torch),
+            "role": wire.TRAINER,
             **{name: value for name, value in device.items() if name != "device_index"},
             "kineto": identity.find_kineto_socket(self._directory),
             "started_unix_ns": self._started_unix_ns,
         }
-        self._channel = Channel(self._directory)
+        if self._channel is None:
+            self._channel = Channel(self._directory)
         self._next_slow_sample = now + SLOW_SAMPLE_NS
         # Before the handlers that are registered already, PyTorch's among them.
+        atexit.unregister(self._leave)
         atexit.register(self._leave)
+        self._is_serving = True
 
     def _listen(self, now: int) -> None:
         channel = self._channel
@@ -248,7 +267,11 @@ class Agent:
                 return
             self._is_alive = False
             channel, watch, thread = self._channel, self._watch, self._thread
-            assert channel is not None
+            if channel is None:
+                return
+            if not self._is_serving:
+                channel.close()
+                return
             if thread is not None and thread.is_alive():
                 channel.wake()
                 thread.join(JOIN_S)
@@ -266,6 +289,9 @@ class Agent:
         """After an error of ours: no step is looked at any more; only the exit is still guarded."""
         try:
             self.remove_hook()
+            channel = self._channel
+            if channel is not None and not self._is_serving:
+                channel.close()  # nobody is to wait for the first step's word
         except Exception:
             report_error()
 

@@ -1,7 +1,8 @@
 """Who this process is: its rank, its versions, its device, and which of Kineto's sockets is its own.
 
 Guarantees: nothing is initialised by asking (CUDA least of all); what is not known is None or ""; no question costs
-more than some hundred microseconds. Read at the first optimizer step, when the job has set itself up.
+more than some hundred microseconds. Read at the first optimizer step, when the job has set itself up; what is known
+before that (versions, the environment's ranks), once after PyTorch's import too.
 """
 
 from __future__ import annotations
@@ -99,11 +100,10 @@ def find_kineto_socket(directory: str) -> str:
 
 
 def describe_process(torch: Any) -> dict[str, Any]:
-    """ppid, uid, role, torch, python, host."""
+    """ppid, uid, torch, python, host."""
     return {
         "ppid": os.getppid(),
         "uid": os.getuid(),
-        "role": "trainer",  # it steps an optimizer: nothing else of a job does
         "torch": str(getattr(torch, "__version__", "")),
         "python": platform.python_version(),
         "host": socket.gethostname(),

@@ -7,8 +7,9 @@ agent AGENT_SOCKET_PREFIX + a random token. Neither ever blocks on a send; a los
 agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
   hello   ppid, uid, rank, local_rank, world_size, restart_count, role, torch, python, device_kind, device_name,
           device_uuid, host, started_unix_ns, kineto (file name of this process's own dynoconfigclient socket, "" when
-          not found). Sent at the first optimizer step, then every HELLO_EVERY_S with the next step report (heals a
-          restarted sidecar).
+          not found). role is TRAINER: sent at the first optimizer step, then every HELLO_EVERY_S with the next step
+          report (heals a restarted sidecar). Before that, once, when PyTorch has been imported: role is WAITING, ranks
+          are those of the environment, no device. Launchers and workers import PyTorch too, and say no more than that.
   steps   step (KinetoStepTracker.current_step()), at_unix_ns, iteration_ns (median of the latest), per_iteration
           (optimizer steps per training iteration); at most every REPORT_EVERY_S, and at once in answer to "query"
   times   capture, step: [..], end_unix_ns: [..]   ends of optimizer steps around a capture, in chunks, oldest first
@@ -34,6 +35,8 @@ SIDECAR_SOCKET = "fleetprof"
 AGENT_SOCKET_PREFIX = "fleetprofagent"
 REPORT_EVERY_S = 0.5
 HELLO_EVERY_S = 10.0
+TRAINER = "trainer"  # it steps an optimizer: nothing else of a job does
+WAITING = "waiting"
 FROM_AGENT = frozenset({"hello", "steps", "times", "device", "armed", "cancelled", "bye"})
 TO_AGENT = frozenset({"query", "arm", "cancel", "done"})
 

@@ -43,6 +43,11 @@ class AgentHello:
     started_unix_ns: int
     kineto: str
 
+    @property
+    def waits(self) -> bool:
+        """Tells whether its process has made no optimizer step yet; many never do."""
+        return self.role == wire.WAITING
+
 
 @dataclass(frozen=True, slots=True)
 class AgentSteps:

@@ -69,6 +69,7 @@ def make_process(view: ProcessView) -> hub_pb2.Process:
         rank_source=hub_pb2.RankSource.Value(view.rank_source),
         polls_kineto=view.polls_kineto,
         has_agent=view.has_agent,
+        agent_waits=view.agent_waits,
         busy=view.busy,
         torch_version=view.torch_version,
         python_version=view.python_version,

@@ -104,12 +104,23 @@ class ProcessRecord:
         return self.agent.step if self.agent is not None else None
 
     @property
+    def has_agent(self) -> bool:
+        """Tells whether an agent serves it: from its first optimizer step on."""
+        return self.agent is not None and not self.agent.hello.waits
+
+    @property
     def pids(self) -> tuple[int, ...]:
         """Itself and its ancestors as far as they are known; an agent knows its parent only."""
         if self.kineto is not None:
             return self.kineto.pids
         assert self.agent is not None
         return self.agent.pid, self.agent.hello.ppid
+
+    def take_hello(self, hello: AgentHello) -> None:
+        """Its agent says who it is, and from the first optimizer step on that it is a trainer."""
+        assert self.agent is not None
+        self.agent.hello = hello
+        self.stepped = self.stepped or not hello.waits
 
     def polls(self, now_unix_ns: int) -> bool:
         """Tells whether it asks for configs."""
@@ -161,11 +172,13 @@ class ProcessRecord:
         kineto, agent = self.kineto, self.agent
         hello = agent.hello if agent is not None else None
         environment = self.environment or Environment()
+        # An agent that waits knows the same variables, and alone does where /proc cannot be seen.
+        inherited = environment if environment.rank is not None or hello is None else hello
         rank, local_rank, world_size, source = None, None, None, "RANK_UNKNOWN"
-        if hello is not None and hello.rank is not None:
+        if hello is not None and hello.rank is not None and self.has_agent:
             rank, local_rank, world_size, source = hello.rank, hello.local_rank, hello.world_size, "RANK_AGENT"
-        elif environment.rank is not None and self.verdict.role is not Role.WORKER:
-            rank, local_rank, world_size = environment.rank, environment.local_rank, environment.world_size
+        elif inherited.rank is not None and self.verdict.role is not Role.WORKER:
+            rank, local_rank, world_size = inherited.rank, inherited.local_rank, inherited.world_size
             source = "RANK_ENVIRON"
         return ProcessView(
             process_id=self.process_id,
@@ -178,7 +191,8 @@ class ProcessRecord:
             world_size=world_size,
             rank_source=source,
             polls_kineto=self.polls(now_unix_ns),
-            has_agent=hello is not None,
+            has_agent=self.has_agent,
+            agent_waits=hello is not None and hello.waits,
             busy=kineto is not None and kineto.busy,
             torch_version=hello.torch if hello is not None else "",
             python_version=hello.python if hello is not None else "",

@@ -56,6 +56,7 @@ class ProcessView:
     rank_source: str
     polls_kineto: bool
     has_agent: bool
+    agent_waits: bool
     busy: bool
     torch_version: str
     python_version: str

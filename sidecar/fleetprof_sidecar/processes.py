@@ -150,7 +150,8 @@ class ProcessTable:
         data = wire.encode(kind, **fields)
         with self._lock:
             process = self._processes.get(process_id)
-            address = process.agent.address if process is not None and process.agent is not None else ""
+            agent = process.agent if process is not None and process.has_agent else None
+            address = agent.address if agent is not None else ""
             sender = self._agent_sender
         return bool(address) and sender(data, address)
 
@@ -212,18 +213,19 @@ class ProcessTable:
             ):
                 self.counters["credentials_changed"] += 1
                 return
-            if process is None:
-                if not isinstance(message, AgentHello):
-                    # Its hello was lost, or the sidecar is new here: a query brings the next one.
-                    self._agent_sender(wire.encode("query"), address)
-                    return
+            if not isinstance(message, AgentHello) and (process is None or not process.has_agent):
+                # Its hello was lost, or the sidecar is new here: a query brings the next one.
+                self._agent_sender(wire.encode("query"), address)
+                return
+            if process is None and isinstance(message, AgentHello):
                 process = self._new_agent(address, message, credentials, now)
             if process is None or process.agent is None:
                 return
             match message:
                 case AgentHello():
                     if process.agent.hello != message:
-                        process.agent.hello = message
+                        process.take_hello(message)
+                        self._roles_stale = True
                         self._events.put(Changed(process.process_id, now))
                 case AgentSteps():
                     process.agent.step = StepView(
@@ -337,7 +339,8 @@ class ProcessTable:
                 return None
             process = self._processes[process_id] = ProcessRecord(process_id, now)
         process.agent = agent
-        process.stepped = self._roles_stale = True
+        process.take_hello(hello)
+        self._roles_stale = True
         self._by_agent[address] = process
         self._events.put(Changed(process.process_id, now))
         return process

@@ -117,6 +117,10 @@ class SidecarSide:
             assert self._changed.wait_for(is_there, PATIENCE_S), f"no {kind!r}; heard {self.messages[-5:]}"
         return found[-1]
 
+    def await_trainer(self) -> dict[str, Any]:
+        """The hello that comes with the first optimizer step."""
+        return self.await_message("hello", lambda message: message["role"] == wire.TRAINER)
+
     def order(self, trace_id: str, first_step: int, steps: int, collect: tuple[str, ...] = ()) -> None:
         """Has the next idle poll answered with an order for this window, and waits until it has been."""
         output = f"{self.directory}/traces/{trace_id}.json"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fleetprof_agent import wire
 
 pytestmark = pytest.mark.torch
 
@@ -44,11 +45,11 @@ def test_first_step_says_who_steps(ground: Any, newest: str, prelude: str) -> No
     job = ground.start(
         newest, prelude + TRAIN, RANK="3", LOCAL_RANK="1", WORLD_SIZE="4", TORCHELASTIC_RESTART_COUNT="2"
     )
-    hello = ground.side.await_message("hello")
+    hello = ground.side.await_trainer()
     steps = ground.side.await_message("steps", lambda message: message["iteration_ns"] > 0)
     assert (hello["rank"], hello["local_rank"], hello["world_size"], hello["restart_count"]) == (3, 1, 4, 2)
     assert (hello["pid"], hello["ppid"], hello["uid"]) == (job.process.pid, os.getpid(), os.getuid())
-    assert (hello["role"], hello["device_kind"]) == ("trainer", "cpu")
+    assert hello["device_kind"] == "cpu"
     assert hello["torch"].startswith("2.")
     assert hello["address"].startswith(ground.directory + "/fleetprofagent")
     assert steps["step"] > 1
@@ -277,12 +278,41 @@ while not is_stopped():
     assert job.output.split("\n") == ["MainThread", "MainThread fleetprof-capture", "MainThread", ""]
 
 
-def test_job_without_an_optimizer_step_hears_and_says_nothing(ground: Any, newest: str, prelude: str) -> None:
-    job = ground.start(newest, prelude + "model, optimizer = make()\nmodel(torch.randn(4, 8)).sum().backward()\n")
+def test_job_without_an_optimizer_step_says_that_the_agent_is_there_and_no_more(
+    ground: Any, python: str, prelude: str
+) -> None:
+    script = "model, optimizer = make()\nmodel(torch.randn(4, 8)).sum().backward()\n"
+    job = ground.start(python, prelude + script, RANK="3", LOCAL_RANK="1", WORLD_SIZE="4")
     assert job.wait() == 0
-    assert ground.side.messages == []
+    (hello,) = ground.side.messages
+    assert (hello["t"], hello["role"], hello["pid"]) == ("hello", "waiting", job.process.pid)
+    assert (hello["rank"], hello["local_rank"], hello["world_size"], hello["restart_count"]) == (3, 1, 4, 0)
+    assert hello["torch"].startswith("2.")
+    (polled,) = {address for address, _ in ground.side.polls}
+    assert polled == f"{ground.directory}/{hello['kineto']}"
     assert ground.agent_sockets() == []
     assert job.output == ""
+
+
+@pytest.mark.parametrize(("steps", "sockets"), [(1, 0), (0, 1)], ids=["a step", "no step"])
+def test_what_a_trainer_does_at_its_exit_comes_before_what_others_do(
+    ground: Any, newest: str, prelude: str, steps: int, sockets: int
+) -> None:
+    """PyTorch's own handlers among them: the guard must have ended the trace by then."""
+    script = """
+import atexit
+def look():
+    print(sum(name.startswith("fleetprofagent") for name in os.listdir(os.environ["KINETO_IPC_SOCKET_DIR"])))
+model, optimizer = make()
+atexit.register(look)
+for _ in range(int(os.environ["STEPS"])):
+    iterate(model, optimizer)
+"""
+    job = ground.start(newest, prelude + script, STEPS=str(steps))
+    assert job.wait() == 0
+    assert job.output == f"{sockets}\n"
+    assert ground.agent_sockets() == []
+    assert len(ground.side.of("bye")) == steps
 
 
 WORKERS = """
@@ -326,7 +356,9 @@ def test_workers_are_silent(ground: Any, python: str, prelude: str, method: str)
     side.await_message("steps", lambda message: message["step"] > 20)
     assert job.stop() == 0
     bye = side.await_message("bye")
-    assert {message["pid"] for message in side.messages} == {bye["pid"]} == {job.process.pid}
+    # A spawned worker imports PyTorch for itself.
+    said = [message for message in side.messages if method == "fork" or message.get("role") != wire.WAITING]
+    assert {message["pid"] for message in said} == {bye["pid"]} == {job.process.pid}
     assert len(side.of("bye")) == 1
     assert ground.agent_sockets() == []
 
@@ -360,19 +392,32 @@ print("steps", KinetoStepTracker.current_step())
 
 
 def test_error_of_ours_ends_the_agent_not_the_job(ground: Any, newest: str, prelude: str) -> None:
-    """The socket's directory is gone when the agent wants to bind: the training goes on, and says nothing."""
+    """The agent fails at the first step: the training goes on, and nobody waits for the agent any more."""
     script = """
-import shutil
 from torch.optim import optimizer as module
-model, optimizer = make()
-os.environ["KINETO_IPC_SOCKET_DIR"] = "/"  # what came later is not looked at
 from fleetprof_agent import agent
-agent._agent._directory = "/nowhere/at/all"
+agent.identity.read_device = None
+model, optimizer = make()
 for _ in range(20):
     iterate(model, optimizer)
 print([hook.__name__ for hook in module._global_optimizer_post_hooks.values()])
+print([name for name in os.listdir(os.environ["KINETO_IPC_SOCKET_DIR"]) if name.startswith("fleetprofagent")])
 """
     job = ground.start(newest, prelude + script)
+    assert job.wait() == 0
+    assert job.output == "['_optimizer_post_hook', '_ignore_step']\n[]\n"
+    assert [message["role"] for message in ground.side.messages] == [wire.WAITING]
+
+
+def test_directory_that_takes_no_socket_of_ours_leaves_the_job_alone(ground: Any, newest: str, prelude: str) -> None:
+    script = """
+from torch.optim import optimizer as module
+for _ in range(20):
+    iterate(*made)
+print([hook.__name__ for hook in module._global_optimizer_post_hooks.values()])
+"""
+    broken = "from fleetprof_agent import wire\nwire.AGENT_SOCKET_PREFIX = 'nowhere/'\n"
+    job = ground.start(newest, broken + prelude + "made = make()\n" + script)
     assert job.wait() == 0
     assert job.output == "['_optimizer_post_hook', '_ignore_step']\n"
     assert ground.side.messages == []
@@ -402,6 +447,6 @@ torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
         + "torch.distributed.destroy_process_group()\n"
     )
     job = ground.start(python, prelude + script, RANK="7", WORLD_SIZE="9", STORE=str(ground.scratch / "store"))
-    hello = ground.side.await_message("hello")
+    hello = ground.side.await_trainer()
     assert (hello["rank"], hello["world_size"]) == (0, 1)
     assert job.stop() == 0

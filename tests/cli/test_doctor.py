@@ -137,7 +137,12 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1) -> pb.SidecarStatus
         (make_sidecar(), Verdict.FAIL, "has it imported torch yet?"),
         (make_sidecar(make_trainer(role=pb.LAUNCHER)), Verdict.FAIL, "none of them a trainer"),
         (make_sidecar(make_trainer(has_agent=False)), Verdict.WARN, "captures start by time"),
-        (make_sidecar(make_trainer(step=None)), Verdict.WARN, "once every rank has done an optimizer step"),
+        (make_sidecar(make_trainer(step=None)), Verdict.WARN, "once every rank has done its first"),
+        (
+            make_sidecar(make_trainer(step=None, has_agent=False, agent_waits=True)),
+            Verdict.WARN,
+            "once every rank has done its first",
+        ),
         (make_sidecar(make_trainer(rank=None)), Verdict.WARN, "do not tell their rank"),
         (make_sidecar(make_trainer(poll_interval_ns=5 * S)), Verdict.WARN, "polls every 5.0 s"),
         (make_sidecar(make_trainer(busy=True)), Verdict.OK, "a profile is being taken"),

@@ -5,8 +5,9 @@ import os
 import sys
 
 import pytest
+from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.ledger import RankState
-from local_system import Local, outcome, states
+from local_system import Local, outcome, states, wait_until
 
 pytestmark = pytest.mark.torch
 
@@ -67,6 +68,26 @@ def test_a_single_process_is_captured(local: Local) -> None:
     assert outcome(status) == ("True", "Complete")
     assert [len(rank.iterations) for rank in local.report(uid).ranks] == [3]
     assert job.stop() == 0
+
+
+def test_a_job_that_loads_its_data_is_captured_from_its_first_iterations_on(local: Local) -> None:
+    """For longer than the hub gathers ranks, or takes a process of unknown role for a trainer."""
+    job = local.run("slow", "--load", "20", ranks=2)
+    wait_until(lambda: _count_waiting(local) == 2, "two ranks that wait", 120)
+
+    done = local.command("capture", "slow", "--iterations", "3", "-o", "json")
+
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 ranks have made no optimizer step yet" in done.stderr
+    uid = json.loads(done.stdout)["uid"]
+    assert local.status(uid).start_mode == "step"
+    assert [len(rank.iterations) for rank in local.report(uid).ranks] == [3, 3]
+    assert job.stop() == 0
+
+
+def _count_waiting(local: Local) -> int:
+    processes = [process for sidecar in local.fleet().sidecars for process in sidecar.processes]
+    return sum(process.agent_waits and process.role == pb.TRAINER for process in processes)
 
 
 def test_a_second_capture_of_the_same_job_works(local: Local) -> None:

@@ -33,10 +33,10 @@ def test_whole_iterations(local: Local, arguments: tuple[str, ...], iterations: 
     assert job.stop() == 0
 
 
-def test_no_optimizer_step_is_captured_by_time(local: Local) -> None:
+def test_no_optimizer_step_is_captured_by_a_window_in_time(local: Local) -> None:
     job = local.run("plain", "--no-optimizer", ranks=1)
     job.await_steps(agents=0)
-    uid = local.submit("plain", iterations=3)
+    uid = local.submit("plain", window={"durationMillis": 500})
 
     status = local.await_end(uid)
 

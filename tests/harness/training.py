@@ -31,6 +31,7 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=100_000, help="iterations before the job ends by itself")
     parser.add_argument("--seconds", type=float, default=120, help="the job ends by itself after this long")
     parser.add_argument("--pause", type=float, default=0.02)
+    parser.add_argument("--load", type=float, default=0, help="seconds before the first iteration")
     parser.add_argument("--optimizers", type=int, default=1)
     parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--workers", choices=["none", "fork", "spawn"], default="none")
@@ -72,6 +73,7 @@ def main():
         num_workers=0 if arguments.workers == "none" else 2,
         multiprocessing_context=None if arguments.workers == "none" else arguments.workers,
     )
+    time.sleep(arguments.load)
     batches = iter(loader)
     begin = time.monotonic()
     ends = False

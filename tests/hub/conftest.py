@@ -112,6 +112,18 @@ class Ground:
             while any(s.sidecar_id == sidecar.sidecar_id and s.connected_unix_ns for s in await self.hub.fleet()):
                 await asyncio.sleep(0.01)
 
+    async def await_fleet(self, fits: Callable[[list[pb.SidecarStatus]], bool]) -> None:
+        """Returns when the hub's picture of the fleet fits."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not fits(await self.hub.fleet()):
+                await asyncio.sleep(0.01)
+
+    def heard_now(self) -> dict[str, Any]:
+        """The fields of a process that polled, and stepped, just now by the hub's clock."""
+        now = self.clock()
+        step = pb.StepState(step=100, at_unix_ns=now, iteration_ns=50 * MS, steps_per_iteration=1)
+        return {"last_poll_unix_ns": now, "step": step}
+
     def captures(self, channel: grpc.aio.Channel) -> Any:
         return CapturesStub(channel)
 

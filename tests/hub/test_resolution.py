@@ -101,6 +101,48 @@ def test_who_is_asked(sidecars: list[SidecarRecord], expected: dict[int, str]) -
     assert chosen(find(*sidecars)) == expected
 
 
+WAITING = {"role": pb.ROLE_UNSPECIFIED, "agent_waits": True}  # a rank where /proc cannot be seen, before its first step
+STEPPING = {"has_agent": True, "step": pb.StepState(step=9, iteration_ns=SECOND)}
+IN_TIME = {"window": {"durationMillis": 500}}
+NO_RANK_YET = "no process of Job/llama has made an optimizer step yet, 2 have PyTorch and the agent loaded"
+
+
+@pytest.mark.parametrize(
+    ("sidecars", "fields", "expected"),
+    [
+        # its environment says that it is a rank
+        ([sidecar("a", trainer("p", 0, agent_waits=True))], {}, "1 of 1 ranks have made no optimizer step yet"),
+        ([sidecar("a", trainer("p", 0, agent_waits=True))], IN_TIME, {0: "a/p"}),
+        ([sidecar("a", trainer("p", 0, **STEPPING))], {}, {0: "a/p"}),
+        # one rank has stepped, the other has not, and only its agent says that it is a rank
+        ([sidecar("a", trainer("p", 0, **STEPPING), trainer("q", 1, **WAITING))], {}, "1 of 2 ranks have made no"),
+        ([sidecar("a", trainer("p", 0, **STEPPING), trainer("q", 1, **WAITING))], IN_TIME, {0: "a/p"}),
+        # only the chosen are waited for
+        ([sidecar("a", trainer("p", 0, **STEPPING), trainer("q", 1, **WAITING))], {"ranks": {"list": [0]}}, {0: "a/p"}),
+        ([sidecar("a", trainer("p", 0, **STEPPING), trainer("q", 1, **WAITING))], {"ranks": {"list": [1]}},
+         "1 of 1 ranks have made no optimizer step yet"),
+        # where a trainer is there, nobody waits for those who are no ranks, or whose rank it is
+        ([sidecar("a", trainer("p", 0, **STEPPING), trainer("q", **WAITING))], {}, {0: "a/p"}),
+        ([sidecar("a", trainer("p", 0, **STEPPING), trainer("q", 0, **WAITING))], {}, {0: "a/p"}),
+        ([sidecar("a", trainer("p", 0, **STEPPING), trainer("w", 1, role=pb.WORKER, agent_waits=True),
+                  trainer("l", 2, role=pb.LAUNCHER, agent_waits=True))], {}, {0: "a/p"}),
+        # nobody has shown yet that it trains; a process that is here for long is not taken for a rank then
+        ([sidecar("a", trainer("p", **WAITING), trainer("q", 3, **WAITING), SETTLED)], {}, NO_RANK_YET),
+        ([sidecar("a", trainer("p", **WAITING))], IN_TIME, {0: "a/p"}),
+        ([sidecar("a", trainer("p", polls_kineto=False, **WAITING), SETTLED)], {}, {0: "a/u"}),
+    ],
+)  # fmt: skip
+def test_first_steps_that_are_waited_for(
+    sidecars: list[SidecarRecord], fields: dict[str, Any], expected: dict[int, str] | str
+) -> None:
+    found = find(*sidecars, **fields)
+    if isinstance(expected, str):
+        assert (found.targets, found.reason) == ([], "NoOptimizerStep")
+        assert found.message.startswith(expected)
+    else:
+        assert chosen(found) == expected
+
+
 @pytest.mark.parametrize(
     ("sidecars", "fields", "reason", "says"),
     [

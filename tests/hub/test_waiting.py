@@ -8,6 +8,8 @@ import pytest
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_operator.hub.submission import CaptureRefused
 
+SILENT = {"polls_kineto": False, "last_poll_unix_ns": 0, "poll_interval_ns": 0}  # so far, since its sidecar is there
+
 
 async def test_fail_fast_refuses_what_could_only_wait(ground: Any, kit: Any) -> None:
     request = kit.make_request()
@@ -16,6 +18,7 @@ async def test_fail_fast_refuses_what_could_only_wait(ground: Any, kit: Any) -> 
     assert caught.value.reason == "NothingMatched"
 
     await ground.add_sidecar(0, kit.make_process(0, polls_kineto=False))
+    ground.skew_ns = 13 * 10**9  # its sidecar has been there for long enough to hear every poll
     with pytest.raises(CaptureRefused, match="KINETO_USE_DAEMON=1") as caught:
         await ground.hub.submit(request, "team", fail_fast=True)
     assert caught.value.reason == "NothingSpeaksKineto"
@@ -58,6 +61,101 @@ async def test_trainers_that_never_ask_for_configs_end_the_wait(ground: Any, kit
     uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=False)).uid
     status = await ground.await_end(uid)
     assert kit.succeeded(status) == ("False", "NothingSpeaksKineto")
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["the agent is known", "nobody is known"])
+async def test_fail_fast_waits_for_the_polls_that_a_fresh_sidecar_has_not_heard_yet(
+    ground: Any, kit: Any, known: bool
+) -> None:
+    ground.settings = dataclasses.replace(ground.settings, deaf_patience_ns=60 * 10**9)
+    await ground.restart_hub()
+    sidecar = await ground.add_sidecar(0, kit.make_process(0, first_seen_unix_ns=time.time_ns(), **SILENT))
+    if not known:
+        sidecar.processes = []
+        await sidecar.beat()
+        await ground.await_fleet(lambda fleet: not fleet[0].processes)
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    status = await ground.await_status(uid, lambda s: bool(s.conditions))
+    assert kit.condition(status, "TargetsResolved") == ("False", "NothingSpeaksKineto")
+
+    sidecar.processes = [kit.make_process(0)]
+    await sidecar.beat()
+
+    await sidecar.deliver(ground.store, await sidecar.expect("arm"))
+    assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")
+
+
+async def test_fail_fast_waits_for_polls_no_longer_than_they_can_take(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0, kit.make_process(0))
+    sidecar.processes = []
+    await sidecar.beat()
+    await ground.await_fleet(lambda fleet: not fleet[0].processes)
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    ground.skew_ns = 13 * 10**9
+    status = await ground.await_end(uid)
+    assert kit.succeeded(status) == ("False", "NothingSpeaksKineto")
+    assert "has it imported torch yet" in _message(status, "Succeeded")
+    assert "deadline" not in _message(status, "Succeeded")
+
+
+WAITS = {"has_agent": False, "agent_waits": True, "step": None}
+ONE_STEP = {"step": pb.StepState(step=1, at_unix_ns=1, iteration_ns=0, steps_per_iteration=1)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (WAITS, "1 of 2 ranks have made no optimizer step yet"),
+        (WAITS | {"role": pb.ROLE_UNSPECIFIED}, "1 of 2 ranks have made no optimizer step yet"),
+        (ONE_STEP, "1 of 2 ranks have not made their second iteration yet"),
+    ],
+    ids=["no step", "no step, /proc not visible", "one step"],
+)
+@pytest.mark.parametrize("fail_fast", [True, False])
+async def test_first_steps_are_waited_for_beyond_all_patience_but_the_deadline(
+    ground: Any, kit: Any, fields: dict[str, Any], says: str, fail_fast: bool
+) -> None:
+    sidecar = await ground.add_sidecar(0, kit.make_process(0), kit.make_process(1, **fields))
+    uid = (await ground.hub.submit(kit.make_request(deadline_s=600), "team", fail_fast=fail_fast)).uid
+    ground.skew_ns = 500 * 10**9  # longer than anything else is waited for
+    status = await ground.await_status(uid, lambda s: bool(s.conditions))
+    assert kit.condition(status, "TargetsResolved") == ("False", "NoOptimizerStep")
+    assert kit.succeeded(status) == ("Unknown", "Waiting")
+    assert says in _message(status, "Succeeded")
+
+    sidecar.processes = [kit.make_process(number, **ground.heard_now()) for number in (0, 1)]
+    await sidecar.beat()
+
+    arm = await sidecar.expect("arm")
+    assert arm.WhichOneof("start") == "first_step"
+    assert [order.rank for order in arm.orders] == [0, 1]
+
+
+async def test_first_steps_that_never_come_end_the_wait_with_their_own_reason(ground: Any, kit: Any) -> None:
+    await ground.add_sidecar(0, kit.make_process(0, **WAITS))
+    uid = (await ground.hub.submit(kit.make_request(deadline_s=30), "team", fail_fast=True)).uid
+    await ground.await_status(uid, lambda s: kit.condition(s, "TargetsResolved") == ("False", "NoOptimizerStep"))
+    ground.skew_ns = 31 * 10**9
+    status = await ground.await_end(uid)
+    assert kit.succeeded(status) == ("False", "NoOptimizerStep")
+    assert "1 of 1 ranks have made no optimizer step yet" in _message(status, "Succeeded")
+    assert "until the deadline of 30 s" in _message(status, "Succeeded")
+
+
+async def test_a_window_in_time_waits_for_no_step(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0, kit.make_process(0, **WAITS))
+    await ground.hub.submit(kit.make_request(window={"durationMillis": 500}), "team", fail_fast=True)
+    arm = await sidecar.expect("arm")
+    assert arm.WhichOneof("start") == "start_unix_ns"
+
+
+async def test_a_job_that_stalls_is_captured_by_time(ground: Any, kit: Any) -> None:
+    stalled = pb.StepState(step=100, at_unix_ns=time.time_ns() - 60 * 10**9, iteration_ns=10**7, steps_per_iteration=1)
+    sidecar = await ground.add_sidecar(0, kit.make_process(0, step=stalled))
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    arm = await sidecar.expect("arm")
+    assert arm.WhichOneof("start") == "start_unix_ns"
+    assert "no optimizer step for a while" in _message(await ground.status(uid), "TargetsResolved")
 
 
 async def test_one_rank_that_does_not_poll_fails_alone(ground: Any, kit: Any) -> None:
@@ -131,9 +229,6 @@ async def test_a_process_that_has_just_started_may_still_show_its_agent(ground: 
     await sidecar.beat()
     arm = await sidecar.expect("arm")
     assert arm.WhichOneof("start") == "first_step"
-
-
-SILENT = {"polls_kineto": False, "last_poll_unix_ns": 0, "poll_interval_ns": 0}  # so far, since its sidecar is there
 
 
 @pytest.mark.parametrize(

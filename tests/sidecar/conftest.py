@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from process_world import World
 
 
 @pytest.fixture
@@ -47,3 +48,9 @@ def await_that() -> Callable[..., object]:
             await asyncio.sleep(0.01)
 
     return wait
+
+
+@pytest.fixture
+def world() -> World:
+    """A process table and the processes around it."""
+    return World()

@@ -105,7 +105,7 @@ def _job_table(jobs: list[RunningJob]) -> Table:
     for running in jobs:
         trainers = running.trainers()
         iterations = [p.step.iteration_ns for p in trainers if p.HasField("step") and p.step.iteration_ns]
-        with_agent = sum(process.has_agent for process in trainers)
+        with_agent = sum(process.has_agent or process.agent_waits for process in trainers)
         table.add_row(
             Text(make_printable(running.job.name)),
             Text(make_printable(running.job.namespace)),

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 
 from fleetprof_operator.hub.capture_state import CaptureState
+from fleetprof_operator.hub.first_steps import NO_STEP
 from fleetprof_operator.hub.orders import build_arm
 from fleetprof_operator.hub.plan import find_obstacle, find_unsteady, make_plan
 from fleetprof_operator.hub.resolution import Resolution
@@ -41,8 +42,9 @@ async def resolve_and_arm(state: CaptureState) -> bool:
             gather_until = 0
             said = (found.reason, found.message)
             deaf = found.deaf_since_unix_ns and now - found.deaf_since_unix_ns >= hub.settings.deaf_patience_ns
-            if deaf or now >= state.deadline_unix_ns:
-                waited = f" (until the deadline of {spec.active_deadline_seconds} s)" if not deaf else ""
+            late = found.reason != NO_STEP and 0 < state.found_by_unix_ns <= now
+            if deaf or late or now >= state.deadline_unix_ns:
+                waited = "" if deaf or late else f" (until the deadline of {spec.active_deadline_seconds} s)"
                 state.book.conclude("False", found.reason, found.message + waited, now)
                 return False
         if state.book.wait_for(*said, now):
@@ -68,7 +70,8 @@ def _find_pending(state: CaptureState, found: Resolution, now_unix_ns: int) -> s
         return found.incomplete
     settings = state.hub.settings
     # After a restart of its sidecar an agent is heard of before Kineto, whose client may still be backing off.
-    silent = [t.process for t in found.targets if t.process.has_agent and not t.process.polls_kineto]
+    agents = [t.process for t in found.targets if t.process.has_agent or t.process.agent_waits]
+    silent = [p for p in agents if not p.polls_kineto]
     if returning := sum(now_unix_ns - p.first_seen_unix_ns < settings.returning_ns for p in silent):
         return f"{returning} of {len(found.targets)} ranks do not ask for orders yet"
     processes = [t.process for t in found.targets if t.process.polls_kineto]
@@ -76,7 +79,7 @@ def _find_pending(state: CaptureState, found: Resolution, now_unix_ns: int) -> s
         return unsteady
     if state.request.spec.window.iterations is None:
         return ""
-    # An agent shows itself with the first optimizer step: a young process may still have one.
+    # An agent shows itself when PyTorch has been imported, Kineto in the middle of that.
     young = any(now_unix_ns - p.first_seen_unix_ns < settings.young_ns for p in processes)
     if not young and not any(p.has_agent for p in processes):
         return ""

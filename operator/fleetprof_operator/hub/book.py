@@ -6,8 +6,9 @@ not uploaded ends with a reason and a sentence; the conditions can be derived an
 
     Unknown  Waiting, Capturing, Uploading, Analyzing
     True     Complete; PartiallyCaptured (some ranks failed, the others are in the store and analysed)
-    False    NothingMatched, PodsPending, SidecarsMissing, NotInjected, NothingSpeaksKineto, RanksMissing,
-             AmbiguousTarget, AlreadyCapturing, AllRanksFailed, Cancelled, DeadlineExceeded, AnalysisFailed, Internal
+    False    NothingMatched, PodsPending, SidecarsMissing, NotInjected, NothingSpeaksKineto, NoOptimizerStep,
+             RanksMissing, AmbiguousTarget, AlreadyCapturing, AllRanksFailed, Cancelled, DeadlineExceeded,
+             AnalysisFailed, Internal
 """
 
 from collections import Counter

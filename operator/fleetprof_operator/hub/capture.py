@@ -42,15 +42,23 @@ class Capture:
     """One request. All methods are for the hub's event loop; `run` ends when the request has."""
 
     def __init__(
-        self, request: ProfileRequest, request_json: str, ledger: Ledger, hub: Surroundings, *, restored: bool = False
+        self,
+        request: ProfileRequest,
+        request_json: str,
+        ledger: Ledger,
+        hub: Surroundings,
+        *,
+        restored: bool = False,
+        found_by_unix_ns: int = 0,
     ) -> None:
+        """`found_by_unix_ns`: see CaptureState."""
         self.request = request
         self.ledger = ledger
         self.finished = False
         self.saved = False  # the store holds the end: sidecars may let go
         self._request_json = request_json
         self._hub = hub
-        self._state = CaptureState(request, ledger, hub)
+        self._state = CaptureState(request, ledger, hub, found_by_unix_ns)
         self._book = self._state.book
         self._restoration = Restoration(self._state, restored=restored)
         self._tasks: set[asyncio.Task[None]] = set()

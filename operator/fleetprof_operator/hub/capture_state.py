@@ -26,11 +26,13 @@ class CaptureState:
 
     `stored` has (sidecar, process) of each rank whose trace, or summary where that was asked for, the store holds, and
     `traces_stored` those whose trace was seen to arrive; `report_made` says that the report is there, `hurried`
-    that a cancel waits for nobody's confirmation.
+    that a cancel waits for nobody's confirmation. A target that nobody sees at `found_by_unix_ns` is not waited for any
+    longer (0: until the deadline).
     """
 
-    def __init__(self, request: ProfileRequest, ledger: Ledger, hub: Surroundings) -> None:
+    def __init__(self, request: ProfileRequest, ledger: Ledger, hub: Surroundings, found_by_unix_ns: int = 0) -> None:
         self.request = request
+        self.found_by_unix_ns = found_by_unix_ns
         self.ledger = ledger
         self.book = Book(ledger)
         self.hub = hub

@@ -19,6 +19,7 @@ from fleetprof_api.store.base import Store, StoreError
 from fleetprof_operator.hub.authentication import Authenticator
 from fleetprof_operator.hub.capture import Capture
 from fleetprof_operator.hub.capture_memory import CaptureMemory
+from fleetprof_operator.hub.first_steps import NO_STEP
 from fleetprof_operator.hub.messages import PROTOCOL_VERSION, ProtocolError
 from fleetprof_operator.hub.orders import build_release
 from fleetprof_operator.hub.pods import FindPods
@@ -81,7 +82,8 @@ class Hub:
     # ------------------------------------------------------------ for people
 
     async def submit(self, request: ProfileRequest, namespace: str, *, fail_fast: bool) -> pb.CaptureStatus:
-        """Takes a request. `fail_fast` refuses what could only wait.
+        """Takes a request. `fail_fast` refuses what could only wait, but for what comes by itself in a job that runs:
+        first optimizer steps, and, for some seconds, the polls that a sidecar which was restarted has not heard yet.
 
         Raises InvalidRequest, CaptureRefused, StoreError (then nothing was begun).
         """
@@ -89,9 +91,8 @@ class Hub:
         if problems := find_suspension(request) + find_unsupported(request):
             raise InvalidRequest(problems)
         check_budget(self._memory.unfinished_namespaces(), namespace, self.settings)
-        if fail_fast:
-            self._refuse_what_would_wait(request, namespace)
-        return await self._take(request, namespace, make_uid(), name_capture(request))
+        found_by = self._refuse_what_would_wait(request, namespace) if fail_fast else 0
+        return await self._take(request, namespace, make_uid(), name_capture(request), found_by)
 
     async def adopt(self, request: ProfileRequest, *, namespace: str, uid: str, name: str) -> pb.CaptureStatus:
         """Takes a request that has its uid already. Known before (after any restart), it is the same capture.
@@ -237,13 +238,15 @@ class Hub:
 
     # ------------------------------------------------------------ inside
 
-    async def _take(self, request: ProfileRequest, namespace: str, uid: str, name: str) -> pb.CaptureStatus:
+    async def _take(
+        self, request: ProfileRequest, namespace: str, uid: str, name: str, found_by_unix_ns: int = 0
+    ) -> pb.CaptureStatus:
         """A new capture: first in the store, then begun. Raises StoreError."""
         ledger = Ledger(uid=uid, name=name, namespace=namespace, submitted_unix_ns=self._clock())
         request_json = request.to_json()
         key = keys.request_key(namespace, uid)
         await self._calls.run(lambda: self._calls.store.put(key, request_json.encode()))
-        capture = Capture(request, request_json, ledger, self._surroundings)
+        capture = Capture(request, request_json, ledger, self._surroundings, found_by_unix_ns=found_by_unix_ns)
         self._memory.begin(capture)
         await asyncio.sleep(0)  # so that the status already says what it waits for, or that it is armed
         return capture.status()
@@ -256,12 +259,15 @@ class Hub:
             return None
         return capture if capture.ledger.namespace == record.identity.namespace else None
 
-    def _refuse_what_would_wait(self, request: ProfileRequest, namespace: str) -> None:
+    def _refuse_what_would_wait(self, request: ProfileRequest, namespace: str) -> int:
+        """By when the target must be there, 0 for the request's deadline. Raises CaptureRefused."""
         found = self._surroundings.resolve(request, namespace, "")
-        if found.reason:
+        found_by = found.heard_since_unix_ns and found.heard_since_unix_ns + self.settings.returning_ns
+        if found.reason and found.reason != NO_STEP and self._clock() >= found_by:
             raise CaptureRefused(found.reason, found.message)
         if holder := self._memory.describe_holder(found.targets):
             raise CaptureRefused("AlreadyCapturing", holder)
+        return found_by
 
     async def _restore_all(self, places: Sequence[tuple[str, str]]) -> bool:
         """Takes up those of the requests (namespace, uid) that the store has. False when it has none. StoreError."""

@@ -2,8 +2,10 @@
 
 Guarantees: pure; launchers and data-loader workers are never chosen; two live processes that claim one rank (torchrun
 restarted its workers) resolve to the newer; one rank has one process. Ranks come from the agent or the process's
-environment, else they are numbered in the order of node, pod and process (RANK_ASSIGNED). Where an operator tells the
-target's pods, a sidecar is chosen by the pod that its token proved, and ranks wait for pods that do not run yet.
+environment, else they are numbered in the order of node, pod and process (RANK_ASSIGNED). For a window in iterations a
+rank is also who has the agent and says that it is one, though it has not stepped: there are no targets before it has
+(`first_steps`). Where a trainer is there, nobody else is waited for. Where an operator tells the target's pods, a
+sidecar is chosen by the pod that its token proved, and ranks wait for pods that do not run yet.
 """
 
 from collections.abc import Sequence
@@ -13,6 +15,7 @@ from typing import Final
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.request import Ranks, Spec
 
+from fleetprof_operator.hub.first_steps import NO_STEP, find_stepless, say_no_rank
 from fleetprof_operator.hub.pods import Missing, TargetPods, find_missing
 from fleetprof_operator.hub.registry import SidecarRecord
 
@@ -52,6 +55,7 @@ class Resolution:
     message: str = ""
     incomplete: str = ""
     deaf_since_unix_ns: int = 0  # trainers are there since then, none of which can be asked
+    heard_since_unix_ns: int = 0  # where nobody speaks Kineto: the youngest sidecar listens since then
 
 
 def resolve(
@@ -75,15 +79,23 @@ def resolve(
         reason = missing.reason or "NothingMatched"
         return Resolution(reason=reason, message=said, deaf_since_unix_ns=missing.hopeless_since_unix_ns)
     trainers = [t for s in connected for t in _find_trainers(s)]
+    unknown = [t for s in connected for t in _find_unknown(s)]
+    waiting = [t for t in unknown if t.process.agent_waits and spec.window.iterations is not None]
     young = 0
+    if not trainers and waiting:
+        return Resolution(reason=NO_STEP, message=_join(say_no_rank(what, len(waiting)), missing.message))
     if not trainers:
-        unknown = [t for s in connected for t in _find_unknown(s)]
         trainers = [t for t in unknown if now_unix_ns - t.process.first_seen_unix_ns >= SETTLED_NS]
         young = len(unknown) - len(trainers)
     if not trainers:
         said = _say_no_trainer(what, connected)
-        return Resolution(reason="NothingSpeaksKineto", message=_join(said, missing.message))
-    targets = _number(_newest_per_rank([t for t in trainers if t.process.HasField("rank")]), trainers)
+        heard_since = max(s.connected_unix_ns for s in connected)
+        said = _join(said, missing.message)
+        return Resolution(reason="NothingSpeaksKineto", message=said, heard_since_unix_ns=heard_since)
+    ranked = _newest_per_rank([t for t in trainers if t.process.HasField("rank")])
+    stepping = {t.rank for t in ranked}
+    ranked += _newest_per_rank([t for t in waiting if t.process.HasField("rank") and t.rank not in stepping])
+    targets = _number(ranked, trainers)
     clash = _find_clash(trainers, connected) if pods is None else _find_clash_of_pods(trainers)
     if clash:
         return Resolution(reason="AmbiguousTarget", message=f"{what} matches {clash}; narrow the target to one of them")
@@ -106,7 +118,10 @@ def resolve(
             message=f"{_name_ranks([t.rank for t in chosen])} of {what}: training, but asking for no Kineto configs; "
             "start the job with KINETO_USE_DAEMON=1 and the other variables of `fleetprof run`",
             deaf_since_unix_ns=max(t.process.first_seen_unix_ns for t in chosen),
+            heard_since_unix_ns=max(s.connected_unix_ns for s in connected),
         )
+    if stepless := find_stepless([t.process for t in chosen if t.process.polls_kineto], spec.window):
+        return Resolution(reason=NO_STEP, message=_join(stepless, incomplete))
     return Resolution(targets=chosen, absent=_find_absent(targets, world_size, spec.ranks), incomplete=incomplete)
 
 

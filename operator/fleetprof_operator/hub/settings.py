@@ -13,8 +13,8 @@ class HubSettings:
     heartbeat_interval_ns: int = SECOND_NS
     sidecar_forgotten_ns: int = 600 * SECOND_NS  # a closed stream's record stays so long: longer than sidecar_lost_ns
     look_again_ns: int = SECOND_NS // 4  # a request whose target is not there yet
-    gather_ns: int = 12 * SECOND_NS  # some ranks are there, others (or their first steps) may still come
-    young_ns: int = 10 * SECOND_NS  # a process seen for less long may not have made its first step yet
+    gather_ns: int = 12 * SECOND_NS  # some ranks are there, others may still come
+    young_ns: int = 10 * SECOND_NS  # a process seen for less long may still show its agent
     returning_ns: int = 12 * SECOND_NS  # Kineto's longest back-off and a poll after it
     deaf_patience_ns: int = 30 * SECOND_NS  # trainers are there, and none asks for Kineto configs
     restate_ns: int = 5 * SECOND_NS  # after a restart of the hub, for sidecars to come back
