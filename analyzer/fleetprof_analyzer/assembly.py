@@ -15,11 +15,10 @@ from fleetprof_api.report import (
     KindTotal,
     Problem,
     Rank,
-    RankStart,
     Report,
     RequestInfo,
-    StartSkew,
 )
+from fleetprof_api.start_skew import RankStart, StartSkew
 
 from fleetprof_analyzer.cost import measure_cost
 from fleetprof_analyzer.findings import find_findings
@@ -30,7 +29,8 @@ from fleetprof_analyzer.job_energy import add_energy
 from fleetprof_analyzer.measures.breakdown import add
 from fleetprof_analyzer.measures.communication_table import merge_communication
 from fleetprof_analyzer.measures.device_time import add_idle
-from fleetprof_analyzer.measures.kernels import find_outliers, merge_kernels
+from fleetprof_analyzer.measures.kernels import find_outliers, list_device_work, merge_classes, merge_kernels
+from fleetprof_analyzer.measures.operator_launches import merge_operator_launches
 from fleetprof_analyzer.problems import Kind
 from fleetprof_analyzer.stragglers.verdict import judge_summaries
 from fleetprof_analyzer.summary import RankSummary
@@ -46,7 +46,11 @@ def assemble(
     problems: Sequence[Problem] = (),
 ) -> Report:
     """The report of merged summaries (`summary.merge`). `problems` are those that belong to no trace."""
-    ranks = [summary.rank for summary in summaries if summary.rank is not None]
+    ranks = [
+        msgspec.structs.replace(summary.rank, device_work=list_device_work(summary.kernels))
+        for summary in summaries
+        if summary.rank is not None
+    ]
     asked = None if request is None else request.asked_first_step
     report = Report(
         made_by=f"fleetprof {__version__}",
@@ -63,6 +67,8 @@ def assemble(
         kernels=merge_kernels([summary.kernels for summary in summaries]),
         kernel_outliers=find_outliers([(summary.rank_number, summary.kernels) for summary in summaries]),
         communication=merge_communication([summary.communication for summary in summaries]),
+        kernel_classes=merge_classes([summary.kernels for summary in summaries]),
+        launching_operators=merge_operator_launches([summary.operators for summary in summaries]),
         problems=[
             *problems,
             *(_missing(ledger, summaries) if ledger is not None else []),

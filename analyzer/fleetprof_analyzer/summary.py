@@ -18,13 +18,16 @@ from fleetprof_analyzer.iterations import Asked, find_iterations
 from fleetprof_analyzer.measures.breakdown import add, find_host_work, measure_device, measure_iterations
 from fleetprof_analyzer.measures.communication_table import CommunicationGroup, measure_communication
 from fleetprof_analyzer.measures.copies import measure_copies
-from fleetprof_analyzer.measures.device_time import add_idle, measure_device_time
+from fleetprof_analyzer.measures.data_loading import measure_data_loading
+from fleetprof_analyzer.measures.device_time import add_idle, add_iteration_idle, measure_device_time
 from fleetprof_analyzer.measures.devices import split_devices
 from fleetprof_analyzer.measures.energy import Energies, measure_energy
 from fleetprof_analyzer.measures.host_activity import read_host
 from fleetprof_analyzer.measures.kernels import KernelGroup, measure_kernels
 from fleetprof_analyzer.measures.launch_calls import find_calls
 from fleetprof_analyzer.measures.launch_statistics import measure_launches
+from fleetprof_analyzer.measures.memory_peak import measure_memory
+from fleetprof_analyzer.measures.operator_launches import OperatorGroup, measure_operator_launches
 from fleetprof_analyzer.measures.series import device_series, host_series
 from fleetprof_analyzer.measures.stages import measure_stages
 from fleetprof_analyzer.problems import Problems
@@ -57,6 +60,7 @@ class RankSummary(msgspec.Struct, kw_only=True, frozen=True):
     host: HostSeries | None = None
     kernels: list[KernelGroup] = []
     communication: list[CommunicationGroup] = []
+    operators: list[OperatorGroup] = []
     operations: bytes = b""  # operations.encode; empty where there is no communication, or where it lies beside this
     operations_bytes: int = 0  # their length, also where they lie beside this
     problems: list[Problem] = []
@@ -78,14 +82,15 @@ def summarise(
     calls = find_calls(trace)
     works = split_devices(trace)
     host = read_host(trace) if works else None
-    devices = [measure_device_time(trace, work, calls, host) for work in works if host is not None]
-    del host
     found = find_iterations(trace, samples, asked, problems)
+    chosen = asked.choose(found.iterations)[:_ITERATIONS_KEPT]
+    measured = [measure_device_time(trace, work, calls, host, chosen) for work in works if host is not None]
+    devices = [device for device, _ in measured]
+    del host
     begin = trace.window_start_ns if trace.window_start_ns is not None else int(trace.rows.start_ns.min())
     on_host = None if works else find_host_work(trace)
-    iterations = measure_iterations(
-        works if on_host is None else [on_host], asked.choose(found.iterations)[:_ITERATIONS_KEPT]
-    )
+    iterations = measure_iterations(works if on_host is None else [on_host], chosen)
+    iterations = add_iteration_idle(iterations, [idle_ns for _, idle_ns in measured])
     energies = _measure_energies(trace, iterations, samples)
     rank = Rank(
         rank=rank_number,
@@ -119,6 +124,8 @@ def summarise(
         device_series=[] if samples is None else device_series(samples.device),
         energy_from=energies.source,
         world_size=(None if samples is None else samples.world_size) or trace.metadata.world_size,
+        memory=measure_memory(trace.memory),
+        data_loading_ns=measure_data_loading(trace),
     )
     operations = summarise_operations(trace, found, samples, rank_number=rank_number, problems=problems)
     return RankSummary(
@@ -129,6 +136,7 @@ def summarise(
         host=None if samples is None else _host(samples, rank_number),
         kernels=measure_kernels(works, trace.names),
         communication=measure_communication(trace, works),
+        operators=measure_operator_launches(trace, works, calls),
         operations=operations,
         operations_bytes=len(operations),
         problems=problems.entries(trace.source, rank_number),

@@ -16,6 +16,7 @@ from fleetprof_api.energy import Energy
 from fleetprof_api.findings import Finding
 from fleetprof_api.heterogeneity import Heterogeneity
 from fleetprof_api.ledger import LedgerEntry
+from fleetprof_api.rank_tables import DeviceWorkStatistics, MemoryPeak, OperatorLaunches
 from fleetprof_api.report_tables import (
     CommunicationStatistics,
     CopyStatistics,
@@ -24,6 +25,7 @@ from fleetprof_api.report_tables import (
     LaunchStatistics,
     Stages,
 )
+from fleetprof_api.start_skew import StartSkew
 from fleetprof_api.stragglers import Stragglers
 
 SCHEMA_VERSION: Final = 1
@@ -113,6 +115,9 @@ class Iteration(msgspec.Struct, kw_only=True, frozen=True):
     energy_mj: Annotated[
         int | None, Meta(description="energy of the rank's sampled device within it, mJ; null: samples are missing")
     ] = None
+    idle_ns: Annotated[
+        IdleCauses | None, Meta(description="causes of time_ns.idle, summed over devices; null on a CPU-only rank")
+    ] = None
 
 
 class Series(msgspec.Struct, kw_only=True, frozen=True):
@@ -179,6 +184,15 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
         Meta(description="counter: the device's own count of energy; power: integral of its sampled power"),
     ] = "none"
     world_size: Annotated[int | None, Meta(description="ranks of the job, where trace or samples say it")] = None
+    memory: Annotated[
+        list[MemoryPeak], Meta(description="by device; empty where the trace has no events of PyTorch's allocators")
+    ] = []
+    device_work: Annotated[
+        list[DeviceWorkStatistics], Meta(description="this rank's own: each class of work, then its longest kernels")
+    ] = []
+    data_loading_ns: Annotated[
+        int | None, Meta(description="union of all waits for a batch, on any thread; null: none is marked")
+    ] = None
 
 
 class KindTotal(msgspec.Struct, kw_only=True, frozen=True):
@@ -220,33 +234,6 @@ class RequestInfo(msgspec.Struct, kw_only=True, frozen=True):
     message: str = ""
 
 
-class RankStart(msgspec.Struct, kw_only=True, frozen=True):
-    """Where one rank's recording begins."""
-
-    rank: int | None
-    source: str
-    start_ns: int
-    first_step: int | None
-    verified: Annotated[
-        bool | None, Meta(description="the first recorded step is the asked one; null: cannot be told")
-    ] = None
-
-
-class StartSkew(msgspec.Struct, kw_only=True, frozen=True):
-    """How well the ranks' windows line up, as measured in the traces."""
-
-    ranks: list[RankStart] = []
-    spread_ns: Annotated[
-        int | None,
-        Meta(description="latest minus earliest start over ranks; null below two ranks with absolute time"),
-    ] = None
-    same_first_iteration: Annotated[bool | None, Meta(description="null: cannot be told")] = None
-    verified_by: Annotated[
-        Literal["agent_steps", "profiler_steps", "none"], Meta(description="what the verdict rests on")
-    ] = "none"
-    hosts: Annotated[int, Meta(description="number of hosts; above 1 the spread holds their clocks' offset")] = 0
-
-
 class Report(msgspec.Struct, kw_only=True, frozen=True):
     """`report.json`, whole. `ranks` is sorted by rank, unknown ranks last, then by source."""
 
@@ -272,6 +259,12 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     problems: list[Problem] = []
     heterogeneity: Annotated[list[Heterogeneity], Meta(description="how far ranks differ, by kind")] = []
     energy: Energy | None = None
+    kernel_classes: Annotated[
+        list[KernelStatistics], Meta(description="device work of each class over all ranks; their name is (all)")
+    ] = []
+    launching_operators: Annotated[
+        list[OperatorLaunches], Meta(description="operators of the host, those that launched most time first")
+    ] = []
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,15 +1,18 @@
 """Why a device was idle: planted gaps by hand, exact sums, and a naive twin on real traces."""
 
 import io
+import itertools
 import json
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
-from fleetprof_analyzer.measures.device_time import measure_device_time
+from fleetprof_analyzer.measures.breakdown import measure_iterations
+from fleetprof_analyzer.measures.device_time import add_iteration_idle, measure_device_time
 from fleetprof_analyzer.measures.devices import split_devices
 from fleetprof_analyzer.measures.host_activity import read_host
 from fleetprof_analyzer.measures.idle import delay_limit
@@ -17,11 +20,11 @@ from fleetprof_analyzer.measures.launch_calls import find_calls
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace import Trace
-from fleetprof_api.report import DeviceTime, IdleCauses
+from fleetprof_api.report import DeviceTime, IdleCauses, Iteration
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_events import load, read_rows
-from naive_idle import naive_idle
+from naive_idle import naive_idle, naive_idle_within
 from planted_traces import plant
 
 MAIN, AUTOGRAD, LOADER = 11, 12, 13
@@ -58,7 +61,15 @@ def read(events: list[dict[str, Any]]) -> Trace:
 def measure(trace: Trace) -> list[DeviceTime]:
     calls = find_calls(trace)
     rows = read_host(trace)
-    return [measure_device_time(trace, work, calls, rows) for work in split_devices(trace)]
+    return [measure_device_time(trace, work, calls, rows, [])[0] for work in split_devices(trace)]
+
+
+def measure_within(trace: Trace, windows: list[tuple[int, int]]) -> list[Iteration]:
+    """Each window as an iteration, with its time and the causes of its idle time over all devices."""
+    calls, rows, works = find_calls(trace), read_host(trace), split_devices(trace)
+    found = [Iteration(index=n, start_ns=a, duration_ns=b - a) for n, (a, b) in enumerate(windows)]
+    causes = [measure_device_time(trace, work, calls, rows, found)[1] for work in works]
+    return add_iteration_idle(measure_iterations(works, found), causes)
 
 
 def given_causes(idle: IdleCauses | None) -> dict[str, int]:
@@ -161,15 +172,44 @@ def test_htas_categories_of_each_stream(events: list[Any], host_wait: int, kerne
     assert (idle.host_wait, idle.kernel_wait, idle.other) == (host_wait * US, kernel_wait * US, other * US)
 
 
+def test_iterations_cut_gaps_and_reach_beyond_the_devices_work() -> None:
+    """What ends the gap before the first work is its launch; what follows the last is told by the thread's doings."""
+    events = [*FRAME, launch(190, 204, 2), host("aten::mm", 100, 150), host("aten::item", 210, 250)]
+    windows = [(-20, 120), (120, 195), (195, 300), (300, 320)]
+    found = measure_within(read(events), [(a * US, b * US) for a, b in windows])
+    assert [given_causes(iteration.idle_ns) for iteration in found] == [
+        {"host": 10 + 20, "host_operators": 20, "host_python": 10, "launching": 5 + 5},
+        {"host": 70, "host_operators": 30, "host_python": 40, "launching": 5},
+        {"launching": 5, "host": 90, "host_operators": 40, "host_python": 50},
+        {"host": 20, "host_python": 20},
+    ]
+
+
+def test_a_rank_without_a_device_has_no_causes_in_its_iterations() -> None:
+    iteration = Iteration(index=1, start_ns=0, duration_ns=9)
+    assert add_iteration_idle([iteration], []) == [iteration]
+
+
 # ---------------------------------------------------------------- the naive twin
 
 
 def agree(document: Any, trace: Trace) -> None:
-    naive = naive_idle(read_rows(document))
+    rows = read_rows(document)
+    naive = naive_idle(rows)
     for device in measure(trace):
         assert device.idle_ns is not None
         found = {name: value for name in device.idle_ns.__struct_fields__ if (value := getattr(device.idle_ns, name))}
         assert found == {name: value for name, value in naive[device.device].items() if value}, device.device
+    if not naive:
+        return
+    # Windows of thirds that reach beyond the work on both sides, with borders in gaps, rows and nowhere.
+    low, high = min(row.start for row in rows) - 7, max(row.end for row in rows) + 7
+    borders = [low, *sorted({low + (high - low) * third // 3 for third in (1, 2)}), high]
+    windows = measure_within(trace, list(itertools.pairwise(borders)))
+    for iteration, truth in zip(windows, naive_idle_within(rows, borders), strict=True):
+        assert iteration.idle_ns is not None
+        wanted = {name: truth[name] for name in IdleCauses.__struct_fields__}
+        assert msgspec.to_builtins(iteration.idle_ns) == wanted, iteration.index
 
 
 times = st.integers(0, 40)

@@ -1,9 +1,13 @@
 """All that is measured of one device: its time, and why it was idle.
 
-Guarantees: pure; `idle_ns` adds up to `time_ns.idle` exactly, or is absent where the trace has no host.
+Guarantees: pure; `idle_ns` adds up to `time_ns.idle` exactly, of the whole and of each iteration.
 """
 
-from fleetprof_api.report import DeviceTime, IdleCauses, StreamIdle
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from fleetprof_api.report import DeviceTime, IdleCauses, Iteration
 
 from fleetprof_analyzer.measures.breakdown import measure_device
 from fleetprof_analyzer.measures.devices import DeviceWork
@@ -15,25 +19,42 @@ from fleetprof_analyzer.trace import Trace
 _PARTS = ("data_loading", "synchronization", "launching", "host", "optimizer", "waiting", "unknown")
 
 
-def measure_device_time(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows) -> DeviceTime:
-    """One device's entry in the report."""
+def measure_device_time(
+    trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, iterations: Sequence[Iteration]
+) -> tuple[DeviceTime, list[IdleCauses]]:
+    """One device's entry in the report, and the causes of its idle time in each iteration."""
     time_ns = measure_device(work)
-    idle_ns = measure_idle(trace, work, calls, host)
-    assert sum(getattr(idle_ns, part) for part in _PARTS) == time_ns.idle, "the causes of idle time do not add up"
-    return DeviceTime(
+    start = np.array([iteration.start_ns for iteration in iterations], np.int64)
+    length = np.array([iteration.duration_ns for iteration in iterations], np.int64)
+    idle_ns, within = measure_idle(trace, work, calls, host, start, start + length)
+    assert _whole(idle_ns) == time_ns.idle, "the causes of idle time do not add up"
+    device = DeviceTime(
         device=work.device,
         time_ns=time_ns,
         idle_ns=idle_ns,
         stream_idle_ns=measure_stream_idle(work.rows, calls),
         work_count=len(work.rows),
     )
+    return device, within
 
 
-def add_idle(parts: list[IdleCauses]) -> IdleCauses:
+def add_iteration_idle(iterations: Sequence[Iteration], of_devices: Sequence[Sequence[IdleCauses]]) -> list[Iteration]:
+    """The iterations, their `time_ns` known, with the causes of all devices' idle time within each."""
+    if not of_devices:
+        return list(iterations)
+    found = []
+    for iteration, causes in zip(iterations, zip(*of_devices, strict=True), strict=True):
+        idle_ns = add_idle(causes)
+        assert iteration.time_ns is not None
+        assert _whole(idle_ns) == iteration.time_ns.idle, "the causes of an iteration's idle time do not add up"
+        found.append(msgspec.structs.replace(iteration, idle_ns=idle_ns))
+    return found
+
+
+def _whole(idle_ns: IdleCauses) -> int:
+    return sum(getattr(idle_ns, part) for part in _PARTS)
+
+
+def add_idle(parts: Sequence[IdleCauses]) -> IdleCauses:
     """Sums causes part by part."""
     return IdleCauses(**{name: sum(getattr(part, name) for part in parts) for name in IdleCauses.__struct_fields__})
-
-
-def add_stream_idle(parts: list[StreamIdle]) -> StreamIdle:
-    """Sums HTA's categories part by part."""
-    return StreamIdle(**{name: sum(getattr(part, name) for part in parts) for name in StreamIdle.__struct_fields__})

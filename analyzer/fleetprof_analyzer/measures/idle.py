@@ -3,6 +3,7 @@
 Guarantees: pure; integer nanoseconds; the causes of every gap add up to it, and those of a device to its `idle`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -15,6 +16,7 @@ from fleetprof_analyzer.intervals import covered
 from fleetprof_analyzer.measures.devices import DeviceWork
 from fleetprof_analyzer.measures.host_activity import HostRows, Level, Levels, group_threads, stack_levels, unite_levels
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
+from fleetprof_analyzer.ordering import distinct, order_by
 from fleetprof_analyzer.trace import Bools, Int64s, Rows, Trace
 
 _SHORTEST_DELAY_NS: Final = 5_000
@@ -53,8 +55,8 @@ class Gaps:
     call_end_ns: Int64s
     thread: Int64s
 
-    def select(self, mask: Bools) -> "Gaps":
-        """The gaps where `mask` is true."""
+    def select(self, mask: Bools | npt.NDArray[np.intp]) -> "Gaps":
+        """The gaps where `mask` is true, or at these positions."""
         return Gaps(*(getattr(self, name)[mask] for name in self.__slots__))
 
 
@@ -70,7 +72,7 @@ def find_gaps(work: DeviceWork, calls: LaunchCalls) -> Gaps:
     call_start = np.full(len(rows), _NEVER)
     call_start[launched] = calls.calls.start_ns[call[launched]]
     # Of several rows that end a gap together, the one that was launched first.
-    order = np.lexsort((rows.correlation, call_start, rows.start_ns))
+    order = order_by(rows.start_ns, call_start, rows.correlation)
     first = order[np.searchsorted(rows.start_ns[order], end)]
     call, launched = call[first], launched[first]
     if not launched.any():
@@ -85,38 +87,106 @@ def find_gaps(work: DeviceWork, calls: LaunchCalls) -> Gaps:
     )
 
 
-def measure_idle(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows) -> IdleCauses:
-    """The causes of one device's idle time."""
-    causes = explain_gaps(trace, work, calls, host)[1]
+def measure_idle(
+    trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, start_ns: Int64s, end_ns: Int64s
+) -> tuple[IdleCauses, list[IdleCauses]]:
+    """The causes of one device's idle time, and of that within each window [start, end), shapes (k,).
+
+    A window reaches beyond the device's first start and last end.
+    """
+    gaps = find_gaps(work, calls)
+    limit = delay_limit(np.maximum(gaps.end_ns - gaps.call_end_ns, 0)[_are_fresh(gaps)])
+    borders = np.concatenate((start_ns, end_ns))
+    before, after = _find_edges(work, calls, borders)
+    every = _join((before, gaps, after))
+    # Of a gap that a border cuts, also the part before the border.
+    at = np.searchsorted(every.begin_ns, borders, side="right") - 1
+    cuts = np.flatnonzero((at >= 0) & (borders < every.end_ns[at])) if len(every.thread) else borders[:0]
+    wanted = _join((every, every.select(at[cuts])))
+    parts = _explain(trace, work, calls, host, wanted, np.concatenate((every.end_ns, borders[cuts])), limit)
+    count = len(every.thread)
+    # What lies before each border: whole gaps, and the part of one.
+    reached = np.concatenate((np.zeros((1, len(Part)), np.int64), np.cumsum(parts[:count], axis=0)))
+    ended = np.searchsorted(every.end_ns, borders, side="right")
+    upto = reached[ended]
+    upto[cuts] += parts[count:]
+    within = upto[len(start_ns) :] - upto[: len(start_ns)]
+    own = parts[len(before.thread) : len(before.thread) + len(gaps.thread)].sum(axis=0)
     # What follows the last work of some length (nothing, as a rule) has nothing that ends it.
-    _, ends = work.busy()
-    last = int(ends[-1]) if len(ends) else int(work.rows.start_ns.min())
-    return _to_report(causes.sum(axis=0), after_ns=int(work.rows.end_ns.max()) - last)
+    return _to_report(own, after_ns=int(work.rows.end_ns.max()) - _last_end(work)), [_to_report(one) for one in within]
 
 
 def explain_gaps(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows) -> tuple[Gaps, Int64s]:
     """The n gaps of one device and what each is made of, ns, shape (n, len(Part))."""
     gaps = find_gaps(work, calls)
+    limit = delay_limit(np.maximum(gaps.end_ns - gaps.call_end_ns, 0)[_are_fresh(gaps)])
+    return gaps, _explain(trace, work, calls, host, gaps, gaps.end_ns, limit)
+
+
+def _are_fresh(gaps: Gaps) -> Bools:
+    """Gaps whose work was launched when the device was idle already."""
+    return (gaps.thread >= 0) & (gaps.call_start_ns >= gaps.begin_ns)
+
+
+def _last_end(work: DeviceWork) -> int:
+    """Where work of some length ends."""
+    _, ends = work.busy()
+    return int(ends[-1]) if len(ends) else int(work.rows.start_ns.min())
+
+
+def _find_edges(work: DeviceWork, calls: LaunchCalls, borders_ns: Int64s) -> tuple[Gaps, Gaps]:
+    """The gap from the first border to the device's first row, and from its last work to the last border, if any."""
+    rows = work.rows
+    call = calls.of(rows)
+    launched = call >= 0
+    first, last = int(rows.start_ns.min()), _last_end(work)
+    begin, end = (int(borders_ns.min()), int(borders_ns.max())) if len(borders_ns) else (first, last)
+    starting = calls.calls.take(np.unique(call[launched & (rows.start_ns == first)]))
+    every = calls.calls.take(np.unique(call[launched]))
+    launch, silence = (0, 0, -1), (0, 0, -1)
+    if len(starting):
+        one = int(starting.start_ns.argmin())
+        launch = (int(starting.start_ns[one]), int(starting.end_ns[one]), int(starting.place[one]))
+    if len(every):
+        # Nothing ends it; the thread that launched last may say why.
+        silence = (_NEVER, _NEVER, int(every.place[every.start_ns.argmax()]))
+    return _one_gap(begin, first, *launch), _one_gap(last, end, *silence)
+
+
+def _one_gap(begin_ns: int, end_ns: int, *launch: int) -> Gaps:
+    """This gap, or none where it is empty."""
+    return Gaps(*(np.array([value][: end_ns > begin_ns], np.int64) for value in (begin_ns, end_ns, *launch)))
+
+
+def _join(gaps: Sequence[Gaps]) -> Gaps:
+    return Gaps(*(np.concatenate([getattr(one, name) for one in gaps]) for name in Gaps.__slots__))
+
+
+def _explain(
+    trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, gaps: Gaps, until_ns: Int64s, limit: int
+) -> Int64s:
+    """What gaps are made of up to `until_ns`, shape (n, len(Part)); `limit` is the device's delay of a launch."""
     parts = np.zeros((len(gaps.thread), len(Part)), np.int64)
     known = np.flatnonzero(gaps.thread >= 0)
-    parts[:, Part.UNKNOWN] = np.where(gaps.thread >= 0, 0, gaps.end_ns - gaps.begin_ns)
+    parts[:, Part.UNKNOWN] = np.where(gaps.thread >= 0, 0, until_ns - gaps.begin_ns)
     if len(known):
-        parts[known] = _explain(trace, work, calls, host, gaps.select(gaps.thread >= 0))
-    return gaps, parts
+        parts[known] = _explain_known(trace, work, calls, host, gaps.select(known), until_ns[known], limit)
+    return parts
 
 
-def _explain(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, gaps: Gaps) -> Int64s:
+def _explain_known(
+    trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, gaps: Gaps, until_ns: Int64s, limit: int
+) -> Int64s:
     """The parts of gaps whose launch is known."""
     parts = np.zeros((len(gaps.thread), len(Part)), np.int64)
-    begin, end, call_start, call_end = gaps.begin_ns, gaps.end_ns, gaps.call_start_ns, gaps.call_end_ns
-    late_end = np.minimum(np.maximum(call_start, begin), end)
+    begin, call_start, call_end = gaps.begin_ns, gaps.call_start_ns, gaps.call_end_ns
+    late_end = np.minimum(np.maximum(call_start, begin), until_ns)
     call_from = np.maximum(begin, call_start)
-    in_call = np.maximum(np.minimum(end, call_end) - call_from, 0)
-    waited = np.maximum(end - np.maximum(begin, call_end), 0)
-    fresh = call_start >= begin
-    limit = delay_limit(np.maximum(end - call_end, 0)[fresh])
+    in_call = np.maximum(np.minimum(until_ns, call_end) - call_from, 0)
+    waited = np.maximum(until_ns - np.maximum(begin, call_end), 0)
+    fresh = _are_fresh(gaps)
     delay = np.where(fresh, np.minimum(waited, limit), 0)
-    short = ~fresh & (end - begin <= limit)
+    short = ~fresh & (gaps.end_ns - begin <= limit)
     parts[:, Part.LAUNCHING] = in_call + delay
     parts[:, Part.WAITING_SHORT] = np.where(short, waited, 0)
     parts[:, Part.WAITING_LONG] = waited - delay - parts[:, Part.WAITING_SHORT]
@@ -154,7 +224,7 @@ def measure_stream_idle(rows: Rows, calls: LaunchCalls) -> StreamIdle:
     return StreamIdle(host_wait=host, kernel_wait=kernel, other=int(rest.sum()) - kernel)
 
 
-def _to_report(ns: Int64s, *, after_ns: int) -> IdleCauses:
+def _to_report(ns: Int64s, *, after_ns: int = 0) -> IdleCauses:
     """The report's causes from sums of the parts, shape (len(Part),); `after_ns` more are unknown."""
     part = dict(zip(Part, ns.tolist(), strict=True))
     return IdleCauses(
@@ -196,7 +266,7 @@ def _explain_late(begin_ns: Int64s, end_ns: Int64s, levels: Levels, silent: Part
 
 def _launching_threads(rows: Rows, calls: LaunchCalls) -> list[int]:
     call = calls.of(rows)
-    threads: list[int] = np.unique(calls.calls.place[call[call >= 0]]).tolist()
+    threads: list[int] = distinct(calls.calls.place[call[call >= 0]].astype(np.int64)).tolist()
     return threads
 
 

@@ -11,6 +11,7 @@ from typing import Final, cast
 
 import msgspec
 import numpy as np
+from fleetprof_api.rank_tables import DeviceWorkStatistics
 from fleetprof_api.report_tables import KernelOutlier, KernelStatistics, WorkClassName
 
 from fleetprof_analyzer.classes import WorkClass
@@ -19,7 +20,9 @@ from fleetprof_analyzer.measures.distribution import add_counts, count_buckets, 
 from fleetprof_analyzer.trace import Int64s
 
 OTHER: Final = "(other)"
+ALL: Final = "(all)"
 _MOST_PER_RANK: Final = 48
+_MOST_OF_A_RANK: Final = 8
 _MOST: Final = 100
 _NAME_CHARACTERS: Final = 160
 _SIGMA: Final = 3.0
@@ -90,6 +93,31 @@ def merge_kernels(ranks: Sequence[Sequence[KernelGroup]]) -> list[KernelStatisti
         rest.setdefault(parts[0].work_class, []).extend(parts)
     merged = [_merge(parts[0].name, parts) for parts in named[:_MOST]]
     return [*merged, *(_merge(OTHER, rest[work_class]) for work_class in sorted(rest))]
+
+
+def merge_classes(ranks: Sequence[Sequence[KernelGroup]]) -> list[KernelStatistics]:
+    """The device work of each class, of all names and ranks together."""
+    by_class: dict[int, list[KernelGroup]] = {}
+    for groups in ranks:
+        for group in groups:
+            by_class.setdefault(group.work_class, []).append(group)
+    ranks_of = {
+        work_class: sum(any(group.work_class == work_class for group in groups) for groups in ranks)
+        for work_class in by_class
+    }
+    return [
+        msgspec.structs.replace(_merge(ALL, by_class[work_class]), ranks=ranks_of[work_class])
+        for work_class in sorted(by_class)
+    ]
+
+
+def list_device_work(groups: Sequence[KernelGroup]) -> list[DeviceWorkStatistics]:
+    """One rank's classes of work, then its longest kernels by name."""
+    longest = [kernel for kernel in merge_kernels([groups]) if kernel.name != OTHER][:_MOST_OF_A_RANK]
+    return [
+        DeviceWorkStatistics(**{field: getattr(row, field) for field in DeviceWorkStatistics.__struct_fields__})
+        for row in [*merge_classes([groups]), *longest]
+    ]
 
 
 def find_outliers(ranks: Sequence[tuple[int | None, Sequence[KernelGroup]]]) -> list[KernelOutlier]:

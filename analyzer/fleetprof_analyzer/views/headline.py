@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from fleetprof_api.capture_cost import CaptureCost
-from fleetprof_api.report import KindTotal, Report, StartSkew
+from fleetprof_api.report import KindTotal, Report
+from fleetprof_api.start_skew import StartSkew
 
 from fleetprof_analyzer.views.straggler_words import sentence
 from fleetprof_analyzer.views.text import change, duration, share

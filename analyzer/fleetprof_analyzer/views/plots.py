@@ -9,7 +9,8 @@ from statistics import median
 from typing import Final
 
 from fleetprof_api.capture_cost import CaptureCost, Phase
-from fleetprof_api.report import Rank, Series, StartSkew
+from fleetprof_api.report import Rank, Series
+from fleetprof_api.start_skew import StartSkew
 from markupsafe import Markup
 
 from fleetprof_analyzer.views import svg
