@@ -10,7 +10,7 @@ from typing import Final, get_args
 from fleetprof_api.report import IdleCauses, Rank
 from fleetprof_api.report_tables import StageName
 
-from fleetprof_analyzer.views.text import share
+from fleetprof_analyzer.views.text import duration, share
 
 _CAUSES: Final = (
     ("data_loading", "data loading", "the host waited for the next batch"),
@@ -21,6 +21,7 @@ _CAUSES: Final = (
     ("waiting", "waiting", "launched in time, but waiting for other work or an event"),
     ("unknown", "unknown", "the trace does not say what launched the work, or what the host did"),
 )
+_FEWEST_ITERATIONS: Final = 3
 _PARTS: Final = {
     "synchronization": (("synchronization_blocked", "in the call"),),
     "host": (
@@ -31,6 +32,9 @@ _PARTS: Final = {
     ),
     "waiting": (("waiting_short", "in gaps as short as a launch"),),
 }
+
+
+CAUSES: Final = tuple((name, words) for name, words, _ in _CAUSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +67,27 @@ def list_causes(idle_ns: IdleCauses) -> list[Cause]:
         if time_ns:
             causes.append(Cause(words, time_ns, meaning, f"of it {said}" if said else ""))
     return sorted(causes, key=lambda cause: -cause.time_ns)
+
+
+def add_iterations(ranks: Sequence[Rank]) -> list[tuple[int, int, IdleCauses]]:
+    """(iteration, idle time, its causes) over all ranks, by the number of the iteration; empty without a GPU."""
+    by_index: dict[int, list[IdleCauses]] = {}
+    for rank in ranks:
+        for iteration in rank.iterations:
+            if iteration.idle_ns is not None:
+                by_index.setdefault(iteration.index, []).append(iteration.idle_ns)
+    found = []
+    for index, parts in sorted(by_index.items()):
+        causes = IdleCauses(**{f: sum(getattr(part, f) for part in parts) for f in IdleCauses.__struct_fields__})
+        found.append((index, sum(getattr(causes, name) for name, _ in CAUSES), causes))
+    return found
+
+
+def longest_iteration(ranks: Sequence[Rank]) -> str:
+    """The iteration with the most idle time, where it has clearly more than the middle one; else ""."""
+    found = sorted(add_iterations(ranks), key=lambda item: (item[1], -item[0]))
+    if len(found) < _FEWEST_ITERATIONS or 2 * found[-1][1] < 3 * found[len(found) // 2][1]:
+        return ""
+    index, idle, causes = found[-1]
+    first = list_causes(causes)[0]
+    return f"most in iteration {index}: {duration(idle)}, of it {first.words} {share(first.time_ns, idle)}"

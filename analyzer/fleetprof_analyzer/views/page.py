@@ -18,8 +18,9 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fleetprof_analyzer.views import bars, differences, plots, straggler_words
-from fleetprof_analyzer.views.causes_text import add_stages, list_causes
+from fleetprof_analyzer.views.causes_text import CAUSES, add_iterations, add_stages, list_causes
 from fleetprof_analyzer.views.headline import describe
+from fleetprof_analyzer.views.tables_text import sort_peaks
 from fleetprof_analyzer.views.text import amount, change, duration, parts_of, plain, rank_name, share, size
 
 _MOST_CHARTS: Final = 12
@@ -77,7 +78,14 @@ def _template() -> tuple[Template, str]:
         "rank": rank_name,
         "size": size,
     }
-    environment.globals |= {"share": share, "causes": list_causes, "add_stages": add_stages}
+    environment.globals |= {
+        "share": share,
+        "causes": list_causes,
+        "add_stages": add_stages,
+        "add_iterations": add_iterations,
+        "cause_names": CAUSES,
+        "sort_peaks": sort_peaks,
+    }
     return environment.get_template("report.html.j2"), (folder / "report.css").read_text("utf-8")
 
 

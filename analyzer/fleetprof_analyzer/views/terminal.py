@@ -4,14 +4,16 @@ Guarantees: no line longer than the width (at least 60); no control character of
 words what a chart would show.
 """
 
+from collections.abc import Sequence
 from statistics import median
 from textwrap import wrap
 
 from fleetprof_api.report import KindTotal, Rank, Report, TimeBreakdown
 
-from fleetprof_analyzer.views.causes_text import add_stages, list_causes
+from fleetprof_analyzer.views.causes_text import add_stages, list_causes, longest_iteration
 from fleetprof_analyzer.views.differences import list_differences
 from fleetprof_analyzer.views.straggler_words import list_stragglers
+from fleetprof_analyzer.views.tables_text import list_data_loading, list_memory, list_operators
 from fleetprof_analyzer.views.text import amount, change, duration, parts_of, plain, rank_name, share, size
 
 _NARROWEST = 60
@@ -29,7 +31,8 @@ def render_text(report: Report, width: int = 100) -> str:
         _totals(report, width),
         _findings(report, width),
         _stages(report),
-        _longest(report, width),
+        [*_longest(report, width), *list_operators(report, width)],
+        [*list_memory(report), *list_data_loading(report)],
         _ranks(report, width),
         list_differences(report.heterogeneity),
         _energy(report),
@@ -76,7 +79,7 @@ def _totals(report: Report, width: int) -> list[str]:
             lines.append(f"  {_MARKS[name]} {words:<22} {share(part, total.time_ns.span):>8}  {duration(part):>10}")
         overlapped = total.time_ns.overlapped_communication
         lines.append(f"    overlapped communication {duration(overlapped)}, a part of compute")
-        lines += _idle(total, width)
+        lines += _idle(total, report.ranks, width)
     return lines
 
 
@@ -103,7 +106,7 @@ def _stages(report: Report) -> list[str]:
     return lines
 
 
-def _idle(total: KindTotal, width: int) -> list[str]:
+def _idle(total: KindTotal, ranks: Sequence[Rank], width: int) -> list[str]:
     if total.idle_ns is None or not total.time_ns.idle:
         return []
     lines = ["Why the GPU was idle"]
@@ -113,7 +116,7 @@ def _idle(total: KindTotal, width: int) -> list[str]:
             lines.append(f"{line}  {cause.parts}".rstrip())
         else:
             lines += [line, f"        {cause.parts}"]
-    return lines
+    return [*lines, f"    {worst}"] if (worst := longest_iteration(ranks)) else lines
 
 
 def _longest(report: Report, width: int) -> list[str]:
