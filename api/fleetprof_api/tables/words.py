@@ -66,7 +66,7 @@ WORDS: Final[dict[str, str]] = {
     "pod_name": "pod of the rank",
     "pod_uid": "uid of that pod",
     "process_id": "the rank's process, within its sidecar",
-    "rank": "rank in the job; null: nothing says it",
+    "rank": "rank in the job",
     "rank_source": "where the rank is known from",
     "ranks": "how many ranks, or which",
     "reason": "why, in one word; docs/reasons.md",

@@ -1,0 +1,80 @@
+"""What `fleetprof.load` returns: one report, its tables, and the way to its traces.
+
+Guarantees: nothing is computed anew: every number is the report's; text of traces is shown without control characters.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fleetprof_analyzer.views.headline import describe
+from fleetprof_analyzer.views.text import plain, share
+from fleetprof_api.report import Report
+
+from fleetprof.places import Place
+from fleetprof.tables import Tables
+
+if TYPE_CHECKING:
+    from hta.trace_analysis import TraceAnalysis
+
+_MOST_FINDINGS: Final = 5
+
+
+class Profile:
+    """One report. `report` is it whole, `tables` are its tables, `place` is where its traces lie."""
+
+    def __init__(self, report: Report, place: Place) -> None:
+        self.report = report
+        self.place = place
+        self.tables = Tables(report)
+
+    @property
+    def findings(self) -> Any:
+        """What is worth doing, the largest gain first: a DataFrame, docs/tables.md#findings."""
+        return self.tables["findings"]
+
+    @property
+    def stragglers(self) -> Any:
+        """The ranks that the others wait for, in order: a DataFrame, docs/tables.md#stragglers.
+
+        Whether there are any, and what else there is, tells `report.stragglers.verdict`.
+        """
+        return self.tables["stragglers"]
+
+    def write_tables(self, folder: str | Path) -> list[Path]:
+        """Writes the tables as Parquet files, `<table>.parquet`; the files. Raises PyArrowMissing, OSError."""
+        from fleetprof_analyzer.views.parquet import write_tables
+
+        return write_tables(self.report, Path(folder))
+
+    def to_hta(self, folder: str | Path) -> dict[int, Path]:
+        """Makes a folder that HTA opens as it is: one trace per rank, linked or copied; the files by rank.
+
+        See `fleetprof.hta.export_traces` for what is left out, and what is raised.
+        """
+        from fleetprof.hta import export_traces
+
+        return export_traces(self.report, self.place, Path(folder))
+
+    def open_in_hta(
+        self, folder: str | Path | None = None, *, include_last_profiler_step: bool = True
+    ) -> TraceAnalysis:
+        """These traces in Meta's HTA. `folder` keeps what HTA reads; by default it goes with the returned object.
+
+        HTA leaves out the last ProfilerStep unless told otherwise; here it is told. Raises as `to_hta`, and ImportError
+        with what to install.
+        """
+        from fleetprof.hta import open_analysis
+
+        where = None if folder is None else Path(folder)
+        return open_analysis(self.report, self.place, where, include_last_profiler_step=include_last_profiler_step)
+
+    def __repr__(self) -> str:
+        report = self.report
+        lines = [f"{plain(report.title) or 'report'}: {len(report.ranks)} ranks, from {self.place.address}"]
+        lines += [f"  {plain(sentence, 400)}" for sentence in describe(report).sentences]
+        for finding in report.findings[:_MOST_FINDINGS]:
+            lines.append(f"  {share(finding.gain_permille, 1000):>7} at most: {plain(finding.message, 300)}")
+        filled = [name for name in self.tables if self.tables.rows(name)]
+        return "\n".join([*lines, f"  .tables: {', '.join(filled)}"])
