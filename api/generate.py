@@ -1,7 +1,7 @@
 """Makes the generated files of the contract from their sources; `--check` fails when one is stale.
 
-hub.proto -> hub_pb2.py, hub_pb2.pyi, hub_pb2_grpc.py, hub_pb2_grpc.pyi; report.py -> schemas/report.v1.schema.json and
-the second half of docs/tables.md. Run by `make generate`, checked by `make lint`.
+hub.proto -> hub_pb2.py, hub_pb2.pyi, hub_pb2_grpc.py, hub_pb2_grpc.pyi; report.py and
+diff.py -> schemas/*.v1.schema.json, the second half of docs/tables.md. Run by `make generate`, checked by `make lint`.
 """
 
 import json
@@ -10,7 +10,7 @@ import tempfile
 from importlib.resources import files
 from pathlib import Path
 
-from fleetprof_api.report import json_schema
+from fleetprof_api import diff, report
 from fleetprof_api.tables import Column, list_tables
 from grpc_tools import protoc
 
@@ -42,17 +42,18 @@ def generate_protocol(out: Path) -> None:
 
 
 def generate_schema(out: Path) -> None:
-    """Writes the report's JSON Schema below `out`/schemas."""
+    """Writes the JSON Schemas of report and comparison below `out`/schemas."""
     (out / "schemas").mkdir(exist_ok=True)
-    (out / "schemas" / "report.v1.schema.json").write_text(json.dumps(json_schema(), indent=1) + "\n")
+    for name, schema in (("report", report.json_schema()), ("diff", diff.json_schema())):
+        (out / "schemas" / f"{name}.v1.schema.json").write_text(json.dumps(schema, indent=1) + "\n")
 
 
 def tables_page() -> str:
     """docs/tables.md: what people wrote of it, and the tables as they are."""
     parts = [TABLES_PAGE.read_text().partition(TABLES_MARK)[0] + TABLES_MARK]
     for table in list_tables():
-        path = "".join(f".{name}" for name in table.path).lstrip(".")
-        parts.append(f"\n## {table.name}\n\n{table.meaning}" + (f" `{path}` of the report.\n" if path else "\n"))
+        path = f" (`{'.'.join(table.path)}`)" if table.path else ""
+        parts.append(f"\n## {table.name}\n\n{table.meaning[0].upper()}{table.meaning[1:]}{path}.\n")
         parts.append("\n| column | type | unit | meaning |\n|---|---|---|---|\n")
         parts += [
             f"| `{c.name}` | {_type(c)} | {c.unit} | {c.meaning.replace('|', chr(92) + '|')} |\n" for c in table.columns

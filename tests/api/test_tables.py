@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from fleetprof_api.heterogeneity import Heterogeneity, RankTable
 from fleetprof_api.report import (
     DeviceTime,
     HostSeries,
@@ -57,6 +58,12 @@ REPORT = Report(
         ],
     ),
     hosts=[HostSeries(host_name="a", ranks=[0, 1], series=[Series(name="cpu", unit="%", at_unix_ns=[1], values=[5])])],
+    heterogeneity=[
+        Heterogeneity(
+            kind="gpu", ranks=[0, None], iterations=[7, 8], iterations_by="index", recorded=2,
+            tables=[RankTable(measure="duration", unit="ns", values=[[50, None], [60]])],
+        )
+    ],
     kernels=[
         KernelStatistics(
             name="gemm", work_class="compute", count=3, total_ns=6, mean_ns=2, min_ns=1, max_ns=3, deviation_ns=1,
@@ -131,6 +138,16 @@ def test_structs_within_a_row_are_columns_and_what_is_missing_is_none() -> None:
         ("stragglers_evidence", ("rank", "measure", "iterations"), [(3, "host", [1, 2])]),
         ("hosts", ("host_name", "ranks"), [("a", [0, 1])]),
         ("hosts_series", ("host_name", "name", "value"), [("a", "cpu", 5.0)]),
+        ("heterogeneity", ("kind", "ranks", "iterations"), [("gpu", [0, None], [7, 8])]),
+        ("heterogeneity_tables", ("kind", "measure", "unit", "box_median"), [("gpu", "duration", "ns", None)]),
+        (
+            "heterogeneity_values",
+            ("kind", "measure", "rank", "iteration", "value"),
+            [
+                ("gpu", "duration", 0, 7, 50), ("gpu", "duration", 0, 8, None),
+                ("gpu", "duration", None, 7, 60), ("gpu", "duration", None, 8, None),
+            ],
+        ),
         ("kernels", ("name", "count"), [("gemm", 3)]),
         (
             "kernels_histogram",
@@ -152,6 +169,12 @@ def test_nothing_of_a_report_is_left_out() -> None:
 
     shown = leaves([list(columns_of(REPORT, one).values()) for one in list_tables()])
     assert leaves(msgspec.to_builtins(REPORT)) <= shown
+
+
+def test_cells_beyond_the_lists_that_name_them_have_no_place() -> None:
+    wide = RankTable(measure="duration", unit="ns", values=[[1, 2, 3], [4]])
+    only = Heterogeneity(kind="gpu", ranks=[0], iterations=[7], iterations_by="index", recorded=1, tables=[wide])
+    assert table("heterogeneity_values", "rank", "value", report=Report(heterogeneity=[only])) == [(0, 1)]
 
 
 def test_lists_of_unequal_length_end_in_rows_with_nothing() -> None:

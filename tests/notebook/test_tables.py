@@ -55,7 +55,7 @@ def test_tables_are_a_mapping_with_attributes() -> None:
         tables["nothing"]
     with pytest.raises(AttributeError, match="there is no table 'nothing'"):
         tables.nothing  # noqa: B018
-    assert "ranks                            2 rows  One trace." in repr(tables)
+    assert "ranks                            2 rows  One trace" in repr(tables)
 
 
 def test_a_profile_shows_itself_without_control_characters() -> None:

@@ -3,7 +3,8 @@
 Every list of structs is a table of its own, named by its path without `ranks` and without repeats (`ranks[].devices` is
 `devices`); its rows begin with what identifies the row above them. Structs within a row are columns, their names joined
 and the unit last (`time_ns.idle` is `time_idle_ns`). Lists of the same length become rows of a long table. What is
-outside of lists is the one row of the table `report`.
+outside of lists is the one row of the table `report`. A matrix over lists of the row above is a table with a row per
+cell.
 
 Guarantees: names are unique; a column's type, unit and meaning do not depend on any report's content.
 """
@@ -15,6 +16,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import inspect
 
+from fleetprof_api.heterogeneity import Heterogeneity, RankTable
 from fleetprof_api.report import HostSeries, Rank, Report, Series
 from fleetprof_api.report_tables import Histogram, KernelStatistics
 from fleetprof_api.stragglers import Straggler
@@ -27,6 +29,8 @@ KEYS: Final[dict[type, tuple[str, ...]]] = {
     KernelStatistics: ("name", "work_class"),
     Straggler: ("rank",),
     HostSeries: ("host_name",),
+    Heterogeneity: ("kind",),
+    RankTable: ("measure", "unit"),
 }
 """Fields that tell a row from its neighbours; of other structs the row's number does."""
 
@@ -35,6 +39,29 @@ LONG: Final[dict[type, dict[str, str]]] = {
     Histogram: {"from_ns": "from_ns", "counts": "count"},
 }
 """Structs that hold columns: their lists, and the names of these as columns."""
+
+
+class Grid(msgspec.Struct, kw_only=True, frozen=True):
+    """A matrix in a struct: its field, and the lists of the row above that its lines and places belong to."""
+
+    field: str
+    lines: str
+    line: str  # one of `lines`, as a column
+    places: str
+    place: str
+    meaning: str
+
+
+GRIDS: Final[dict[type, Grid]] = {
+    RankTable: Grid(
+        field="values",
+        lines="ranks",
+        line="rank",
+        places="iterations",
+        place="iteration",
+        meaning="Every measure of every rank in every iteration that ranks are compared in",
+    ),
+}
 
 ONE_ROW: Final = "report"
 _UNITS: Final = {
@@ -76,7 +103,7 @@ class Table(msgspec.Struct, kw_only=True, frozen=True):
     meaning: str
     path: tuple[str, ...]
     columns: tuple[Column, ...]
-    long: bool = False
+    form: Literal["rows", "long", "grid"] = "rows"
 
 
 @cache
@@ -84,7 +111,7 @@ def list_tables() -> tuple[Table, ...]:
     """All tables, in the order of the report; `report` first."""
     report = inspect.type_info(Report)
     assert isinstance(report, inspect.StructType)
-    return tuple(_tables(report, (), ()))
+    return tuple(_tables(report, "", (), ()))
 
 
 def unit_of(name: str) -> str:
@@ -101,23 +128,25 @@ def join(parent: str, name: str) -> str:
     return f"{stem}_{name}" if unit_of(name) else f"{stem}_{name}{suffix}"
 
 
-def _tables(struct: inspect.StructType, path: tuple[str, ...], above: tuple[Column, ...]) -> Iterator[Table]:
-    """The table of a struct's rows, then those of the lists within it."""
-    below: list[tuple[inspect.StructType, tuple[str, ...]]] = []
+def _tables(struct: inspect.StructType, said: str, path: tuple[str, ...], above: tuple[Column, ...]) -> Iterator[Table]:
+    """The table of a struct's rows, then those of the lists within it. `said`: the description of the list."""
+    below: list[tuple[inspect.StructType, str, tuple[str, ...]]] = []
     name = _table_name(path)
     own = list(_columns(struct, name, (), "", False, below))
     taken = {column.name for column in own}
     keys = [c if c.name not in taken else msgspec.structs.replace(c, name=f"{name}_{c.name}") for c in above]
     yield Table(
         name=name,
-        meaning=_first_sentence(struct.cls),
+        meaning=": ".join(filter(None, (_first_sentence(struct.cls), said))),
         path=path,
         columns=(*keys, *own),
-        long=struct.cls in LONG,
+        form="long" if struct.cls in LONG else "rows",
     )
+    if struct.cls in GRIDS:
+        yield _grid(struct, path, [*keys, *(column for column in own if column.name in KEYS[struct.cls])])
     inherited = (*above, *_keys(struct, own, name, len(above))) if path else ()
-    for child, way in below:
-        yield from _tables(child, path + way, inherited)
+    for child, described, way in below:
+        yield from _tables(child, described, path + way, inherited)
 
 
 def _columns(
@@ -126,17 +155,20 @@ def _columns(
     path: tuple[str, ...],
     prefix: str,
     nullable: bool,
-    below: list[tuple[inspect.StructType, tuple[str, ...]]],
+    below: list[tuple[inspect.StructType, str, tuple[str, ...]]],
 ) -> Iterator[Column]:
     """The columns of a struct; lists of structs go to `below`, with the way to them."""
+    grid = GRIDS.get(struct.cls)
     for field in struct.fields:
+        if grid is not None and field.name == grid.field:
+            continue
         kind, said, optional = _plain(field.type)
         way, name = (*path, field.name), join(prefix, field.name)
         item = _plain(kind.item_type)[0] if isinstance(kind, inspect.ListType) else None
         if isinstance(item, inspect.StructType):
-            below.append((item, way))
+            below.append((item, said, way))
         elif isinstance(kind, inspect.StructType) and kind.cls in LONG:
-            below.append((kind, way))
+            below.append((kind, said, way))
         elif isinstance(kind, inspect.StructType):
             yield from _columns(kind, table, way, name, nullable or optional, below)
         else:
@@ -152,6 +184,19 @@ def _columns(
                 meaning=meaning_of(table, long or name, field.name, said),
                 path=way,
             )
+
+
+def _grid(struct: inspect.StructType, path: tuple[str, ...], keys: Sequence[Column]) -> Table:
+    """The table of a struct's matrix, a row per cell."""
+    grid = GRIDS[struct.cls]
+    (kind,) = [_plain(field.type)[0] for field in struct.fields if field.name == grid.field]
+    name, types = f"{_table_name(path[:-1])}_{grid.field}", {grid.line: "integer", grid.place: "integer"}
+    types["value"] = _value(kind)[0]
+    cells = [
+        Column(name=column, type=of, nullable=True, meaning=meaning_of(name, column, column, ""))  # type: ignore[arg-type]
+        for column, of in types.items()
+    ]
+    return Table(name=name, meaning=grid.meaning, path=path, columns=(*keys, *cells), form="grid")
 
 
 def _keys(struct: inspect.StructType, own: Sequence[Column], table: str, count: int) -> Iterator[Column]:
@@ -206,5 +251,4 @@ def _table_name(path: Sequence[str]) -> str:
 
 def _first_sentence(struct: Any) -> str:
     text = " ".join((struct.__doc__ or "").split())
-    end = text.find(". ")
-    return text if end < 0 else text[: end + 1]
+    return text.partition(". ")[0].rstrip(".")

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from fleetprof_api.report import Report, UnreadableReport
-from fleetprof_api.tables.layout import KEYS, LONG, Column, Table
+from fleetprof_api.tables.layout import GRIDS, KEYS, LONG, Column, Table
 
 _INT64: Final = range(-(1 << 63), 1 << 63)
 
@@ -20,31 +20,34 @@ _INT64: Final = range(-(1 << 63), 1 << 63)
 def columns_of(report: Report, table: Table) -> dict[str, list[Any]]:
     """The values of each column, by its name, in the order of the report. Raises UnreadableReport."""
     found: dict[str, list[Any]] = {column.name: [] for column in table.columns}
-    for keys, row in _rows(report, table.path, ()):
-        if table.long:
-            _add_long(found, table.columns, keys, row)
-            continue
-        for column in table.columns:
-            found[column.name].append(_value(keys, row, column))
+    for keys, parent, row in _rows(report, table.path, (), report):
+        parts = {column.name: _value(keys, row, column) for column in table.columns}
+        entries = [{}] if table.form == "rows" else _cells(parent, row) if table.form == "grid" else _entries(row)
+        for entry in entries:
+            for name, value in (parts | entry).items():
+                found[name].append(value)
     for column in table.columns:
         if column.type == "integer":
             _check_integers(table, column, found[column.name])
     return found
 
 
-def _rows(value: Any, path: tuple[str, ...], keys: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """(keys of the rows above, row) of all rows at the end of `path`."""
+def _rows(
+    value: Any, path: tuple[str, ...], keys: tuple[Any, ...], parent: Any
+) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:
+    """(keys of the rows above, the row above, row) of all rows at the end of `path`."""
     if value is None:
         return
     if not path:
-        yield keys, value
+        yield keys, parent, value
         return
     child = getattr(value, path[0])
     if not isinstance(child, list):
-        yield from _rows(child, path[1:], keys)
+        yield from _rows(child, path[1:], keys, parent)
         return
     for number, item in enumerate(child):
-        yield from _rows(item, path[1:], (*keys, *_keys(item, number)) if len(path) > 1 else keys)
+        below = (*keys, *_keys(item, number)) if len(path) > 1 else keys
+        yield from _rows(item, path[1:], below, item if len(path) > 1 else parent)
 
 
 def _keys(row: Any, number: int) -> tuple[Any, ...]:
@@ -64,14 +67,22 @@ def _value(keys: tuple[Any, ...], row: Any, column: Column) -> Any:
     return row.value if isinstance(row, Enum) else row
 
 
-def _add_long(found: dict[str, list[Any]], columns: tuple[Column, ...], keys: tuple[Any, ...], row: Any) -> None:
-    """One row per entry of the struct's lists; what the struct says once is said in each."""
-    lists = LONG[type(row)].values()
-    parts = {column.name: _value(keys, row, column) for column in columns}
-    for values in zip_longest(*(parts[name] for name in lists)):
-        entry = parts | dict(zip(lists, values, strict=True))
-        for name, value in entry.items():
-            found[name].append(value)
+def _entries(row: Any) -> Iterator[dict[str, Any]]:
+    """What differs from row to row of a long table: one entry of each of the struct's lists."""
+    lists = LONG[type(row)]
+    for values in zip_longest(*(getattr(row, name) for name in lists)):
+        yield dict(zip(lists.values(), values, strict=True))
+
+
+def _cells(parent: Any, row: Any) -> Iterator[dict[str, Any]]:
+    """What differs from row to row of a grid's table. A cell beyond the lists of the row above has no place."""
+    grid = GRIDS[type(row)]
+    matrix, places = getattr(row, grid.field), getattr(parent, grid.places)
+    for number, line in enumerate(getattr(parent, grid.lines)):
+        values = matrix[number] if number < len(matrix) else []
+        for at, place in enumerate(places):
+            value = values[at] if at < len(values) else None
+            yield {grid.line: line, grid.place: place, "value": value}
 
 
 def _check_integers(table: Table, column: Column, values: list[Any]) -> None:
