@@ -23,7 +23,7 @@ from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.decompress import read_blocks
 from fleetprof_analyzer.reading.repair import repair
-from fleetprof_api.report import Rank, Report
+from fleetprof_api.report import Report
 from isal import igzip
 
 from fleetprof.places import Place, TraceMissing
@@ -54,14 +54,14 @@ def export_traces(report: Report, place: Place, folder: Path) -> dict[int, Path]
         raise FileExistsError(f"{folder} is not empty: HTA would read what is there; give a new folder")
     files: dict[int, Path] = {}
     left_out: list[str] = []
-    for number, rank, reason in _choose(report):
+    for source, number, reason in _choose(report):
         if not reason:
             try:
-                files[number] = _export(place, rank.source, number, folder)
+                files[number] = _export(place, source, number, folder)
                 continue
             except (TraceMissing, Refused, ValueError) as error:
                 reason = str(error)
-        left_out.append(f"{rank.source} of rank {'?' if rank.rank is None else rank.rank}: {reason}")
+        left_out.append(f"{source}: {reason}")
     if not files:
         raise NothingForHTA(f"HTA could read none of these traces: {'; '.join(left_out) or 'the report has none'}")
     for said in left_out:
@@ -93,26 +93,29 @@ def open_analysis(
     return analysis
 
 
-def _choose(report: Report) -> Iterator[tuple[int, Rank, str]]:
-    """(number for HTA, rank, why it is left out or "") of each trace."""
+def _choose(report: Report) -> Iterator[tuple[str, int, str]]:
+    """(source, its rank for HTA, why it is left out or "") of each trace."""
     has_gpu = any(rank.kind == "gpu" for rank in report.ranks)
-    kinds = {problem.source: problem.kind for problem in report.problems if problem.kind in _LOST | _EMPTY}
+    damaged = {problem.source: problem.kind for problem in report.problems if problem.kind in _LOST | _EMPTY}
     taken: set[int] = set()
     for rank in report.ranks:
         number = 0 if rank.rank is None and len(report.ranks) == 1 else rank.rank
+        kind = damaged.pop(rank.source, "")
         if number is None:
-            yield -1, rank, "nothing says which rank it is"
+            yield rank.source, -1, "nothing says which rank it is"
         elif number in taken:
-            yield number, rank, "another trace of this rank is used"
-        elif not rank.source.endswith((".json", ".json.gz")) or rank.source.endswith("summary.json.gz"):
-            yield number, rank, "its trace stayed where it was taken"
-        elif rank.source in kinds:
-            yield number, rank, f"damaged ({kinds[rank.source]}), which ends HTA's reading of all ranks"
+            yield rank.source, number, f"another trace of rank {number} is used"
+        elif rank.source.endswith("summary.json.gz"):
+            yield rank.source, number, f"the trace of rank {number} stayed where it was taken"
+        elif kind:
+            yield rank.source, number, f"damaged ({kind}), which ends HTA's reading of all ranks"
         elif rank.kind == "cpu" and has_gpu:
-            yield number, rank, "no work on a GPU, which ends HTA's breakdowns of all ranks"
+            yield rank.source, number, "no work on a GPU, which ends HTA's breakdowns of all ranks"
         else:
             taken.add(number)
-            yield number, rank, ""
+            yield rank.source, number, ""
+    for source, kind in damaged.items():
+        yield source, -1, f"nothing to read ({kind})"
 
 
 def _export(place: Place, source: str, rank: int, folder: Path) -> Path:

@@ -17,11 +17,11 @@ from fleetprof.places import StorePlace
 from fleetprof.profile import Profile
 from fleetprof_analyzer.capture_report import analyze_capture
 from fleetprof_api import keys
-from fleetprof_api.report import Report
+from fleetprof_api.report import Rank, Report, TimeBreakdown
 from fleetprof_api.store.memory import MemoryStore
 from planted_jobs import Job
 from planted_shapes import Fault, Shape
-from planted_traces import plant_capture
+from planted_traces import plant, plant_capture
 from planted_traces_of_jobs import Clarity, json_of, traces_of
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +47,7 @@ def uneven(tmp_path: Path) -> Path:
     (folder / "rank5.json").write_text(CPU_ONLY)
     (folder / "rank6.json").write_text(sound[6].replace("{", '{"other": {"rank": 99}, ', 1))
     (folder / "rank7.json").write_text(sound[7].replace('"rank": 7', '"rank":7'))
+    (folder / "rank8.json").write_text("")
     (folder / "z.json").write_text(sound[0])
     return folder
 
@@ -61,9 +62,10 @@ def test_each_rank_has_one_file_that_names_it_first(uneven: Path, tmp_path: Path
     with pytest.warns(UserWarning, match="left out for HTA") as said:
         files = profile.to_hta(tmp_path / "out")
     assert sorted(str(one.message).partition(": ")[2] for one in said) == [
-        "rank4.json of rank 4: damaged (truncated), which ends HTA's reading of all ranks",
-        "rank5.json of rank 5: no work on a GPU, which ends HTA's breakdowns of all ranks",
-        "z.json of rank 0: another trace of this rank is used",
+        "rank4.json: damaged (truncated), which ends HTA's reading of all ranks",
+        "rank5.json: no work on a GPU, which ends HTA's breakdowns of all ranks",
+        "rank8.json: nothing to read (empty_file)",
+        "z.json: another trace of rank 0 is used",
     ]
     assert sorted(files) == [0, 1, 2, 3, 6, 7]
     assert sorted(files.values()) == sorted((tmp_path / "out").iterdir())
@@ -102,8 +104,29 @@ def test_traces_that_stayed_where_they_were_taken_are_told(tmp_path: Path) -> No
     report = analyze_capture(store, "default", "demo")
     store.delete([keys.trace_key("default", "demo", rank) for rank in (0, 1)])
     profile = Profile(report, StorePlace(store, keys.request_prefix("default", "demo")))
-    with pytest.raises(NothingForHTA, match=r"ranks/0/trace.json.gz of rank 0: .* it stayed where it was taken"):
+    with pytest.raises(NothingForHTA, match=r"ranks/0/trace.json.gz: .* it stayed where it was taken"):
         profile.to_hta(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("ranks", "words"),
+    [
+        ([(0, "ranks/0/summary.json.gz")], "the trace of rank 0 stayed where it was taken"),
+        ([(None, "a.json"), (None, "b.json")], "a.json: nothing says which rank it is; b.json: nothing says"),
+    ],
+)
+def test_what_no_file_can_stand_for_is_told(tmp_path: Path, ranks: list[tuple[Any, str]], words: str) -> None:
+    time_ns = TimeBreakdown(span=1)
+    report = Report(ranks=[Rank(rank=r, source=s, kind="gpu", time_basis="device", time_ns=time_ns) for r, s in ranks])
+    with pytest.raises(NothingForHTA, match=words):
+        Profile(report, StorePlace(MemoryStore(), "v1/a/b/")).to_hta(tmp_path / "out")
+
+
+def test_a_lone_trace_is_rank_0_where_it_does_not_say(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/trace.json").write_text(plant(0, distributed=False).text())
+    files = fleetprof.load(tmp_path / "in").to_hta(tmp_path / "out")
+    assert {rank: first_rank(path) for rank, path in files.items()} == {0: "0"}
 
 
 def test_a_folder_with_something_in_it_is_refused(uneven: Path) -> None:
@@ -183,7 +206,7 @@ def test_the_real_hta_reads_every_rank_and_finds_our_times(hta: Path, uneven: Pa
     for rank, microseconds in answer["theirs"].items():
         # To a float's digits: not rounded to µs, and the last step is there.
         assert microseconds == pytest.approx(answer["ours"][rank], abs=0.1), rank
-    assert answer["left_out"] == 3
+    assert answer["left_out"] == 4
     assert answer["was_there"]
     assert answer["is_gone"]
     # And pandas 2 has the same types.
