@@ -42,13 +42,17 @@ class SocketInUse(OSError):
 class Datagram:
     """One datagram. `address` is "" when the sender has none that could be answered.
 
-    `waited_ns`: from the sender's call to ours, by the kernel's clock; 0 where the kernel does not say.
+    `sent_unix_ns`: the sender's call, as the kernel noted it; where it does not say, when the datagram was received.
     """
 
     data: bytes
     address: str
     credentials: Credentials
-    waited_ns: int
+    sent_unix_ns: int
+
+    def age_ns(self) -> int:
+        """How long its sender has been waiting."""
+        return max(0, time.time_ns() - self.sent_unix_ns)
 
 
 class Gate(Generic[_Message]):
@@ -177,15 +181,15 @@ class DatagramSocket:
         if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
             self._counters["too_long"] += 1
             return None
-        credentials, waited_ns = None, 0
+        credentials, sent_unix_ns = None, time.time_ns()
         for level, kind, value in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS) and len(value) == _CREDENTIALS.size:
                 pid, uid, _ = _CREDENTIALS.unpack(value)
                 credentials = Credentials(pid, uid)
             elif (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS) and len(value) == _TIMESTAMP.size:
                 seconds, nanoseconds = _TIMESTAMP.unpack(value)
-                waited_ns = max(0, time.time_ns() - seconds * 10**9 - nanoseconds)
+                sent_unix_ns = seconds * 10**9 + nanoseconds
         if credentials is None:
             self._counters["without_credentials"] += 1
             return None
-        return Datagram(data, sender if isinstance(sender, str) else "", credentials, waited_ns)
+        return Datagram(data, sender if isinstance(sender, str) else "", credentials, sent_unix_ns)

@@ -139,15 +139,15 @@ def test_what_stands_against_one_step(ranks: list[pb.Process], window: Window, s
 @pytest.mark.parametrize(
     ("ranks", "window", "start_ms", "deliver_ms", "duration_ms", "says"),
     [
-        # P + 1 s, and 2 s for CUPTI's start wherever a device may be
-        ([rank(has_agent=False, step=0)], FIVE, 2500, 2000, 600, "0.6 s for 5 iterations of 0.1 s"),
-        ([rank(has_agent=False, device_kind="cuda")], FIVE, 4500, 2000, 600, "0.6 s for 5 iterations"),
-        ([rank(has_agent=False, device_kind="")], FIVE, 4500, 2000, 600, "0.6 s for 5 iterations"),
-        ([rank(has_agent=False, iteration=0)], FIVE, 2500, 2000, 2000, "the iteration time is unknown"),
-        ([rank(has_agent=False, iteration=1)], FIVE, 2500, 2000, 10, "0.01 s for 5 iterations of 0.001 s"),
-        ([rank(has_agent=False, iteration=20_000)], FIVE, 2500, 2000, 60_000, "the longest that is allowed"),
-        ([rank()], Window(duration_millis=500), 2500, 2000, 500, "the window is 500 ms"),
-        ([rank(interval=5000)], Window(duration_millis=500), 6900, 6400, 500, "the window is 500 ms"),
+        # P + 1.75 s, and 2 s for CUPTI's start wherever a device may be
+        ([rank(has_agent=False, step=0)], FIVE, 3250, 1750, 600, "0.6 s for 5 iterations of 0.1 s"),
+        ([rank(has_agent=False, device_kind="cuda")], FIVE, 5250, 1750, 600, "0.6 s for 5 iterations"),
+        ([rank(has_agent=False, device_kind="")], FIVE, 5250, 1750, 600, "0.6 s for 5 iterations"),
+        ([rank(has_agent=False, iteration=0)], FIVE, 3250, 1750, 2000, "the iteration time is unknown"),
+        ([rank(has_agent=False, iteration=1)], FIVE, 3250, 1750, 10, "0.01 s for 5 iterations of 0.001 s"),
+        ([rank(has_agent=False, iteration=20_000)], FIVE, 3250, 1750, 60_000, "the longest that is allowed"),
+        ([rank()], Window(duration_millis=500), 3250, 1750, 500, "the window is 500 ms"),
+        ([rank(interval=5000)], Window(duration_millis=500), 7650, 6150, 500, "the window is 500 ms"),
     ],
 )
 def test_begin_at_one_time(

@@ -65,7 +65,7 @@ def test_a_start_by_time_leaves_a_device_time_to_warm_up(device_kind, warmup):
         "ACTIVITIES_DURATION_MSECS": "2000",
         "ACTIVITIES_WARMUP_PERIOD_SECS": warmup,
     }
-    assert latest_delivery_unix_ns(start, device_kind) == (1_790_000_000_123 - 1000 * int(warmup) - 500) * 10**6
+    assert latest_delivery_unix_ns(start, device_kind) == (1_790_000_000_123 - 1000 * int(warmup) - 1500) * 10**6
 
 
 @pytest.mark.parametrize(

@@ -170,11 +170,29 @@ def test_a_poll_that_its_client_has_given_up_is_not_answered_and_leaves_the_orde
         assert process.poll() == "REQUEST_TRACE_ID=x\n"
 
 
+def test_after_an_answer_that_may_have_come_too_late_one_poll_is_left_without(short_directory, client, monkeypatch):
+    """Else this client would take every later answer one poll late: it takes one at each poll, the oldest."""
+    with serving(short_directory) as (table, endpoint):
+        process, other = client(), client()
+        process.poll()
+        table.mark_trainer(process.process_id)
+        ages = iter([0, 0, 10**12])  # when it is looked at, before the answer, and behind it
+        monkeypatch.setattr(Datagram, "age_ns", lambda _: next(ages, 0))
+        assert process.poll() == ""
+        table.place_order(process.process_id, "REQUEST_TRACE_ID=x\n", time.time_ns() + 10**12, None)
+
+        process.send(IDLE)
+        assert other.poll() == ""  # answered in order of arrival
+        assert process.received() == []
+        assert endpoint.counters["left_out"] == 1
+        assert process.poll() == "REQUEST_TRACE_ID=x\n"
+
+
 def test_how_long_a_datagram_waited_is_the_kernels_word(short_directory, client):
     waited = []
 
     def handle(datagram: Datagram) -> None:
-        waited.append(datagram.waited_ns)
+        waited.append(datagram.age_ns())
         if len(waited) == 1:
             second.send(IDLE)
             time.sleep(0.2)

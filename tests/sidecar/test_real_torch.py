@@ -181,7 +181,7 @@ def test_warm_up_does_not_shift_the_first_step(start_job, python):
 def test_a_window_by_time_holds_the_steps_of_that_time(start_job, python):
     job = start_job(python)
     view = job.await_trainer()
-    start_ms = time.time_ns() // 10**6 + 3000
+    start_ms = time.time_ns() // 10**6 + 4500
     trace = job.await_trace(job.order(view, TimeStart(start_unix_ms=start_ms, duration_ms=400)))
     recorded = recorded_steps(trace, job.steps())
     inside = [
@@ -190,6 +190,31 @@ def test_a_window_by_time_holds_the_steps_of_that_time(start_job, python):
     assert len(recorded) >= 3
     assert set(recorded) & set(inside)
     assert recorded == list(range(recorded[0], recorded[-1] + 1))
+    assert job.finish() == 0
+
+
+def test_an_answer_that_came_too_late_does_not_delay_those_after_it(start_job, python):
+    """Kineto takes one answer at each poll, the oldest: one that is left over would put it one poll behind for ever."""
+    job = start_job(python)
+    view = job.await_trainer()
+    late = iter([0.3])
+    answers = []
+    socket = job.side._kineto._socket
+    send = socket.send
+
+    def be_late_once(data: bytes, address: str) -> bool:
+        time.sleep(next(late, 0))
+        answers.append((time.time_ns(), b"REQUEST_TRACE_ID" in data))
+        return send(data, address)
+
+    socket.send = be_late_once
+    job.await_that(lambda: len(answers) >= 3)
+    trace = job.await_trace(job.order(view, StepStart(first_step=2, steps=3)))  # in the past: Kineto begins at once
+    job.await_that(lambda: not answers[-1][1])
+    first = recorded_steps(trace, job.steps())[0]
+    began = next(before for step, before, _ in job.steps() if step == first)
+    following = answers[[config for _, config in answers].index(True) + 1][0]
+    assert began < following
     assert job.finish() == 0
 
 

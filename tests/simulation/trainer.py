@@ -224,7 +224,8 @@ class SimulatedTrainer:
             span = self._end_of(begin), self._end_of(begin + int(keys["ACTIVITIES_ITERATIONS"]))
         else:
             begin_ns = int(keys.get("PROFILE_START_TIME", "0")) * 10**6 or now + 7 * NS
-            if begin_ns < now + int(keys.get("ACTIVITIES_WARMUP_PERIOD_SECS", "5")) * NS:
+            # Kineto looks once a second whether the start is near, for the first time a second from now.
+            if begin_ns < now + (int(keys.get("ACTIVITIES_WARMUP_PERIOD_SECS", "5")) + 1) * NS:
                 self.counters["refused_configs"] += 1
                 return
             span = begin_ns, begin_ns + int(keys.get("ACTIVITIES_DURATION_MSECS", "500")) * 10**6

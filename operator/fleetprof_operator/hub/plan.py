@@ -8,7 +8,7 @@ Kineto fetches a config only when it polls, so the lead is the time to the *slow
     P  = max over ranks of (first expected poll after now + send time) + margin; margin = 0.4 s + interval / 10
     step mode   F = max over ranks of (step + ceil((P - at) * 1.1 / step time)) + w * p + 2,
                 moved up until (F - 1) % p == 0
-    time mode   T0 = P + warm-up + 1 s
+    time mode   T0 = P + warm-up + 1.75 s
 
 `F` is the first complete step in KinetoStepTracker's count; Kineto is sent F - 2 and begins inside the hook of step
 F - 1, hence + 2. `p` is the number of optimizer steps per training iteration: a window must not cut one in two
@@ -36,8 +36,8 @@ NEWS_NS: Final = 2 * SECOND_NS  # how old a heartbeat's news of a poll may be
 SEND_NS: Final = SECOND_NS // 10  # hub to sidecar's table of orders
 MARGIN_NS: Final = SECOND_NS * 4 // 10
 PACE_PERCENT: Final = 110
-TIME_LEAD_NS: Final = SECOND_NS
-DELIVERY_MARGIN_NS: Final = SECOND_NS // 2  # Kineto refuses a start time that is nearer than its warm-up
+TIME_LEAD_NS: Final = SECOND_NS * 7 // 4
+DELIVERY_MARGIN_NS: Final = SECOND_NS * 3 // 2  # before the warm-up, as the sidecar has it: Kineto looks once a second
 WARMUP_NS: Final = 2 * SECOND_NS  # of CUPTI, as the sidecar asks for it wherever a device may be
 STILL_MOVING_NS: Final = 10 * SECOND_NS
 DEFAULT_DURATION_NS: Final = 2 * SECOND_NS
