@@ -87,6 +87,7 @@ def _pandas() -> Any:
         import pandas
     except ImportError:
         raise ImportError(
-            "tables need pandas, which is not installed: pip install 'fleetprof[notebook]'", name="pandas"
+            "tables need pandas, which is not installed: pip install pandas (fleetprof's extra `notebook`)",
+            name="pandas",
         ) from None
     return pandas

@@ -28,7 +28,7 @@ def write_tables(report: Report, folder: Path) -> list[Path]:
         import pyarrow.parquet
     except ImportError:
         raise PyArrowMissing(
-            "Parquet files need pyarrow, which is not installed: pip install 'fleetprof[tables]'"
+            "Parquet files need pyarrow, which is not installed: pip install pyarrow (fleetprof's extra `tables`)"
         ) from None
     folder.mkdir(parents=True, exist_ok=True)
     written = []
