@@ -241,7 +241,7 @@ async def test_a_start_that_fails_leaves_nothing_running(short_directory):
 async def test_a_start_by_time_records_the_asked_window(side, launch, await_that):
     trainer = launch(rank=0)
     await await_that(lambda: (v := side.table.get(trainer.process_id)) and v.step and v.polls_kineto)
-    start_ms = time.time_ns() // 10**6 + 500
+    start_ms = time.time_ns() // 10**6 + 2500
     wanted = TraceOrder(
         output=f"{side.directory.traces}/t-r0.json",
         trace_id="t-r0",
