@@ -6,10 +6,11 @@ time.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Final
 
+from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.report import Report
 from fleetprof_api.samples import RankSamples
 from fleetprof_api.store.base import StoreError
@@ -37,12 +38,33 @@ class NothingToAnalyze(Exception):
     """There is no trace where one was looked for; the message says where and what would be one."""
 
 
-def analyze_directory(path: Path | str, *, progress: Progress | None = None) -> Report:
+def analyze_directory(
+    path: Path | str, *, progress: Progress | None = None, kernel_classes: Sequence[KernelClass] = ()
+) -> Report:
     """The report of all traces (*.json, *.json.gz) below a folder, or of one file. Writes nothing.
 
-    Samples that lie beside a trace as samples.json.gz are used. Raises NothingToAnalyze, FileNotFoundError.
+    Samples that lie beside a trace as samples.json.gz are used; `kernel_classes` go before the built-in table. Raises
+    NothingToAnalyze, FileNotFoundError.
     """
     root = Path(path)
+    summaries = summarise_directory(root, progress=progress, kernel_classes=kernel_classes)
+    return report_of(root, summaries, kernel_classes)
+
+
+def report_of(root: Path, summaries: Sequence[RankSummary], kernel_classes: Sequence[KernelClass] = ()) -> Report:
+    """The report of the summaries of a folder."""
+    return assemble(
+        merge([summaries]),
+        title=root.resolve().name,
+        made_unix_ns=time.time_ns(),
+        kernel_classes=kernel_classes,
+    )
+
+
+def summarise_directory(
+    root: Path, *, progress: Progress | None = None, kernel_classes: Sequence[KernelClass] = ()
+) -> list[RankSummary]:
+    """One summary for each trace below a folder, or of one file. Raises NothingToAnalyze, FileNotFoundError."""
     files = find_traces(root)
     if not files:
         raise NothingToAnalyze(
@@ -53,20 +75,18 @@ def analyze_directory(path: Path | str, *, progress: Progress | None = None) -> 
         problems = Problems()
         samples = read_samples(_read_beside(file), problems)
         summaries.append(
-            [
-                summarise_file(
-                    lambda file=file: file.open("rb"),  # type: ignore[misc]
-                    source,
-                    samples=samples,
-                    assigned=None if samples is None else samples.rank,
-                    asked=Asked(),
-                    problems=problems,
-                )
-            ]
+            summarise_file(
+                lambda file=file: file.open("rb"),  # type: ignore[misc]
+                source,
+                samples=samples,
+                assigned=None if samples is None else samples.rank,
+                asked=Asked(kernel_classes=kernel_classes),
+                problems=problems,
+            )
         )
         if progress is not None:
             progress(done, len(files), source)
-    return assemble(merge(summaries), title=root.resolve().name, made_unix_ns=time.time_ns())
+    return summaries
 
 
 def find_traces(root: Path) -> list[tuple[Path, str]]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 from fleetprof_api import __version__
+from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.ledger import Ledger, RankState
 from fleetprof_api.report import (
     HostSeries,
@@ -44,6 +45,7 @@ def assemble(
     request: RequestInfo | None = None,
     ledger: Ledger | None = None,
     problems: Sequence[Problem] = (),
+    kernel_classes: Sequence[KernelClass] = (),
 ) -> Report:
     """The report of merged summaries (`summary.merge`). `problems` are those that belong to no trace."""
     ranks = [
@@ -68,6 +70,7 @@ def assemble(
         kernel_outliers=find_outliers([(summary.rank_number, summary.kernels) for summary in summaries]),
         communication=merge_communication([summary.communication for summary in summaries]),
         kernel_classes=merge_classes([summary.kernels for summary in summaries]),
+        asked_kernel_classes=list(kernel_classes),
         launching_operators=merge_operator_launches([summary.operators for summary in summaries]),
         problems=[
             *problems,

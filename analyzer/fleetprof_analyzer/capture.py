@@ -19,6 +19,7 @@ from fleetprof_api.samples import SCHEMA_VERSION as SAMPLES_VERSION
 from fleetprof_api.samples import RankSamples
 from fleetprof_api.store.base import NotFound, Store
 
+from fleetprof_analyzer.asked_classes import asked_kernel_classes
 from fleetprof_analyzer.iterations import Asked
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.request_info import describe_request
@@ -59,12 +60,15 @@ def read_capture(store: Store, namespace: str, uid: str) -> StoredCapture:
     """What the store holds of a capture. Raises StoreError; ValueError for a name that cannot be."""
     problems: list[Problem] = []
     ledger = _read_ledger(store, namespace, uid, problems)
-    request = describe_request(get_if_there(store, keys.request_key(namespace, uid)), uid, namespace, ledger)
+    document = get_if_there(store, keys.request_key(namespace, uid))
+    request = describe_request(document, uid, namespace, ledger)
     return StoredCapture(
         namespace=namespace,
         uid=uid,
         request=request,
-        asked=Asked(request.start_mode, request.asked_first_step, request.asked_iterations),
+        asked=Asked(
+            request.start_mode, request.asked_first_step, request.asked_iterations, asked_kernel_classes(document)
+        ),
         ledger=ledger,
         ranks=_list_ranks(store, namespace, uid),
         problems=problems,

@@ -57,6 +57,25 @@ def analyze_capture(
     return _write(store, capture, summaries)
 
 
+def summarise_capture(
+    store: Store, namespace: str, uid: str, *, progress: Progress | None = None
+) -> tuple[StoredCapture, list[RankSummary]]:
+    """A capture and the summaries of its ranks: the stored ones where they hold, the others made now. Writes nothing.
+
+    Raises NothingStored.
+    """
+    capture = _find(store, namespace, uid)
+    summaries = []
+    for done, (rank, files) in enumerate(capture.ranks.items(), 1):
+        if files.trace_bytes is None or _holds(store, capture, rank, files):
+            summaries.append(_take_summary(store, capture, rank, files))
+        else:
+            summaries.append(_summarise(store, capture, rank, None))
+        if progress is not None:
+            progress(done, len(capture.ranks), summaries[-1].source)
+    return capture, summaries
+
+
 def summarise_ranks(
     store: Store,
     namespace: str,
@@ -116,17 +135,23 @@ def _find(store: Store, namespace: str, uid: str) -> StoredCapture:
 
 
 def _write(store: Store, capture: StoredCapture, summaries: Sequence[RankSummary]) -> Report:
-    report = assemble(
+    report = assemble_capture(capture, summaries)
+    store.put(keys.report_page_key(capture.namespace, capture.uid), render_page(report).encode())
+    store.put(keys.report_key(capture.namespace, capture.uid), write_report(report))
+    return report
+
+
+def assemble_capture(capture: StoredCapture, summaries: Sequence[RankSummary]) -> Report:
+    """The report of a capture's summaries."""
+    return assemble(
         merge([summaries]),
         title=capture.request.name or capture.uid,
         made_unix_ns=time.time_ns(),
         request=capture.request,
         ledger=capture.ledger,
         problems=capture.problems,
+        kernel_classes=capture.asked.kernel_classes,
     )
-    store.put(keys.report_page_key(capture.namespace, capture.uid), render_page(report).encode())
-    store.put(keys.report_key(capture.namespace, capture.uid), write_report(report))
-    return report
 
 
 def _source(rank: int) -> str:

@@ -1,14 +1,17 @@
 """Tells communication, memory and compute apart by the names of kernels and host ranges.
 
-A table, first match wins; what matches nothing is compute. Guarantees: the row's category goes before its name (a copy
-is memory whatever it is called); every rule has an example in the tests. Names come from NCCL, RCCL, vLLM and SGLang
-(cross-device reduce), PyTorch symmetric memory (multimem), NVSHMEM, DeepEP, MSCCL, TensorRT-LLM, ROCm.
+A table, first match wins; what matches nothing is compute. Users may put entries of their own before it. Guarantees:
+the row's category goes before its name (a copy is memory whatever it is called); every rule has an example in the
+tests. Names come from NCCL, RCCL, vLLM and SGLang (cross-device reduce), PyTorch symmetric memory (multimem), NVSHMEM,
+DeepEP, MSCCL, TensorRT-LLM, ROCm.
 """
 
 import re
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final
+
+from fleetprof_api.kernel_class import KernelClass, find_class
 
 
 class WorkClass(IntEnum):
@@ -70,8 +73,10 @@ _IS_DATA_LOADING: Final = _any_of(_DATA_LOADING, re.IGNORECASE)
 _IS_COLLECTION: Final = _any_of(_COLLECTIONS, re.IGNORECASE)
 
 
-def classify_kernel(name: str) -> WorkClass:
-    """The class of a kernel row (category kernel) by its name."""
+def classify_kernel(name: str, asked: Sequence[KernelClass] = ()) -> WorkClass:
+    """The class of a kernel row (category kernel) by its name: as `asked`, else by the table."""
+    if asked and (found := find_class(name, asked)) is not None:
+        return WorkClass[found.work_class.upper()]
     if _IS_MEMORY.search(name):
         return WorkClass.MEMORY
     return WorkClass.COMMUNICATION if _IS_COMMUNICATION.search(name) else WorkClass.COMPUTE

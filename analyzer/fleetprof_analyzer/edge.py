@@ -4,7 +4,10 @@ Guarantees: the same code, and so the same summary, as in the analyzer's Job; im
 within `memory_bytes`; what is wrong with the trace stands in the summary.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
+
+from fleetprof_api.kernel_class import KernelClass
 
 from fleetprof_analyzer.analysis import summarise_file
 from fleetprof_analyzer.capture import read_samples
@@ -22,6 +25,7 @@ def make_summary(
     first_step: int | None,
     iterations: int | None,
     memory_bytes: int | None,
+    kernel_classes: Sequence[KernelClass] = (),
 ) -> bytes:
     """`summary.json.gz` of a rank. Without `first_step` the window began at a time. Raises OSError, ValueError."""
     problems = Problems()
@@ -31,7 +35,7 @@ def make_summary(
         f"ranks/{rank}/trace.json.gz",
         samples=read_samples(data, problems),
         assigned=rank,
-        asked=Asked("time" if first_step is None else "step", first_step, iterations),
+        asked=Asked("time" if first_step is None else "step", first_step, iterations, kernel_classes),
         problems=problems,
         limits=limits_within(memory_bytes),
     )

@@ -9,10 +9,12 @@ Guarantees: pure; never guesses a number without saying so; an iteration that th
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
+from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.report import Iteration
 from fleetprof_api.samples import RankSamples
 
@@ -32,12 +34,14 @@ _FRAGMENT_DIVISOR: Final = 10
 class Asked:
     """How the recording was to begin: "step" with its first step, "time" (anywhere in an iteration), or not known.
 
-    `iterations` is how many were asked for, None where a length of time was, or nothing is known.
+    `iterations` is how many were asked for, None where a length of time was, or nothing is known. `kernel_classes` are
+    the user's own, before the table of `classes`.
     """
 
     start_mode: str = ""
     first_step: int | None = None
     iterations: int | None = None
+    kernel_classes: Sequence[KernelClass] = ()
 
     def choose(self, found: list[Iteration]) -> list[Iteration]:
         """The iterations that were asked for, of those that were recorded.

@@ -6,6 +6,7 @@ made of summaries, never of traces.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -79,6 +80,7 @@ def summarise(
         return RankSummary(
             source=trace.source, rank_number=rank_number, problems=problems.entries(trace.source, rank_number)
         )
+    trace = replace(trace, kernel_classes=asked.kernel_classes)
     calls = find_calls(trace)
     works = split_devices(trace)
     host = read_host(trace) if works else None

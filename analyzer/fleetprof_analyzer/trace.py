@@ -4,13 +4,14 @@ Guarantees: times are exact integers on the rank's own clock, Unix ns where `tim
 order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from fleetprof_api.kernel_class import KernelClass
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -198,6 +199,7 @@ class Trace:
     window_end_ns: int | None = None  # "Record Window End"
     memory: MemoryRows = NO_MEMORY
     truncated: bool = False
+    kernel_classes: Sequence[KernelClass] = ()  # as asked, before the table of `classes`
     recorded_permille: int | None = None  # operators in the trace of those that ran; None: too few to tell
     event_count: int = 0
     decoded_bytes: int = 0

@@ -786,6 +786,7 @@ class Arm(_message.Message):
     SAMPLE_INTERVAL_NS_FIELD_NUMBER: _builtins.int
     TRACES_FIELD_NUMBER: _builtins.int
     ASKED_ITERATIONS_FIELD_NUMBER: _builtins.int
+    KERNEL_CLASSES_FIELD_NUMBER: _builtins.int
     capture_id: _builtins.str
     first_step: _builtins.int
     """the first complete step of the window, in KinetoStepTracker's count, on every rank"""
@@ -811,6 +812,10 @@ class Arm(_message.Message):
     def collect(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """names of fleetprof_api.request.Collect"""
 
+    @_builtins.property
+    def kernel_classes(self) -> _containers.RepeatedCompositeFieldContainer[Global___KernelClass]:
+        """for summaries that are made beside the trainer"""
+
     def __init__(
         self,
         *,
@@ -827,16 +832,41 @@ class Arm(_message.Message):
         sample_interval_ns: _builtins.int = ...,
         traces: Global___Traces.ValueType = ...,
         asked_iterations: _builtins.int = ...,
+        kernel_classes: _abc.Iterable[Global___KernelClass] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["first_step", b"first_step", "start", b"start", "start_unix_ns", b"start_unix_ns", "window", b"window"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_iterations", b"asked_iterations", "capture_id", b"capture_id", "collect", b"collect", "deliver_until_unix_ns", b"deliver_until_unix_ns", "first_step", b"first_step", "give_up_unix_ns", b"give_up_unix_ns", "max_slowdown_percent", b"max_slowdown_percent", "max_trace_bytes", b"max_trace_bytes", "orders", b"orders", "sample_interval_ns", b"sample_interval_ns", "start", b"start", "start_unix_ns", b"start_unix_ns", "traces", b"traces", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_iterations", b"asked_iterations", "capture_id", b"capture_id", "collect", b"collect", "deliver_until_unix_ns", b"deliver_until_unix_ns", "first_step", b"first_step", "give_up_unix_ns", b"give_up_unix_ns", "kernel_classes", b"kernel_classes", "max_slowdown_percent", b"max_slowdown_percent", "max_trace_bytes", b"max_trace_bytes", "orders", b"orders", "sample_interval_ns", b"sample_interval_ns", "start", b"start", "start_unix_ns", b"start_unix_ns", "traces", b"traces", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_start: _TypeAlias = _typing.Literal["first_step", "start_unix_ns"]  # noqa: Y015
     _WhichOneofArgType_start: _TypeAlias = _typing.Literal["start", b"start"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_start) -> _WhichOneofReturnType_start | None: ...
 
 Global___Arm: _TypeAlias = Arm  # noqa: Y015
+
+@_typing.final
+class KernelClass(_message.Message):
+    """fleetprof_api.kernel_class.KernelClass."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATTERN_FIELD_NUMBER: _builtins.int
+    WORK_CLASS_FIELD_NUMBER: _builtins.int
+    pattern: _builtins.str
+    work_class: _builtins.str
+    def __init__(
+        self,
+        *,
+        pattern: _builtins.str = ...,
+        work_class: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pattern", b"pattern", "work_class", b"work_class"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KernelClass: _TypeAlias = KernelClass  # noqa: Y015
 
 @_typing.final
 class Order(_message.Message):

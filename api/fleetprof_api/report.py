@@ -15,6 +15,7 @@ from fleetprof_api.capture_cost import CaptureCost
 from fleetprof_api.energy import Energy
 from fleetprof_api.findings import Finding
 from fleetprof_api.heterogeneity import Heterogeneity
+from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.ledger import LedgerEntry
 from fleetprof_api.rank_tables import DeviceWorkStatistics, MemoryPeak, OperatorLaunches
 from fleetprof_api.report_tables import (
@@ -232,6 +233,9 @@ class RequestInfo(msgspec.Struct, kw_only=True, frozen=True):
     completed_unix_ns: int = 0
     outcome: str = ""
     message: str = ""
+    collect: Annotated[
+        list[str] | None, Meta(description="what was recorded beyond the usual: Stacks, Shapes, …; null: not known")
+    ] = None
 
 
 class Report(msgspec.Struct, kw_only=True, frozen=True):
@@ -264,6 +268,9 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     ] = []
     launching_operators: Annotated[
         list[OperatorLaunches], Meta(description="operators of the host, those that launched most time first")
+    ] = []
+    asked_kernel_classes: Annotated[
+        list[KernelClass], Meta(description="the user's own classes of kernels, before the built-in table")
     ] = []
 
 

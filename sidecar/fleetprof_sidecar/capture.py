@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final, Literal
 
 import msgspec
+from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.ledger import RankState, Reason
 
 
@@ -58,6 +59,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     sample_interval_ns: int = 0
     traces: Traces = Traces.FULL
     asked_iterations: int = 0  # also in a window by time; 0: a time was asked
+    kernel_classes: list[KernelClass] = []
 
     @property
     def trace_id(self) -> str:

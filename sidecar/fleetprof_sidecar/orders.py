@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fleetprof_api import hub_pb2
+from fleetprof_api.kernel_class import read_kernel_classes
 
 from fleetprof_sidecar.capture import Terms, Traces
 from fleetprof_sidecar.kineto_config import (
@@ -62,6 +63,7 @@ def read_terms(arm: hub_pb2.Arm, order: hub_pb2.Order, view: ProcessView | None)
         sample_interval_ns=sample_interval_ns(arm.sample_interval_ns),
         traces=_TRACES.get(arm.traces, Traces.FULL),
         asked_iterations=max(0, arm.asked_iterations),
+        kernel_classes=read_kernel_classes((entry.pattern, entry.work_class) for entry in arm.kernel_classes),
     )
 
 

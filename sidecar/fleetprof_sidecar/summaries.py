@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from fleetprof_sidecar.capture import Capture, SummaryReady
 from fleetprof_sidecar.spool import NoRoom, Spool
 
@@ -48,6 +50,8 @@ class Summaries:
             words.append(f"--samples={self._spool.path_of(capture.samples.name)}")
         if terms.first_step is not None:
             words.append(f"--first-step={terms.first_step}")
+        if terms.kernel_classes:
+            words.append(f"--kernel-classes={msgspec.json.encode(terms.kernel_classes).decode()}")
         if terms.asked_iterations:
             words.append(f"--iterations={terms.asked_iterations}")
         child = await asyncio.create_subprocess_exec(

@@ -18,9 +18,13 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import msgspec
+from fleetprof_api.kernel_class import KernelClass
+
 from fleetprof_sidecar.compress import take_lowest_priority
 
 _PR_SET_PDEATHSIG: Final = 1
+KERNEL_CLASSES: Final = msgspec.json.Decoder(list[KernelClass])
 
 
 def main() -> None:
@@ -32,6 +36,7 @@ def main() -> None:
     parser.add_argument("--samples", type=Path)
     parser.add_argument("--first-step", type=int, help="the window's, where it begins at a step")
     parser.add_argument("--iterations", type=int, help="as asked, where iterations were")
+    parser.add_argument("--kernel-classes", type=KERNEL_CLASSES.decode, default=[], metavar="JSON")
     parser.add_argument("--memory-bytes", type=int, required=True, help="most bytes of data")
     arguments = parser.parse_args()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -54,6 +59,7 @@ def main() -> None:
             first_step=arguments.first_step,
             iterations=arguments.iterations,
             memory_bytes=arguments.memory_bytes,
+            kernel_classes=arguments.kernel_classes,
         )
     except (OSError, ValueError, MemoryError) as error:
         sys.exit(f"{type(error).__name__}: {error}"[:300])

@@ -86,6 +86,17 @@ WRONG = [
         "must be a text that is a quantity, e.g. 500m, 2Gi, got 'much'",
     ),
     ("spec.analysis.resources.limits", {"disk": "1"}, "limits may name cpu, memory and ephemeral-storage"),
+    (
+        "spec.analysis.kernelClasses",
+        [{"pattern": "gemm", "class": "Compute"}, {"pattern": "a", "class": "Copy"}],
+        "must be Compute, Communication or Memory, got 'Copy'",
+    ),
+    (
+        "spec.analysis.kernelClasses",
+        [{"pattern": "***", "class": "Memory"}],
+        "not of * alone, e.g. my_all_reduce*kernel, got '***'",
+    ),
+    ("spec.analysis.kernelClasses", [{"pattern": "gemm"}], "is required: Compute, Communication or Memory"),
     ("spec.windw", {}, "is not a field here; did you mean window?"),
     ("spec.extra", 1, "is not a field here; allowed: target, ranks, window,"),
     ("spec.limits.memory", 1, "is not a field here; allowed: maxTraceBytes, maxSlowdownPercent"),

@@ -155,6 +155,24 @@ WRONG: list[tuple[str, Any, str, str]] = [
         "spec.analysis.resources",
         "requests must not be more than spec.analysis.resources.limits",
     ),
+    (
+        "spec.analysis.kernelClasses",
+        [{"pattern": "gemm", "class": "compute"}],
+        "spec.analysis.kernelClasses[0].class",
+        '"Compute", "Communication", "Memory"',
+    ),
+    (
+        "spec.analysis.kernelClasses",
+        [{"pattern": "gemm", "class": "Compute"}, {"pattern": "**", "class": "Memory"}],
+        "spec.analysis.kernelClasses[1].pattern",
+        "should match '^[ -~]*",
+    ),
+    (
+        "spec.analysis.kernelClasses",
+        [{"pattern": "gemm", "class": "Compute"}] * 65,
+        "spec.analysis.kernelClasses",
+        "must have at most 64 items",
+    ),
     ("spec.windw", {}, "spec.windw", 'unknown field "spec.windw"'),
     ("spec.limits.memory", 1, "spec.limits.memory", 'unknown field "spec.limits.memory"'),
 ]

@@ -28,6 +28,7 @@ from fleetprof_analyzer.naming import where_name
 from fleetprof_analyzer.ordering import order_by
 from fleetprof_analyzer.trace import COLUMNS, NO_ROWS, Bools, Category, Int32s, Int64s, Rows, Trace
 
+_COMMUNICATION: Final = WorkClass.COMMUNICATION
 _DEVICE_TOLERANCE_NS: Final = 2_000
 # A thread that waits may wake before the range of what it waited for is closed.
 _HOST_TOLERANCE_NS: Final = 200_000
@@ -80,7 +81,7 @@ def read_source(trace: Trace) -> Source | None:
 
 def _read_device(trace: Trace, rows: Rows, ranges: Rows) -> Source | None:
     rows = rows.select(_of_one_device(trace, rows))
-    classes = where_name(rows, trace.names, lambda name: classify_kernel(name) == WorkClass.COMMUNICATION)
+    classes = where_name(rows, trace.names, lambda name: classify_kernel(name, trace.kernel_classes) == _COMMUNICATION)
     communicates = classes & (rows.category == Category.KERNEL)
     if not communicates.any() and len(ranges) == 0:
         return None

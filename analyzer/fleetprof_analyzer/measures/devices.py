@@ -49,13 +49,13 @@ def split_devices(trace: Trace) -> list[DeviceWork]:
     names = np.array([place[0] for place in trace.places])[rows.place]
     if len(np.unique(names)) > _MOST_DEVICES:
         names = np.full(len(rows), "all")
-    classes = _classify(rows, trace.names)
+    classes = _classify(rows, trace)
     ordered = sorted(set(names.tolist()), key=lambda name: (len(name), name))
     return [DeviceWork(name, rows.select(names == name), classes[names == name]) for name in ordered]
 
 
-def _classify(rows: Rows, names: list[str]) -> Classes:
-    by_name = np.zeros(len(names), np.int8)
+def _classify(rows: Rows, trace: Trace) -> Classes:
+    by_name = np.zeros(len(trace.names), np.int8)
     for index in used_names(rows):
-        by_name[index] = classify_kernel(names[index])
+        by_name[index] = classify_kernel(trace.names[index], trace.kernel_classes)
     return np.where(rows.category == Category.KERNEL, by_name[rows.name], np.int8(WorkClass.MEMORY))

@@ -1,9 +1,10 @@
-"""Tables of a report as lines for a terminal: operators that launch device work, peak memory, waits for batches.
+"""Tables of a report as lines for a terminal: operators that launch device work, peak memory, waits, asked classes.
 
 Guarantees: a few rows of each, the largest first; nothing where a table is empty; names of a trace are shown plainly.
 """
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Final
 
 from fleetprof_api.rank_tables import MemoryPeak
@@ -22,6 +23,12 @@ def list_operators(report: Report, width: int) -> list[str]:
             numbers = f"  {duration(row.own_device_ns):>10} {row.own_launches:>8} ×   "
             lines.append(numbers + plain(row.name, max(20, width - len(numbers))))
     return ["Operators that launched it (device time and rows of their own launches)", *lines] if lines else []
+
+
+def list_asked_classes(report: Report, width: int) -> list[str]:
+    """The classes of kernels that were asked for."""
+    said = [f"{plain(entry.pattern, 60)} is {entry.work_class}" for entry in report.asked_kernel_classes]
+    return wrap(f"Classes of kernels as asked: {', '.join(said)}", width) if said else []
 
 
 def list_memory(report: Report) -> list[str]:

@@ -13,7 +13,7 @@ from fleetprof_api.report import KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_analyzer.views.causes_text import add_stages, list_causes, longest_iteration
 from fleetprof_analyzer.views.differences import list_differences
 from fleetprof_analyzer.views.straggler_words import list_stragglers
-from fleetprof_analyzer.views.tables_text import list_data_loading, list_memory, list_operators
+from fleetprof_analyzer.views.tables_text import list_asked_classes, list_data_loading, list_memory, list_operators
 from fleetprof_analyzer.views.text import amount, change, duration, parts_of, plain, rank_name, share, size
 
 _NARROWEST = 60
@@ -31,7 +31,7 @@ def render_text(report: Report, width: int = 100) -> str:
         _totals(report, width),
         _findings(report, width),
         _stages(report),
-        [*_longest(report, width), *list_operators(report, width)],
+        [*_longest(report, width), *list_operators(report, width), *list_asked_classes(report, width)],
         [*list_memory(report), *list_data_loading(report)],
         _ranks(report, width),
         list_differences(report.heterogeneity),

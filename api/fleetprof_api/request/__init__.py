@@ -15,10 +15,12 @@ from fleetprof_api.request.document import (
     load_request,
     parse_request,
 )
+from fleetprof_api.request.kernel_classes import load_kernel_classes, plain_classes
 from fleetprof_api.request.refusal import InvalidRequest
 from fleetprof_api.request.spec import (
     Analysis,
     Collect,
+    KernelClass,
     Limits,
     Ranks,
     Redact,
@@ -27,6 +29,7 @@ from fleetprof_api.request.spec import (
     Storage,
     Traces,
     Window,
+    WorkClass,
 )
 from fleetprof_api.request.status import Condition, Failure, Headline, RankCounts, Status
 from fleetprof_api.request.target import LabelRequirement, Selector, Target, WorkloadReference
@@ -40,6 +43,7 @@ __all__ = [
     "Failure",
     "Headline",
     "InvalidRequest",
+    "KernelClass",
     "LabelRequirement",
     "Limits",
     "Metadata",
@@ -55,7 +59,10 @@ __all__ = [
     "Target",
     "Traces",
     "Window",
+    "WorkClass",
     "WorkloadReference",
+    "load_kernel_classes",
     "load_request",
     "parse_request",
+    "plain_classes",
 ]

@@ -27,6 +27,7 @@ PATTERN_WORDS: Final[Mapping[str, str]] = {
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?"
     r"[A-Za-z0-9])$": "of letters and digits",
     r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$": "of letters and digits",
+    r"^[ -~]*[ -)+-~][ -~]*$": "of printable ASCII, not of * alone, e.g. my_all_reduce*kernel",
     r"^[A-Z][A-Za-z0-9]*$": "of letters and digits, beginning with a capital, e.g. Job",
     r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?$": "that are a version or group/version, "
     "e.g. v1, batch/v1, jobset.x-k8s.io/v1alpha2",

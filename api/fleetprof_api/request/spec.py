@@ -6,6 +6,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from fleetprof_api.kernel_class import MOST_KERNEL_CLASSES, MOST_PATTERN_CHARACTERS, PATTERN
 from fleetprof_api.request.part import Part, break_rule, require_exactly_one
 from fleetprof_api.request.target import Target
 
@@ -149,6 +150,26 @@ class Resources(Part):
         return self
 
 
+class WorkClass(StrEnum):
+    """What device work is for."""
+
+    COMPUTE = "Compute"
+    COMMUNICATION = "Communication"
+    MEMORY = "Memory"
+
+
+class KernelClass(Part):
+    """Kernels that the built-in table of names does not know, or takes for something else."""
+
+    pattern: str = Field(
+        min_length=1,
+        max_length=MOST_PATTERN_CHARACTERS,
+        pattern=PATTERN,
+        description="Text that the kernel's name contains, as it is written; * stands for any characters.",
+    )
+    class_: Annotated[WorkClass, Field(strict=False)] = Field(alias="class", description="What these kernels are.")
+
+
 class Analysis(Part):
     """How the analysis is run."""
 
@@ -159,6 +180,11 @@ class Analysis(Part):
         description="How many workers the analysis may use; chosen from the number of ranks when absent.",
     )
     resources: Resources | None = Field(default=None, description="Kubernetes resources of each worker.")
+    kernel_classes: list[KernelClass] = Field(
+        default=[],
+        max_length=MOST_KERNEL_CLASSES,
+        description="Classes of kernels by their names, before the built-in table; the first that fits counts.",
+    )
 
 
 class Spec(Part):

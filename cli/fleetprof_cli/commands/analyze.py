@@ -11,7 +11,9 @@ import click
 from fleetprof_analyzer.analysis import NothingToAnalyze, analyze_directory
 from fleetprof_analyzer.views.page import render_page
 from fleetprof_analyzer.views.terminal import render_text
+from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.report import Report, write_report
+from fleetprof_api.request import InvalidRequest, load_kernel_classes
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure, say
@@ -24,11 +26,20 @@ from fleetprof_cli.terminal import print_report
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="DIR|FILE...")
 @output_option("text", "json", "html", text="Form of the report.")
 @click.option("--out", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
+@click.option(
+    "--classes",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Classes of kernels that the built-in table does not know: a YAML list of {pattern, class}.",
+)
 @tables_option
-def command(*, paths: tuple[Path, ...], output: str, out: Path | None, tables: Path | None) -> None:
+def command(
+    *, paths: tuple[Path, ...], output: str, out: Path | None, classes: Path | None, tables: Path | None
+) -> None:
     """Analyse traces that you already have: one folder, or the files of one job (*.json, *.json.gz)."""
+    asked = () if classes is None else _read_classes(classes)
     try:
-        report = _analyze(paths)
+        report = _analyze(paths, asked)
     except (NothingToAnalyze, OSError) as error:
         raise Failure(f"no trace could be read: {error}") from None
     if output == "text" and out is None:
@@ -49,12 +60,25 @@ def command(*, paths: tuple[Path, ...], output: str, out: Path | None, tables: P
         raise Failure("no trace could be read: the report says why, file by file")
 
 
-def _analyze(paths: tuple[Path, ...]) -> Report:
+def _read_classes(file: Path) -> tuple[KernelClass, ...]:
+    try:
+        return load_kernel_classes(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(f"cannot read {file}: {error}") from None
+    except InvalidRequest as error:
+        raise Failure(
+            f"{file} holds no classes of kernels: " + "; ".join(error.problems),
+            next_step="write a list such as: - {pattern: my_all_reduce, class: Communication}",
+            code=ExitCode.INVALID,
+        ) from None
+
+
+def _analyze(paths: tuple[Path, ...], asked: tuple[KernelClass, ...]) -> Report:
     folders = [path for path in paths if path.is_dir()]
     if folders and len(paths) > 1:
         raise Failure("one folder, or files; not both", code=ExitCode.INVALID)
     if folders:
-        return analyze_directory(folders[0])
+        return analyze_directory(folders[0], kernel_classes=asked)
     # The analyzer reads folders: one with links to exactly these files is the same thing.
     with tempfile.TemporaryDirectory(prefix="fleetprof-") as name:
         for path in paths:
@@ -64,7 +88,7 @@ def _analyze(paths: tuple[Path, ...]) -> Report:
                     f"two files are called {path.name}: the report could not tell them apart", code=ExitCode.INVALID
                 )
             link.symlink_to(path.absolute())
-        return analyze_directory(Path(name))
+        return analyze_directory(Path(name), kernel_classes=asked)
 
 
 def _render(report: Report, output: str) -> bytes:

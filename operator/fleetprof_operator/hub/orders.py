@@ -5,7 +5,7 @@ from typing import Final
 
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger, LedgerEntry, Reason
-from fleetprof_api.request import Collect, Spec, Traces
+from fleetprof_api.request import Collect, Spec, Traces, plain_classes
 
 from fleetprof_operator.hub.settings import HubSettings
 
@@ -40,6 +40,10 @@ def build_arm(
         ),
         traces=_TRACES[spec.traces],
         asked_iterations=window.iterations or 0,
+        kernel_classes=[
+            pb.KernelClass(pattern=entry.pattern, work_class=entry.work_class)
+            for entry in plain_classes(spec.analysis.kernel_classes if spec.analysis is not None else [])
+        ],
     )
     if by_time:
         arm.start_unix_ns = ledger.start_unix_ns or 0

@@ -111,6 +111,13 @@ def test_an_order_by_step_counts_in_optimizer_steps() -> None:
     }
 
 
+def test_an_order_says_the_classes_of_kernels_and_wrong_ones_are_left_out() -> None:
+    asked = [("my_reduce", "communication"), ("", "memory"), ("gemm", "copying"), ("a*b", "memory")]
+    entries = [hub_pb2.KernelClass(pattern=pattern, work_class=work_class) for pattern, work_class in asked]
+    terms = read_terms(hub_pb2.Arm(**ARM, kernel_classes=entries), ORDER, view())
+    assert [(entry.pattern, entry.work_class) for entry in terms.kernel_classes] == [asked[0], asked[3]]
+
+
 @pytest.mark.parametrize(
     ("window", "step", "duration_ms"),
     [
