@@ -10,7 +10,8 @@ from typing import Final
 
 from fleetprof_sidecar.liveness import ProcessHandle, has_listener
 from fleetprof_sidecar.proc_files import read_environment
-from fleetprof_sidecar.processes import ProcessTable, Whereabouts
+from fleetprof_sidecar.process_views import Whereabouts
+from fleetprof_sidecar.processes import ProcessTable
 from fleetprof_sidecar.socket_directory import SocketDirectory
 
 LOOK_EVERY_S: Final = 0.5

@@ -22,7 +22,8 @@ from fleetprof_sidecar.kineto_wire import (
     build_reply,
     parse,
 )
-from fleetprof_sidecar.processes import MAX_PROCESSES, ProcessTable
+from fleetprof_sidecar.process_index import MAX_PROCESSES
+from fleetprof_sidecar.processes import ProcessTable
 from fleetprof_sidecar.socket_directory import CLIENT_PREFIX, KINETO_SOCKET, check_path
 
 ANSWER_WITHIN_NS: Final = 70_000_000  # Kineto looks for an answer for 90 ms, 80 ms were too late (protocol facts §11)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fleetprof_sidecar.agent_messages import AgentHello
-from fleetprof_sidecar.process_views import Credentials, OrderRefused, ProcessView, StepView
+from fleetprof_sidecar.process_views import Credentials, OrderRefused, ProcessView, StepView, Whereabouts
 from fleetprof_sidecar.rhythm import PollRhythm
 from fleetprof_sidecar.roles import Environment, Facts, Role, Verdict
 
@@ -165,6 +165,16 @@ class ProcessRecord:
             stepped=self.stepped,
             settled=now_unix_ns - self.first_seen_unix_ns >= SETTLED_NS,
             environment=self.environment,
+        )
+
+    def whereabouts(self) -> Whereabouts:
+        """Where it can be looked at from outside."""
+        return Whereabouts(
+            self.process_id,
+            self.kineto.address if self.kineto is not None else "",
+            self.agent.address if self.agent is not None else "",
+            self.credentials.pid,
+            self.examined,
         )
 
     def view(self, now_unix_ns: int) -> ProcessView:

@@ -72,6 +72,17 @@ class ProcessView:
 
 
 @dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where housekeeping finds a process: its sockets, its visible pid (0: none), and whether /proc was asked."""
+
+    process_id: str
+    kineto_address: str
+    agent_address: str
+    visible_pid: int
+    examined: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Changed:
     """A process appeared, or its role, rank or agent changed."""
 

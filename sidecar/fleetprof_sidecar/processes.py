@@ -12,18 +12,16 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any
 
 from fleetprof_agent import wire
 
 from fleetprof_sidecar.agent_messages import AgentDatagram, AgentHello, AgentReport, AgentSteps
 from fleetprof_sidecar.event_queue import EventQueue
-from fleetprof_sidecar.joining import find_agent_for, find_client_for
 from fleetprof_sidecar.kineto_config import FIRST_STEP_OFFSET
 from fleetprof_sidecar.kineto_wire import RequestMessage
-from fleetprof_sidecar.process_records import Agent, KinetoClient, Order, ProcessRecord
+from fleetprof_sidecar.process_index import ProcessIndex
+from fleetprof_sidecar.process_records import Order, ProcessRecord
 from fleetprof_sidecar.process_views import (
     AgentMessage,
     BusyChanged,
@@ -36,8 +34,9 @@ from fleetprof_sidecar.process_views import (
     ProcessEvent,
     ProcessView,
     StepView,
+    Whereabouts,
 )
-from fleetprof_sidecar.roles import Environment, Role, infer_roles
+from fleetprof_sidecar.roles import Environment, Role
 
 __all__ = [
     "AgentMessage",
@@ -48,26 +47,10 @@ __all__ = [
     "Expired",
     "Gone",
     "OrderRefused",
-    "ProcessEvent",
     "ProcessTable",
-    "ProcessView",
     "Role",
     "StepView",
 ]
-
-MAX_PROCESSES: Final = 1024
-_KINETO_PREFIX: Final = "dynoconfigclient"
-
-
-@dataclass(frozen=True, slots=True)
-class Whereabouts:
-    """Where housekeeping finds a process: its sockets, its visible pid (0: none), and whether /proc was asked."""
-
-    process_id: str
-    kineto_address: str
-    agent_address: str
-    visible_pid: int
-    examined: bool
 
 
 class ProcessTable:
@@ -76,15 +59,11 @@ class ProcessTable:
     def __init__(self, clock: Callable[[], int] = time.time_ns, *, command_launches: bool = False) -> None:
         """`command_launches`: see roles.infer_roles."""
         self._clock = clock
-        self._command_launches = command_launches
         self._lock = threading.RLock()
-        self._processes: dict[str, ProcessRecord] = {}
-        self._by_kineto: dict[str, ProcessRecord] = {}
-        self._by_agent: dict[str, ProcessRecord] = {}
-        self._roles_stale = False  # inferred when somebody looks: a poll must not wait for it
         self._agent_sender: Callable[[bytes, str], bool] = lambda data, address: False
         self.counters: Counter[str] = Counter()
         self._events: EventQueue[ProcessEvent] = EventQueue(self.counters)
+        self._processes = ProcessIndex(self._events.put, self.counters, command_launches=command_launches)
 
     # ------------------------------------------------------------ for the capture side
 
@@ -96,15 +75,16 @@ class ProcessTable:
         """All processes, in the order in which they were first seen."""
         now = self._clock()
         with self._lock:
-            self._refresh_roles()
-            return [process.view(now) for process in self._processes.values()]
+            self._processes.refresh_roles(now)
+            return [process.view(now) for process in self._processes]
 
     def get(self, process_id: str) -> ProcessView | None:
         """One process, or None when it is gone or was never here."""
+        now = self._clock()
         with self._lock:
-            self._refresh_roles()
+            self._processes.refresh_roles(now)
             process = self._processes.get(process_id)
-            return None if process is None else process.view(self._clock())
+            return None if process is None else process.view(now)
 
     def place_order(
         self,
@@ -125,12 +105,13 @@ class ProcessTable:
         that is possible).
         Raises OrderRefused with reason Unknown, Launcher, Worker, NotChosen, NotPolling, NotStepping or Outstanding.
         """
+        now = self._clock()
         with self._lock:
-            self._infer_roles()
+            self._processes.infer_roles(now)
             process = self._processes.get(process_id)
             if process is None:
                 raise OrderRefused("Unknown", f"no process {process_id!r} is here; it may have ended")
-            process.check_order(self._clock(), first_step, chosen=chosen)
+            process.check_order(now, first_step, chosen=chosen)
             last_step = None if first_step is None else first_step - FIRST_STEP_OFFSET - warmup_steps - 1
             process.order = Order(config, deliver_until_unix_ns, last_step)
 
@@ -160,7 +141,8 @@ class ProcessTable:
         with self._lock:
             process = self._processes.get(process_id)
             if process is not None:
-                process.stepped = self._roles_stale = True
+                process.stepped = True
+                self._processes.note_change()
 
     # ------------------------------------------------------------ for the endpoints
 
@@ -179,7 +161,9 @@ class ProcessTable:
         """
         now = self._clock()
         with self._lock:
-            process = self._by_kineto.get(address) or self._new_client(address, request.pids, credentials, now)
+            process = self._processes.of_client(address)
+            if process is None:
+                process = self._processes.add_client(address, request.pids, credentials, now)
             if process is None or process.kineto is None:
                 send("")
                 return
@@ -205,7 +189,7 @@ class ProcessTable:
         """An agent spoke. What it says is believed only of the process whose credentials it shares."""
         now = self._clock()
         with self._lock:
-            process = self._by_agent.get(address)
+            process = self._processes.of_agent(address)
             if (
                 process is not None
                 and process.agent is not None
@@ -218,14 +202,14 @@ class ProcessTable:
                 self._agent_sender(wire.encode("query"), address)
                 return
             if process is None and isinstance(message, AgentHello):
-                process = self._new_agent(address, message, credentials, now)
+                process = self._processes.add_agent(address, message, credentials, now)
             if process is None or process.agent is None:
                 return
             match message:
                 case AgentHello():
                     if process.agent.hello != message:
                         process.take_hello(message)
-                        self._roles_stale = True
+                        self._processes.note_change()
                         self._events.put(Changed(process.process_id, now))
                 case AgentSteps():
                     process.agent.step = StepView(
@@ -254,27 +238,18 @@ class ProcessTable:
         """Ends the orders whose time is over and the processes that fell silent for too long; settles open roles."""
         now = self._clock()
         with self._lock:
-            for process in list(self._processes.values()):
+            for process in self._processes:
                 order = process.order
                 if order is not None and now >= order.deliver_until_unix_ns:
                     self._drop_order(process, "busy" if order.saw_busy else "time", now)
                 if process.is_lost(now):
-                    self._remove(process, now)
-            self._infer_roles()
+                    self._processes.remove(process, now)
+            self._processes.infer_roles(now)
 
     def whereabouts(self) -> list[Whereabouts]:
         """Where each process can be looked at from outside."""
         with self._lock:
-            return [
-                Whereabouts(
-                    process.process_id,
-                    process.kineto.address if process.kineto is not None else "",
-                    process.agent.address if process.agent is not None else "",
-                    process.credentials.pid,
-                    process.examined,
-                )
-                for process in self._processes.values()
-            ]
+            return [process.whereabouts() for process in self._processes]
 
     def record_environment(self, process_id: str, environment: Environment | None) -> None:
         """What /proc says of a process; None: not visible from here."""
@@ -283,14 +258,14 @@ class ProcessTable:
             if process is not None:
                 process.environment = environment
                 process.examined = True
-                self._roles_stale = True
+                self._processes.note_change()
 
     def record_exit(self, process_id: str) -> None:
         """The process is known to have ended."""
         with self._lock:
             process = self._processes.get(process_id)
             if process is not None:
-                self._remove(process, self._clock())
+                self._processes.remove(process, self._clock())
 
     def record_agent_exit(self, process_id: str, agent_address: str) -> None:
         """The agent's socket is closed; a process that has no Kineto client is gone with it."""
@@ -299,51 +274,11 @@ class ProcessTable:
             if process is None or process.agent is None or process.agent.address != agent_address:
                 return
             if process.kineto is None:
-                self._remove(process, self._clock())
+                self._processes.remove(process, self._clock())
                 return
-            del self._by_agent[agent_address]
-            process.agent = None
-            self._events.put(Changed(process_id, self._clock()))
+            self._processes.drop_agent(process, self._clock())
 
     # ------------------------------------------------------------ inside, all under the lock
-
-    def _new_client(
-        self, address: str, pids: tuple[int, ...], credentials: Credentials, now: int
-    ) -> ProcessRecord | None:
-        name = PurePosixPath(address).name
-        kineto = KinetoClient(address, pids, credentials)
-        process, impostors = find_agent_for(name, kineto, self._processes.values())
-        for impostor in impostors:  # the client gets its own record
-            self.counters["refused_agents"] += 1
-            self._remove(impostor, now)
-        if process is None:
-            process_id = name.removeprefix(_KINETO_PREFIX)
-            if len(self._processes) >= MAX_PROCESSES or process_id in self._processes:
-                self.counters["refused_clients"] += 1
-                return None
-            process = self._processes[process_id] = ProcessRecord(process_id, now)
-        process.kineto = kineto
-        self._by_kineto[address] = process
-        self._events.put(Changed(process.process_id, now))
-        self._roles_stale = True
-        return process
-
-    def _new_agent(self, address: str, hello: AgentHello, credentials: Credentials, now: int) -> ProcessRecord | None:
-        agent = Agent(address, hello.pid, credentials, hello)
-        process = find_client_for(agent, self._processes.values())
-        if process is None:
-            # Named after Kineto's socket when it is known, so that the id is the same after a restart of the sidecar.
-            process_id = hello.kineto.removeprefix(_KINETO_PREFIX) or PurePosixPath(address).name
-            if len(self._processes) >= MAX_PROCESSES or process_id in self._processes:
-                self.counters["refused_agents"] += 1
-                return None
-            process = self._processes[process_id] = ProcessRecord(process_id, now)
-        process.agent = agent
-        process.take_hello(hello)
-        self._roles_stale = True
-        self._by_agent[address] = process
-        self._events.put(Changed(process.process_id, now))
-        return process
 
     def _deliverable(self, process: ProcessRecord, idle: bool, now: int) -> Order | None:
         order = process.order
@@ -352,7 +287,7 @@ class ProcessTable:
         if why := order.obstacle(idle, process.step, now):
             self._drop_order(process, why, now)
             return None
-        self._refresh_roles()
+        self._processes.refresh_roles(now)
         if process.verdict.role in (Role.LAUNCHER, Role.WORKER):
             # It showed what it is only after the order was placed.
             self._drop_order(process, "role", now)
@@ -362,27 +297,3 @@ class ProcessTable:
     def _drop_order(self, process: ProcessRecord, why: str, now: int) -> None:
         process.order = None
         self._events.put(Expired(process.process_id, why, now))
-
-    def _remove(self, process: ProcessRecord, now: int) -> None:
-        del self._processes[process.process_id]
-        if process.kineto is not None:
-            self._by_kineto.pop(process.kineto.address, None)
-        if process.agent is not None:
-            self._by_agent.pop(process.agent.address, None)
-        self._roles_stale = True
-        self._events.put(Gone(process.process_id, now, process.farewell))
-
-    def _refresh_roles(self) -> None:
-        if self._roles_stale:
-            self._infer_roles()
-
-    def _infer_roles(self) -> None:
-        now = self._clock()
-        self._roles_stale = False
-        facts = [process.facts(now) for process in self._processes.values()]
-        verdicts = infer_roles(facts, command_launches=self._command_launches)
-        for process in self._processes.values():
-            verdict = verdicts[process.process_id]
-            if verdict != process.verdict:
-                process.verdict = verdict
-                self._events.put(Changed(process.process_id, now))

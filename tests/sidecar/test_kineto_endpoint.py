@@ -16,7 +16,8 @@ from fleetprof_sidecar import kineto_endpoint
 from fleetprof_sidecar.datagrams import Datagram, DatagramSocket
 from fleetprof_sidecar.kineto_endpoint import KinetoEndpoint
 from fleetprof_sidecar.kineto_wire import RequestMessage, build_request, parse, parse_reply
-from fleetprof_sidecar.processes import MAX_PROCESSES, Delivered, OrderRefused, ProcessTable
+from fleetprof_sidecar.process_index import MAX_PROCESSES
+from fleetprof_sidecar.processes import Delivered, OrderRefused, ProcessTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

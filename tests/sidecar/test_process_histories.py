@@ -92,14 +92,14 @@ class Anything(RuleBasedStateMachine):
 
     @invariant()
     def addresses_and_records_agree(self):
-        table = self.world.table
-        for process_id, process in table._processes.items():
-            assert process.process_id == process_id
+        index = self.world.table._processes
+        for process in index:
+            assert index.get(process.process_id) is process
             assert process.kineto is not None or process.agent is not None
-            assert process.kineto is None or table._by_kineto[process.kineto.address] is process
-            assert process.agent is None or table._by_agent[process.agent.address] is process
-        assert set(map(id, table._by_kineto.values())) <= set(map(id, table._processes.values()))
-        assert set(map(id, table._by_agent.values())) <= set(map(id, table._processes.values()))
+            assert process.kineto is None or index.of_client(process.kineto.address) is process
+            assert process.agent is None or index.of_agent(process.agent.address) is process
+        ends = [end for process in index for end in (process.kineto, process.agent) if end is not None]
+        assert {*index._by_kineto, *index._by_agent} == {end.address for end in ends}
 
 
 Anything.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
