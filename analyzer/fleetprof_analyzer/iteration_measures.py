@@ -13,7 +13,9 @@ from fleetprof_api.report_tables import StageName
 Values = list[int | None]
 
 _PARTS: Final = ("compute", "overlapped_communication", "exposed_communication", "exposed_memory", "idle")
+_CAUSES: Final = ("data_loading", "synchronization", "launching", "host", "optimizer", "waiting", "unknown")
 STAGE: Final = "stage_"
+IDLE: Final = "idle_"
 
 
 def _durations(rank: Rank) -> Values:
@@ -27,6 +29,12 @@ def _energies(rank: Rank) -> Values:
 def _part(name: str) -> Callable[[Rank], Values]:
     return lambda rank: [
         None if iteration.time_ns is None else getattr(iteration.time_ns, name) for iteration in rank.iterations
+    ]
+
+
+def _cause(name: str) -> Callable[[Rank], Values]:
+    return lambda rank: [
+        None if iteration.idle_ns is None else getattr(iteration.idle_ns, name) for iteration in rank.iterations
     ]
 
 
@@ -45,6 +53,7 @@ def _stage(name: str) -> Callable[[Rank], Values]:
 MEASURES: Final[Mapping[str, tuple[Unit, Callable[[Rank], Values]]]] = {
     "iteration": ("ns", _durations),
     **{name: ("ns", _part(name)) for name in _PARTS},
+    **{IDLE + name: ("ns", _cause(name)) for name in _CAUSES},
     **{STAGE + name: ("ns", _stage(name)) for name in get_args(StageName)},
     "energy": ("mJ", _energies),
 }

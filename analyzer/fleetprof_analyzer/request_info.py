@@ -32,6 +32,7 @@ class _Window(msgspec.Struct, rename="camel"):
 class _Spec(msgspec.Struct):
     target: _Target = msgspec.field(default_factory=_Target)
     window: _Window = msgspec.field(default_factory=_Window)
+    collect: list[str] = []
 
 
 class _Metadata(msgspec.Struct):
@@ -66,6 +67,7 @@ def describe_request(data: bytes | None, uid: str, namespace: str, ledger: Ledge
         completed_unix_ns=ledger.completed_unix_ns,
         outcome=ledger.outcome,
         message=ledger.message,
+        collect=None if data is None else request.spec.collect,
     )
 
 

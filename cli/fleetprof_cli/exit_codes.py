@@ -16,4 +16,6 @@ class ExitCode(IntEnum):
     CAPTURE_FAILED = 4  # no rank was captured
     REFUSED = 5  # hub or cluster refused: nothing matches, nothing speaks Kineto, no right, or ranks are being captured
     NO_HUB = 6  # no hub (on Kubernetes: no API server) answers, or it does not accept the token
+    REGRESSED = 7  # diff --fail-on-regression: iterations take longer than allowed, and it is more than noise
+    NOT_COMPARABLE = 8  # diff: the two cannot be compared; with --fail-on-regression also too little to tell
     INTERRUPTED = 130  # left by Ctrl-C; a capture that is followed by a second one

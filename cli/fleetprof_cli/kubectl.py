@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "wait": "Follow a request until it ends, well or not.",
     "list": "List the captures there are.",
     "report": "Show the report of a capture.",
+    "diff": "Compare two captures of a job, before and after a change.",
     "traces": "Fetch the traces of a capture into a folder.",
     "cancel": "Take captures back that have not ended.",
     "inject": "Print a manifest with the sidecar in its pods, as the webhook would add it.",

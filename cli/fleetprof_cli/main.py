@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "list": "List the jobs that can be captured and the captures there are.",
     "report": "Show the report of a capture.",
     "analyze": "Analyse traces that you already have.",
+    "diff": "Compare two captures of a job, before and after a change.",
     "inject": "Print a manifest with the sidecar in its pods, as the webhook would add it.",
     "doctor": "Find what is wrong with this set-up and say what to do.",
     "demo": "Train a small model on four ranks, capture it and show the report.",

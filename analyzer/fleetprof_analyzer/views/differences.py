@@ -9,6 +9,7 @@ from typing import Final
 from fleetprof_api.heterogeneity import Box, Heterogeneity, RankTable
 from markupsafe import Markup
 
+from fleetprof_analyzer.iteration_measures import IDLE, STAGE
 from fleetprof_analyzer.views import svg
 from fleetprof_analyzer.views.text import amount
 
@@ -19,9 +20,11 @@ _HEIGHT: Final = 22
 
 
 def measure_words(measure: str) -> str:
-    """`stage_data_loading` as `data loading (stage)`."""
-    stage = measure.removeprefix("stage_")
-    return stage.replace("_", " ") + (" (stage)" if stage != measure else "")
+    """`stage_data_loading` as `data loading (stage)`, `idle_host` as `idle: host`."""
+    for prefix, words in ((STAGE, "{} (stage)"), (IDLE, "idle: {}")):
+        if measure.startswith(prefix):
+            return words.format(measure.removeprefix(prefix).replace("_", " "))
+    return measure.replace("_", " ")
 
 
 def find_differences(section: Heterogeneity) -> list[tuple[RankTable, Box]]:
