@@ -179,7 +179,7 @@ def test_the_page_says_the_levels_and_limits_that_are_used() -> None:
         f"Below {FEWEST} on a side",
     ):
         assert said in page
-    assert LEVEL_OF_MEASURES + LEVEL_OF_KERNELS + LEVEL_OF_UNPROFILED == pytest.approx(LEVEL)
+    assert pytest.approx(LEVEL) == LEVEL_OF_MEASURES + LEVEL_OF_KERNELS + LEVEL_OF_UNPROFILED
 
 
 # ---------------------------------------------------------------- what cannot be compared
