@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason
-from fleetprof_operator.hub.book import Book, decide_outcome, summarize_failures, to_status
+from fleetprof_operator.hub.book import Book, decide_outcome, summarize_failures
+from fleetprof_operator.hub.ledger_messages import to_status
 from fleetprof_operator.hub.plan import Plan
 from fleetprof_operator.hub.resolution import RankTarget
 from hypothesis import given

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.ledger import Ledger
+from fleetprof_operator.hub.ledger_messages import to_status
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -34,7 +36,7 @@ def command(state: StateDirectory, *, output: str) -> None:
         jobs, captures = asyncio.run(_ask(state))
     except NoHub as error:
         say(f"{error.message}; this is what the object store holds")
-        jobs, captures = [], [_from_store(state, capture) for capture in read_captures(open_store(state.store()))]
+        jobs, captures = [], [_from_store(capture.ledger) for capture in read_captures(open_store(state.store()))]
     if output == "json":
         document: dict[str, Any] = {
             "jobs": [job.document() for job in jobs],
@@ -54,50 +56,9 @@ async def _ask(state: StateDirectory) -> tuple[list[RunningJob], list[pb.Capture
         return group_jobs(await hub.fleet()), sorted(captures, key=lambda c: -c.submitted_unix_ns)
 
 
-def _from_store(state: StateDirectory, capture: Any) -> pb.CaptureStatus:
+def _from_store(ledger: Ledger) -> pb.CaptureStatus:
     """A stored ledger as the status that its hub would give."""
-    ledger = capture.ledger
-    return pb.CaptureStatus(
-        uid=ledger.uid,
-        name=ledger.name,
-        namespace=ledger.namespace,
-        conditions=[
-            pb.Condition(
-                type=condition.type,
-                status=condition.status,
-                reason=condition.reason,
-                message=condition.message,
-                transition_unix_ns=condition.transition_unix_ns,
-            )
-            for condition in ledger.conditions
-        ],
-        ranks=[
-            pb.CaptureEvent(
-                capture_id=ledger.uid,
-                process_id=entry.process_id,
-                rank=entry.rank,
-                state=pb.RankState.Value(entry.state),
-                reason=entry.reason or "",
-                message=entry.message,
-                asked_unix_ns=entry.asked_unix_ns,
-                armed_unix_ns=entry.armed_unix_ns,
-                started_unix_ns=entry.started_unix_ns,
-                written_unix_ns=entry.written_unix_ns,
-                uploaded_unix_ns=entry.uploaded_unix_ns,
-                failed_unix_ns=entry.failed_unix_ns,
-                trace_bytes=entry.trace_bytes,
-                compressed_bytes=entry.compressed_bytes,
-                sha256=entry.sha256,
-            )
-            for entry in ledger.entries
-        ],
-        finished=bool(ledger.completed_unix_ns),
-        start_mode=ledger.start_mode,
-        first_step=ledger.first_step or 0,
-        submitted_unix_ns=ledger.submitted_unix_ns,
-        armed_unix_ns=ledger.armed_unix_ns,
-        completed_unix_ns=ledger.completed_unix_ns,
-    )
+    return to_status(ledger, target="", request_json="", finished=bool(ledger.completed_unix_ns), report_location="")
 
 
 def _job_table(jobs: list[RunningJob]) -> Table:

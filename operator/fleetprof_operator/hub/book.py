@@ -18,10 +18,10 @@ import msgspec
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.ledger import Condition, Ledger, LedgerEntry, RankState, Reason, is_final, merge_entries
 
+from fleetprof_operator.hub.ledger_messages import to_entry
 from fleetprof_operator.hub.plan import Plan
 from fleetprof_operator.hub.resolution import RankTarget
 
-_EVENT_TIMES = ("asked", "armed", "started", "written", "uploaded", "failed")
 _BEYOND_CAPTURE = (RankState.WRITTEN, RankState.UPLOADED)
 
 
@@ -126,7 +126,7 @@ class Book:
         known = self.find(sidecar_id, event.process_id)
         if known is None or known.rank != event.rank:
             return False
-        return self._merge(known, _to_entry(event, known), now_unix_ns)
+        return self._merge(known, to_entry(event, known), now_unix_ns)
 
     def mark_uploaded(self, entry: LedgerEntry, message: str, now_unix_ns: int) -> None:
         """The store holds this rank's trace."""
@@ -269,75 +269,6 @@ def decide_outcome(ledger: Ledger, deadline_passed: bool) -> tuple[str, str, str
         detail = f". Rank {first.rank}: {first.message}" if first is not None else ""
         return "False", "DeadlineExceeded" if deadline_passed else "AllRanksFailed", said + detail
     return "True", "Complete" if uploaded == len(entries) else "PartiallyCaptured", said
-
-
-def to_status(
-    ledger: Ledger, *, target: str, request_json: str, finished: bool, report_location: str
-) -> pb.CaptureStatus:
-    """The ledger as the command line sees it."""
-    return pb.CaptureStatus(
-        uid=ledger.uid,
-        name=ledger.name,
-        namespace=ledger.namespace,
-        target=target,
-        conditions=[
-            pb.Condition(
-                type=c.type,
-                status=c.status,
-                reason=c.reason,
-                message=c.message,
-                transition_unix_ns=c.transition_unix_ns,
-            )
-            for c in ledger.conditions
-        ],
-        ranks=[_to_event(ledger.uid, e) for e in ledger.entries],
-        finished=finished,
-        start_mode=ledger.start_mode,
-        first_step=ledger.first_step or 0,
-        submitted_unix_ns=ledger.submitted_unix_ns,
-        armed_unix_ns=ledger.armed_unix_ns,
-        completed_unix_ns=ledger.completed_unix_ns,
-        report_location=report_location,
-        request_json=request_json,
-    )
-
-
-def _to_event(uid: str, entry: LedgerEntry) -> pb.CaptureEvent:
-    times = {f"{name}_unix_ns": getattr(entry, f"{name}_unix_ns") for name in _EVENT_TIMES}
-    return pb.CaptureEvent(
-        capture_id=uid,
-        process_id=entry.process_id,
-        rank=entry.rank,
-        state=pb.RankState.Value(entry.state.value),
-        reason=entry.reason or "",
-        message=entry.message,
-        trace_bytes=entry.trace_bytes,
-        compressed_bytes=entry.compressed_bytes,
-        sha256=entry.sha256,
-        **times,
-    )
-
-
-def _to_entry(event: pb.CaptureEvent, known: LedgerEntry) -> LedgerEntry:
-    failed = event.state == pb.FAILED
-    reason = None
-    if failed:
-        reason = Reason(event.reason) if event.reason in set(Reason) else Reason.INTERNAL
-    return msgspec.structs.replace(
-        known,
-        state=RankState(pb.RankState.Name(event.state)) if event.state else RankState.ASKED,
-        reason=reason,
-        message=event.message or ("the sidecar gave no explanation" if failed else ""),
-        asked_unix_ns=event.asked_unix_ns,
-        armed_unix_ns=event.armed_unix_ns,
-        started_unix_ns=event.started_unix_ns,
-        written_unix_ns=event.written_unix_ns,
-        uploaded_unix_ns=event.uploaded_unix_ns,
-        failed_unix_ns=event.failed_unix_ns,
-        trace_bytes=event.trace_bytes,
-        compressed_bytes=event.compressed_bytes,
-        sha256=event.sha256,
-    )
 
 
 def _count(number: int, what: str) -> str:

@@ -20,10 +20,11 @@ from fleetprof_api.request import ProfileRequest, Traces
 from fleetprof_api.store.base import StoreError
 
 from fleetprof_operator.hub.arming import recover_order, resolve_and_arm
-from fleetprof_operator.hub.book import decide_outcome, to_status
+from fleetprof_operator.hub.book import decide_outcome
 from fleetprof_operator.hub.capture_state import CaptureState
 from fleetprof_operator.hub.fetching import fetch_traces
 from fleetprof_operator.hub.following import follow
+from fleetprof_operator.hub.ledger_messages import to_status
 from fleetprof_operator.hub.orders import build_cancel, build_release
 from fleetprof_operator.hub.registry import SidecarRecord
 from fleetprof_operator.hub.reporting import make_report
