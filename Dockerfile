@@ -10,6 +10,10 @@ WORKDIR /build
 COPY pyproject.toml uv.lock ./
 ENV UV_PROJECT_ENVIRONMENT=/opt/fleetprof UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 \
     UV_PYTHON_DOWNLOADS=never
+# What no code of ours reaches is taken out of each image's packages again (tests/e2e/kubernetes/test_images.py): their
+# tests; of AWS's services all but S3 and those that credentials come from; of Kubernetes' client the typed objects.
+ENV PACKAGES=/opt/fleetprof/lib/python3.11/site-packages \
+    OTHER_SERVICES="-mindepth 1 -maxdepth 1 -type d ! -name s3 ! -name sts ! -name sso ! -name sso-oidc ! -name signin"
 # Programs start our modules; the modules themselves are copied into the last layer of each image.
 RUN mkdir -p /programs && python3 -c 'import pathlib, tomllib; [(p := pathlib.Path("/programs", name)).write_text(\
 "#!/opt/fleetprof/bin/python\nimport sys\nfrom {} import {} as main\nsys.exit(main())\n".format(*at.split(":"))) and \
@@ -17,16 +21,22 @@ p.chmod(0o755) for name, at in tomllib.load(open("pyproject.toml", "rb"))["proje
 
 FROM build AS operator-dependencies
 ARG SSL_CERT_FILE
-RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra operator
+RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra operator \
+    && cd $PACKAGES && find botocore/data $OTHER_SERVICES -exec rm -r {} + \
+    && find kubernetes/client kubernetes/aio/client \( -path '*/api/*.py*' -o -path '*/models/*.py*' \) \
+    ! -name '__init__.*' -delete
 
 FROM build AS sidecar-dependencies
 ARG SSL_CERT_FILE
-RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra sidecar \
-    --extra summary
+RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra sidecar --extra summary \
+    && cd $PACKAGES && find . -type d -name tests -prune -exec rm -r {} +
 
 FROM build AS analyzer-dependencies
 ARG SSL_CERT_FILE
-RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra analyzer
+RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra analyzer \
+    --no-install-package grpcio --no-install-package protobuf \
+    && cd $PACKAGES && find . -type d -name tests -prune -exec rm -r {} + \
+    && find botocore/data $OTHER_SERVICES -exec rm -r {} +
 
 FROM ${BASE} AS runtime
 # No installer stays: neither pip nor what would bring it back.
