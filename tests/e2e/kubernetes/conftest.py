@@ -104,8 +104,17 @@ def installation(api: Api, cluster: Cluster, store: Store, installing: Stages) -
         release.clean()
 
 
+@pytest.fixture(scope="session")
+def leaving(api: Api) -> Iterator[list[str]]:
+    """Namespaces that are being deleted, which takes Kubernetes ten seconds each: they are waited for at the end."""
+    names: list[str] = []
+    yield names
+    for name in names:
+        remove_namespace(api, name)
+
+
 @pytest.fixture(scope="module")
-def namespaces(api: Api, cluster: Cluster) -> Iterator[Callable[..., str]]:
+def namespaces(api: Api, cluster: Cluster, leaving: list[str]) -> Iterator[Callable[..., str]]:
     """Makes namespaces with PyTorch at hand; all are removed after the module."""
     made: list[str] = []
 
@@ -118,8 +127,7 @@ def namespaces(api: Api, cluster: Cluster) -> Iterator[Callable[..., str]]:
     yield make_one
     for name in made:
         api.delete("Namespace", name)
-    for name in made:
-        remove_namespace(api, name)
+        leaving.append(name)
 
 
 @pytest.fixture

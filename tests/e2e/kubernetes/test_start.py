@@ -24,7 +24,7 @@ def test_the_webhook_is_down_while_pods_start(
 ) -> None:
     installation.stop_webhook()
     try:
-        training = start_training(team, "unseen", ranks_per_pod=2)
+        training = start_training(team, "unseen", ranks_per_pod=1)
     finally:
         installation.start_webhook()
     request = make_request(training, "unseen", activeDeadlineSeconds=30)
@@ -46,7 +46,7 @@ def test_a_resource_quota_is_full_to_the_last_byte(
     api.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}})
     resources = {"requests": amounts, "limits": amounts}
 
-    training = start_training(namespace, "exact", ranks_per_pod=2, resources=resources)
+    training = start_training(namespace, "exact", ranks_per_pod=1, resources=resources)
     training.finish()
 
     training.assert_undisturbed()
@@ -77,7 +77,7 @@ def test_a_sidecar_that_crashes_at_its_start_holds_nobody_up(
                 template["spec"][part] = injected["spec"][part]
             return [config, service, job]
 
-    training = Crashing(api, team, "crashing", ranks_per_pod=2)
+    training = Crashing(api, team, "crashing", ranks_per_pod=1)
     try:
         training.start()
         training.await_steps()

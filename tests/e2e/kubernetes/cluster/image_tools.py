@@ -1,7 +1,7 @@
 """What builds images here: Docker or Podman where they answer, else buildah without a daemon.
 
 Guarantees: buildah keeps its layers in a store of its own in the cache, so a build after a change of code redoes the
-last layers only; nothing of the machine's own image store is touched.
+last layers only, and drops them when told; nothing of the machine's own image store is touched.
 """
 
 import os
@@ -34,6 +34,9 @@ class ImageTool(Protocol):
     def identity(self, name: str) -> str:
         """The image's digest; empty when there is none of that name."""
 
+    def drop_stale_layers(self) -> None:
+        """Frees what earlier builds kept and no image of a name needs; the next builds begin anew."""
+
 
 @dataclass(frozen=True)
 class Engine:
@@ -57,6 +60,9 @@ class Engine:
     def identity(self, name: str) -> str:
         """See ImageTool."""
         return _or_empty(self.program, "image", "inspect", "--format", "{{.Id}}", name)
+
+    def drop_stale_layers(self) -> None:
+        """Nothing: an engine's layers are its owner's to drop."""
 
 
 class Buildah:
@@ -95,6 +101,10 @@ class Buildah:
     def identity(self, name: str) -> str:
         """See ImageTool."""
         return _or_empty(*self.command, "inspect", "--type", "image", "--format", "{{.FromImageID}}", name)
+
+    def drop_stale_layers(self) -> None:
+        """See ImageTool."""
+        run(*self.command, "rmi", "--prune", "--force")
 
     def commit_root(self, name: str, archive: Path, environment: Mapping[str, str]) -> None:
         """Makes an image of a root file system."""

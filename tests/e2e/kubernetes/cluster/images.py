@@ -3,6 +3,7 @@
 Guarantees: an image is built from what is in the tree now; one that did not change is not loaded again.
 """
 
+import hashlib
 import shutil
 import subprocess
 import tempfile
@@ -21,6 +22,7 @@ from cluster.refusal import Failure, Refusal
 STORE: Final = "ghcr.io/versity/versitygw:v1.8.0"
 TRAINER: Final = "localhost/fleetprof-e2e/trainer:1"
 _SOURCES: Final = Path(__file__).parents[1] / "images"
+_LAYERS_OF: Final = CACHE / "images/made-from"
 _STORE_PROGRAM: Final = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 
 
@@ -58,12 +60,23 @@ def list_images() -> list[Image]:
 
 def build(tool: ImageTool) -> list[str]:
     """Builds all of them and prints the sizes of ours; their names."""
+    _drop_stale_layers(tool)
     images = list_images()
     for image in images:
         with step(f"building {image.name}"):
             image.build(tool, image.name)
         say(f"{image.name}: {tool.size_bytes(image.name) / 1e6:.0f} MB")
     return [image.name for image in images]
+
+
+def _drop_stale_layers(tool: ImageTool) -> None:
+    """Once the dependencies have changed nothing uses the old layers of them: a gigabyte for each change."""
+    made_from = b"".join((ROOT / name).read_bytes() for name in ("Dockerfile", "pyproject.toml", "uv.lock"))
+    digest = hashlib.sha256(made_from).hexdigest()
+    if not _LAYERS_OF.is_file() or _LAYERS_OF.read_text() != digest:
+        tool.drop_stale_layers()
+        _LAYERS_OF.parent.mkdir(parents=True, exist_ok=True)
+        _LAYERS_OF.write_text(digest)
 
 
 def build_pause(tool: ImageTool, name: str) -> None:

@@ -18,7 +18,12 @@ Answer = TypeVar("Answer")
 PATIENCE_S = 120.0
 
 
-def wait_until(happened: Callable[[], Answer], what: Callable[[], str] | str, patience_s: float = PATIENCE_S) -> Answer:
+def wait_until(
+    happened: Callable[[], Answer],
+    what: Callable[[], str] | str,
+    patience_s: float = PATIENCE_S,
+    pause_s: float = 0.2,
+) -> Answer:
     """The first true answer; fails the test with `what` when none comes."""
     end = time.monotonic() + patience_s
     while True:
@@ -27,7 +32,7 @@ def wait_until(happened: Callable[[], Answer], what: Callable[[], str] | str, pa
         if time.monotonic() > end:
             words = what if isinstance(what, str) else what()
             raise AssertionError(f"waited {patience_s:.0f} s in vain for {words}")
-        time.sleep(0.2)
+        time.sleep(pause_s)
 
 
 class Api:

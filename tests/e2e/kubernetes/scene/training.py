@@ -37,7 +37,10 @@ class Training:
 
     def await_steps(self) -> None:
         """Returns once every rank has made its first iterations."""
-        wait_until(self._all_step, lambda: f"iterations of {self.name}\n{self.api.explain(self.namespace)}", 240)
+        # Each look starts programs, which would hold up the ranks' own start on a small machine.
+        wait_until(
+            self._all_step, lambda: f"iterations of {self.name}\n{self.api.explain(self.namespace)}", 240, pause_s=1
+        )
 
     def finish(self) -> None:
         """Asks the training to end, and waits for the Job's end."""
