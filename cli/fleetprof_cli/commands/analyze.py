@@ -1,14 +1,18 @@
 """`fleetprof analyze`: a report of traces that somebody already has; neither hub nor store is needed.
 
 Guarantees: reads only; `-o json` prints the same report.json that a capture gets; one damaged trace is named in the
-report and spoils no other.
+report and spoils no other. With `--trace-window` a cut of the traces is written instead.
 """
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 from fleetprof_analyzer.analysis import NothingToAnalyze, analyze_directory
+from fleetprof_analyzer.trace_window import cut_directory
 from fleetprof_analyzer.views.page import render_page
 from fleetprof_analyzer.views.terminal import render_text
 from fleetprof_api.kernel_class import KernelClass
@@ -20,6 +24,7 @@ from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option
 from fleetprof_cli.tables import export_tables, tables_option
 from fleetprof_cli.terminal import print_report
+from fleetprof_cli.trace_window import read_wanted, window_options, write_cut
 
 
 @click.command("analyze")
@@ -33,13 +38,28 @@ from fleetprof_cli.terminal import print_report
     help="Classes of kernels that the built-in table does not know: a YAML list of {pattern, class}.",
 )
 @tables_option
+@window_options
+@click.pass_context
 def command(
-    *, paths: tuple[Path, ...], output: str, out: Path | None, classes: Path | None, tables: Path | None
+    context: click.Context,
+    /,
+    *,
+    paths: tuple[Path, ...],
+    output: str,
+    out: Path | None,
+    classes: Path | None,
+    tables: Path | None,
+    **_: Any,
 ) -> None:
     """Analyse traces that you already have: one folder, or the files of one job (*.json, *.json.gz)."""
+    wanted = read_wanted(context, "output", "tables")
     asked = () if classes is None else _read_classes(classes)
     try:
-        report = _analyze(paths, asked)
+        with _folder(paths) as folder:
+            if wanted is not None:
+                write_cut(out, lambda write: cut_directory(folder, wanted, write, kernel_classes=asked))
+                return
+            report = analyze_directory(folder, kernel_classes=asked)
     except (NothingToAnalyze, OSError) as error:
         raise Failure(f"no trace could be read: {error}") from None
     if output == "text" and out is None:
@@ -73,12 +93,14 @@ def _read_classes(file: Path) -> tuple[KernelClass, ...]:
         ) from None
 
 
-def _analyze(paths: tuple[Path, ...], asked: tuple[KernelClass, ...]) -> Report:
+@contextmanager
+def _folder(paths: tuple[Path, ...]) -> Iterator[Path]:
     folders = [path for path in paths if path.is_dir()]
     if folders and len(paths) > 1:
         raise Failure("one folder, or files; not both", code=ExitCode.INVALID)
     if folders:
-        return analyze_directory(folders[0], kernel_classes=asked)
+        yield folders[0]
+        return
     # The analyzer reads folders: one with links to exactly these files is the same thing.
     with tempfile.TemporaryDirectory(prefix="fleetprof-") as name:
         for path in paths:
@@ -88,7 +110,7 @@ def _analyze(paths: tuple[Path, ...], asked: tuple[KernelClass, ...]) -> Report:
                     f"two files are called {path.name}: the report could not tell them apart", code=ExitCode.INVALID
                 )
             link.symlink_to(path.absolute())
-        return analyze_directory(Path(name), kernel_classes=asked)
+        yield Path(name)
 
 
 def _render(report: Report, output: str) -> bytes:

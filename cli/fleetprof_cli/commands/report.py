@@ -1,14 +1,17 @@
 """`fleetprof report`: what a capture found, read from the object store; no hub is needed.
 
-Guarantees: `-o json` prints report.json as it is stored; `-o path` prints where it lies.
+Guarantees: `-o json` prints report.json as it is stored; `-o path` prints where it lies. With `--trace-window` a cut of
+the capture's traces is written instead.
 """
 
 import sys
 import tempfile
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 import click
+from fleetprof_analyzer.trace_window import cut_capture
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.report import Report, UnreadableReport, read_report
@@ -21,6 +24,7 @@ from fleetprof_cli.store_location import open_store
 from fleetprof_cli.stored import LATEST, StoredCapture, find_capture, read_captures
 from fleetprof_cli.tables import export_tables, tables_option
 from fleetprof_cli.terminal import print_report
+from fleetprof_cli.trace_window import read_wanted, window_options, write_cut
 
 
 @click.command("report")
@@ -28,13 +32,32 @@ from fleetprof_cli.terminal import print_report
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @output_option("text", "json", "path", text="The report in words, report.json itself, or the page's address.")
 @tables_option
+@window_options
+@click.option("--out", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Where that trace goes.")
 @state_option
-@click.pass_obj
-def command(state: StateDirectory, *, capture: str, open_page: bool, output: str, tables: Path | None) -> None:
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    *,
+    capture: str,
+    open_page: bool,
+    output: str,
+    tables: Path | None,
+    out: Path | None,
+    **_: Any,
+) -> None:
     """Show the report of CAPTURE: its uid, the beginning of it, its name, or `latest` (the default)."""
+    state: StateDirectory = context.obj
+    wanted = read_wanted(context, "output", "tables", "open_page")
+    if wanted is None and out is not None:
+        raise click.UsageError("--out is where the trace of --trace-window goes: give that too", context)
     store = open_store(state.store())
     found = find_capture(read_captures(store), capture)
     ledger = found.ledger
+    if wanted is not None:
+        write_cut(out, lambda write: cut_capture(store, ledger.namespace, ledger.uid, wanted, write))
+        return
     data = _read(store, keys.report_key(ledger.namespace, ledger.uid), found)
     page_key = keys.report_page_key(ledger.namespace, ledger.uid)
     if output == "json":
