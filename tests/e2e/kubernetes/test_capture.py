@@ -56,6 +56,7 @@ def test_all_ranks_record_the_same_iterations_and_the_report_is_in_the_store(
     }
     assert header.split() == ["NAME", "TARGET", "CAPTURED", "RANKS", "STATE", "AGE"]
     assert line.split()[:5] == [request.name, f"Job/{training.name}", "4", "4", "Complete"]
+    assert "Complete" in request.describe().partition("\nEvents:")[2]
     counts = {"targeted": 4, "armed": 4, "captured": 4, "uploaded": 4, "failed": 0}
     assert request.get()["status"]["ranks"] == counts
     ledger = request.ledger()

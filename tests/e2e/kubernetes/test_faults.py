@@ -72,6 +72,9 @@ def test_the_trainer_is_deleted_while_it_records(
     assert request.outcome() == ("False", "AllRanksFailed"), request.describe()
     assert request.states() == {0: "FAILED", 1: "FAILED"}
     assert set(request.reasons().values()) <= {"ProcessExited", "ProcessKilled"}
+    failures = request.get()["status"]["failures"]
+    assert {each["reason"] for each in failures} == set(request.reasons().values())
+    assert sorted(rank for each in failures for rank in each["firstRanks"]) == [0, 1]
 
 
 def test_the_training_ran_as_if_nothing_had_died(training: Training) -> None:

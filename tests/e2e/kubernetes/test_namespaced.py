@@ -1,6 +1,7 @@
 """A release without any right outside its namespace: no cluster role, no webhook, tokens checked offline.
 
-It serves requests that the cluster's own operator would serve as well, so that one rests meanwhile.
+It brings its own small S3 server, as people do who try fleetprof out. It serves requests that the cluster's own
+operator would serve as well, so that one rests meanwhile.
 """
 
 import base64
@@ -16,13 +17,14 @@ from cluster.places import ROOT
 from scene.api import Api, wait_until
 from scene.installation import NAMESPACE, Installation
 from scene.request import Request
-from scene.store import Store
+from scene.store import Bucket
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
 RELEASE = "fleetprof"
 HERE = "e2e-namespaced"
+KEYS = ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY")
 
 
 @pytest.fixture(scope="module")
@@ -42,25 +44,34 @@ def resting_operator(api: Api, installation: Installation) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def release(api: Api, store: Store, resting_operator: None, namespaces: Callable[..., str]) -> Iterator[str]:
+def release(api: Api, resting_operator: None, namespaces: Callable[..., str]) -> Iterator[str]:
     """The chart in a namespace of its own; the namespace."""
     namespace = namespaces(HERE)
-    api.create(store.secret(namespace, "s3"))
     values = {
-        "store.s3.bucket": store.bucket,
-        "store.s3.endpoint": store.endpoint,
-        "store.credentials.operatorSecret": "s3",
-        "store.credentials.analyzerSecret": "s3",
+        # The local cluster provides no volumes.
+        "store.bundled.persistence": "Ephemeral",
         "image.tag": version(),
         "analyzer.resources.requests.cpu": "100m",
     }
     switches = {"scope.cluster": "false", "crds.enabled": "false", "webhook.enabled": "false"}
+    switches["store.bundled.enabled"] = "true"
     settings = [word for name, value in values.items() for word in ("--set-string", f"{name}={value}")]
     settings += [word for name, value in switches.items() for word in ("--set", f"{name}={value}")]
     chart = str(ROOT / "charts/fleetprof")
     api.helm("install", RELEASE, chart, "-n", namespace, "--wait", "--timeout", "4m", *settings)
     yield namespace
     api.helm("uninstall", RELEASE, "-n", namespace, "--wait", "--timeout", "4m", "--ignore-not-found")
+
+
+@pytest.fixture(scope="module")
+def bundled_store(api: Api, release: str) -> Iterator[Bucket]:
+    """The release's own."""
+    secret = api.get("Secret", f"{RELEASE}-store", release)
+    assert secret is not None
+    key, password = (base64.b64decode(secret["data"][f"AWS_{name}"]).decode() for name in KEYS)
+    bucket = Bucket(api, "fleetprof", (key, password), (release, f"deployment/{RELEASE}-store", 7070))
+    yield bucket
+    bucket.close()
 
 
 def inject(api: Api, namespace: str, manifest: str, folder: Path) -> str:
@@ -82,19 +93,14 @@ def inject(api: Api, namespace: str, manifest: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_it_captures_a_job_of_its_namespace(
-    api: Api,
-    store: Store,
-    release: str,
-    make_request: Callable[..., Request],
-    tmp_path: Path,
-) -> None:
+def test_it_captures_a_job_of_its_namespace(api: Api, bundled_store: Bucket, release: str, tmp_path: Path) -> None:
     training = Training(api, release, "injected", ranks_per_pod=2)
     manifest = inject(api, release, yaml.safe_dump_all(training.objects()), tmp_path)
     api.kubectl("apply", "-f", "-", document=manifest)
     try:
         training.await_steps()
-        request = make_request(training, "namespaced")
+        request = Request(api, bundled_store, release, "namespaced", training.name)
+        request.apply()
         request.await_end()
         training.finish()
         training.assert_undisturbed()
@@ -103,7 +109,7 @@ def test_it_captures_a_job_of_its_namespace(
 
     assert request.outcome() == ("True", "Complete"), request.describe()
     assert request.states() == {0: "UPLOADED", 1: "UPLOADED"}
-    assert "report.json" in store.keys(release, request.uid)
+    assert [rank.rank for rank in bundled_store.report(release, request.uid).ranks] == [0, 1]
 
 
 def test_it_may_do_nothing_anywhere_else(api: Api, release: str) -> None:

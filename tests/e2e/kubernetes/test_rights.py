@@ -1,16 +1,19 @@
 """Who may do what: a user of one namespace nothing in another, and our own roles no more than they use."""
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
+from chart import VALUE_SETS, render
 from cluster.choice import Cluster
-from scene.api import Api
+from scene.api import Api, wait_until
 from scene.audit import granted_to, used_by
 from scene.installation import NAMESPACE, Installation
 from scene.namespaces import INJECTED
 
 pytestmark = pytest.mark.cluster
 
+RBAC = "rbac.authorization.k8s.io/v1"
 REQUEST = """
 apiVersion: fleetprof.io/v1alpha1
 kind: ProfileRequest
@@ -26,12 +29,22 @@ spec:
 def neighbours(api: Api, installation: Installation, namespaces: Callable[..., str]) -> tuple[str, str]:
     """Two namespaces; `editor` of the first may edit requests there, as the chart's role says."""
     mine, theirs = namespaces("e2e-rights-mine", INJECTED), namespaces("e2e-rights-theirs", INJECTED)
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "fleetprof-editor"}
-    user = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "editor"}
-    metadata = {"name": "editor", "namespace": mine}
-    kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding"}
-    api.create({**kind, "metadata": metadata, "roleRef": role, "subjects": [user]})
+    bind(api, mine, "editor", "fleetprof-editor")
     return mine, theirs
+
+
+def bind(api: Api, namespace: str, user: str, role: str) -> None:
+    """Gives a user a ClusterRole in one namespace."""
+    group, _, _ = RBAC.partition("/")
+    api.create(
+        {
+            "apiVersion": RBAC,
+            "kind": "RoleBinding",
+            "metadata": {"name": user, "namespace": namespace},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "User", "apiGroup": group, "name": user}],
+        }
+    )
 
 
 def test_an_editor_may_request_in_the_own_namespace(api: Api, neighbours: tuple[str, str]) -> None:
@@ -58,6 +71,37 @@ def test_a_request_there_is_refused_by_the_api_server(api: Api, neighbours: tupl
     said = api.kubectl("create", "-f", "-", "--as=editor", document=REQUEST.format(namespace=theirs), fails=True)
 
     assert "forbidden" in said
+
+
+def test_with_the_switch_kubernetes_own_roles_hold_ours(api: Api, neighbours: tuple[str, str]) -> None:
+    """The switch is off in this installation; here are the roles that it would make, and Kubernetes aggregates them."""
+    mine, _ = neighbours
+    roles = [
+        role
+        for role in render((*VALUE_SETS["aggregated roles"], "fullnameOverride=aggregated"))
+        .of_kind("ClusterRole")
+        .values()
+        if role["metadata"]["name"] in ("aggregated-viewer", "aggregated-editor")
+    ]
+    bind(api, mine, "looker", "view")
+    bind(api, mine, "worker", "edit")
+    assert not may(api, "looker", "list", mine)
+    assert not may(api, "worker", "create", mine)
+    try:
+        api.create(*roles)
+        wait_until(lambda: may(api, "looker", "list", mine), "`view` to hold the viewer's verbs")
+        wait_until(lambda: may(api, "worker", "create", mine), "`edit` to hold the editor's verbs")
+        assert not may(api, "looker", "create", mine)
+    finally:
+        for role in roles:
+            api.delete("ClusterRole", role["metadata"]["name"], api=RBAC)
+
+
+def may(api: Api, user: str, verb: str, namespace: str) -> bool:
+    with contextlib.suppress(AssertionError):
+        api.kubectl("auth", "can-i", verb, "profilerequests.fleetprof.io", f"--as={user}", "-n", namespace)
+        return True
+    return False
 
 
 @pytest.mark.parametrize("component", ["operator", "webhook"])

@@ -6,7 +6,7 @@ from typing import Any
 from fleetprof_api.ledger import Ledger, RankState
 
 from scene.api import Api, Object, wait_until
-from scene.store import Store
+from scene.store import Bucket
 
 API = "fleetprof.io/v1alpha1"
 KIND = "ProfileRequest"
@@ -17,7 +17,7 @@ class Request:
     """A request of one Job's ranks; `spec` adds to or replaces the fields of a capture of five iterations."""
 
     api: Api
-    store: Store
+    store: Bucket
     namespace: str
     name: str
     job: str

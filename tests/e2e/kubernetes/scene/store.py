@@ -27,63 +27,39 @@ NAMESPACE = "e2e-store"
 _PORT = 9000
 
 
-class Store:
-    """versitygw over an emptyDir."""
+class Bucket:
+    """A bucket of an S3 server in the cluster, as the tests read it: past the Service, through a port of their own."""
 
-    bucket = "captures"
-    endpoint = f"http://store.{NAMESPACE}.svc:{_PORT}"
-
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, name: str, keys: tuple[str, str], server: tuple[str, str, int]) -> None:
+        """`server`: namespace, workload, port."""
         self._api = api
-        self.access_key = "fleetprof-e2e"
-        self.secret_key = secrets.token_hex(16)
+        self.bucket = name
+        self.access_key, self.secret_key = keys
+        self._server = server
         self._forward: subprocess.Popen[str] | None = None
-        self._local = ""
-
-    def start(self) -> None:
-        """Returns when the bucket is there."""
-        make_namespace(self._api, NAMESPACE)
-        self._api.create(*self._objects())
-        wait_until(self._make_bucket, lambda: f"the S3 server\n{self._api.explain(NAMESPACE)}")
+        self._client: S3Client | None = None
 
     def close(self) -> None:
-        """Ends the way to it; the namespace is the caller's to remove."""
+        """Ends the way to it."""
         if self._forward is not None:
             self._forward.terminate()
             self._forward.wait(10)
             if self._forward.stdout is not None:
                 self._forward.stdout.close()
             self._forward = None
-
-    def go_down(self) -> None:
-        """From now on nobody answers; the data stays on the volume."""
-        self._api.patch("Service", "store", {"spec": {"selector": {"app": "nobody"}}}, NAMESPACE)
-        slices = "kubernetes.io/service-name=store"
-        wait_until(
-            lambda: (
-                not any(
-                    each.get("endpoints")
-                    for each in self._api.list("EndpointSlice", NAMESPACE, "discovery.k8s.io/v1", slices)
-                )
-            ),
-            "the store's end",
-        )
-
-    def come_back(self) -> None:
-        """It answers again."""
-        self._api.patch("Service", "store", {"spec": {"selector": {"app": "store"}}}, NAMESPACE)
+        self._client = None
 
     def client(self) -> "S3Client":
         """S3 for the tests themselves, past the Service."""
-        if self._forward is None or self._forward.poll() is not None:
+        if self._client is None or self._forward is None or self._forward.poll() is not None:
             self.close()
-            self._forward = self._api.forward(NAMESPACE, "deployment/store", _PORT)
+            self._forward = self._api.forward(*self._server)
             assert self._forward.stdout is not None
             line = self._forward.stdout.readline()
             found = re.search(r"127\.0\.0\.1:(\d+)", line)
             assert found, line
-            self._local = f"http://127.0.0.1:{found[1]}"
-        return self._session().client("s3", endpoint_url=self._local)
+            self._client = self._session().client("s3", endpoint_url=f"http://127.0.0.1:{found[1]}")
+        return self._client
 
     def keys(self, namespace: str, uid: str) -> list[str]:
         """The keys of one request's objects, less what all of them have in common."""
@@ -108,6 +84,40 @@ class Store:
 
     def _session(self) -> boto3.Session:
         return boto3.Session(self.access_key, self.secret_key, region_name="us-east-1")
+
+
+class Store(Bucket):
+    """versitygw over an emptyDir, with one bucket; its namespace is the caller's to remove."""
+
+    endpoint = f"http://store.{NAMESPACE}.svc:{_PORT}"
+
+    def __init__(self, api: Api) -> None:
+        keys = ("fleetprof-e2e", secrets.token_hex(16))
+        super().__init__(api, "captures", keys, (NAMESPACE, "deployment/store", _PORT))
+
+    def start(self) -> None:
+        """Returns when the bucket is there."""
+        make_namespace(self._api, NAMESPACE)
+        self._api.create(*self._objects())
+        wait_until(self._make_bucket, lambda: f"the S3 server\n{self._api.explain(NAMESPACE)}")
+
+    def go_down(self) -> None:
+        """From now on nobody answers; the data stays on the volume."""
+        self._api.patch("Service", "store", {"spec": {"selector": {"app": "nobody"}}}, NAMESPACE)
+        slices = "kubernetes.io/service-name=store"
+        wait_until(
+            lambda: (
+                not any(
+                    each.get("endpoints")
+                    for each in self._api.list("EndpointSlice", NAMESPACE, "discovery.k8s.io/v1", slices)
+                )
+            ),
+            "the store's end",
+        )
+
+    def come_back(self) -> None:
+        """It answers again."""
+        self._api.patch("Service", "store", {"spec": {"selector": {"app": "store"}}}, NAMESPACE)
 
     def _make_bucket(self) -> bool:
         with contextlib.suppress(AssertionError, botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError):
