@@ -1,14 +1,10 @@
 """Fixtures of the sidecar's tests: short directories (socket paths are limited), simulated trainers."""
 
 import asyncio
-import importlib.util
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 from process_world import World
@@ -20,19 +16,6 @@ def short_directory() -> Iterator[str]:
     path = tempfile.mkdtemp(prefix="fp", dir="/tmp")
     yield path
     shutil.rmtree(path, ignore_errors=True)
-
-
-@pytest.fixture(scope="session")
-def simulation() -> ModuleType:
-    """The module tests/simulation/trainer.py."""
-    path = Path(__file__).parents[1] / "simulation" / "trainer.py"
-    spec = importlib.util.spec_from_file_location("simulated_trainer", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture

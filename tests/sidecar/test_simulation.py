@@ -9,11 +9,13 @@ from pathlib import Path
 
 from fleetprof_sidecar.trainer_side import TrainerSide
 
+SIMULATION = Path(__file__).parents[1] / "simulation" / "trainer.py"
 
-def test_the_command_serves_ranks_and_tells_what_they_saw(short_directory, simulation):
+
+def test_the_command_serves_ranks_and_tells_what_they_saw(short_directory):
     side = TrainerSide(short_directory)
     side.start()
-    command = [sys.executable, simulation.__file__, "--directory", short_directory, "--ranks", "3", "--poll-ms", "50"]
+    command = [sys.executable, str(SIMULATION), "--directory", short_directory, "--ranks", "3", "--poll-ms", "50"]
     process = subprocess.Popen(
         [*command, "--step-ms", "10", "--fault", "never_polls", "--faulty-rank", "2"], stdout=subprocess.PIPE, text=True
     )

@@ -19,6 +19,8 @@ from fleetprof_sidecar.processes import (
     Role,
 )
 from fleetprof_sidecar.trainer_side import TrainerSide
+from simulated_job import Faults, Job
+from simulated_trainer import SimulatedTrainer
 
 
 @pytest.fixture
@@ -32,16 +34,16 @@ def side(short_directory):
 
 
 @pytest.fixture
-async def launch(side, simulation):
+async def launch(side):
     """Starts simulated ranks; ends them afterwards."""
     started = []
 
     def start(rank=0, job=None, faults=None, **options):
-        trainer = simulation.SimulatedTrainer(
+        trainer = SimulatedTrainer(
             side.directory.path,
             rank,
-            simulation.Job(**{"step_s": 0.01, "poll_s": 0.05, "write_s": 0.02} | (job or {})),
-            simulation.Faults(**(faults or {})),
+            Job(**{"step_s": 0.01, "poll_s": 0.05, "write_s": 0.02} | (job or {})),
+            Faults(**(faults or {})),
         )
         for name, value in options.items():
             setattr(trainer, name, value)
@@ -102,7 +104,7 @@ async def test_ranks_of_one_job_begin_with_the_same_step(side, launch, await_tha
     trainers = [launch(rank, {"world_size": 4, "started_unix_ns": started}) for rank in range(4)]
     for trainer in trainers:
         await await_that(lambda t=trainer: (v := side.table.get(t.process_id)) and v.step and v.polls_kineto)
-    first_step = trainers[0].current_step() + 60
+    first_step = trainers[0].job.current_step() + 60
     for trainer in trainers:
         side.table.place_order(
             trainer.process_id, build_config(order(side, trainer, first_step)), time.time_ns() + 5 * 10**9, first_step
@@ -168,10 +170,10 @@ async def test_agent_answers_come_as_events(side, launch, await_that):
     assert len(times[0]["step"]) == len(times[0]["end_unix_ns"]) > 0
 
 
-async def test_a_restarted_sidecar_learns_the_same_processes_by_the_same_names(short_directory, simulation, await_that):
+async def test_a_restarted_sidecar_learns_the_same_processes_by_the_same_names(short_directory, await_that):
     first = TrainerSide(short_directory)
     first.start()
-    trainer = simulation.SimulatedTrainer(short_directory, 5, simulation.Job(step_s=0.01, poll_s=0.05))
+    trainer = SimulatedTrainer(short_directory, 5, Job(step_s=0.01, poll_s=0.05))
     trainer.start()
     await await_that(lambda: (v := first.table.get(trainer.process_id)) and v.rank == 5)
     first.stop()
