@@ -3,17 +3,31 @@
 import gzip
 import io
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.problems import Problems
+from fleetprof_analyzer.reading import scanning
 from fleetprof_analyzer.reading.events import Event, EventStream
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace import Trace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from planted_traces import BASE_NS, plant
+
+
+@pytest.fixture(autouse=True, scope="module", params=["plain", "accelerator"])
+def _decoder(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each test reads with the accelerator and without it."""
+    if request.param == "accelerator" and scanning.accelerator() is None:
+        pytest.skip("fleetprof-accelerator is not installed")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "plain":
+            patch.setattr(scanning, "accelerator", lambda: None)
+        yield
+
 
 PLANTED = plant(3, iterations=2, segments=3, trace_id="demo-r3")
 

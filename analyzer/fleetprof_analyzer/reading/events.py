@@ -9,7 +9,7 @@ recurses, so nesting is bounded by the event's length. Each loss is counted in `
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -81,6 +81,8 @@ class Event(msgspec.Struct, gc=False):
 
 
 Decoded = TypeVar("Decoded", Event, msgspec.Raw)
+Taker = Callable[[bytes, int], bool]
+"""Offered text and how much of it is events with commas between them; answers whether it has taken them."""
 REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -88,10 +90,19 @@ class EventStream(Generic[Decoded]):
     """Iterates over lists of events; afterwards `metadata` is the text around them, as one JSON object.
 
     `kind` is what an event is decoded to: `Event`, or Raw, its text as it stands (strings may be in broken UTF-8).
+    What `take` takes is not decoded.
     """
 
-    def __init__(self, blocks: Iterator[bytes], problems: Problems, limits: Limits, kind: type[Decoded]) -> None:
+    def __init__(
+        self,
+        blocks: Iterator[bytes],
+        problems: Problems,
+        limits: Limits,
+        kind: type[Decoded],
+        take: Taker | None = None,
+    ) -> None:
         self._blocks = blocks
+        self._take = take
         self._batch = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
         self._one: msgspec.json.Decoder[Decoded] = msgspec.json.Decoder(kind)
         self._problems = problems
@@ -159,6 +170,10 @@ class EventStream(Generic[Decoded]):
         while True:
             more = self._fill(wanted)
             cut = _last_border(self._buffer)
+            if cut is not None and self._take is not None and self._take(self._buffer, cut[0]):
+                self._buffer = self._buffer[cut[1] :]
+                wanted = _BLOCK_BYTES
+                continue
             if cut is not None:
                 try:
                     events = self._batch.decode(b"".join((b"[", self._buffer[: cut[0]], b"]")))

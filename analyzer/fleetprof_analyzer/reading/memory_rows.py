@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.reading.events import Event, EventArgs, Scalar
+from fleetprof_analyzer.reading.growing import GrowingNumbers
 from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds
 from fleetprof_analyzer.trace import NO_MEMORY, Int64s, MemoryRows
 
@@ -21,46 +22,50 @@ _NOTHING_SAID: Final = EventArgs()
 
 
 class MemoryColumns:
-    """Collects the instants of a trace, one array per batch."""
+    """Collects the instants of a trace."""
 
     def __init__(self) -> None:
-        self._batches: list[tuple[Int64s, Int64s]] = []
+        self._columns = [GrowingNumbers() for _ in range(4)]
         self._devices: dict[tuple[Scalar, Scalar], int] = {}
 
     def add(self, events: list[Event]) -> None:
         """Adds instants named `NAME`."""
-        at_ns = parse_microseconds([event.ts for event in events])
         said = [event.args or _NOTHING_SAID for event in events]
-        numbers = np.array(
-            [(self._device(args), _amount(args.total_allocated), _amount(args.total_reserved)) for args in said],
-            np.int64,
+        self.append(
+            parse_microseconds([event.ts for event in events]),
+            np.array([self.device_number(args.device_type, args.device_id) for args in said], np.int64),
+            np.array([_amount(args.total_allocated) for args in said], np.int64),
+            np.array([_amount(args.total_reserved) for args in said], np.int64),
         )
-        self._batches.append((at_ns, numbers))
+
+    def append(self, at_ns: Int64s, device: Int64s, allocated: Int64s, reserved: Int64s) -> None:
+        """Adds instants as columns; devices are numbers of `device_number`."""
+        for column, values in zip(self._columns, (at_ns, device, allocated, reserved), strict=True):
+            column.append(values)
 
     def rows(self, base_ns: int) -> MemoryRows:
         """All of them in file order; `base_ns` is added to their times."""
-        if not self._batches:
+        at_ns, device, allocated, reserved = (column.values() for column in self._columns)
+        if len(at_ns) == 0:
             return NO_MEMORY
-        at_ns = np.concatenate([at for at, _ in self._batches])
-        numbers = np.concatenate([numbers for _, numbers in self._batches])
-        kept = (at_ns != MISSING) & (numbers[:, 0] >= 0)
-        device, allocated, reserved = numbers[kept].T
+        kept = (at_ns != MISSING) & (device >= 0)
         return MemoryRows(
             devices=[_name(*key) for key in self._devices],
-            device=device,
+            device=device[kept],
             at_ns=at_ns[kept] + base_ns,
-            allocated_bytes=allocated,
-            reserved_bytes=reserved,
+            allocated_bytes=allocated[kept],
+            reserved_bytes=reserved[kept],
         )
 
-    def _device(self, args: EventArgs) -> int:
-        key = (args.device_type, args.device_id)
-        number = self._devices.get(key)
-        if number is None:
+    def device_number(self, kind: Scalar, number: Scalar) -> int:
+        """The number of a device by its type and id, -1 where there are too many."""
+        key = (kind, number)
+        found = self._devices.get(key)
+        if found is None:
             if len(self._devices) == _MOST_DEVICES:
                 return -1
-            number = self._devices[key] = len(self._devices)
-        return number
+            found = self._devices[key] = len(self._devices)
+        return found
 
 
 def _amount(value: Scalar) -> int:

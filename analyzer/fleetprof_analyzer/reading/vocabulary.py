@@ -1,0 +1,102 @@
+"""Numbers what rows of a trace repeat: names, places, launch shapes, collectives.
+
+Guarantees: numbers are given in the order of the rows, whoever decodes them; what is kept of untrusted texts is bounded
+by `Limits` and by the lengths here.
+"""
+
+from typing import Final
+
+from fleetprof_analyzer.classes import is_collection, is_host_communication
+from fleetprof_analyzer.limits import Limits, refuse
+from fleetprof_analyzer.reading.collective import read_collective
+from fleetprof_analyzer.reading.events import EventArgs, Scalar
+from fleetprof_analyzer.trace import Collective, Place, Shape
+
+_NAME_CHARACTERS: Final = 2048
+_PLACE_CHARACTERS: Final = 64
+_MOST_REMEMBERED: Final = 100_000
+
+PlaceKey = tuple[Scalar, Scalar]
+ShapeKey = tuple[bytes, bytes]
+
+
+class Names(dict[str, int]):
+    """Name -> number; looking a new one up numbers it. Raises Refused.
+
+    `communicating` tells of each number whether its name is a collective of the host.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__()
+        self._limits = limits
+        self._characters = 0
+        self.communicating: list[bool] = []
+
+    def __missing__(self, name: str) -> int:
+        # A name that is too long comes here each time, since it is not kept whole.
+        kept = name[:_NAME_CHARACTERS]
+        count = len(self)
+        number = self.setdefault(kept, count)
+        if number == count:
+            self._characters += len(kept)
+            if self._characters > self._limits.name_bytes:
+                raise refuse("the names of events together", self._limits.name_bytes, "characters")
+            self.communicating.append(is_host_communication(kept))
+        return number
+
+
+class Places(dict[PlaceKey, int]):
+    """(device, stream) or (process, thread) as the trace writes them -> number; `places` are their texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: dict[Place, int] = {}
+
+    def __missing__(self, key: PlaceKey) -> int:
+        place = (str(key[0])[:_PLACE_CHARACTERS], str(key[1])[:_PLACE_CHARACTERS])
+        number = self.places.setdefault(place, len(self.places))
+        if len(self) < _MOST_REMEMBERED:
+            self[key] = number
+        return number
+
+
+class Shapes(dict[Shape, int]):
+    """(grid, block) -> number."""
+
+    def of(self, grid: bytes, block: bytes) -> int:
+        """The number of a launch shape."""
+        return self.setdefault((grid[:_PLACE_CHARACTERS], block[:_PLACE_CHARACTERS]), len(self))
+
+
+class Collectives(dict[Collective, int]):
+    """Collective -> number."""
+
+    def of(self, args: EventArgs, *, communicates: bool) -> int:
+        """The number of what these arguments say, -1 where they are no collective's.
+
+        `communicates` tells whether the event's name is a collective; then its tensors' dimensions say something.
+        """
+        if not args.collective and not (communicates and args.dimensions):
+            return -1
+        return self.setdefault(read_collective(args), len(self))
+
+
+class Collections(dict[str, bool]):
+    """Name of a Python frame -> whether it is a run of the garbage collector."""
+
+    def __missing__(self, name: str) -> bool:
+        answer = is_collection(name)
+        if len(self) < _MOST_REMEMBERED:
+            self[name] = answer
+        return answer
+
+
+class Vocabulary:
+    """All of them, of one trace."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.names = Names(limits)
+        self.places = Places()
+        self.shapes = Shapes()
+        self.collectives = Collectives()
+        self.collections = Collections()
