@@ -73,13 +73,15 @@ def _nanoseconds(number: Any) -> int:
 
 
 def _name(found: Imported, event: dict[str, Any]) -> None:
-    said = event["args"]
+    said = event.get("args")
+    if not isinstance(said, dict):
+        return  # Perfetto counts it and goes on
     if event["name"] == "process_name":
         assert found.processes.setdefault(event["pid"], said["name"]) == said["name"]
     elif event["name"] == "process_sort_index":
         found.order[event["pid"]] = said["sort_index"]
     elif event["name"] == "thread_name":
-        found.threads[event["tid"]] = said["name"]
+        found.threads[event["tid"]] = said.get("name", "")
 
 
 def _nest(found: Imported, slices: list[dict[str, Any]]) -> list[dict[str, Any]]:

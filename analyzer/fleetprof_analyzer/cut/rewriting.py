@@ -111,14 +111,17 @@ class Rewriter:
 
     def _head(self, text: msgspec.Raw) -> _Head:
         try:
-            return _HEAD.decode(text)
+            head = _HEAD.decode(text)
         except REFUSALS:
-            pass
-        try:
-            return _HEAD.decode(repair(bytes(text)))
-        except REFUSALS as error:
-            self.problems.add(Kind.LOST_EVENTS, str(error))
+            try:
+                head = _HEAD.decode(repair(bytes(text)))
+            except REFUSALS as error:
+                self.problems.add(Kind.LOST_EVENTS, str(error))
+                return _UNREADABLE
+        if not head.ph:
+            self.problems.add(Kind.LOST_EVENTS, "an event that does not say what it is")
             return _UNREADABLE
+        return head
 
     def _plausible(self, heads: list[_Head], start: Int64s, duration: Int64s, asked: Bools) -> Bools:
         """Which of the events `asked` for have a time and a duration that can be; the others are counted."""
