@@ -113,6 +113,16 @@ def test_intervals_hold_all_differences_together_in_most_comparisons() -> None:
     assert held >= 55
 
 
+def test_an_interval_leaves_out_zero_where_p_is_below_the_level() -> None:
+    for seed in range(40):
+        rows = compare(simulate(2 * seed, noise=0.02), simulate(2 * seed + 1, noise=0.02, compute=1.03)).measures
+        for one in rows:
+            assert one.low is not None
+            assert one.high is not None
+            assert one.p is not None
+            assert (one.p <= LEVEL_OF_MEASURES) is not (one.low <= 0 <= one.high)
+
+
 @pytest.mark.parametrize(("before", "after"), [(3, 50), (50, 3), (1, 1)])
 def test_too_few_iterations_give_numbers_and_no_verdict(before: int, after: int) -> None:
     diff = compare(simulate(1, iterations=before), simulate(2, iterations=after, compute=1.5))
@@ -261,6 +271,20 @@ def cost(median_ms: float, spread_ms: float, iterations: int = 200) -> CaptureCo
     return CaptureCost(before=phase, during=Phase(iterations=0), after=Phase(iterations=0))
 
 
+def test_an_unprofiled_change_that_the_capture_rules_out_is_none() -> None:
+    """The captured iterations are equal to 1 %; 30 % more before them is something that came and went."""
+    before, after = (
+        msgspec.structs.replace(simulate(seed), capture_cost=cost(median, 0.5)) for seed, median in ((1, 100), (2, 130))
+    )
+    diff = compare(before, after)
+    assert diff.unprofiled is not None
+    assert (diff.unprofiled.verdict, diff.verdict) == ("more", "not_shown")
+    assert diff.notes == [
+        "iterations before the captures were longer after the change, captured ones were not: something else that "
+        "came and went; capture again"
+    ]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "verdict"),
     [
@@ -274,8 +298,9 @@ def cost(median_ms: float, spread_ms: float, iterations: int = 200) -> CaptureCo
 def test_the_unprofiled_iteration_time_goes_before(
     before: CaptureCost, after: CaptureCost, verdict: str | None
 ) -> None:
-    reports = [msgspec.structs.replace(simulate(1), capture_cost=one) for one in (before, after)]
-    diff = compare(*reports)
+    # Iterations that vary by a fifth rule out nothing.
+    first, second = (msgspec.structs.replace(simulate(1, noise=0.2), capture_cost=one) for one in (before, after))
+    diff = compare(first, second)
     assert diff.unprofiled is not None
     assert diff.verdict == (verdict or "not_shown")
     assert (diff.unprofiled.verdict == "not_judged") is (verdict is None)

@@ -26,13 +26,16 @@ LEVEL_OF_KERNELS: Final = 0.01
 LEVEL_OF_UNPROFILED: Final = 0.01
 LEVEL: Final = 0.05
 _ERRORS_OF_UNPROFILED: Final = 2.576  # of a normal distribution, two-sided at 0.01
+# The intervals know how neighbouring iterations depend on each other, not how a job drifts over minutes: captures of
+# one unchanged job on a busy machine lay up to five errors apart.
+_DRIFT: Final = 3
 _FEWEST_UNPROFILED: Final = 20
 _ERRORS_OF_INTERVAL: Final = 1.96  # at 0.05, as intervals of capture_cost are
 METHOD: Final = (
     "measures: permutations of iterations between the captures, Welch's statistic with its error enlarged for "
     "dependence between neighbours, largest over all measures (maxT), level 0.03; unprofiled iteration time: "
-    "difference of medians against both bootstrap intervals, level 0.01; kernels: Welch's test of means with one "
-    "sample per iteration, Bonferroni, level 0.01"
+    "difference of medians against thrice the error of both bootstrap intervals, level 0.01; kernels: Welch's test of "
+    "means with one sample per iteration, Bonferroni, level 0.01"
 )
 _PARTS_OF_DEVICES: Final = ("compute", "overlapped_communication", "exposed_communication", "exposed_memory", "idle")
 
@@ -62,7 +65,7 @@ def compare(before: Report, after: Report) -> Diff:
     return Diff(
         made_by=f"fleetprof {__version__}",
         comparable=True,
-        notes=runs.notes,
+        notes=[*runs.notes, *_disagreement(measures, unprofiled)],
         before=_describe(before, runs.before, samples[0]),
         after=_describe(after, runs.after, samples[1]),
         verdict=verdict,
@@ -150,7 +153,7 @@ def _compare_unprofiled(before: Report, after: Report) -> UnprofiledChange | Non
     low = high = None
     verdict: Verdict = "not_judged"
     if errors[0] is not None and errors[1] is not None:
-        reach = round(_ERRORS_OF_UNPROFILED * (errors[0] ** 2 + errors[1] ** 2) ** 0.5)
+        reach = round(_DRIFT * _ERRORS_OF_UNPROFILED * (errors[0] ** 2 + errors[1] ** 2) ** 0.5)
         low, high = difference - reach, difference + reach
         shown = not low <= 0 <= high and abs(difference) >= MINIMUM_EFFECT * first.median_ns
         verdict = "not_shown" if not shown else "more" if difference > 0 else "less"
@@ -178,12 +181,13 @@ def _judge(
 ) -> tuple[Literal["slower", "faster", "not_shown", "not_judged"], float | None]:
     """The verdict on the iteration time, and its change as a share of what it was."""
     judged, difference, length = "not_judged", 0, 0
+    captured = next((row for row in measures if row.measure == "iteration"), None)
     if unprofiled is not None and unprofiled.verdict != "not_judged":
         judged, difference, length = unprofiled.verdict, unprofiled.difference_ns, unprofiled.before_ns
-    else:
-        for row in measures:
-            if row.measure == "iteration":
-                judged, difference, length = row.verdict, row.difference, row.before
+        if captured is not None and _contradicts(captured, unprofiled):
+            judged = "not_shown"
+    elif captured is not None:
+        judged, difference, length = captured.verdict, captured.difference, captured.before
     change = round(difference / length, 6) if length else None
     match judged:
         case "more":
@@ -193,6 +197,25 @@ def _judge(
         case "not_shown":
             return "not_shown", change
     return "not_judged", change
+
+
+def _disagreement(measures: Sequence[MeasureChange], unprofiled: UnprofiledChange | None) -> list[str]:
+    captured = next((row for row in measures if row.measure == "iteration"), None)
+    if unprofiled is None or captured is None or not _contradicts(captured, unprofiled):
+        return []
+    words = "longer" if unprofiled.verdict == "more" else "shorter"
+    return [
+        f"iterations before the captures were {words} after the change, captured ones were not: something else that "
+        "came and went; capture again"
+    ]
+
+
+def _contradicts(captured: MeasureChange, unprofiled: UnprofiledChange) -> bool:
+    """Tells whether the captured iterations rule out a change that the unprofiled ones before them show."""
+    if captured.low is None or captured.high is None or unprofiled.verdict not in ("more", "less"):
+        return False
+    within = captured.low <= unprofiled.difference_ns <= captured.high
+    return captured.verdict != unprofiled.verdict and not within
 
 
 def _stragglers(report: Report) -> StragglerSide | None:

@@ -16,6 +16,7 @@ from fleetprof_analyzer.views.text import amount, change, duration, percent, pla
 _NARROWEST = 60
 _WORTH = 0.005  # of the iteration: what is shorter is not listed
 _MOST = 8
+_UID_SHOWN = 8  # enough to name it: commands take the beginning of one
 _WORDS: dict[Verdict, str] = {"more": "more", "less": "less", "not_shown": "", "not_judged": "?"}
 _VERDICTS = {
     "slower": "Slower",
@@ -44,7 +45,7 @@ def render_diff(diff: Diff, width: int = 100) -> str:
 def _side(words: str, side: Side) -> str:
     what = [plain(side.title, 60) or "report"]
     if side.uid and side.uid != side.title:
-        what.append(plain(side.uid, 40))
+        what.append(plain(side.uid[:_UID_SHOWN], 40))
     what.append(f"{side.ranks} ranks")
     if side.iterations:
         first = "" if side.first_iteration is None else f" from {side.first_iteration}"
