@@ -99,6 +99,13 @@ class LaunchStatistics(msgspec.Struct, kw_only=True, frozen=True):
     graph_saving_ns: Annotated[
         int, Meta(description="idle time that launching as one graph could save at most", ge=0)
     ] = 0
+    queue_p50: Annotated[
+        int,
+        Meta(description="median over rows that waited: rows waiting on its stream, as it was launched", ge=0),
+    ] = 0
+    full_queue_ns: Annotated[
+        int, Meta(description="sum over streams of the time with 1,024 such rows or more", ge=0)
+    ] = 0
 
 
 class StageTime(msgspec.Struct, kw_only=True, frozen=True):

@@ -53,11 +53,6 @@ def gpu(name: str, start: int, end: int, *, category: str = "kernel", stream: in
             "args": {"device": 0, "stream": stream, **args}}  # fmt: skip
 
 
-def call(start: int, end: int, correlation: int, name: str = "cudaLaunchKernel") -> dict[str, Any]:
-    return {"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": end - start,
-            "args": {"correlation": correlation}}  # fmt: skip
-
-
 def planted(*events: dict[str, Any]) -> RankSummary:
     return summary_of(json.dumps({"traceEvents": events}).encode())
 
@@ -196,7 +191,7 @@ def test_a_cpu_rank_has_the_ranges_of_its_backend() -> None:
     assert (row.kind, row.count, row.total_ns, row.min_ns) == ("all_reduce", 3, 33 * US, 10 * US)
 
 
-# ---------------------------------------------------------------- copies, launches, iterations
+# ---------------------------------------------------------------- copies, iterations
 
 
 def test_copies_by_direction_with_bandwidth() -> None:
@@ -211,19 +206,6 @@ def test_copies_by_direction_with_bandwidth() -> None:
         ("DtoH", False, 2, 30 * US, 100, 10**7), ("HtoD", False, 1, 10 * US, 1000, 10**8),
         ("HtoD", True, 1, 10 * US, 10, 10**6), ("memset", False, 1, 5 * US, 64, 64 * 10**9 // (5 * US)),
     ]  # fmt: skip
-
-
-def test_launches() -> None:
-    found = rank_of(planted(
-        call(0, 5, 1), call(5, 9, 2), call(9, 2009, 3, "cudaGraphLaunch"),
-        gpu("gemm", 10, 12, correlation=1), gpu("gemm", 40, 100, correlation=2),
-        gpu("gemm", 2010, 2020, correlation=3), gpu("gemm", 2020, 2030, correlation=3), gpu("gemm", 2030, 2031),
-    )).launches  # fmt: skip
-    assert found is not None
-    assert (found.launches, found.unlaunched, found.calls, found.slow_calls) == (4, 1, 3, 1)
-    assert (found.call_p50_ns, found.call_p99_ns) == (5 * US, 2000 * US)
-    assert (found.delay_p50_ns, found.delay_p99_ns) == (5 * US, 31 * US)
-    assert (found.short, found.longest_queue) == (3, 4)
 
 
 def test_iterations_have_their_device_time() -> None:

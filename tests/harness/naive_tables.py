@@ -1,7 +1,7 @@
 """Kernels, copies, launches and communication of a trace, counted row by row in plain Python."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from functools import cache
 from statistics import pstdev
@@ -64,13 +64,17 @@ def naive_launches(rows: list[Row]) -> dict[str, int]:
     launched = [(row, calls[row.correlation]) for row in work if row.correlation in calls]
     used = sorted(call.end - call.start for call in {id(call): call for _, call in launched}.values())
     delays = sorted(max(row.start - call.end, 0) for row, call in launched)
-    longest = 0
+    longest = full = 0
+    lengths = []
     for stream in {row.place for row, _ in launched}:
         waits = [(call.start, row.start) for row, call in launched if row.place == stream and row.start > call.start]
         changes = sorted([(begin, 1) for begin, _ in waits] + [(end, -1) for _, end in waits])
-        waiting = 0
-        for _, change in changes:
-            waiting += change
+        waiting = before = 0
+        begun, ends = [begin for begin, _ in sorted(waits)], sorted(end for _, end in waits)
+        lengths += [bisect_right(begun, time) - bisect_right(ends, time) for time in begun]
+        for time, change in changes:
+            full += time - before if waiting >= 1024 else 0
+            waiting, before = waiting + change, time
             longest = max(longest, waiting)
 
     def rank(values: list[int], percent: int) -> int:
@@ -88,6 +92,8 @@ def naive_launches(rows: list[Row]) -> dict[str, int]:
         "short": sum(row.end - row.start < call.end - call.start for row, call in launched),
         "slow_calls": sum(length > 10**6 for length in used),
         "longest_queue": longest,
+        "queue_p50": rank(sorted(lengths), 50),
+        "full_queue_ns": full,
     }
 
 

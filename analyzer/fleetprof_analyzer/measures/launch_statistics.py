@@ -4,6 +4,7 @@ Guarantees: pure; quantiles are exact (nearest rank); rows without a launch call
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -13,9 +14,10 @@ from fleetprof_api.report_tables import LaunchStatistics
 from fleetprof_analyzer.measures.devices import DeviceWork
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
 from fleetprof_analyzer.ordering import distinct
-from fleetprof_analyzer.trace import Int64s
+from fleetprof_analyzer.trace import Int32s, Int64s
 
 _SLOW_CALL_NS: Final = 1_000_000
+_FULL_QUEUE: Final = 1024  # of CUDA: the next call waits for room
 
 
 def measure_launches(
@@ -35,6 +37,7 @@ def measure_launches(
     of_row = calls.calls.take(position[known])
     used = calls.calls.take(distinct(position[known]))
     delay = np.maximum(start[known] - of_row.end_ns, 0)
+    queues = _measure_queues(stream[known], of_row.start_ns, start[known])
     return LaunchStatistics(
         launches=int(known.sum()),
         unlaunched=unlaunched,
@@ -46,7 +49,9 @@ def measure_launches(
         delay_p99_ns=exact_quantile(delay, 990),
         short=int((duration[known] < of_row.duration_ns).sum()),
         slow_calls=int((used.duration_ns > _SLOW_CALL_NS).sum()),
-        longest_queue=_longest_queue(stream[known], of_row.start_ns, start[known]),
+        longest_queue=queues.longest,
+        queue_p50=queues.p50,
+        full_queue_ns=queues.full_ns,
         graph_saving_ns=sum(
             device.idle_ns.launching + device.idle_ns.host_operators + device.idle_ns.host_runtime
             for device in devices
@@ -62,14 +67,31 @@ def exact_quantile(values: Int64s, permille: int) -> int:
     return int(np.sort(values)[-(-len(values) * permille // 1000) - 1])
 
 
-def _longest_queue(stream: "np.ndarray[tuple[int], np.dtype[np.int32]]", launched: Int64s, begun: Int64s) -> int:
-    """Most rows of one stream that were launched and had not begun; one that begins at a time has left by then."""
+@dataclass(frozen=True, slots=True)
+class _Queues:
+    longest: int = 0
+    p50: int = 0
+    full_ns: int = 0
+
+
+def _measure_queues(stream: Int32s, launched: Int64s, begun: Int64s) -> _Queues:
+    """Rows of one stream that were launched and had not begun; one that begins at a time has left by then."""
     waited = begun > launched
     count = int(waited.sum())
     if not count:
-        return 0
+        return _Queues()
     place = np.concatenate((stream[waited], stream[waited]))
     times = np.concatenate((launched[waited], begun[waited]))
     change = np.concatenate((np.ones(count, np.int64), -np.ones(count, np.int64)))
+    order = np.lexsort((change, times, place))
+    place, times, change = place[order], times[order], change[order]
     # Each stream's changes add up to nothing, so one running sum serves all.
-    return int(np.cumsum(change[np.lexsort((change, times, place))]).max())
+    waiting = np.cumsum(change)
+    # A graph launches many rows at one time: each finds all of them waiting.
+    last = np.flatnonzero(np.append((np.diff(times) != 0) | (np.diff(place) != 0), True))
+    at_once = waiting[last[np.searchsorted(last, np.flatnonzero(change > 0))]]
+    return _Queues(
+        longest=int(waiting.max()),
+        p50=exact_quantile(at_once, 500),
+        full_ns=int(np.diff(times)[waiting[:-1] >= _FULL_QUEUE].sum()),
+    )

@@ -20,6 +20,7 @@ from markupsafe import Markup
 from fleetprof_analyzer.views import bars, differences, plots, straggler_words
 from fleetprof_analyzer.views.causes_text import CAUSES, add_iterations, add_stages, list_causes
 from fleetprof_analyzer.views.headline import describe
+from fleetprof_analyzer.views.launches_text import add_copies, find_sampled
 from fleetprof_analyzer.views.tables_text import sort_peaks
 from fleetprof_analyzer.views.text import amount, change, duration, parts_of, plain, rank_name, share, size
 
@@ -85,6 +86,8 @@ def _template() -> tuple[Template, str]:
         "add_iterations": add_iterations,
         "cause_names": CAUSES,
         "sort_peaks": sort_peaks,
+        "add_copies": add_copies,
+        "find_sampled": find_sampled,
     }
     return environment.get_template("report.html.j2"), (folder / "report.css").read_text("utf-8")
 

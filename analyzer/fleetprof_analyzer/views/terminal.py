@@ -12,6 +12,7 @@ from fleetprof_api.report import KindTotal, Rank, Report, TimeBreakdown
 
 from fleetprof_analyzer.views.causes_text import add_stages, list_causes, longest_iteration
 from fleetprof_analyzer.views.differences import list_differences
+from fleetprof_analyzer.views.launches_text import list_launches, list_sampled
 from fleetprof_analyzer.views.straggler_words import list_stragglers
 from fleetprof_analyzer.views.tables_text import list_asked_classes, list_data_loading, list_memory, list_operators
 from fleetprof_analyzer.views.text import amount, change, duration, parts_of, plain, rank_name, share, size
@@ -32,6 +33,7 @@ def render_text(report: Report, width: int = 100) -> str:
         _findings(report, width),
         _stages(report),
         [*_longest(report, width), *list_operators(report, width), *list_asked_classes(report, width)],
+        list_launches(report),
         [*list_memory(report), *list_data_loading(report)],
         _ranks(report, width),
         list_differences(report.heterogeneity),
@@ -116,7 +118,8 @@ def _idle(total: KindTotal, ranks: Sequence[Rank], width: int) -> list[str]:
             lines.append(f"{line}  {cause.parts}".rstrip())
         else:
             lines += [line, f"        {cause.parts}"]
-    return [*lines, f"    {worst}"] if (worst := longest_iteration(ranks)) else lines
+    worst = longest_iteration(ranks)
+    return [*lines, *([f"    {worst}"] if worst else []), *list_sampled(ranks)]
 
 
 def _longest(report: Report, width: int) -> list[str]:
