@@ -24,7 +24,8 @@ def union(start: Int64s, end: Int64s) -> Union:
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
     reach = np.maximum.accumulate(end)
-    begins = np.concatenate(([True], start[1:] > reach[:-1]))
+    begins = np.ones(len(start), np.bool_)
+    np.greater(start[1:], reach[:-1], out=begins[1:])
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(start)) - 1
     return start[first], reach[last]

@@ -27,6 +27,13 @@ def order_by(first: Int64s | Int32s, *then: Int64s) -> Positions:
     return order
 
 
+def grouped(groups: Int32s, order: Positions) -> Positions:
+    """The positions of `order` by their group, numbers from 0 on, in this order within each."""
+    # numpy sorts 16 bits by counting.
+    small = groups.astype(np.uint16) if len(groups) and groups.max() < 1 << 16 else groups
+    return np.asarray(order[np.argsort(small[order], kind="stable")])
+
+
 def distinct(values: Int64s) -> Int64s:
     """The values without repetition, ascending."""
     ordered = np.sort(values, kind="stable")

@@ -179,8 +179,8 @@ def _recorded(host: Rows, names: list[str]) -> Union:
     """What the host was seen to do: operators and calls, not the ranges that enclose whole phases."""
     seen = (host.category == Category.OPERATOR) | (host.category == Category.RUNTIME)
     seen &= ~where_name(host, names, is_host_annotation)
-    start = host.start_ns[seen]
-    return union(start, start + host.duration_ns[seen])
+    rows = host.select(seen)
+    return union(rows.start_ns, rows.end_ns)
 
 
 def _described_by_host(operations: Rows, launch_ns: Int64s, host: Rows) -> Rows:
@@ -200,7 +200,7 @@ def _waits(host: Rows, names: list[str]) -> Int64s | None:
     if not calls.any():
         return None
     calls &= where_name(host, names, lambda name: _WAITS.search(name) is not None)
-    return np.sort(host.start_ns[calls] + host.duration_ns[calls])
+    return np.sort(host.select(calls).end_ns)
 
 
 def _ranges(trace: Trace) -> Rows:

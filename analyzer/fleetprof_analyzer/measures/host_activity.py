@@ -59,19 +59,34 @@ class HostRows:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Cumulative unions: the first `len(Level)` of one thread, then with those of all threads that launch here."""
+    """When one thread was at each level, and when any that launches on the device was."""
 
-    cumulative: Sequence[Union]
-    blocking: Union
+    own: Sequence[Union]
+    launching: Sequence[Union]
+
+    @property
+    def blocking(self) -> Union:
+        """When the thread was blocked."""
+        return self.own[Level.BLOCKING]
 
     def split(self, start_ns: Int64s, end_ns: Int64s) -> Int64s:
-        """For pieces [start, end), shape (n,): ns of each level, shape (n, len(Level) + 1), the last of none."""
-        lengths = [covered_length(end_ns, u) - covered_length(start_ns, u) for u in self.cumulative]
-        steps = np.diff(np.array(lengths), axis=0, prepend=0)
-        count = len(Level)
-        both = steps[:count] + steps[count:]
-        rest = (end_ns - start_ns) - both.sum(axis=0)
-        return np.concatenate((both, rest[None])).T
+        """For pieces [start, end), shape (n,): ns of each level, shape (n, len(Level) + 1), the last of none.
+
+        The thread's own levels explain first, then those of all threads that launch here.
+        """
+        parts = np.zeros((len(start_ns), len(Level) + 1), np.int64)
+        covering: Union = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+        before: Int64s = np.zeros(len(start_ns), np.int64)
+        for level, union_of in (*zip(Level, self.own, strict=True), *zip(Level, self.launching, strict=True)):
+            if len(union_of[0]) == 0:
+                continue
+            # One covering at a time: all of them together would take several times the memory of the rows.
+            covering = join(covering, union_of)
+            inside = covered_length(end_ns, covering) - covered_length(start_ns, covering)
+            parts[:, level] += inside - before
+            before = inside
+        parts[:, len(Level)] = end_ns - start_ns - before
+        return parts
 
 
 def read_host(trace: Trace) -> HostRows:
@@ -132,16 +147,6 @@ def unite_levels(host: HostRows, threads: Sequence[int]) -> list[Union]:
         start = np.concatenate([host.start_ns[one] for one in here])
         united.append(union(start, np.concatenate([host.end_ns[one] for one in here])))
     return united
-
-
-def stack_levels(own: Sequence[Union], launching: Sequence[Union]) -> Levels:
-    """The levels of one thread first, then those of all threads that launch on the device."""
-    cumulative: list[Union] = []
-    covering: Union = union(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    for of_level in (*own, *launching):
-        covering = join(covering, of_level)
-        cumulative.append(covering)
-    return Levels(cumulative, own[Level.BLOCKING])
 
 
 def _outlasts_its_copy(trace: Trace, correlation: Int64s, end_ns: Int64s) -> Bools:

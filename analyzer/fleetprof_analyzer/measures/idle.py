@@ -3,7 +3,7 @@
 Guarantees: pure; integer nanoseconds; the causes of every gap add up to it, and those of a device to its `idle`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -14,7 +14,7 @@ from fleetprof_api.report import IdleCauses, StreamIdle
 
 from fleetprof_analyzer.intervals import covered
 from fleetprof_analyzer.measures.devices import DeviceWork
-from fleetprof_analyzer.measures.host_activity import HostRows, Level, Levels, group_threads, stack_levels, unite_levels
+from fleetprof_analyzer.measures.host_activity import HostRows, Level, Levels, group_threads, unite_levels
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
 from fleetprof_analyzer.ordering import distinct, order_by
 from fleetprof_analyzer.trace import Bools, Int64s, Rows, Trace
@@ -141,8 +141,8 @@ def _find_edges(work: DeviceWork, calls: LaunchCalls, borders_ns: Int64s) -> tup
     launched = call >= 0
     first, last = int(rows.start_ns.min()), _last_end(work)
     begin, end = (int(borders_ns.min()), int(borders_ns.max())) if len(borders_ns) else (first, last)
-    starting = calls.calls.take(np.unique(call[launched & (rows.start_ns == first)]))
-    every = calls.calls.take(np.unique(call[launched]))
+    starting = calls.calls.take(distinct(call[launched & (rows.start_ns == first)]))
+    every = calls.calls.take(distinct(call[launched]))
     launch, silence = (0, 0, -1), (0, 0, -1)
     if len(starting):
         one = int(starting.start_ns.argmin())
@@ -166,8 +166,10 @@ def _explain(
     trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, gaps: Gaps, until_ns: Int64s, limit: int
 ) -> Int64s:
     """What gaps are made of up to `until_ns`, shape (n, len(Part)); `limit` is the device's delay of a launch."""
-    parts = np.zeros((len(gaps.thread), len(Part)), np.int64)
     known = np.flatnonzero(gaps.thread >= 0)
+    if len(known) == len(gaps.thread) > 0:
+        return _explain_known(trace, work, calls, host, gaps, until_ns, limit)
+    parts = np.zeros((len(gaps.thread), len(Part)), np.int64)
     parts[:, Part.UNKNOWN] = np.where(gaps.thread >= 0, 0, until_ns - gaps.begin_ns)
     if len(known):
         parts[known] = _explain_known(trace, work, calls, host, gaps.select(known), until_ns[known], limit)
@@ -193,9 +195,10 @@ def _explain_known(
     launching = unite_levels(host, _launching_threads(work.rows, calls))
     for own in group_threads(gaps.thread):
         mine = np.isin(gaps.thread, own)
-        levels = stack_levels(unite_levels(host, own), launching)
+        levels = Levels(unite_levels(host, own), launching)
         silent = Part.PYTHON if any(trace.places[thread][0] in host.recorded for thread in own) else Part.UNKNOWN
-        parts[mine] += _explain_late(begin[mine], late_end[mine], levels, silent)
+        for part, lengths in _explain_late(begin[mine], late_end[mine], levels, silent):
+            parts[mine, part] += lengths
     return parts
 
 
@@ -244,24 +247,22 @@ def _to_report(ns: Int64s, *, after_ns: int = 0) -> IdleCauses:
     )
 
 
-def _explain_late(begin_ns: Int64s, end_ns: Int64s, levels: Levels, silent: Part) -> Int64s:
-    """What the host did from the begin of each gap to the launch that ends it, shape (n, len(Part))."""
-    parts = np.zeros((len(begin_ns), len(Part)), np.int64)
+def _explain_late(begin_ns: Int64s, end_ns: Int64s, levels: Levels, silent: Part) -> Iterator[tuple[Part, Int64s]]:
+    """What the host did from the begin of each gap to the launch that ends it, ns, shape (n,), part by part."""
     pieces = levels.split(begin_ns, end_ns)
     drained = covered(begin_ns, levels.blocking) | covered(begin_ns - 1, levels.blocking)
     data, blocked = pieces[:, Level.DATA], pieces[:, Level.BLOCKING]
-    parts[:, Part.DATA_LOADING], parts[:, Part.BLOCKED] = data, blocked
-    parts[:, Part.RESTART] = np.where(drained, end_ns - begin_ns - data - blocked, 0)
-    rest = np.where(drained[:, None], 0, pieces)
-    for part, level in (
+    yield Part.DATA_LOADING, data
+    yield Part.BLOCKED, blocked
+    yield Part.RESTART, np.where(drained, end_ns - begin_ns - data - blocked, 0)
+    for part, column in (
         (Part.ALLOCATION, Level.ALLOCATION),
         (Part.OPTIMIZER, Level.OPTIMIZER),
         (Part.RUNTIME, Level.RUNTIME),
         (Part.OPERATORS, Level.OPERATOR),
+        (silent, len(Level)),
     ):
-        parts[:, part] = rest[:, level]
-    parts[:, silent] = rest[:, len(Level)]
-    return parts
+        yield part, np.where(drained, 0, pieces[:, column])
 
 
 def _launching_threads(rows: Rows, calls: LaunchCalls) -> list[int]:

@@ -18,6 +18,7 @@ from fleetprof_analyzer.measures.devices import DeviceWork
 from fleetprof_analyzer.measures.kernels import OTHER, short_name
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
 from fleetprof_analyzer.naming import where_name
+from fleetprof_analyzer.ordering import grouped, order_by
 from fleetprof_analyzer.trace import Category, Int64s, Rows, Trace
 
 NONE: Final = "(none)"
@@ -98,7 +99,7 @@ def find_holders(operators: Rows, place: Int64s, at_ns: Int64s) -> list[Int64s]:
     Operators are taken by start, of equal ones the longer first; each layer holds those that no earlier one of the
     same thread still runs over. So of two that hold a launch the one that began later lies deeper.
     """
-    order = np.lexsort((-operators.duration_ns, operators.start_ns, operators.place))
+    order = grouped(operators.place, order_by(operators.start_ns, -operators.duration_ns))
     of_thread = operators.place[order].astype(np.int64)
     start, end, at = _on_one_line(of_thread, operators.start_ns[order], operators.end_ns[order], place, at_ns)
     layers: list[Int64s] = []
