@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from fleetprof_api.store.directory import DirectoryStore
+from fleetprof_cli.main import main
 from fleetprof_cli.state import StateDirectory
 from perfetto_rules import import_trace
 from planted_ranks import Rank, write_ranks
@@ -66,11 +68,12 @@ REFUSED = {
 
 @pytest.mark.parametrize("window", REFUSED)
 def test_a_window_that_cannot_be_is_refused_and_nothing_is_written(
-    fleetprof: Fleetprof, tmp_path: Path, window: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: str
 ) -> None:
     write_ranks(tmp_path, Rank(0))
-    done = fleetprof("analyze", str(tmp_path), "--trace-window", window, cwd=tmp_path)
-    assert done.returncode == 2
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["analyze", str(tmp_path), "--trace-window", window])
+    assert done.exit_code == 2
     assert REFUSED[window] in " ".join(done.stderr.split())
     assert [path.name for path in tmp_path.iterdir() if "trace-window" in path.name] == []
 
@@ -84,8 +87,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)
-def test_options_that_do_not_fit_are_refused(fleetprof: Fleetprof, tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_options_that_do_not_fit_are_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
     write_ranks(tmp_path, Rank(0))
-    done = fleetprof("analyze", str(tmp_path), *words, cwd=tmp_path)
-    assert done.returncode == 2
+    done = CliRunner().invoke(main, ["analyze", str(tmp_path), *words])
+    assert done.exit_code == 2
     assert WRONG[words] in " ".join(done.stderr.split())

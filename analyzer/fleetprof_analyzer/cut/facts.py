@@ -9,9 +9,8 @@ import numpy as np
 from fleetprof_api.report import Rank
 
 from fleetprof_analyzer.cut.marks import Mark, Span, mark_rank
-from fleetprof_analyzer.cut.waits import mark_waits
+from fleetprof_analyzer.cut.waits import Waits
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls, find_calls
-from fleetprof_analyzer.stragglers.matching import Matched
 from fleetprof_analyzer.trace import Trace
 
 _LONG_NS = 10**9
@@ -30,15 +29,14 @@ class Facts:
     marks: list[Mark]
 
 
-def find_facts(trace: Trace, entry: Rank, span: Span, matched: Matched | None) -> Facts:
+def find_facts(trace: Trace, entry: Rank, span: Span, waits: Waits) -> Facts:
     """The facts of one rank, with its marks in the window."""
     rows = trace.rows
     calls = find_calls(trace)
     end = _launched_end(trace, calls, span)
     long = rows.select(rows.on_device & (rows.duration_ns > _LONG_NS))
-    marks = mark_rank(trace, entry, calls, (span[0], end))
-    if matched is not None:
-        marks += mark_waits(matched, trace.source, trace.places, (span[0], end))
+    reached = span[0], end
+    marks = [*mark_rank(trace, entry, calls, reached), *waits.mark(trace.source, trace.places, reached)]
     return Facts(
         base_ns=trace.base_ns,
         first_ns=int(rows.start_ns.min()) if len(rows) else entry.start_ns,

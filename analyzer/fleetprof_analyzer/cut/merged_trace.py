@@ -21,6 +21,7 @@ from fleetprof_analyzer.cut.numbering import ArrowIds, Numbers, Places
 from fleetprof_analyzer.cut.plan import EVERYTHING, Place, choose_origin, extend, place_ranks
 from fleetprof_analyzer.cut.rewriting import Cut, Rewriter
 from fleetprof_analyzer.cut.verdict_marks import mark_findings, mark_straggler
+from fleetprof_analyzer.cut.waits import Waits
 from fleetprof_analyzer.cut.window import NoSuchPart, Window, describe, find_iterations
 from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.problems import Kind, Problems
@@ -78,13 +79,14 @@ def write_merged_trace(
     iterations = find_iterations(wanted.window, entries, report.ranks)
     clocks = tie_clocks(operations, [entry.source for entry in entries])
     places = place_ranks(wanted.window, iterations, entries, clocks)
+    waits = Waits(clocks.matched)
     facts: dict[str, Facts] = {}
     for place in places:
         source = place.entry.source
         try:
             with traces[source]() as file:
                 trace = read_trace(file, source, Problems())
-            facts[source] = find_facts(trace, place.entry, place.span, clocks.matched)
+            facts[source] = find_facts(trace, place.entry, place.span, waits)
         except Refused:
             continue  # the report says so
     places = [place for place in places if place.entry.source in facts]
