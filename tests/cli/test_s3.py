@@ -55,6 +55,8 @@ def test_a_capture_from_the_command_to_the_report_in_a_bucket(
     assert [rank["rank"] for rank in report["ranks"]] == [0, 1, 2, 3]
     assert document["name"] in fleetprof("report").stdout
     assert uid in fleetprof("list").stdout
+    same = fleetprof("diff", uid, f"{place[1]}?endpoint={place[3]}/v1/local/{uid}/report.html", "-o", "json")
+    assert json.loads(same.stdout)["notes"][0] == "both are the same capture", same.stderr
     assert not state.default_store.exists()
 
 

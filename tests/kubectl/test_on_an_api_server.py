@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 import yaml
 from api_server import ApiServer
+from fleetprof_api.report import write_report
 from request_ground import Ground, condition
+from simulated_reports import simulate
 
 pytestmark = pytest.mark.cluster
 
@@ -132,6 +134,7 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["capture", "-l", "app=x"], 5, "app=x has no pod"),
     (["report"], 5, "there is no ProfileRequest"),
     (["report", "x"], 5, '"x" not found'),
+    (["diff", "x", "y"], 5, '"x" not found'),
     (["wait", "x"], 5, "see what there is: kubectl fleetprof list"),
     (["cancel", "x"], 5, '"x" not found'),
     (["traces", "x", "-o", "y"], 5, '"x" not found'),
@@ -219,6 +222,21 @@ async def test_without_the_store_the_report_is_what_the_status_says(ground: Grou
     assert (await run("report", "-o", "path")).stdout.strip() == f"https://ui.example/{ground.namespace}/five"
     exact = await run("report", "-o", "json")
     assert (exact.returncode, exact.stdout) == (2, "")
+
+
+@pytest.mark.s3
+async def test_two_requests_are_compared_with_the_users_credentials(ground: Ground, run: Any, s3_server: Any) -> None:
+    store = s3_server.make_store(bucket := s3_server.make_bucket(), "fp")
+    for name, report in (("before", simulate(1)), ("after", simulate(2, compute=1.1))):
+        root = f"v1/{ground.namespace}/{ground.ask(name)['metadata']['uid']}"
+        store.put(f"{root}/report.json", write_report(report))
+        finish(ground, name, reportURL=f"s3://{bucket}/fp/{root}/report.html")
+    credentials = {"AWS_ACCESS_KEY_ID": s3_server.access_key, "AWS_SECRET_ACCESS_KEY": s3_server.secret_key}
+    words = ("diff", "before", "after", "--s3-endpoint", s3_server.endpoint_url)
+    done = await run(*words, "-o", "json", **credentials)
+    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "slower"), done.stderr
+    gate = await run(*words, "--fail-on-regression", "5", **credentials)
+    assert (gate.returncode, "iterations take 7.1 % longer" in gate.stderr) == (7, True), gate.stderr
 
 
 @pytest.mark.s3

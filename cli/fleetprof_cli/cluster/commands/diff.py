@@ -21,8 +21,8 @@ from fleetprof_cli.report_reference import read_file
 
 
 @click.command("diff")
-@click.argument("before", type=click.Path(), metavar="BEFORE")
-@click.argument("after", type=click.Path(), metavar="AFTER")
+@click.argument("before", metavar="BEFORE")
+@click.argument("after", metavar="AFTER")
 @gate_option
 @output_option("text", "json", text="The comparison in words, or as a document.")
 @store_options
