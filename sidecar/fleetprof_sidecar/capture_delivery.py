@@ -13,21 +13,19 @@ from typing import Final
 import msgspec
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar.capture import (
-    Capture,
-    Effect,
+from fleetprof_sidecar.capture import Capture, Effect, Traces
+from fleetprof_sidecar.capture_end import Step, end_delivered, end_failed
+from fleetprof_sidecar.capture_events import (
     Event,
     SamplesReady,
     SamplesStored,
     SummaryReady,
     SummaryStored,
     Tick,
-    Traces,
     TraceStored,
     TraceWanted,
     UploadEnded,
 )
-from fleetprof_sidecar.capture_end import Step, end_delivered, end_failed
 
 # A finished trace outlives its request by this much while the store is away, or the hub silent.
 STORE_PATIENCE_NS: Final = 300_000_000_000

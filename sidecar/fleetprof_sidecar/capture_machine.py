@@ -13,25 +13,7 @@ from typing import Final
 import msgspec
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar.capture import (
-    AgentCancelled,
-    BusyChanged,
-    Cancel,
-    Capture,
-    Delivered,
-    Effect,
-    Event,
-    Expired,
-    FileChecked,
-    FileRejected,
-    FinalSeen,
-    Gone,
-    PodEnded,
-    Refused,
-    Terms,
-    Tick,
-    TmpSeen,
-)
+from fleetprof_sidecar.capture import Capture, Effect, Terms
 from fleetprof_sidecar.capture_delivery import (
     STORE_PATIENCE_NS,
     begin_delivery,
@@ -41,6 +23,22 @@ from fleetprof_sidecar.capture_delivery import (
     resume_delivery,
 )
 from fleetprof_sidecar.capture_end import Step, end_failed
+from fleetprof_sidecar.capture_events import (
+    AgentCancelled,
+    BusyChanged,
+    Cancel,
+    Delivered,
+    Event,
+    Expired,
+    FileChecked,
+    FileRejected,
+    FinalSeen,
+    Gone,
+    PodEnded,
+    Refused,
+    Tick,
+    TmpSeen,
+)
 from fleetprof_sidecar.capture_reasons import explain_end_of_process, explain_expiry, explain_missing_file
 
 # How long an agent may take to confirm that it dropped the trace: it answers from the next optimizer step.

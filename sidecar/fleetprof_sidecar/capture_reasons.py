@@ -2,7 +2,8 @@
 
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar.capture import Capture, Expired, Tick
+from fleetprof_sidecar.capture import Capture
+from fleetprof_sidecar.capture_events import Expired, Tick
 
 
 def explain_missing_file(capture: Capture, tick: Tick) -> tuple[Reason, str]:

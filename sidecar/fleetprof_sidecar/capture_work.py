@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 from fleetprof_api import hub_pb2
 from fleetprof_api.ledger import Reason
 
-from fleetprof_sidecar.capture import (
+from fleetprof_sidecar.capture import Capture
+from fleetprof_sidecar.capture_events import (
     Cancel,
-    Capture,
     Event,
     FileChecked,
     SamplesReady,

@@ -16,7 +16,7 @@ from typing import Final
 from fleetprof_api import hub_pb2
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar import capture as happened
+from fleetprof_sidecar import capture_events as happened
 from fleetprof_sidecar import process_views as seen
 from fleetprof_sidecar.capture import Capture
 from fleetprof_sidecar.capture_machine import begin
@@ -212,8 +212,7 @@ class Captures:
 
     def _make_room(self) -> None:
         """Forgets the oldest captures that are over, should the hub never release any."""
-        over = [key for key in self._held if self._held[key].is_final]
-        for key in over[: max(0, len(self._held) - _MOST_HELD)]:
+        for key in [key for key in self._held if self._held[key].is_final][: max(0, len(self._held) - _MOST_HELD)]:
             self._release(key)
 
     def _keys_of(self, capture_id: str) -> list[Key]:

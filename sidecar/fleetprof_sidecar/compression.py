@@ -10,7 +10,8 @@ from typing import Final
 import msgspec
 from fleetprof_api.ledger import Reason
 
-from fleetprof_sidecar.capture import Capture, FileChecked, FileRejected, StoredFile
+from fleetprof_sidecar.capture import Capture, StoredFile
+from fleetprof_sidecar.capture_events import FileChecked, FileRejected
 from fleetprof_sidecar.compress import Answer, refusal
 from fleetprof_sidecar.spool import NoRoom, Spool
 

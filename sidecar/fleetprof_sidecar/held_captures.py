@@ -12,7 +12,7 @@ import msgspec
 from fleetprof_api import hub_pb2
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar import capture as happened
+from fleetprof_sidecar import capture_events as happened
 from fleetprof_sidecar.capture import Capture, Effect
 from fleetprof_sidecar.capture_machine import advance, resume
 from fleetprof_sidecar.capture_work import CaptureWork, Key

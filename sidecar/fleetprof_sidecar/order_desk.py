@@ -10,7 +10,8 @@ from typing import Any, Final, Protocol
 
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar.capture import Capture, Refused
+from fleetprof_sidecar.capture import Capture
+from fleetprof_sidecar.capture_events import Refused
 from fleetprof_sidecar.orders import agent_command, build_order, window_ns
 from fleetprof_sidecar.process_views import OrderRefused, ProcessView
 

@@ -5,7 +5,7 @@ Guarantees: changes nothing but the recorder that it is given; an event about an
 
 from typing import Any
 
-from fleetprof_sidecar import capture as happened
+from fleetprof_sidecar import capture_events as happened
 from fleetprof_sidecar import process_views as seen
 from fleetprof_sidecar.capture import Capture
 from fleetprof_sidecar.samples import RankRecorder

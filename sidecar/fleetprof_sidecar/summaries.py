@@ -10,7 +10,8 @@ from typing import Final
 
 import msgspec
 
-from fleetprof_sidecar.capture import Capture, SummaryReady
+from fleetprof_sidecar.capture import Capture
+from fleetprof_sidecar.capture_events import SummaryReady
 from fleetprof_sidecar.spool import NoRoom, Spool
 
 _MOST_BYTES: Final = 100_000

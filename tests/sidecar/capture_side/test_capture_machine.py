@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from fleetprof_sidecar import capture as c
-from fleetprof_sidecar.capture import Capture, Effect, StoredFile, Terms
+from fleetprof_sidecar import capture_events as c
+from fleetprof_sidecar.capture import Capture, Effect, StoredFile, Terms, Traces
 from fleetprof_sidecar.capture_machine import (
     CANCEL_PATIENCE_NS,
     GONE_PATIENCE_NS,
@@ -31,8 +31,8 @@ def terms(**more: Any) -> Terms:
     return Terms(**{**base, "iterations": 5, "give_up_unix_ns": GIVE_UP, "max_trace_bytes": 1000, **more})
 
 
-SUMMARY = terms(traces=c.Traces.SUMMARY)
-AUTO = terms(traces=c.Traces.AUTO)
+SUMMARY = terms(traces=Traces.SUMMARY)
+AUTO = terms(traces=Traces.AUTO)
 BLIND = terms(has_agent=False, first_step=None, start_unix_ns=10 * S, duration_ns=S)
 CHECKED = c.FileChecked(NAME, "cap-r3", 500, STORED, 40 * S)
 TO_ARMED = [c.Delivered(2 * S)]
@@ -324,7 +324,7 @@ events = st.one_of(
 )
 anything = st.lists(events, max_size=30)
 any_terms = st.sampled_from(
-    [terms(), BLIND, terms(has_agent=False), terms(max_trace_bytes=0), SUMMARY, AUTO, terms(traces=c.Traces.AUTO)]
+    [terms(), BLIND, terms(has_agent=False), terms(max_trace_bytes=0), SUMMARY, AUTO, terms(traces=Traces.AUTO)]
 )
 
 
@@ -361,7 +361,7 @@ def test_only_a_trace_that_was_found_to_be_ours_is_uploaded(start: Terms, histor
             assert ours
         if Effect.UPLOAD_TRACE in effects or capture.state == RankState.WRITTEN:
             assert capture.trace is not None
-            assert start.traces is not c.Traces.SUMMARY or Effect.UPLOAD_TRACE not in effects
+            assert start.traces is not Traces.SUMMARY or Effect.UPLOAD_TRACE not in effects
         if capture.state == RankState.UPLOADED:
             assert capture.trace_stored or capture.summary_stored
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fleetprof_api import hub_pb2
 from fleetprof_api.ledger import RankState, Reason
-from fleetprof_sidecar import capture as happened
+from fleetprof_sidecar import capture_events as happened
 from fleetprof_sidecar.capture import Capture, Terms
 from fleetprof_sidecar.capture_machine import advance
 
