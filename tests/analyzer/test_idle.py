@@ -185,6 +185,12 @@ def test_iterations_cut_gaps_and_reach_beyond_the_devices_work() -> None:
     ]
 
 
+def test_the_first_hundred_iterations_are_explained() -> None:
+    windows = [(number * US, (number + 1) * US) for number in range(130)]
+    found = measure_within(read(FRAME), windows)
+    assert [iteration.idle_ns is not None for iteration in found] == [True] * 100 + [False] * 30
+
+
 def test_a_rank_without_a_device_has_no_causes_in_its_iterations() -> None:
     iteration = Iteration(index=1, start_ns=0, duration_ns=9)
     assert add_iteration_idle([iteration], []) == [iteration]

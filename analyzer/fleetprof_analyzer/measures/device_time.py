@@ -4,6 +4,7 @@ Guarantees: pure; `idle_ns` adds up to `time_ns.idle` exactly, of the whole and 
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -16,13 +17,16 @@ from fleetprof_analyzer.measures.idle import measure_idle, measure_stream_idle
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
 from fleetprof_analyzer.trace import Trace
 
+# As many as a request may ask for; of more a summary would grow too long.
+_MOST_ITERATIONS: Final = 100
 _PARTS = ("data_loading", "synchronization", "launching", "host", "optimizer", "waiting", "unknown")
 
 
 def measure_device_time(
     trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, iterations: Sequence[Iteration]
 ) -> tuple[DeviceTime, list[IdleCauses]]:
-    """One device's entry in the report, and the causes of its idle time in each iteration."""
+    """One device's entry in the report, and the causes of its idle time in each of the first iterations."""
+    iterations = iterations[:_MOST_ITERATIONS]
     time_ns = measure_device(work)
     start = np.array([iteration.start_ns for iteration in iterations], np.int64)
     length = np.array([iteration.duration_ns for iteration in iterations], np.int64)
@@ -39,16 +43,17 @@ def measure_device_time(
 
 
 def add_iteration_idle(iterations: Sequence[Iteration], of_devices: Sequence[Sequence[IdleCauses]]) -> list[Iteration]:
-    """The iterations, their `time_ns` known, with the causes of all devices' idle time within each."""
+    """The iterations, their `time_ns` known, the first of them with the causes of all devices' idle time."""
     if not of_devices:
         return list(iterations)
     found = []
-    for iteration, causes in zip(iterations, zip(*of_devices, strict=True), strict=True):
+    explained = list(zip(*of_devices, strict=True))
+    for iteration, causes in zip(iterations, explained, strict=False):
         idle_ns = add_idle(causes)
         assert iteration.time_ns is not None
         assert _whole(idle_ns) == iteration.time_ns.idle, "the causes of an iteration's idle time do not add up"
         found.append(msgspec.structs.replace(iteration, idle_ns=idle_ns))
-    return found
+    return [*found, *iterations[len(explained) :]]
 
 
 def _whole(idle_ns: IdleCauses) -> int:
