@@ -17,7 +17,7 @@ from fleetprof_api.report import Rank, Report, Series
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from fleetprof_analyzer.views import bars, differences, plots, straggler_words
+from fleetprof_analyzer.views import bars, differences, distributions, plots, straggler_words
 from fleetprof_analyzer.views.causes_text import CAUSES, add_iterations, add_stages, list_causes
 from fleetprof_analyzer.views.headline import describe
 from fleetprof_analyzer.views.launches_text import add_copies, find_sampled
@@ -55,6 +55,7 @@ def render_page(report: Report) -> str:
         moment=_moment,
         bars=bars,
         differences=differences,
+        distributions=distributions,
         plots=plots,
         late=straggler_words,
     )
