@@ -197,6 +197,49 @@ def test_without_collectives_each_keeps_its_clock_and_it_is_said(tmp_path: Path)
     assert not found.named("ProfilerStep#7")
 
 
+LATE = (0, 0, MS, 0, 0, 0, 0, MS, 3 * MS, MS, 0)  # iterations 7 to 10: 1, 3, 1 and 0 ms
+
+
+def test_ranks_of_one_host_keep_its_clock_where_collectives_end_late_on_a_busy_one(tmp_path: Path) -> None:
+    write_ranks(tmp_path, Rank(0, host="node-a"), Rank(1, host="node-a", noted_late_ns=LATE))
+    made, found = cut(tmp_path, "all")
+    assert [one.offset_ns for one in made.ranks] == [0, 0]
+    assert made.clocks.startswith("aligned by the clock of their host node-a; a rank's end of a collective is ")
+    assert found.said["fleetprof"]["clocks"]["residual_most_ns"] == 3 * MS // 2
+    write_ranks(tmp_path, Rank(0, host="node-a"), Rank(1, host="node-b", noted_late_ns=LATE))
+    assert [one.offset_ns for one in cut(tmp_path, "all")[0].ranks] == [0, -MS]
+
+
+def test_a_host_name_that_two_machines_share_deceives_nobody(tmp_path: Path) -> None:
+    write_ranks(tmp_path, Rank(0, host="localhost"), Rank(1, host="localhost", skew_ns=SECOND, noted_late_ns=LATE))
+    made, _ = cut(tmp_path, "all")
+    assert [one.offset_ns for one in made.ranks] == [0, -SECOND - MS]
+    assert made.clocks.startswith("aligned by sequence numbers;")
+
+
+def test_without_collectives_one_host_is_one_clock(tmp_path: Path) -> None:
+    write_ranks(tmp_path, Rank(0, host="node-a", talks=False), Rank(1, host="node-a", talks=False))
+    made, _ = cut(tmp_path, "8")
+    assert made.clocks == "aligned by the clock of their host node-a"
+    assert [one.apart for one in made.ranks] == ["", ""]
+
+
+def test_ranks_of_each_host_share_one_offset(tmp_path: Path) -> None:
+    write_ranks(
+        tmp_path,
+        Rank(0, host="node-a"),
+        Rank(1, host="node-a", noted_late_ns=LATE),
+        Rank(2, host="node-b", skew_ns=SECOND),
+        Rank(3, host="node-b", skew_ns=SECOND, noted_late_ns=LATE),
+    )
+    made, _ = cut(tmp_path, "all")
+    offsets = [one.offset_ns for one in made.ranks]
+    assert offsets[0] == offsets[1] == 0
+    assert offsets[2] == offsets[3]
+    assert abs(offsets[2] + SECOND) <= MS
+    assert made.clocks.startswith("aligned by sequence numbers and the clock of each host;")
+
+
 def test_a_rank_that_cannot_be_tied_is_named_and_the_others_are_tied(tmp_path: Path) -> None:
     write_ranks(tmp_path, Rank(0), Rank(1, skew_ns=SECOND), Rank(2, talks=False))
     made, _ = cut(tmp_path, "8", [0, 1, 2])

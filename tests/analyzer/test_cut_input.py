@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from fleetprof_analyzer.analysis import analyze_directory
 from fleetprof_analyzer.cut.choice import choose_traces
 from fleetprof_analyzer.cut.merged_trace import MergedTrace, Wanted
 from fleetprof_analyzer.cut.window import NoSuchPart, Window, parse_window
@@ -77,6 +78,16 @@ def test_real_ranks_end_their_collectives_within_what_is_told(shared_traces: Pat
         for first in range(0, len(together), len(made.ranks)):
             ends = [one["end_ns"] for one in together[first : first + len(made.ranks)]]
             assert max(ends) - min(ends) <= 2 * residual
+
+
+def test_a_cut_of_one_rank_measures_as_the_trace_does(shared_traces: Path, tmp_path: Path) -> None:
+    folder = shared_traces / "nccl_a100"
+    parts: list[bytes] = []
+    cut_directory(folder, Wanted(parse_window("all"), [0]), parts.append)
+    (tmp_path / "cut.json").write_bytes(b"".join(parts))
+    (whole,), (again,) = analyze_directory(folder).ranks, analyze_directory(tmp_path).ranks
+    for measure in ("rank", "time_ns", "idle_ns", "iterations", "stages", "launches", "copies", "start_ns"):
+        assert getattr(again, measure) == getattr(whole, measure), measure
 
 
 def test_old_traces_name_a_thread_now_by_number_now_by_text(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ class Rank:
     iterations: int = 4
     groups: bool = True  # its collectives say their process group
     talks: bool = True  # it has collectives
+    host: str = ""
+    noted_late_ns: tuple[int, ...] = (0,)  # by how much it notes the end of each iteration's collective too late
 
 
 def collective_end_ns(iteration: int) -> int:
@@ -69,11 +71,9 @@ def plant_rank(rank: Rank) -> dict[str, Any]:
             if rank.groups:
                 said |= {"Process Group Name": "0", "Process Group Ranks": "[0, 1, 2, 3]", "Group size": 4}
                 said["Seq"] = index
-            start = now + 5 * MS + rank.late_ns
-            launch(
-                "ncclDevKernel_AllReduce_Sum_f32_RING_LL", start - 50_000, start, collective_end_ns(index) - start,
-                NETWORK, **said,
-            )  # fmt: skip
+            start, late = now + 5 * MS + rank.late_ns, rank.noted_late_ns[index % len(rank.noted_late_ns)]
+            length = collective_end_ns(index) + late - start
+            launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start - 50_000, start, length, NETWORK, **said)
         add("i", "cpu_instant_event", "[memory]", now + 2_100_000, PID, PID, s="t", args={"Bytes": 512})
         add("C", "counters", "GPU power", now + 4 * MS, 0, 0, args={"W": 300 + index})
     for name, pid, tid, args in (
@@ -91,6 +91,7 @@ def plant_rank(rank: Rank) -> dict[str, Any]:
         "schemaVersion": 1,
         "distributedInfo": {"backend": "nccl", "rank": rank.number, "world_size": 4},
         "baseTimeNanoseconds": BASE_NS,
+        "host_name": rank.host,
         "traceEvents": events,
     }
 

@@ -77,7 +77,7 @@ def write_merged_trace(
     """
     entries = choose_traces(report, wanted.ranks, traces)
     iterations = find_iterations(wanted.window, entries, report.ranks)
-    clocks = tie_clocks(operations, [entry.source for entry in entries])
+    clocks = tie_clocks(operations, entries, report.ranks)
     places = place_ranks(wanted.window, iterations, entries, clocks)
     waits = Waits(clocks.matched)
     facts: dict[str, Facts] = {}
@@ -191,7 +191,7 @@ class _Writer:
         for order, pid in enumerate(sorted(rewriter.used, key=lambda pid: (pid in rewriter.devices, pid)), 1):
             kind = rewriter.process_said(pid, "process_labels", "labels")
             if not kind:
-                kind = f"GPU {pid}" if pid in rewriter.devices else "CPU" if pid.isdecimal() else pid
+                kind = f"GPU {pid}" if pid in rewriter.devices else "CPU" if pid.isdecimal() else pid or "other"
             said = [rewriter.process_said(pid, "process_name", "name"), f"process {pid}", place.entry.host_name]
             labels = ", ".join(part for part in said if part)
             number = rewriter.places.process(pid)
@@ -204,16 +204,13 @@ class _Writer:
             "window": self._window,
             "clocks": {
                 "words": clocks,
-                "tied_by": self._clocks.matched_by,
-                "residual_median_ns": self._clocks.residual_median_ns if self._tied() else None,
-                "residual_most_ns": self._clocks.residual_most_ns if self._tied() else None,
+                "tied_by": self._clocks.tied_by,
+                "residual_median_ns": self._clocks.residual_median_ns,
+                "residual_most_ns": self._clocks.residual_most_ns,
             },
             "ranks": ranks,
             "problems": self._problems,
         }
-
-    def _tied(self) -> bool:
-        return bool(self._clocks.matched_by) and any(not place.apart for place in self._places)
 
 
 def describe_clocks(clocks: Clocks, places: Sequence[Place]) -> str:
@@ -223,10 +220,10 @@ def describe_clocks(clocks: Clocks, places: Sequence[Place]) -> str:
     apart = [place for place in places if place.apart]
     words = ""
     if len(apart) < len(places):
-        words = (
-            f"aligned by {clocks.matched_by}; a rank's end of a collective is {clocks.residual_median_ns / 1000:g} µs "
-            f"from the ranks' median end, {clocks.residual_most_ns / 1000:g} µs at most"
-        )
+        words = f"aligned by {clocks.tied_by}"
+        if clocks.residual_median_ns is not None and clocks.residual_most_ns is not None:
+            median, most = clocks.residual_median_ns / 1000, clocks.residual_most_ns / 1000
+            words += f"; a rank's end of a collective is {median:g} µs from the ranks' median end, {most:g} µs at most"
     if not apart:
         return words
     which = ", ".join(_name(place) for place in apart[:8]) + (" …" if len(apart) > 8 else "")

@@ -99,6 +99,11 @@ def _links(matched: Matched, ends: dict[tuple[int, bool], list[tuple[int, int]]]
     return links
 
 
+def end_residuals(matched: Matched, offset_ns: Int64s, aligned: Bools) -> Int64s:
+    """Distance of each aligned member's end from the members' median end, ns, under these offsets."""
+    return _residuals(_ends(matched), offset_ns, aligned)
+
+
 def _residuals(ends: dict[tuple[int, bool], list[tuple[int, int]]], offset: Int64s, aligned: Bools) -> Int64s:
     left: list[int] = []
     for (_, pair), members in ends.items():
