@@ -42,10 +42,11 @@ def _stage(name: str) -> Callable[[Rank], Values]:
     def values(rank: Rank) -> Values:
         columns = {stage.stage: stage.iterations_ns for stage in rank.stages.stages} if rank.stages is not None else {}
         count = len(rank.iterations)
-        # Where nothing marks iterations, stages have their own, and the rank lists none.
+        # Where nothing marks iterations, stages have their own, and the rank lists none; of many there are no columns.
         if count not in {len(column) for column in columns.values()}:
             return [None] * count
-        return next((list(column) for stage, column in columns.items() if stage == name), [0] * count)
+        found = next((column for stage, column in columns.items() if stage == name), [0] * count)
+        return list(found) if len(found) == count else [None] * count
 
     return values
 

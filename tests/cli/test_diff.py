@@ -133,6 +133,17 @@ def test_what_is_no_report_is_said(folder: Path, reference: str, code: ExitCode,
     assert words in ended.stderr
 
 
+def test_numbers_that_cannot_be_are_refused(folder: Path) -> None:
+    text = (folder / "a.json").read_text()
+    length = FASTER.ranks[0].iterations[0].duration_ns
+    (folder / "absurd.json").write_text(text.replace(f'"duration_ns": {length}', f'"duration_ns": {10**400}', 1))
+    ended = diff("absurd.json", "b.json")
+    assert (ended.exit_code, ended.stderr) == (
+        ExitCode.INVALID,
+        "fleetprof: a report holds numbers that no clock gives\n",
+    )
+
+
 def test_the_plug_in_compares_files_too(folder: Path) -> None:
     ended = CliRunner().invoke(on_kubernetes.command, ["a.json", "b.json", "--fail-on-regression", "5"])
     assert ended.exit_code == ExitCode.REGRESSED
