@@ -45,7 +45,7 @@ def test_kernels_are_drawn_beside_their_numbers() -> None:
     assert "3 durations from 1 ns to 5 ns" in drawn
     assert histogram_chart(kernel("gemm", Histogram())).count("<rect") == 0
     page = render_page(Report(kernels=[kernel("gemm", Histogram(from_ns=[1], counts=[3]))]))
-    assert "From shortest to longest" in page
+    assert ">Spread<" in page
 
 
 def test_each_ranks_longest_kernels_stand_beside_each_other() -> None:
