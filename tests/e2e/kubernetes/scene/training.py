@@ -46,7 +46,11 @@ class Training:
         """Asks the training to end, and waits for the Job's end."""
         for pod in self.list_pods():
             self.execute(pod, "touch", "/scratch/stop")
-        wait_until(lambda: self.conditions(), lambda: f"the end of {self.name}: {self.output()}")
+        # Before either there is SuccessCriteriaMet or FailureTarget, while pods still end.
+        wait_until(
+            lambda: self.conditions().keys() & {"Complete", "Failed"},
+            lambda: f"the end of {self.name}: {self.output()}",
+        )
 
     def assert_undisturbed(self) -> None:
         """Every rank trained to the end that was asked for, in one attempt, with exit code 0."""
