@@ -167,7 +167,8 @@ static void forget(Texts *t, int64_t count) {
 /* ------------------------------------------------------------------ JSON: each returns what follows, NULL: irregular */
 
 static inline at_t skip_space(at_t p, at_t end) {
-    while (p < end && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')) p++;
+    for (; p < end; p++)
+        if (*p > ' ' || (*p != ' ' && *p != '\n' && *p != '\t' && *p != '\r')) break;
     return p;
 }
 

@@ -59,10 +59,10 @@ class HostRows:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """When one thread was at each level, and when any that launches on the device was."""
+    """When one thread was at each level, and when any other that launches on the device was."""
 
     own: Sequence[Union]
-    launching: Sequence[Union]
+    others: Sequence[Union]
 
     @property
     def blocking(self) -> Union:
@@ -72,12 +72,12 @@ class Levels:
     def split(self, start_ns: Int64s, end_ns: Int64s) -> Int64s:
         """For pieces [start, end), shape (n,): ns of each level, shape (n, len(Level) + 1), the last of none.
 
-        The thread's own levels explain first, then those of all threads that launch here.
+        The thread's own levels explain first, then those of the others that launch here.
         """
         parts = np.zeros((len(start_ns), len(Level) + 1), np.int64)
         covering: Union = (np.zeros(0, np.int64), np.zeros(0, np.int64))
         before: Int64s = np.zeros(len(start_ns), np.int64)
-        for level, union_of in (*zip(Level, self.own, strict=True), *zip(Level, self.launching, strict=True)):
+        for level, union_of in (*zip(Level, self.own, strict=True), *zip(Level, self.others, strict=True)):
             if len(union_of[0]) == 0:
                 continue
             # One covering at a time: all of them together would take several times the memory of the rows.
@@ -143,7 +143,7 @@ def unite_levels(host: HostRows, threads: Sequence[int]) -> list[Union]:
     """When any of the threads was at each level."""
     united = []
     for level in Level:
-        here = [host.at(place, level) for place in threads]
+        here = [host.at(place, level) for place in threads] or [slice(0)]
         start = np.concatenate([host.start_ns[one] for one in here])
         united.append(union(start, np.concatenate([host.end_ns[one] for one in here])))
     return united

@@ -192,10 +192,12 @@ def _explain_known(
     parts[:, Part.LAUNCHING] = in_call + delay
     parts[:, Part.WAITING_SHORT] = np.where(short, waited, 0)
     parts[:, Part.WAITING_LONG] = waited - delay - parts[:, Part.WAITING_SHORT]
-    launching = unite_levels(host, _launching_threads(work.rows, calls))
-    for own in group_threads(gaps.thread):
-        mine = np.isin(gaps.thread, own)
-        levels = Levels(unite_levels(host, own), launching)
+    launching = _launching_threads(work.rows, calls)
+    late = np.flatnonzero(late_end > begin)
+    for own in group_threads(gaps.thread[late]):
+        mine = late[np.isin(gaps.thread[late], own)]
+        others = [thread for thread in launching if thread not in own]
+        levels = Levels(unite_levels(host, own), unite_levels(host, others))
         silent = Part.PYTHON if any(trace.places[thread][0] in host.recorded for thread in own) else Part.UNKNOWN
         for part, lengths in _explain_late(begin[mine], late_end[mine], levels, silent):
             parts[mine, part] += lengths
