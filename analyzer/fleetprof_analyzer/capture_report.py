@@ -57,23 +57,18 @@ def analyze_capture(
     return _write(store, capture, summaries)
 
 
-def summarise_capture(
-    store: Store, namespace: str, uid: str, *, progress: Progress | None = None
-) -> tuple[StoredCapture, list[RankSummary]]:
+def summarise_capture(store: Store, namespace: str, uid: str) -> tuple[StoredCapture, list[RankSummary]]:
     """A capture and the summaries of its ranks: the stored ones where they hold, the others made now. Writes nothing.
 
     Raises NothingStored.
     """
     capture = _find(store, namespace, uid)
-    summaries = []
-    for done, (rank, files) in enumerate(capture.ranks.items(), 1):
-        if files.trace_bytes is None or _holds(store, capture, rank, files):
-            summaries.append(_take_summary(store, capture, rank, files))
-        else:
-            summaries.append(_summarise(store, capture, rank, None))
-        if progress is not None:
-            progress(done, len(capture.ranks), summaries[-1].source)
-    return capture, summaries
+    return capture, [
+        _take_summary(store, capture, rank, files)
+        if files.trace_bytes is None or _holds(store, capture, rank, files)
+        else _summarise(store, capture, rank, None)
+        for rank, files in capture.ranks.items()
+    ]
 
 
 def summarise_ranks(

@@ -10,7 +10,7 @@ from fleetprof_api import keys
 from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.store.base import Store
 
-from fleetprof_analyzer.analysis import Progress, find_traces, report_of, summarise_directory
+from fleetprof_analyzer.analysis import find_traces, report_of, summarise_directory
 from fleetprof_analyzer.capture_report import assemble_capture, summarise_capture
 from fleetprof_analyzer.cut.merged_trace import MergedTrace, Open, Wanted, Write, write_merged_trace
 
@@ -20,7 +20,6 @@ def cut_directory(
     wanted: Wanted,
     write: Write,
     *,
-    progress: Progress | None = None,
     kernel_classes: Sequence[KernelClass] = (),
 ) -> MergedTrace:
     """Cuts traces below a folder, or one file; `kernel_classes` as for its report.
@@ -28,7 +27,7 @@ def cut_directory(
     Raises NothingToAnalyze, FileNotFoundError, NoSuchPart; OSError of the traces.
     """
     root = Path(path)
-    summaries = summarise_directory(root, progress=progress, kernel_classes=kernel_classes)
+    summaries = summarise_directory(root, kernel_classes=kernel_classes)
     traces: dict[str, Open] = {
         source: lambda file=file: file.open("rb")  # type: ignore[misc]
         for file, source in find_traces(root)
@@ -37,11 +36,9 @@ def cut_directory(
     return write_merged_trace(report_of(root, summaries, kernel_classes), operations, traces, wanted, write)
 
 
-def cut_capture(
-    store: Store, namespace: str, uid: str, wanted: Wanted, write: Write, *, progress: Progress | None = None
-) -> MergedTrace:
+def cut_capture(store: Store, namespace: str, uid: str, wanted: Wanted, write: Write) -> MergedTrace:
     """Cuts the traces of one capture that are in the store. Raises NothingStored, NoSuchPart, StoreError."""
-    capture, summaries = summarise_capture(store, namespace, uid, progress=progress)
+    capture, summaries = summarise_capture(store, namespace, uid)
     # A stored summary names itself as the source; its trace, where there is one, is that of the rank.
     traces: dict[str, Open] = {
         summary.source: lambda rank=summary.rank_number: store.open(keys.trace_key(namespace, uid, rank))  # type: ignore[misc]

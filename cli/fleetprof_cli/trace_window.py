@@ -84,6 +84,8 @@ def _tell(made: MergedTrace) -> None:
     events = sum(one.events for one in made.ranks)
     say(f"{made.window}; rank{'s' if len(made.ranks) > 1 else ''} {numbers}; {events:,} events")
     say(f"clocks: {made.clocks}")
+    for words in made.left_out:
+        say(f"left out: {words}")
     for problem in made.problems[:_MOST_SAID]:
         say(f"{problem.source}: {problem.message} ({problem.count:,})")
     if len(made.problems) > _MOST_SAID:

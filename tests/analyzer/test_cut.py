@@ -258,6 +258,14 @@ def test_traces_that_claim_one_rank_are_both_there(tmp_path: Path) -> None:
     assert [(one.rank, one.apart) for one in made.ranks] == 2 * [(0, "2 traces claim rank 0")]
     assert len(found.named("ProfilerStep#7")) == 2
     assert found.dropped == []
+    assert {"rank 0 (again.json) CPU", "rank 0 (rank0.json) CPU"} <= set(found.processes.values())
+
+
+def test_a_rank_that_holds_nothing_of_the_window_is_told(tmp_path: Path) -> None:
+    write_ranks(tmp_path, Rank(0), Rank(1, talks=False, iterations=2))
+    made, _ = cut(tmp_path, "10", [0, 1])
+    assert [one.rank for one in made.ranks] == [0]
+    assert made.left_out == ["rank 1: its trace holds none of it"]
 
 
 WORDS = {

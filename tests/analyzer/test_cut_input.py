@@ -64,7 +64,7 @@ def test_every_trap_is_cut_as_it_is_read(traps: Path, folder: str) -> None:
 
 @pytest.mark.parametrize("folder", ["empty", "emptyfile", "meta_only"])
 def test_where_nothing_is_inside_nothing_is_written(traps: Path, folder: str) -> None:
-    with pytest.raises(NoSuchPart, match="there is no trace that holds anything"):
+    with pytest.raises(NoSuchPart, match="there is no trace to cut"):
         cut(traps / folder)
 
 

@@ -19,7 +19,7 @@ def choose_traces(report: Report, wanted: Sequence[int] | None, sources: Collect
     """Entries of the report whose trace is among `sources`, in rank order. Raises NoSuchPart."""
     here = [entry for entry in report.ranks if entry.source in sources]
     if not here:
-        raise NoSuchPart("there is no trace that holds anything: the report says why, file by file")
+        raise NoSuchPart("there is no trace to cut: none was stored, or none holds anything; the report says why")
     if wanted is None:
         numbers = set() if len(here) <= _SMALL else _interesting(report, here)
         chosen = [entry for entry in here if entry.rank in numbers] if numbers else here

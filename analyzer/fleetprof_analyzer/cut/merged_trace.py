@@ -4,13 +4,14 @@ Guarantees: streams, one trace at a time; nothing is kept of one but its marks; 
 input gives the same bytes.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Any, Final
 
 import msgspec
 from fleetprof_api import __version__
-from fleetprof_api.report import Problem, Report
+from fleetprof_api.report import Problem, Rank, Report
 
 from fleetprof_analyzer.cut.choice import choose_traces
 from fleetprof_analyzer.cut.clocks import Clocks, tie_clocks
@@ -32,6 +33,7 @@ from fleetprof_analyzer.reading.reader import read_trace
 Open = Callable[[], IO[bytes]]
 Write = Callable[[bytes], object]
 _PER_RANK: Final = 100  # places in Perfetto's order of processes
+_MOST_NAME: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class MergedTrace:
     ranks: list[CutRank]
     clocks: str
     problems: list[Problem] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # chosen ranks that are not in it, each with the reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +84,23 @@ def write_merged_trace(
     places = place_ranks(wanted.window, iterations, entries, clocks)
     waits = Waits(clocks.matched)
     facts: dict[str, Facts] = {}
+    placed = {place.entry.source for place in places}
+    left_out = [f"{_name(one)}: its trace holds none of it" for one in entries if one.source not in placed]
     for place in places:
         source = place.entry.source
         try:
             with traces[source]() as file:
                 trace = read_trace(file, source, Problems())
             facts[source] = find_facts(trace, place.entry, place.span, waits)
-        except Refused:
-            continue  # the report says so
+        except Refused as error:
+            left_out.append(f"{_name(place.entry)}: {error}")
     places = [place for place in places if place.entry.source in facts]
     if not places:
-        raise NoSuchPart("none of the chosen traces can be read any more")
+        raise NoSuchPart("; ".join(left_out))
     if iterations is not None:
         places = extend(places, {source: one.end_ns for source, one in facts.items()})
-    return _Writer(report, clocks, places, facts, describe(wanted.window, iterations), write).run(traces)
+    made = _Writer(report, clocks, places, facts, describe(wanted.window, iterations), write).run(traces)
+    return replace(made, left_out=left_out)
 
 
 class _Writer:
@@ -113,6 +119,7 @@ class _Writer:
         self._places = places
         self._numbers = Numbers()
         self._origin = choose_origin([facts[place.entry.source].first_ns + place.offset_ns for place in places])
+        self._names = _name_all([place.entry for place in places])
         self._separator = b""
         self._problems: list[Problem] = []
 
@@ -159,7 +166,7 @@ class _Writer:
         shift = place.offset_ns - self._origin
         pid = self._numbers.take()
         sort = (position + 1) * _PER_RANK
-        self._put(name_process(pid, f"{_name(place)} analysis", entry.source, sort))
+        self._put(name_process(pid, f"{self._names[entry.source]} analysis", entry.source, sort))
         marks = [*mark_straggler(self._report, entry, self._drawn(place)), *facts.marks]
         self._put(draw_marks(marks, self._numbers, pid, shift))
         cut = Cut(
@@ -188,14 +195,15 @@ class _Writer:
             if (pid, tid) not in named and pid in rewriter.used:
                 name = tid if not tid.isdecimal() else f"stream {tid}" if pid in rewriter.devices else f"thread {tid}"
                 self._put(name_thread(rewriter.places.process(pid), number, name))
+        said_of = rewriter.processes_said()
         for order, pid in enumerate(sorted(rewriter.used, key=lambda pid: (pid in rewriter.devices, pid)), 1):
-            kind = rewriter.process_said(pid, "process_labels", "labels")
+            kind = said_of.get((pid, "labels"))
             if not kind:
                 kind = f"GPU {pid}" if pid in rewriter.devices else "CPU" if pid.isdecimal() else pid or "other"
-            said = [rewriter.process_said(pid, "process_name", "name"), f"process {pid}", place.entry.host_name]
+            said = [said_of.get((pid, "name")), f"process {pid}", place.entry.host_name]
             labels = ", ".join(part for part in said if part)
-            number = rewriter.places.process(pid)
-            self._put(name_process(number, f"{_name(place)} {kind}", labels, sort + min(order, _PER_RANK - 1)))
+            name, number = f"{self._names[place.entry.source]} {kind}", rewriter.places.process(pid)
+            self._put(name_process(number, name, labels, sort + min(order, _PER_RANK - 1)))
 
     def _said(self, ranks: Sequence[CutRank], clocks: str) -> dict[str, Any]:
         return {
@@ -226,11 +234,20 @@ def describe_clocks(clocks: Clocks, places: Sequence[Place]) -> str:
             words += f"; a rank's end of a collective is {median:g} µs from the ranks' median end, {most:g} µs at most"
     if not apart:
         return words
-    which = ", ".join(_name(place) for place in apart[:8]) + (" …" if len(apart) > 8 else "")
+    which = ", ".join(_name(place.entry) for place in apart[:8]) + (" …" if len(apart) > 8 else "")
     lost = f"not aligned: {which} ({apart[0].apart}); {'their' if len(apart) > 1 else 'its'} times are those of "
     lost += "their own clocks" if len(apart) > 1 else "its own clock"
     return f"{words}; {lost}" if words else lost
 
 
-def _name(place: Place) -> str:
-    return f"rank {place.entry.rank}" if place.entry.rank is not None else place.entry.source[-80:]
+def _name(entry: Rank) -> str:
+    return f"rank {entry.rank}" if entry.rank is not None else entry.source[-_MOST_NAME:]
+
+
+def _name_all(entries: Sequence[Rank]) -> dict[str, str]:
+    """Names by source; where traces claim one rank, with the source."""
+    count = Counter(_name(entry) for entry in entries)
+    return {
+        entry.source: _name(entry) if count[_name(entry)] == 1 else f"{_name(entry)} ({entry.source[-_MOST_NAME:]})"
+        for entry in entries
+    }

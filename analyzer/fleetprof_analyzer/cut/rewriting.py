@@ -27,6 +27,8 @@ _ON_DEVICE: Final = frozenset(name for name, category in CATEGORIES.items() if c
 _GPU: Final = _ON_DEVICE | {"gpu_user_annotation", "cuda_sync"}
 _ARROWS: Final = frozenset("stf")
 _NAMES_THREADS: Final = ("thread_name", "thread_sort_index")
+_OF_PROCESS: Final = {"process_name": "name", "process_labels": "labels"}
+_MOST_WORDS: Final = 200
 _NO_TIME: Final = msgspec.Raw(b"0")
 _NOTHING: Final = msgspec.Raw(b"null")
 
@@ -101,13 +103,15 @@ class Rewriter:
                 if (pid, tid) in self.places.threads:
                     yield pid, tid, self._join(fields, None, pid, tid)
 
-    def process_said(self, pid: str, event: str, key: str) -> str:
-        """What the trace says of a process: `key` of its metadata event `event`; "" where it says nothing."""
+    def processes_said(self) -> dict[tuple[str, str], str]:
+        """What the trace says of processes: (process, "name" or "labels") -> its words."""
+        found: dict[tuple[str, str], str] = {}
         for fields in self.naming:
-            if _value(fields.get("name")) == event and _text(fields.get("pid")) == pid:
-                said = _value(fields.get("args"))
-                return str(said.get(key, ""))[:200] if isinstance(said, dict) else ""
-        return ""
+            key = _OF_PROCESS.get(str(_value(fields.get("name"))))
+            said = _value(fields.get("args"))
+            if key is not None and isinstance(said, dict):
+                found[_text(fields.get("pid")), key] = str(said.get(key, ""))[:_MOST_WORDS]
+        return found
 
     def _head(self, text: msgspec.Raw) -> _Head:
         try:
