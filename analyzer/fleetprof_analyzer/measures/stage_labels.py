@@ -151,11 +151,10 @@ def _loss_start(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Sp
     reached = -1
     first = int(np.searchsorted(thread.autograd.start_ns, end))
     later = thread.autograd.part(first, first + 8 * _MOST_FUNCTIONS)
-    functions = [
-        (names.function_of(trace.names[name]), number)
-        for name, number in zip(later.name.tolist(), later.detail.tolist(), strict=True)
-    ]
-    for function, number in [item for item in functions if item[0]][:_MOST_FUNCTIONS]:
+    rows_of = [(trace.names[name], at) for name, at in zip(later.name.tolist(), later.detail.tolist(), strict=True)]
+    functions = [(function, number) for name, number in rows_of if (function := names.function_of(name))]
+    functions = functions or [(name, number) for name, number in rows_of if names.is_function(name)]
+    for function, number in functions[:_MOST_FUNCTIONS]:
         if not names.is_loss_like(function):
             break
         reached = number if number >= 0 else reached

@@ -30,6 +30,7 @@ _MODEL_LIKE: Final = re.compile(
     r"mm|matmul|linear|conv|norm|embedding|attention|lstm|gru|rnn|pool|dropout|relu|gelu|silu", re.IGNORECASE
 )
 _LOSS_OPERATOR: Final = re.compile(r"loss|cross_entropy|nll", re.IGNORECASE)
+_BARE_FUNCTION: Final = re.compile(r"^\w+Backward\d*$")
 _FUNCTION: Final = re.compile(r"^autograd::engine::evaluate_function: (\w+)$")
 
 
@@ -47,3 +48,8 @@ def function_of(name: str) -> str:
     """`NllLossBackward0` of an autograd row that evaluates it; "" for others."""
     match = _FUNCTION.match(name)
     return "" if match is None else match[1]
+
+
+def is_function(name: str) -> bool:
+    """Tells whether an autograd row is such a function itself, which older traces have alone."""
+    return _BARE_FUNCTION.match(name) is not None
