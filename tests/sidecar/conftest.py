@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from fleetprof_sidecar import kineto_endpoint
+from kineto_client import Client
 from process_world import World
 
 
@@ -37,3 +39,23 @@ def await_that() -> Callable[..., object]:
 def world() -> World:
     """A process table and the processes around it."""
     return World()
+
+
+@pytest.fixture
+def patient_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These clients wait for 10 s: on a machine under load they get their answer all the same."""
+    monkeypatch.setattr(kineto_endpoint, "ANSWER_WITHIN_NS", 10 * 10**9)
+
+
+@pytest.fixture
+def client(short_directory: str, patient_clients: None) -> Iterator[Callable[..., Client]]:
+    """Makes clients of the directory's Kineto socket."""
+    made: list[Client] = []
+
+    def make(name: str = "") -> Client:
+        made.append(Client(short_directory, name))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

@@ -6,90 +6,17 @@ import socket
 import struct
 import tempfile
 import time
-import uuid
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fleetprof_sidecar import kineto_endpoint
-from fleetprof_sidecar.datagrams import Datagram, DatagramSocket
-from fleetprof_sidecar.kineto_endpoint import KinetoEndpoint
-from fleetprof_sidecar.kineto_wire import RequestMessage, build_request, parse, parse_reply
+from fleetprof_sidecar.kineto_wire import parse
 from fleetprof_sidecar.process_index import MAX_PROCESSES
-from fleetprof_sidecar.processes import Delivered, OrderRefused, ProcessTable
+from fleetprof_sidecar.processes import Delivered, OrderRefused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kineto_client import BUSY, IDLE, Client, serving
 
-IDLE = build_request(RequestMessage(2, 0, (4711, 10)))
-BUSY = build_request(RequestMessage(0, 0, (4711, 10)))
-
-
-class Client:
-    """A process's end: sends as Kineto does, and takes whatever comes."""
-
-    def __init__(self, directory: str, name: str = "") -> None:
-        self.path = f"{directory}/{name or f'dynoconfigclient{uuid.uuid4()}'}"
-        self.process_id = Path(self.path).name.removeprefix("dynoconfigclient")
-        self._daemon = f"{directory}/dynolog"
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.settimeout(10)
-        self.socket.bind(self.path)
-
-    def send(self, data: bytes) -> None:
-        self.socket.sendto(data, self._daemon)
-
-    def poll(self, data: bytes = IDLE) -> str:
-        """One request and its answer."""
-        self.send(data)
-        reply, sender = self.socket.recvfrom(65536)
-        assert sender == self._daemon
-        return parse_reply(reply)
-
-    def received(self) -> list[tuple[bytes, str]]:
-        """What has come and was not yet taken."""
-        found = []
-        self.socket.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                found.append(self.socket.recvfrom(65536))
-        self.socket.settimeout(10)
-        return found
-
-    def close(self) -> None:
-        self.socket.close()
-        Path(self.path).unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def serving(directory: str, **options) -> Iterator[tuple[ProcessTable, KinetoEndpoint]]:
-    table = ProcessTable()
-    endpoint = KinetoEndpoint(directory, table, **options)
-    endpoint.start()
-    try:
-        yield table, endpoint
-    finally:
-        endpoint.stop()
-
-
-@pytest.fixture
-def client(short_directory):
-    made = []
-
-    def make(name=""):
-        made.append(Client(short_directory, name))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
-
-
-@pytest.fixture(autouse=True)
-def patient_clients(monkeypatch):
-    """These clients wait for 10 s: on a machine under load they get their answer all the same."""
-    monkeypatch.setattr(kineto_endpoint, "ANSWER_WITHIN_NS", 10 * 10**9)
-
+pytestmark = pytest.mark.usefixtures("patient_clients")
 
 MUTATED = st.tuples(st.sampled_from([IDLE, BUSY]), st.integers(0, 79), st.binary(max_size=12)).map(
     lambda t: t[0][: t[1]] + t[2] + t[0][t[1] + len(t[2]) :]
@@ -148,68 +75,6 @@ def test_an_order_is_given_once_at_an_idle_poll(short_directory, client):
         assert process.poll() == ""
         table.dispatch_events()
         assert [event.process_id for event in seen if isinstance(event, Delivered)] == [process.process_id]
-
-
-def test_a_poll_that_its_client_has_given_up_is_not_answered_and_leaves_the_order(short_directory, client, monkeypatch):
-    """Its answer would be taken for that of the next poll: an order would arrive late, and nobody would know."""
-    with serving(short_directory) as (table, endpoint):
-        process, other = client(), client()
-        process.poll()
-        table.mark_trainer(process.process_id)
-        table.place_order(process.process_id, "REQUEST_TRACE_ID=x\n", time.time_ns() + 10**12, None)
-        before = table.get(process.process_id).last_poll_unix_ns
-        monkeypatch.setattr(kineto_endpoint, "ANSWER_WITHIN_NS", -1)
-        process.send(IDLE)
-        other.send(IDLE)
-        deadline = time.monotonic() + 10
-        while endpoint.counters["given_up"] < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        monkeypatch.setattr(kineto_endpoint, "ANSWER_WITHIN_NS", 10 * 10**9)
-        assert (process.received(), other.received()) == ([], [])
-        assert table.get(process.process_id).last_poll_unix_ns > before  # it lives
-        assert process.poll() == "REQUEST_TRACE_ID=x\n"
-
-
-def test_after_an_answer_that_may_have_come_too_late_one_poll_is_left_without(short_directory, client, monkeypatch):
-    """Else this client would take every later answer one poll late: it takes one at each poll, the oldest."""
-    with serving(short_directory) as (table, endpoint):
-        process, other = client(), client()
-        process.poll()
-        table.mark_trainer(process.process_id)
-        ages = iter([0, 0, 10**12])  # when it is looked at, before the answer, and behind it
-        monkeypatch.setattr(Datagram, "age_ns", lambda _: next(ages, 0))
-        assert process.poll() == ""
-        table.place_order(process.process_id, "REQUEST_TRACE_ID=x\n", time.time_ns() + 10**12, None)
-
-        process.send(IDLE)
-        assert other.poll() == ""  # answered in order of arrival
-        assert process.received() == []
-        assert endpoint.counters["left_out"] == 1
-        assert process.poll() == "REQUEST_TRACE_ID=x\n"
-
-
-def test_how_long_a_datagram_waited_is_the_kernels_word(short_directory, client):
-    waited = []
-
-    def handle(datagram: Datagram) -> None:
-        waited.append(datagram.age_ns())
-        if len(waited) == 1:
-            second.send(IDLE)
-            time.sleep(0.2)
-
-    served = DatagramSocket(f"{short_directory}/dynolog", 1024, handle, Counter())
-    served.start()
-    try:
-        first, second = client(), client()
-        first.send(IDLE)
-        deadline = time.monotonic() + 10
-        while len(waited) < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-    finally:
-        served.stop()
-    assert waited[1] >= 0.2 * 10**9
 
 
 def test_a_client_that_knows_the_directory_by_another_spelling_is_never_answered(short_directory, client):
