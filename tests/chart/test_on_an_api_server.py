@@ -89,6 +89,16 @@ def test_the_api_server_takes_every_object_and_knows_every_field(name: str, serv
     assert done.stdout.count("(server dry run)") == len(objects)
 
 
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_field_that_another_project_s_kind_does_not_have_is_refused(kind: str, server: ApiServer) -> None:
+    rendered = (*VALUE_SETS["cert-manager"], "serviceMonitor.enabled=true")
+    item = copy.deepcopy(next(iter(chart.render(rendered).of_kind(kind).values())))
+    item["metadata"]["namespace"] = chart.NAMESPACE
+    item["spec"]["misspelt"] = "x"
+    done = server.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", text=yaml.safe_dump(item))
+    assert 'unknown field "spec.misspelt"' in done.stderr
+
+
 def test_the_example_job_passes_under_restricted(server: ApiServer) -> None:
     labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
     server.call("POST", "/api/v1/namespaces", {"metadata": {"name": "examples", "labels": labels}})
