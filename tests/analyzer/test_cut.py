@@ -13,7 +13,7 @@ from fleetprof_analyzer.trace_window import cut_directory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from perfetto_rules import Imported, import_trace
-from planted_ranks import BASE_NS, ITERATION_NS, MS, Rank, collective_end_ns, lasting, plant_rank, write_ranks
+from planted_ranks import BASE_NS, ITERATION_NS, MS, Rank, lasting, plant_rank, write_ranks
 from planted_traces import Digits, microseconds, to_json
 
 SECOND = 10**9
@@ -32,39 +32,6 @@ def originals(found: Imported) -> list[dict[str, Any]]:
 
 def tags(found: Imported) -> list[str]:
     return sorted(one["args"]["tag"] for one in originals(found))
-
-
-def test_matched_collectives_end_together_whatever_the_clocks_say(tmp_path: Path) -> None:
-    skews = {0: 0, 1: 5 * SECOND + 17, 2: -3 * SECOND, 3: 3600 * SECOND}
-    write_ranks(tmp_path, *(Rank(number, skew_ns=skew) for number, skew in skews.items()))
-    made, found = cut(tmp_path, "7..9", [0, 1, 2, 3])
-    assert [(one.rank, one.offset_ns, one.apart) for one in made.ranks] == [
-        (number, -skew, "") for number, skew in skews.items()
-    ]
-    ends: dict[int, set[int]] = {}
-    for position, one in enumerate(found.named(ALL_REDUCE)):
-        ends.setdefault(position // 4, set()).add(one["end_ns"] + found.said["baseTimeNanoseconds"])
-    assert ends == {number: {BASE_NS + collective_end_ns(7 + number)} for number in range(3)}
-    assert made.clocks.startswith("aligned by sequence numbers; a rank's end of a collective is 0 µs from")
-    assert found.said["fleetprof"]["clocks"]["residual_most_ns"] == 0
-
-
-def test_ends_differ_by_no_more_than_the_residual_that_is_told(tmp_path: Path) -> None:
-    documents = write_ranks(tmp_path, *(Rank(number, skew_ns=number * SECOND) for number in range(3)))
-    # A clock that drifts: 3 µs more in every iteration.
-    drifting = documents[2]["traceEvents"]
-    for event in drifting:
-        if isinstance(event["ts"], Digits):
-            time = int(event["ts"].digits.replace(".", ""))
-            event["ts"] = Digits(microseconds(time + 3000 * ((time - 2 * SECOND) // ITERATION_NS)))
-    (tmp_path / "rank2.json").write_text(to_json(documents[2]))
-    _, found = cut(tmp_path, "all", [0, 1, 2])
-    residual = found.said["fleetprof"]["clocks"]["residual_most_ns"]
-    assert 3000 <= residual <= 6000
-    together = found.named(ALL_REDUCE)
-    for first in range(0, len(together), 3):
-        ends = sorted(one["end_ns"] for one in together[first : first + 3])
-        assert max(ends[1] - ends[0], ends[2] - ends[1]) <= residual
 
 
 WINDOWS = {
@@ -182,73 +149,6 @@ def test_one_rank_is_a_trace_of_that_rank(tmp_path: Path) -> None:
     made, found = cut(tmp_path, "7", [3])
     assert found.said["distributedInfo"] == {"rank": 3, "world_size": 4}
     assert made.clocks == "one rank: nothing to align"
-
-
-def test_without_collectives_each_keeps_its_clock_and_it_is_said(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0, talks=False), Rank(1, talks=False, skew_ns=2 * SECOND))
-    made, found = cut(tmp_path, "8", [0, 1])
-    assert made.clocks == (
-        "not aligned: rank 0, rank 1 (its trace holds no collective); their times are those of their own clocks"
-    )
-    assert [one.offset_ns for one in made.ranks] == [0, 0]
-    assert found.said["fleetprof"]["clocks"]["residual_most_ns"] is None
-    first, second = found.named("ProfilerStep#8")
-    assert second["start_ns"] - first["start_ns"] == 2 * SECOND
-    assert not found.named("ProfilerStep#7")
-
-
-LATE = (0, 0, MS, 0, 0, 0, 0, MS, 3 * MS, MS, 0)  # iterations 7 to 10: 1, 3, 1 and 0 ms
-
-
-def test_ranks_of_one_host_keep_its_clock_where_collectives_end_late_on_a_busy_one(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0, host="node-a"), Rank(1, host="node-a", noted_late_ns=LATE))
-    made, found = cut(tmp_path, "all")
-    assert [one.offset_ns for one in made.ranks] == [0, 0]
-    assert made.clocks.startswith("aligned by the clock of their host node-a; a rank's end of a collective is ")
-    assert found.said["fleetprof"]["clocks"]["residual_most_ns"] == 3 * MS // 2
-    write_ranks(tmp_path, Rank(0, host="node-a"), Rank(1, host="node-b", noted_late_ns=LATE))
-    assert [one.offset_ns for one in cut(tmp_path, "all")[0].ranks] == [0, -MS]
-
-
-def test_a_host_name_that_two_machines_share_deceives_nobody(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0, host="localhost"), Rank(1, host="localhost", skew_ns=SECOND, noted_late_ns=LATE))
-    made, _ = cut(tmp_path, "all")
-    assert [one.offset_ns for one in made.ranks] == [0, -SECOND - MS]
-    assert made.clocks.startswith("aligned by sequence numbers;")
-
-
-def test_without_collectives_one_host_is_one_clock(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0, host="node-a", talks=False), Rank(1, host="node-a", talks=False))
-    made, _ = cut(tmp_path, "8")
-    assert made.clocks == "aligned by the clock of their host node-a"
-    assert [one.apart for one in made.ranks] == ["", ""]
-
-
-def test_ranks_of_each_host_share_one_offset(tmp_path: Path) -> None:
-    write_ranks(
-        tmp_path,
-        Rank(0, host="node-a"),
-        Rank(1, host="node-a", noted_late_ns=LATE),
-        Rank(2, host="node-b", skew_ns=SECOND),
-        Rank(3, host="node-b", skew_ns=SECOND, noted_late_ns=LATE),
-    )
-    made, _ = cut(tmp_path, "all")
-    offsets = [one.offset_ns for one in made.ranks]
-    assert offsets[0] == offsets[1] == 0
-    assert offsets[2] == offsets[3]
-    assert abs(offsets[2] + SECOND) <= MS
-    assert made.clocks.startswith("aligned by sequence numbers and the clock of each host;")
-
-
-def test_a_rank_that_cannot_be_tied_is_named_and_the_others_are_tied(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0), Rank(1, skew_ns=SECOND), Rank(2, talks=False))
-    made, _ = cut(tmp_path, "8", [0, 1, 2])
-    assert [(one.offset_ns, one.apart) for one in made.ranks] == [
-        (0, ""), (-SECOND, ""), (0, "its trace holds no collective")
-    ]  # fmt: skip
-    assert made.clocks.startswith("aligned by sequence numbers;")
-    apart = "not aligned: rank 2 (its trace holds no collective); its times are those of its own clock"
-    assert made.clocks.endswith(f"; {apart}")
 
 
 def test_traces_that_claim_one_rank_are_both_there(tmp_path: Path) -> None:
