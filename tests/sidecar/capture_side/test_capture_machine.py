@@ -1,12 +1,10 @@
-"""The rules of a capture: what leads where, with which effects, and what can never happen."""
-
-from typing import Any
+"""The rules of a capture: what leads where, with which effects."""
 
 import msgspec
 import pytest
 from fleetprof_api.ledger import RankState, Reason
 from fleetprof_sidecar import capture_events as c
-from fleetprof_sidecar.capture import Capture, Effect, StoredFile, Terms, Traces
+from fleetprof_sidecar.capture import Capture, Effect
 from fleetprof_sidecar.capture_machine import (
     CANCEL_PATIENCE_NS,
     GONE_PATIENCE_NS,
@@ -17,36 +15,19 @@ from fleetprof_sidecar.capture_machine import (
     begin,
     resume,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
-S = 10**9
-GIVE_UP = 600 * S
-STORED = StoredFile(name="f", size_bytes=5, sha256="00", part_sizes=[5], part_sha256=["00"])
-NAME = "cap-r3_77.json"
-
-
-def terms(**more: Any) -> Terms:
-    base = {"capture_id": "cap", "process_id": "p", "rank": 3, "pid": 77, "has_agent": True, "first_step": 100}
-    return Terms(**{**base, "iterations": 5, "give_up_unix_ns": GIVE_UP, "max_trace_bytes": 1000, **more})
-
-
-SUMMARY = terms(traces=Traces.SUMMARY)
-AUTO = terms(traces=Traces.AUTO)
-BLIND = terms(has_agent=False, first_step=None, start_unix_ns=10 * S, duration_ns=S)
-CHECKED = c.FileChecked(NAME, "cap-r3", 500, STORED, 40 * S)
-TO_ARMED = [c.Delivered(2 * S)]
-TO_STARTED = [*TO_ARMED, c.TmpSeen(0, 20 * S)]
-TO_CHECKING = [*TO_STARTED, c.FinalSeen(NAME, 500, 30 * S)]
-TO_WRITTEN = [*TO_CHECKING, CHECKED]
-
-
-def play(events: list[c.Event], start: Terms | None = None) -> tuple[Capture, list[Effect]]:
-    """The capture after all events, and the effects of the last one."""
-    capture, effects = begin(start or terms(), S), []
-    for event in events:
-        capture, effects = advance(capture, event)
-    return capture, effects
+from played_capture import (
+    BLIND,
+    GIVE_UP,
+    NAME,
+    STORED,
+    TO_ARMED,
+    TO_CHECKING,
+    TO_STARTED,
+    TO_WRITTEN,
+    S,
+    play,
+    terms,
+)
 
 
 def test_the_way_of_a_good_capture() -> None:
@@ -231,161 +212,3 @@ def test_a_restart_takes_up_what_was_under_way(events: list[c.Event], effects: l
     assert resumed == effects
     if events == TO_CHECKING:
         assert advance(capture, c.FinalSeen(NAME, 500, 90 * S))[1] == [Effect.COMPRESS]
-
-
-# ---------------------------------------------------------------- summaries in place of traces
-
-GATHERED = [*TO_WRITTEN, c.SamplesReady(STORED, "", 51 * S)]
-SUMMARISED = [*GATHERED, c.SummaryReady(STORED, "", 52 * S)]
-DELIVERED = [*SUMMARISED, c.SummaryStored(53 * S), c.SamplesStored(54 * S)]
-NO_SUMMARY = [*GATHERED, c.SummaryReady(None, "no memory", 52 * S)]
-
-
-@pytest.mark.parametrize(
-    ("start", "events", "state", "effects"),
-    [
-        (SUMMARY, TO_WRITTEN, "WRITTEN", ["report", "tell agent done", "gather samples"]),
-        (SUMMARY, GATHERED, "WRITTEN", ["summarise"]),
-        (SUMMARY, [*TO_WRITTEN, c.SamplesReady(None, "no room", 51 * S)], "WRITTEN", ["summarise"]),
-        (SUMMARY, SUMMARISED, "WRITTEN", ["upload summary"]),
-        (SUMMARY, [*SUMMARISED, c.SummaryStored(53 * S)], "WRITTEN", ["upload samples"]),
-        (SUMMARY, DELIVERED, "UPLOADED", ["report", "discard"]),
-        (SUMMARY, [*DELIVERED, c.TraceWanted(55 * S)], "UPLOADED", []),
-        (SUMMARY, NO_SUMMARY, "FAILED", ["report", "tell agent done", "stop work", "discard"]),
-        (SUMMARY, [*SUMMARISED, c.UploadEnded("no", "summary", 53 * S)], "FAILED", None),
-        (SUMMARY, [*SUMMARISED, c.SummaryStored(53 * S), c.UploadEnded("no", "samples", 54 * S)], "UPLOADED", None),
-        # Auto: the trace stays until it is asked for, or let go.
-        (AUTO, DELIVERED, "UPLOADED", ["report"]),
-        (AUTO, [*DELIVERED, c.TraceWanted(55 * S)], "UPLOADED", ["upload trace"]),
-        (AUTO, [*DELIVERED, c.TraceWanted(55 * S), c.TraceWanted(56 * S)], "UPLOADED", []),
-        (AUTO, [*DELIVERED, c.TraceWanted(55 * S), c.TraceStored(56 * S)], "UPLOADED", ["discard"]),
-        (AUTO, [*DELIVERED, c.TraceWanted(55 * S), c.UploadEnded("no", "trace", 56 * S)], "UPLOADED", ["discard"]),
-        (AUTO, [*DELIVERED, c.Tick(GIVE_UP + STORE_PATIENCE_NS)], "UPLOADED", ["stop work", "discard"]),
-        # Auto without a summary: the trace instead, at once.
-        (AUTO, NO_SUMMARY, "WRITTEN", ["upload trace"]),
-        (AUTO, [*NO_SUMMARY, c.TraceStored(53 * S)], "WRITTEN", ["upload samples"]),
-        (AUTO, [*NO_SUMMARY, c.TraceStored(53 * S), c.SamplesStored(54 * S)], "UPLOADED", ["report", "discard"]),
-    ],
-)
-def test_the_way_of_a_summary(start: Terms, events: list[c.Event], state: str, effects: list[str] | None) -> None:
-    capture, told = play(events, start)
-    assert capture.state == state
-    if effects is not None:
-        assert told == effects
-
-
-def test_a_rank_without_a_summary_says_why() -> None:
-    failed, _ = play(NO_SUMMARY, SUMMARY)
-    assert (failed.reason, failed.message) == (Reason.SUMMARY_FAILED, "no summary could be made: no memory")
-    whole, _ = play([*NO_SUMMARY, c.TraceStored(53 * S), c.SamplesStored(54 * S)], AUTO)
-    assert whole.message == "its whole trace was stored, for no summary could be made: no memory"
-
-
-@pytest.mark.parametrize(
-    ("start", "events", "effects"),
-    [
-        (SUMMARY, TO_WRITTEN, ["gather samples"]),
-        (SUMMARY, GATHERED, ["summarise"]),
-        (SUMMARY, SUMMARISED, ["upload summary"]),
-        (SUMMARY, [*SUMMARISED, c.SummaryStored(53 * S)], ["upload samples"]),
-        (AUTO, NO_SUMMARY, ["upload trace"]),
-        (AUTO, DELIVERED, []),
-        (AUTO, [*DELIVERED, c.TraceWanted(55 * S)], ["upload trace"]),
-    ],
-)
-def test_a_restart_takes_up_a_summary(start: Terms, events: list[c.Event], effects: list[str]) -> None:
-    assert resume(play(events, start)[0])[1] == effects
-
-
-# ---------------------------------------------------------------- what can never happen
-
-times = st.integers(S, 2 * GIVE_UP)
-stored = st.just(STORED)
-events = st.one_of(
-    st.builds(c.Refused, st.sampled_from(Reason), st.text(), times),
-    st.builds(c.Delivered, times),
-    st.builds(c.Expired, st.sampled_from(["time", "step", "busy", "role"]), st.booleans(), times),
-    st.builds(c.BusyChanged, st.booleans(), st.none() | st.integers(0, 200), times),
-    st.builds(c.TmpSeen, st.integers(0, 2000), times),
-    st.builds(c.FinalSeen, st.sampled_from([NAME, "cap-r3_78.json"]), st.integers(0, 2000), times),
-    st.builds(c.FileChecked, st.just(NAME), st.sampled_from(["cap-r3", "cap-r4", ""]), st.just(9), stored, times),
-    st.builds(c.FileRejected, st.just(NAME), st.sampled_from(Reason), st.text(), times),
-    st.builds(c.Gone, st.booleans(), times),
-    st.builds(c.Cancel, st.sampled_from(Reason), st.text(), times),
-    st.builds(c.AgentCancelled, times),
-    st.builds(c.Tick, times, st.none() | st.integers(0, 200), st.none() | st.booleans(), times),
-    st.builds(c.TraceStored, times),
-    st.builds(c.SamplesReady, st.none() | stored, st.text(), times),
-    st.builds(c.SamplesStored, times),
-    st.builds(c.UploadEnded, st.text(), st.sampled_from(["trace", "samples", "summary"]), times),
-    st.builds(c.SummaryReady, st.none() | stored, st.text(), times),
-    st.builds(c.SummaryStored, times),
-    st.builds(c.TraceWanted, times),
-)
-anything = st.lists(events, max_size=30)
-any_terms = st.sampled_from(
-    [terms(), BLIND, terms(has_agent=False), terms(max_trace_bytes=0), SUMMARY, AUTO, terms(traces=Traces.AUTO)]
-)
-
-
-@given(any_terms, anything)
-def test_states_move_forward_and_a_final_one_is_never_left(start: Terms, history: list[c.Event]) -> None:
-    order = [RankState.ASKED, RankState.ARMED, RankState.STARTED, RankState.WRITTEN, RankState.UPLOADED]
-    capture = begin(start, S)
-    for event in history:
-        after, _ = advance(capture, event)
-        if capture.is_final:
-            assert (after.state, after.reason, after.message) == (capture.state, capture.reason, capture.message)
-        elif after.state != RankState.FAILED:
-            assert order.index(after.state) >= order.index(capture.state)
-        assert (after.reason is not None) == (after.state == RankState.FAILED)
-        capture = after
-
-
-@given(any_terms, anything)
-def test_a_capture_always_ends_by_its_deadline(start: Terms, history: list[c.Event]) -> None:
-    capture = begin(start, S)
-    for event in history:
-        capture, _ = advance(capture, event)
-    capture, _ = advance(capture, c.Tick(GIVE_UP + STORE_PATIENCE_NS))
-    assert capture.is_final
-
-
-@given(any_terms, anything)
-def test_only_a_trace_that_was_found_to_be_ours_is_uploaded(start: Terms, history: list[c.Event]) -> None:
-    capture, ours = begin(start, S), False
-    for event in history:
-        ours = ours or (isinstance(event, c.FileChecked) and event.trace_id == start.trace_id)
-        capture, effects = advance(capture, event)
-        if Effect.UPLOAD_TRACE in effects or capture.state in (RankState.WRITTEN, RankState.UPLOADED):
-            assert ours
-        if Effect.UPLOAD_TRACE in effects or capture.state == RankState.WRITTEN:
-            assert capture.trace is not None
-            assert start.traces is not Traces.SUMMARY or Effect.UPLOAD_TRACE not in effects
-        if capture.state == RankState.UPLOADED:
-            assert capture.trace_stored or capture.summary_stored
-
-
-@given(any_terms, anything, st.data())
-def test_an_event_told_twice_changes_nothing_more(start: Terms, history: list[c.Event], data: st.DataObject) -> None:
-    capture = begin(start, S)
-    for event in history:
-        once, _ = advance(capture, event)
-        if not isinstance(event, c.Tick):
-            twice, effects = advance(once, event)
-            assert msgspec.structs.replace(twice, last_sign_unix_ns=0) == msgspec.structs.replace(
-                once, last_sign_unix_ns=0
-            )
-            assert set(effects) <= {Effect.DISCARD, Effect.CANCEL_IN_PROCESS}
-        capture = once
-
-
-@given(any_terms, anything)
-def test_the_journal_brings_back_the_same_capture(start: Terms, history: list[c.Event]) -> None:
-    capture = begin(start, S)
-    for event in history:
-        capture, _ = advance(capture, event)
-    assert msgspec.json.decode(msgspec.json.encode(capture), type=Capture) == capture
-    resumed, _ = resume(capture)
-    ended, _ = advance(resumed, c.Tick(GIVE_UP + STORE_PATIENCE_NS))
-    assert ended.is_final
