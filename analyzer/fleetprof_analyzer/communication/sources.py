@@ -23,7 +23,7 @@ from fleetprof_analyzer.classes import (
 from fleetprof_analyzer.communication.gaps import Fillings
 from fleetprof_analyzer.communication.launches import launch_times
 from fleetprof_analyzer.communication.operations import MOST_OPERATIONS
-from fleetprof_analyzer.intervals import Union, covered, union
+from fleetprof_analyzer.intervals import Union, covered, join, union
 from fleetprof_analyzer.naming import where_name
 from fleetprof_analyzer.ordering import order_by
 from fleetprof_analyzer.trace import COLUMNS, NO_ROWS, Bools, Category, Int32s, Int64s, Rows, Trace
@@ -177,10 +177,13 @@ def _union_of(rows: Rows, names: list[str], test: Callable[[str], bool]) -> Unio
 
 def _recorded(host: Rows, names: list[str]) -> Union:
     """What the host was seen to do: operators and calls, not the ranges that enclose whole phases."""
-    seen = (host.category == Category.OPERATOR) | (host.category == Category.RUNTIME)
-    seen &= ~where_name(host, names, is_host_annotation)
-    rows = host.select(seen)
-    return union(rows.start_ns, rows.end_ns)
+    plain = ~where_name(host, names, is_host_annotation)
+    # Apart, since each is in order of its starts as a rule.
+    operators = host.select(plain & (host.category == Category.OPERATOR))
+    seen = union(operators.start_ns, operators.end_ns)
+    del operators
+    calls = host.select(plain & (host.category == Category.RUNTIME))
+    return join(seen, union(calls.start_ns, calls.end_ns))
 
 
 def _described_by_host(operations: Rows, launch_ns: Int64s, host: Rows) -> Rows:

@@ -15,7 +15,7 @@ import numpy as np
 from fleetprof_analyzer.classes import is_data_loading, is_host_annotation
 from fleetprof_analyzer.intervals import Union, covered_length, join, union
 from fleetprof_analyzer.ordering import distinct
-from fleetprof_analyzer.trace import Bools, Category, Int64s, Trace
+from fleetprof_analyzer.trace import Bools, Category, Int32s, Int64s, Trace
 
 
 class Level(IntEnum):
@@ -45,7 +45,7 @@ _MOST_THREADS: Final = 16
 class HostRows:
     """The rows of the host that have a level, sorted by `keys` (place and level), shape (n,)."""
 
-    keys: Int64s
+    keys: Int32s
     start_ns: Int64s
     end_ns: Int64s
     recorded: frozenset[str]  # processes whose operators or annotations are in the trace
@@ -119,7 +119,8 @@ def read_host(trace: Trace) -> HostRows:
     levels[waits] = Level.BLOCKING
     levels[annotates] = named[annotates]
     counted = np.flatnonzero(levels > _OTHER)
-    keys = rows.place[counted].astype(np.int64) * len(Level) + levels[counted]
+    # As many places as rows at most (`Limits.kept_rows`), so 32 bits hold it.
+    keys = rows.place[counted] * np.int32(len(Level)) + levels[counted]
     by_key = np.argsort(keys, kind="stable")
     counted = counted[by_key]
     recorded = operator | (rows.category == Category.ANNOTATION)

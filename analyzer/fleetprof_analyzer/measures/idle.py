@@ -102,16 +102,19 @@ def measure_idle(
     # Of a gap that a border cuts, also the part before the border.
     at = np.searchsorted(every.begin_ns, borders, side="right") - 1
     cuts = np.flatnonzero((at >= 0) & (borders < every.end_ns[at])) if len(every.thread) else borders[:0]
-    wanted = _join((every, every.select(at[cuts])))
-    parts = _explain(trace, work, calls, host, wanted, np.concatenate((every.end_ns, borders[cuts])), limit)
-    count = len(every.thread)
+    count, first, last = len(every.thread), len(before.thread), len(before.thread) + len(gaps.thread)
+    ended = np.searchsorted(every.end_ns, borders, side="right")
+    until = np.concatenate((every.end_ns, borders[cuts]))
+    every = _join((every, every.select(at[cuts])))
+    # Gaps are many: no second copy of them is kept while they are explained.
+    del gaps
+    parts = _explain(trace, work, calls, host, every, until, limit)
     # What lies before each border: whole gaps, and the part of one.
     reached = np.concatenate((np.zeros((1, len(Part)), np.int64), np.cumsum(parts[:count], axis=0)))
-    ended = np.searchsorted(every.end_ns, borders, side="right")
     upto = reached[ended]
     upto[cuts] += parts[count:]
     within = upto[len(start_ns) :] - upto[: len(start_ns)]
-    own = parts[len(before.thread) : len(before.thread) + len(gaps.thread)].sum(axis=0)
+    own = parts[first:last].sum(axis=0)
     # What follows the last work of some length (nothing, as a rule) has nothing that ends it.
     return _to_report(own, after_ns=int(work.rows.end_ns.max()) - _last_end(work)), [_to_report(one) for one in within]
 

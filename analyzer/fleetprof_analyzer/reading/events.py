@@ -18,7 +18,7 @@ from fleetprof_analyzer.limits import Limits, refuse
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.repair import repair
 
-_BLOCK_BYTES: Final = 2 << 20
+_BLOCK_BYTES: Final = 512 << 10
 # Events are a few hundred bytes; one that has not ended after this many is looked at for damage.
 _PATIENCE_BYTES: Final = 1 << 16
 _BORDER_LOOKAHEAD: Final = 64
