@@ -22,6 +22,8 @@ _BYTES: Final = np.zeros(256, np.bool_)
 _BYTES[list(b"0123456789. ")] = True
 # strtoll stops at 2^63 - 1: what comes out above _LARGEST is read again, digit by digit.
 _FAST_LENGTH: Final = 20
+# With the space behind it: `0.000 `, and what stays below _LARGEST.
+_EQUAL_WIDTHS: Final = (6, 20)
 _FACTORS: Final = np.array([1000, 100, 10, 1], np.int64)
 
 
@@ -30,10 +32,31 @@ def parse_microseconds(tokens: Sequence[msgspec.Raw | bytes]) -> Int64s:
     if not tokens:
         return np.zeros(0, np.int64)
     text = b" ".join(tokens)
-    fast = _parse_regular(text, len(tokens))
+    fast = _parse_equal(text, len(tokens))
+    if fast is None:
+        fast = _parse_regular(text, len(tokens))
     if fast is not None:
         return fast
     return np.array([_parse_one(bytes(token)) for token in tokens], dtype=np.int64)
+
+
+def _parse_equal(text: bytes, count: int) -> Int64s | None:
+    """All tokens at once where each has as many digits as the first and three decimals, as Kineto's `ts`; else None."""
+    width, rest = divmod(len(text) + 1, count)
+    if rest or not _EQUAL_WIDTHS[0] <= width <= _EQUAL_WIDTHS[1]:
+        return None
+    # Column by column: one row per place of a digit.
+    places = np.ascontiguousarray(np.frombuffer(text + b" ", np.uint8).reshape(count, width).T)
+    if (places[-1] != _SPACE).any() or (places[-5] != _DOT).any():
+        return None
+    digits = np.concatenate((places[:-5], places[-4:-1])) - ord("0")
+    if digits.max() > 9:
+        return None
+    values = np.zeros(count, np.int64)
+    for place in digits:
+        values *= 10
+        values += place
+    return values
 
 
 def _parse_regular(text: bytes, count: int) -> Int64s | None:
