@@ -266,12 +266,8 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     kernel_classes: Annotated[
         list[KernelStatistics], Meta(description="device work of each class over all ranks; their name is (all)")
     ] = []
-    launching_operators: Annotated[
-        list[OperatorLaunches], Meta(description="operators of the host, those that launched most time first")
-    ] = []
-    asked_kernel_classes: Annotated[
-        list[KernelClass], Meta(description="the user's own classes of kernels, before the built-in table")
-    ] = []
+    launching_operators: Annotated[list[OperatorLaunches], Meta(description="by their own device time")] = []
+    asked_kernel_classes: Annotated[list[KernelClass], Meta(description="as asked, before the built-in table")] = []
 
 
 def json_schema() -> dict[str, Any]:
