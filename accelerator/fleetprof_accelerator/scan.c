@@ -5,27 +5,20 @@
  * twice) makes fp_scan answer FP_IRREGULAR and forget the whole block, and the reader decodes it its own way. So the
  * result is the same with and without this file; tests/analyzer/test_accelerator.py holds it to that.
  *
- * Guarantees: reads text[0 .. length) only; memory of interned texts is bounded by MOST_KEY_BYTES; no global state, no
- * Python; nothing recurses deeper than DEEPEST.
+ * Guarantees: reads text[0 .. length) only; memory is bounded (texts.h); no global state, no Python.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
+
+#include "json.h"
+#include "texts.h"
 
 #define FP_IRREGULAR (-1)
-#define DEEPEST 32
-#define MOST_KEY_BYTES ((int64_t)512 << 20)
 #define MOST_CATEGORIES 32
-#define MOST_INTEGER_DIGITS 18
-#define LARGEST ((int64_t)1 << 62)
 enum { NAMES, PLACES, SHAPES, DEVICES, KINDS };
 #define PRESENT_COLLECTIVE 1
 #define PRESENT_DIMENSIONS 2
-
-typedef const unsigned char *at_t;
 
 /* What a block holds, one element per kept row; the caller owns the arrays, each of `capacity` elements. */
 typedef struct {
@@ -42,17 +35,6 @@ typedef struct {
     int64_t rows, instants, memories, events; /* answers */
 } Block;
 
-/* Texts by number, in the order in which they were met. */
-typedef struct {
-    unsigned char *bytes;
-    int64_t used, room;
-    int64_t *end; /* of text k in bytes */
-    uint64_t *hash;
-    int64_t count, many;
-    int32_t *slots; /* number + 1, 0: free */
-    int64_t slot_count;
-} Texts;
-
 typedef struct {
     Texts texts[KINDS];
     struct { char text[32]; int length; int8_t code; } categories[MOST_CATEGORIES];
@@ -61,273 +43,6 @@ typedef struct {
     int instant_count;
     int8_t last_device_code, call_code;
 } Scanner;
-
-typedef struct { at_t from, to; } Span;
-
-/* ------------------------------------------------------------------ texts */
-
-static uint64_t hash_of(uint64_t hash, const unsigned char *p, int64_t n) {
-    while (n >= 8) {
-        uint64_t word;
-        memcpy(&word, p, 8);
-        hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
-        hash ^= hash >> 29;
-        p += 8;
-        n -= 8;
-    }
-    uint64_t rest = (uint64_t)n << 56;
-    for (int64_t k = 0; k < n; k++) rest |= (uint64_t)p[k] << (8 * k);
-    hash = (hash ^ rest) * 0xBF58476D1CE4E5B9ull;
-    return hash ^ (hash >> 32);
-}
-
-static int rebuild(Texts *t, int64_t slot_count) {
-    int32_t *slots = calloc((size_t)slot_count, sizeof *slots);
-    if (!slots) return -1;
-    free(t->slots);
-    t->slots = slots;
-    t->slot_count = slot_count;
-    for (int64_t k = 0; k < t->count; k++) {
-        uint64_t at = t->hash[k] & (uint64_t)(slot_count - 1);
-        while (slots[at]) at = (at + 1) & (uint64_t)(slot_count - 1);
-        slots[at] = (int32_t)k + 1;
-    }
-    return 0;
-}
-
-static int more_room(Texts *t, int64_t bytes) {
-    if (t->count == t->many) {
-        int64_t many = t->many ? 2 * t->many : 256;
-        int64_t *end = realloc(t->end, (size_t)many * sizeof *end);
-        if (!end) return -1;
-        t->end = end;
-        uint64_t *hash = realloc(t->hash, (size_t)many * sizeof *hash);
-        if (!hash) return -1;
-        t->hash = hash;
-        t->many = many;
-    }
-    if (t->used + bytes > t->room) {
-        int64_t room = 2 * (t->used + bytes) + 4096;
-        if (t->used + bytes > MOST_KEY_BYTES) return -1;
-        unsigned char *moved = realloc(t->bytes, (size_t)room);
-        if (!moved) return -1;
-        t->bytes = moved;
-        t->room = room;
-    }
-    if (2 * (t->count + 1) > t->slot_count) return rebuild(t, t->slot_count ? 2 * t->slot_count : 1024);
-    return 0;
-}
-
-/* The number of the text made of a mark and two spans; -1 where there is no memory for it. */
-static int32_t number_of(Texts *t, unsigned char mark, Span a, Span b) {
-    int64_t first = a.to - a.from, second = b.to - b.from;
-    uint64_t hash = hash_of(hash_of(mark + ((uint64_t)first << 8), a.from, first), b.from, second);
-    int64_t bytes = first + second + 2;
-    if (t->slot_count) {
-        uint64_t at = hash & (uint64_t)(t->slot_count - 1);
-        for (int32_t found; (found = t->slots[at]); at = (at + 1) & (uint64_t)(t->slot_count - 1)) {
-            int64_t k = found - 1;
-            if (t->hash[k] != hash) continue;
-            int64_t begin = k ? t->end[k - 1] : 0;
-            const unsigned char *key = t->bytes + begin;
-            if (t->end[k] - begin == bytes && key[0] == mark && !memcmp(key + 1, a.from, (size_t)first) &&
-                key[1 + first] == 0 && !memcmp(key + 2 + first, b.from, (size_t)second))
-                return (int32_t)k;
-        }
-    }
-    if (t->count >= INT32_MAX - 1 || more_room(t, bytes)) return -1;
-    unsigned char *key = t->bytes + t->used;
-    key[0] = mark;
-    memcpy(key + 1, a.from, (size_t)first);
-    key[1 + first] = 0; /* in no value of JSON */
-    memcpy(key + 2 + first, b.from, (size_t)second);
-    t->used += bytes;
-    t->hash[t->count] = hash;
-    t->end[t->count] = t->used;
-    uint64_t at = hash & (uint64_t)(t->slot_count - 1);
-    while (t->slots[at]) at = (at + 1) & (uint64_t)(t->slot_count - 1);
-    t->slots[at] = (int32_t)++t->count;
-    return (int32_t)t->count - 1;
-}
-
-static void forget(Texts *t, int64_t count) {
-    if (t->count == count) return;
-    t->count = count;
-    t->used = count ? t->end[count - 1] : 0;
-    if (t->slots) {
-        memset(t->slots, 0, (size_t)t->slot_count * sizeof *t->slots);
-        for (int64_t k = 0; k < count; k++) {
-            uint64_t at = t->hash[k] & (uint64_t)(t->slot_count - 1);
-            while (t->slots[at]) at = (at + 1) & (uint64_t)(t->slot_count - 1);
-            t->slots[at] = (int32_t)k + 1;
-        }
-    }
-}
-
-/* ------------------------------------------------------------------ JSON: each returns what follows, NULL: irregular */
-
-static inline at_t skip_space(at_t p, at_t end) {
-    for (; p < end; p++)
-        if (*p > ' ' || (*p != ' ' && *p != '\n' && *p != '\t' && *p != '\r')) break;
-    return p;
-}
-
-/* To the first byte that is a quote, a backslash, a control character or beyond ASCII. */
-static inline at_t skip_plain(at_t p, at_t end) {
-#if defined(__SSE2__)
-    const __m128i quote = _mm_set1_epi8('"'), back = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
-    while (end - p >= 16) {
-        __m128i x = _mm_loadu_si128((const __m128i *)p);
-        /* Signed: bytes beyond ASCII are below 0x20 as control characters are. */
-        __m128i bad = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(x, quote), _mm_cmpeq_epi8(x, back)),
-                                   _mm_cmplt_epi8(x, space));
-        int mask = _mm_movemask_epi8(bad);
-        if (mask) return p + __builtin_ctz((unsigned)mask);
-        p += 16;
-    }
-#endif
-    while (p < end && *p != '"' && *p != '\\' && *p >= 0x20 && *p < 0x80) p++;
-    return p;
-}
-
-/* A string without escapes; p stands on its quote. */
-static inline at_t plain_string(at_t p, at_t end, Span *span) {
-    at_t close = skip_plain(p + 1, end);
-    if (close >= end || *close != '"') return NULL;
-    span->from = p + 1;
-    span->to = close;
-    return close + 1;
-}
-
-static at_t skip_string(at_t p, at_t end) {
-    p++;
-    for (;;) {
-        p = skip_plain(p, end);
-        if (p >= end) return NULL;
-        if (*p == '"') return p + 1;
-        if (*p != '\\' || end - p < 2 || !memchr("\"\\/bfnrt", p[1], 8)) return NULL;
-        p += 2;
-    }
-}
-
-static inline at_t skip_digits(at_t p, at_t end) {
-    while (p < end && *p >= '0' && *p <= '9') p++;
-    return p;
-}
-
-static at_t skip_number(at_t p, at_t end) {
-    if (*p == '-') p++;
-    at_t digits = p;
-    p = skip_digits(p, end);
-    if (p == digits || (*digits == '0' && p - digits > 1) || p - digits > MOST_INTEGER_DIGITS) return NULL;
-    if (p < end && *p == '.') {
-        at_t fraction = ++p;
-        p = skip_digits(p, end);
-        if (p == fraction) return NULL;
-    }
-    if (p < end && (*p == 'e' || *p == 'E')) {
-        p++;
-        if (p < end && (*p == '+' || *p == '-')) p++;
-        at_t exponent = p;
-        p = skip_digits(p, end);
-        if (p == exponent || p - exponent > 2) return NULL;
-    }
-    return p;
-}
-
-static inline at_t skip_word(at_t p, at_t end, const char *word, int64_t length) {
-    return end - p >= length && !memcmp(p, word, (size_t)length) ? p + length : NULL;
-}
-
-static at_t skip_value(at_t p, at_t end, int depth) {
-    if (p >= end) return NULL;
-    switch (*p) {
-    case '"': return skip_string(p, end);
-    case 't': return skip_word(p, end, "true", 4);
-    case 'f': return skip_word(p, end, "false", 5);
-    case 'n': return skip_word(p, end, "null", 4);
-    case '{': case '[': break;
-    default: return (*p >= '0' && *p <= '9') || *p == '-' ? skip_number(p, end) : NULL;
-    }
-    if (depth == DEEPEST) return NULL;
-    unsigned char open = *p, close = open == '{' ? '}' : ']';
-    p = skip_space(p + 1, end);
-    if (p < end && *p == close) return p + 1;
-    for (;;) {
-        if (open == '{') {
-            if (p >= end || *p != '"' || !(p = skip_string(p, end))) return NULL;
-            p = skip_space(p, end);
-            if (p >= end || *p != ':') return NULL;
-            p = skip_space(p + 1, end);
-        }
-        if (!(p = skip_value(p, end, depth + 1))) return NULL;
-        p = skip_space(p, end);
-        if (p >= end) return NULL;
-        if (*p == close) return p + 1;
-        if (*p != ',') return NULL;
-        p = skip_space(p + 1, end);
-    }
-}
-
-/* A string without escapes, an integer, or null: the whole token as a span, empty for null. */
-static at_t scalar(at_t p, at_t end, Span *token) {
-    at_t begin = p;
-    Span inside;
-    token->from = token->to = begin;
-    if (p >= end) return NULL;
-    if (*p == '"') {
-        if (!(p = plain_string(p, end, &inside))) return NULL;
-    } else if (*p == 'n') {
-        return skip_word(p, end, "null", 4);
-    } else {
-        if (*p == '-') p++;
-        at_t digits = p;
-        p = skip_digits(p, end);
-        if (p == digits || p - digits > MOST_INTEGER_DIGITS || (*digits == '0' && p - begin > 1)) return NULL;
-        if (p < end && (*p == '.' || *p == 'e' || *p == 'E')) return NULL;
-    }
-    token->from = begin;
-    token->to = p;
-    return p;
-}
-
-/* The natural number of a scalar's token, -1 for any other. */
-static int64_t natural(Span token) {
-    int64_t value = 0;
-    if (token.from == token.to || *token.from == '"' || *token.from == '-') return -1;
-    for (at_t p = token.from; p < token.to; p++) value = 10 * value + (*p - '0');
-    return value < LARGEST ? value : -1;
-}
-
-/* Nanoseconds of a number in µs, decimals beyond three cut; *known is 0 where it is written in another way. */
-static at_t microseconds(at_t p, at_t end, int64_t *nanoseconds, int *known) {
-    at_t begin = p;
-    uint64_t value = 0;
-    *known = 0;
-    if (p >= end || *p < '0' || *p > '9') return skip_value(p, end, 0);
-    while (p < end && *p >= '0' && *p <= '9') {
-        if (p - begin >= 16) return skip_value(begin, end, 0);
-        value = 10 * value + (uint64_t)(*p++ - '0');
-    }
-    if (*begin == '0' && p - begin > 1) return NULL;
-    int decimals = 0;
-    if (p < end && *p == '.') {
-        at_t fraction = ++p;
-        for (; p < end && *p >= '0' && *p <= '9'; p++)
-            if (decimals < 3) {
-                value = 10 * value + (uint64_t)(*p - '0');
-                decimals++;
-            }
-        if (p == fraction) return NULL;
-        if (p - fraction > 6) return skip_value(begin, end, 0);
-    }
-    if (p < end && (*p == 'e' || *p == 'E')) return skip_value(begin, end, 0);
-    for (; decimals < 3; decimals++) value *= 10;
-    if (value >= (uint64_t)LARGEST) return p;
-    *nanoseconds = (int64_t)value;
-    *known = 1;
-    return p;
-}
 
 /* ------------------------------------------------------------------ events */
 
