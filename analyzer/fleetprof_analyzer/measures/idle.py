@@ -184,17 +184,9 @@ def _explain_known(
 ) -> Int64s:
     """The parts of gaps whose launch is known."""
     parts = np.zeros((len(gaps.thread), len(Part)), np.int64)
-    begin, call_start, call_end = gaps.begin_ns, gaps.call_start_ns, gaps.call_end_ns
-    late_end = np.minimum(np.maximum(call_start, begin), until_ns)
-    call_from = np.maximum(begin, call_start)
-    in_call = np.maximum(np.minimum(until_ns, call_end) - call_from, 0)
-    waited = np.maximum(until_ns - np.maximum(begin, call_end), 0)
-    fresh = _are_fresh(gaps)
-    delay = np.where(fresh, np.minimum(waited, limit), 0)
-    short = ~fresh & (gaps.end_ns - begin <= limit)
-    parts[:, Part.LAUNCHING] = in_call + delay
-    parts[:, Part.WAITING_SHORT] = np.where(short, waited, 0)
-    parts[:, Part.WAITING_LONG] = waited - delay - parts[:, Part.WAITING_SHORT]
+    _explain_launched(parts, gaps, until_ns, limit)
+    begin = gaps.begin_ns
+    late_end = np.minimum(np.maximum(gaps.call_start_ns, begin), until_ns)
     launching = _launching_threads(work.rows, calls)
     late = np.flatnonzero(late_end > begin)
     for own in group_threads(gaps.thread[late]):
@@ -205,6 +197,19 @@ def _explain_known(
         for part, lengths in _explain_late(begin[mine], late_end[mine], levels, silent):
             parts[mine, part] += lengths
     return parts
+
+
+def _explain_launched(parts: Int64s, gaps: Gaps, until_ns: Int64s, limit: int) -> None:
+    """Fills in what lies in the launching call of each gap and behind it."""
+    begin, call_end = gaps.begin_ns, gaps.call_end_ns
+    in_call = np.maximum(np.minimum(until_ns, call_end) - np.maximum(begin, gaps.call_start_ns), 0)
+    waited = np.maximum(until_ns - np.maximum(begin, call_end), 0)
+    fresh = _are_fresh(gaps)
+    delay = np.where(fresh, np.minimum(waited, limit), 0)
+    short = ~fresh & (gaps.end_ns - begin <= limit)
+    parts[:, Part.LAUNCHING] = in_call + delay
+    parts[:, Part.WAITING_SHORT] = np.where(short, waited, 0)
+    parts[:, Part.WAITING_LONG] = waited - delay - parts[:, Part.WAITING_SHORT]
 
 
 def delay_limit(delays_ns: Int64s) -> int:
