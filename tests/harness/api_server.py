@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from ssl import create_default_context
 from typing import Any
@@ -68,6 +69,9 @@ def serve_requests(folder: Path) -> Iterator["ApiServer"]:
         assert applied.returncode == 0, applied.stderr
         path = "/apis/fleetprof.io/v1alpha1/profilerequests"
         wait_until(lambda: server.call("GET", path)[0] == 200, "the kind to be served")
+        # What describes a kind is published after the kind itself.
+        explained = partial(server.kubectl, "explain", "profreq")
+        wait_until(lambda: explained().returncode == 0, "the kind to be described")
         yield server
 
 
