@@ -24,6 +24,7 @@ SIMULATION = Path(__file__).parent.parent / "tests" / "simulation" / "trainer.py
 FLEETPROF = (sys.executable, "-m", "fleetprof_cli.main")
 WIDTH = 256
 BLOCK = 250  # iterations, about half a second
+LEAD_IN = 60
 PROCESSES = 8
 ROUNDS = 25
 SIDECAR_PROCESSES = 8
@@ -53,7 +54,7 @@ def measure_training(local: Local, *, quick: bool) -> list[Figure]:
     """Iteration time with sidecar and agent idle, all on the job's one core, against the bare job."""
     core = max(os.sched_getaffinity(0))
     processes, rounds = (2, 3) if quick else (PROCESSES, ROUNDS)
-    treated, control = compare(lambda kind, stack: _start(local, core, kind, stack), processes, rounds, BLOCK)
+    treated, control = compare(lambda kind, stack: _start(local, core, kind, stack), processes, rounds, BLOCK, LEAD_IN)
     return [
         Figure(
             "idle cost",

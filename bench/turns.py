@@ -2,8 +2,9 @@
 
 Three trainers exist at the same time, pinned to the same core: bare, treated, and a second bare one as the control.
 Whoever is not measured is stopped (SIGSTOP), so nobody disturbs his neighbour, and they go on in short blocks in the
-order bare, treated, control, control, treated, bare: what drifts meets all three alike. One such round gives one ratio
-for treated and one for control. Processes differ for good by where their memory lies, so the whole is repeated with
+order bare, treated, control, control, treated, bare: what drifts meets all three alike. A block begins with iterations
+that do not count, since its caches hold what the process before left there. One such round gives one ratio for treated
+and one for control. Processes differ for good by where their memory lies, so the whole is repeated with
 fresh processes, and the interval is a bootstrap over processes first and rounds second.
 
 What the method sees between two bare trainers is printed beside its answer: a difference is to be believed as far as it
@@ -82,9 +83,12 @@ class Comparison:
 
 
 def compare(
-    start: Callable[[str, ExitStack], Runner], processes: int, rounds: int, block: int
+    start: Callable[[str, ExitStack], Runner], processes: int, rounds: int, block: int, lead_in: int
 ) -> tuple[Comparison, Comparison]:
-    """(treated, control) against bare. `start` starts a runner of the kind "bare" or "treated"."""
+    """(treated, control) against bare. `start` starts a runner of the kind "bare" or "treated".
+
+    A block has `lead_in` iterations that do not count, and `block` that do.
+    """
     excess: dict[tuple[str, int], list[list[float]]] = {(k, i): [] for k in ("treated", "control") for i in (0, 1)}
     for _ in range(processes):
         with ExitStack() as stack:
@@ -98,6 +102,7 @@ def compare(
             for _ in range(rounds):
                 totals = {name: [0, 0] for name in runners}
                 for name in ORDER:
+                    runners[name].run_block(lead_in)
                     for index, value in enumerate(runners[name].run_block(block)):
                         totals[name][index] += value
                 for (name, index), values in excess.items():
