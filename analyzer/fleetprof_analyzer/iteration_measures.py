@@ -10,10 +10,11 @@ from fleetprof_api.heterogeneity import Unit
 from fleetprof_api.report import Rank
 from fleetprof_api.report_tables import StageName
 
+from fleetprof_analyzer.measures.device_time import CAUSES
+
 Values = list[int | None]
 
-_PARTS: Final = ("compute", "overlapped_communication", "exposed_communication", "exposed_memory", "idle")
-_CAUSES: Final = ("data_loading", "synchronization", "launching", "host", "optimizer", "waiting", "unknown")
+PARTS: Final = ("compute", "overlapped_communication", "exposed_communication", "exposed_memory", "idle")
 STAGE: Final = "stage_"
 IDLE: Final = "idle_"
 
@@ -53,8 +54,8 @@ def _stage(name: str) -> Callable[[Rank], Values]:
 
 MEASURES: Final[Mapping[str, tuple[Unit, Callable[[Rank], Values]]]] = {
     "iteration": ("ns", _durations),
-    **{name: ("ns", _part(name)) for name in _PARTS},
-    **{IDLE + name: ("ns", _cause(name)) for name in _CAUSES},
+    **{name: ("ns", _part(name)) for name in PARTS},
+    **{IDLE + name: ("ns", _cause(name)) for name in CAUSES},
     **{STAGE + name: ("ns", _stage(name)) for name in get_args(StageName)},
     "energy": ("mJ", _energies),
 }

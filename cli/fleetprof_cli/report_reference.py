@@ -10,12 +10,13 @@ from fleetprof_analyzer.analysis import NothingToAnalyze, analyze_directory
 from fleetprof_api import keys
 from fleetprof_api.report import Report
 from fleetprof_api.store.base import NotFound, Store, StoreError
+from fleetprof_api.store.location import parse_capture_address
 
 from fleetprof_cli.comparing import parse_report
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.state import StateDirectory
-from fleetprof_cli.store_location import open_store, parse_store
+from fleetprof_cli.store_location import open_store
 from fleetprof_cli.stored import find_capture, read_captures
 
 _MOST_BYTES: Final = 1 << 30
@@ -61,20 +62,13 @@ def _read_folder(folder: Path) -> Report:
 
 
 def _read_place(address: str) -> Report:
-    """`s3://bucket/prefix/v1/<namespace>/<uid>/…`, as `fleetprof report -o path` prints it."""
-    place, found, rest = address.partition(f"/{keys.MAJOR}/")
-    parts = rest.split("/")
-    if not found or len(parts) < 2:
-        raise Failure(
-            f"{address} names no capture",
-            next_step=f"as fleetprof report -o path prints it: s3://BUCKET/PREFIX/{keys.MAJOR}/NAMESPACE/UID/",
-            code=ExitCode.INVALID,
-        )
     try:
-        location = parse_store(place, "")
+        location, namespace, uid = parse_capture_address(address)
     except ValueError as error:
-        raise Failure(str(error), code=ExitCode.INVALID) from None
-    return _read_stored(open_store(location), parts[0], parts[1], address)
+        raise Failure(
+            str(error), next_step="use the address that fleetprof report -o path prints", code=ExitCode.INVALID
+        ) from None
+    return _read_stored(open_store(location), namespace, uid, address)
 
 
 def _read_stored(store: Store, namespace: str, uid: str, name: str) -> Report:

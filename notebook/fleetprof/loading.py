@@ -8,18 +8,16 @@ import re
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from fleetprof_api import keys
 from fleetprof_api.report import UnreadableReport, read_report
 from fleetprof_api.store.base import NotFound, Store
 from fleetprof_api.store.captures import StoredCapture, find_capture, read_captures
 from fleetprof_api.store.local import default_state_path, read_location
-from fleetprof_api.store.location import StoreLocation, open_location, parse_location
+from fleetprof_api.store.location import StoreLocation, open_location, parse_capture_address, parse_location
 
 from fleetprof.places import FolderPlace, StorePlace
 from fleetprof.profile import Profile
 
-_CAPTURE: Final = re.compile(rf"(?:(.*)/)?{keys.MAJOR}/([^/]+)/([^/]+)(?:/[^/]*)?")
 _REPORT: Final = re.compile(rb'\s*\{\s*"schema_version"')
 _HEAD_BYTES: Final = 256
 
@@ -71,17 +69,8 @@ def _analyze(path: Path) -> Profile:
 
 
 def _from_address(text: str) -> Profile:
-    location = parse_location(text)
-    found = _CAPTURE.fullmatch(location.prefix)
-    if found is None:
-        root = text.partition("?")[0]
-        raise ValueError(
-            f"{root} names no capture: give s3://bucket/prefix/{keys.MAJOR}/NAMESPACE/UID, "
-            f"or fleetprof.load('latest', store={text!r})"
-        )
-    prefix, namespace, uid = found[1] or "", found[2], found[3]
-    store = open_location(msgspec.structs.replace(location, prefix=prefix))
-    return _read(store, namespace, uid, "it was not analysed, or is not there")
+    location, namespace, uid = parse_capture_address(text)
+    return _read(open_location(location), namespace, uid, "it was not analysed, or is not there")
 
 
 def _from_store(reference: str, store: str | Path | None) -> Profile:

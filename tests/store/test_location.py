@@ -2,7 +2,7 @@
 
 import pytest
 from fleetprof_api.store.directory import DirectoryStore
-from fleetprof_api.store.location import StoreLocation, open_location, parse_location
+from fleetprof_api.store.location import StoreLocation, open_location, parse_capture_address, parse_location
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,3 +71,34 @@ def test_a_directory_is_opened(tmp_path) -> None:
     assert isinstance(store, DirectoryStore)
     store.put("v1/a/b/c.json", b"{}")
     assert (tmp_path / "v1/a/b/c.json").read_bytes() == b"{}"
+
+
+@pytest.mark.parametrize(
+    ("text", "prefix", "endpoint"),
+    [
+        ("s3://b/v1/team/uid", "", ""),
+        ("s3://b/p/q/v1/team/uid/", "p/q", ""),
+        ("s3://b/p/v1/team/uid/report.html", "p", ""),
+        ("s3://b/v1/x/v1/team/uid/", "v1/x", ""),
+        ("s3://b/p/v1/team/uid/report.html?endpoint=http://h:1", "p", "http://h:1"),
+        ("s3://b/p?endpoint=http://h:1/v1/team/uid/report.html", "p", "http://h:1"),
+    ],
+)
+def test_a_capture_by_its_address(text: str, prefix: str, endpoint: str) -> None:
+    location = StoreLocation(bucket="b", prefix=prefix, endpoint=endpoint)
+    assert parse_capture_address(text) == (location, "team", "uid")
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("s3://b/p", "s3://b/p names no capture: give s3://bucket/prefix/v1/NAMESPACE/UID"),
+        ("s3://b/v1/team", "names no capture"),
+        ("s3://key:secret@b", "without credentials"),
+        ("s3://key:secret@b/v1/team/uid", "without credentials"),
+        ("s3://b?region=a/v1/team/uid?region=b", "must be"),
+    ],
+)
+def test_what_names_no_capture_is_refused(text: str, rule: str) -> None:
+    with pytest.raises(ValueError, match=rule):
+        parse_capture_address(text)

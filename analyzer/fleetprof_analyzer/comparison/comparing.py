@@ -17,7 +17,7 @@ from fleetprof_analyzer.comparison.iterations import Samples, take_samples
 from fleetprof_analyzer.comparison.listings import compare_collectives, compare_kernels, count_windows
 from fleetprof_analyzer.comparison.runs import choose_runs
 from fleetprof_analyzer.comparison.significance import find_differences
-from fleetprof_analyzer.iteration_measures import MEASURES
+from fleetprof_analyzer.iteration_measures import MEASURES, PARTS
 
 MINIMUM_EFFECT: Final = 0.02
 # The parts of the level: what is promised is their sum.
@@ -37,7 +37,6 @@ METHOD: Final = (
     "difference of medians against thrice the error of both bootstrap intervals, level 0.01; kernels: Welch's test of "
     "means with one sample per iteration, Bonferroni, level 0.01"
 )
-_PARTS_OF_DEVICES: Final = ("compute", "overlapped_communication", "exposed_communication", "exposed_memory", "idle")
 
 
 def compare(before: Report, after: Report) -> Diff:
@@ -140,7 +139,7 @@ def _whole(name: str, length: float, devices: int, before: Samples) -> float:
     """What a measure is a part of: the iteration, times devices for device time; of an energy the energy itself."""
     if MEASURES[name][0] != "ns":
         return float(before.values[name].mean())
-    return length * devices if name.startswith(_PARTS_OF_DEVICES) else length
+    return length * devices if name.startswith(PARTS) else length
 
 
 def _compare_unprofiled(before: Report, after: Report) -> UnprofiledChange | None:

@@ -19,7 +19,8 @@ from fleetprof_analyzer.trace import Trace
 
 # As many as a request may ask for; of more a summary would grow too long.
 _MOST_ITERATIONS: Final = 100
-_PARTS = ("data_loading", "synchronization", "launching", "host", "optimizer", "waiting", "unknown")
+CAUSES: Final = ("data_loading", "synchronization", "launching", "host", "optimizer", "waiting", "unknown")
+"""The fields of IdleCauses that add up to the idle time; the others are parts of these."""
 
 
 def measure_device_time(
@@ -57,7 +58,7 @@ def add_iteration_idle(iterations: Sequence[Iteration], of_devices: Sequence[Seq
 
 
 def _whole(idle_ns: IdleCauses) -> int:
-    return sum(getattr(idle_ns, part) for part in _PARTS)
+    return sum(getattr(idle_ns, part) for part in CAUSES)
 
 
 def add_idle(parts: Sequence[IdleCauses]) -> IdleCauses:

@@ -3,11 +3,13 @@
     /var/lib/fleetprof/store
     s3://bucket/prefix?endpoint=https://minio.example:9000&path_style=true&region=eu-central-1
 
-The same text stands in FLEETPROF_STORE of every process that works on a store. Guarantees: `parse_location` and `text`
+The same text stands in FLEETPROF_STORE of every process that works on a store. One capture in S3 is named by its store
+and `/v1/NAMESPACE/UID` behind the prefix, the settings there or at the end. Guarantees: `parse_location` and `text`
 are each other's inverse; holds no credential, and refuses a text that does (S3's come from boto3's own chain:
 environment, profile, web identity, instance role).
 """
 
+import re
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,11 +17,15 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 
+from fleetprof_api import keys
+
 if TYPE_CHECKING:
     from fleetprof_api.store.base import Store
 
 VARIABLE: Final = "FLEETPROF_STORE"
 _SETTINGS: Final = ("endpoint", "path_style", "region")
+# Store, namespace, uid, what stands behind them (the page's name), settings.
+_CAPTURE: Final = re.compile(rf"(s3://.*)/{keys.MAJOR}/([^/?]+)/([^/?]+)(?:/[^?]*)?(\?.*)?")
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -78,6 +84,20 @@ def parse_location(text: str) -> StoreLocation:
         path_style=None if path_style is None else _BOOLEANS[path_style],
         region=settings.get("region", ""),
     )
+
+
+def parse_capture_address(text: str) -> tuple[StoreLocation, str, str]:
+    """Store, namespace and uid of a capture in S3, from an address of it or of something in it.
+
+    Raises ValueError with the rule.
+    """
+    found = _CAPTURE.fullmatch(text)
+    if found is None:
+        address = parse_location(text).address()
+        raise ValueError(f"{address} names no capture: give s3://bucket/prefix/{keys.MAJOR}/NAMESPACE/UID")
+    if found[4] and "?" in found[1]:
+        raise ValueError(f"the settings of {text} must be in one place: behind the store, or at the end")
+    return parse_location(found[1] + (found[4] or "")), found[2], found[3]
 
 
 def open_location(location: StoreLocation, *, secret: bytes | None = None) -> "Store":
