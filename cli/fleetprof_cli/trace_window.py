@@ -1,4 +1,4 @@
-"""`--trace-window` of `analyze` and `report`: a cut of the traces for Perfetto instead of a report.
+"""`--trace-window` of `analyze` and both `report`s: a cut of the traces for Perfetto instead of a report.
 
 Guarantees: the file appears whole or not at all; what was left out, and how well the clocks agree, is said.
 """
@@ -10,7 +10,6 @@ from typing import Any, Final
 import click
 from fleetprof_analyzer.cut.merged_trace import MergedTrace, Wanted, Write
 from fleetprof_analyzer.cut.window import NoSuchPart, Window, parse_window
-from fleetprof_api.store.base import StoreError
 from isal import igzip
 
 from fleetprof_cli.exit_codes import ExitCode
@@ -35,6 +34,14 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def cut_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`window_options` with `--out`, for a command that writes nothing else to a file; `read_cut` takes them out."""
+    command = click.option(
+        "--out", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Where that trace goes."
+    )(command)
+    return window_options(command)
+
+
 def _read_window(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Window | None:
     try:
         return None if value is None else parse_window(value)
@@ -56,8 +63,16 @@ def read_wanted(context: click.Context, *unfit: str) -> Wanted | None:
     return Wanted(window, ranks)
 
 
+def read_cut(context: click.Context, *unfit: str) -> Wanted | None:
+    """As `read_wanted`, of the options of `cut_options`."""
+    wanted = read_wanted(context, *unfit)
+    if wanted is None and context.params["out"] is not None:
+        raise click.UsageError("--out is where the trace of --trace-window goes: give that too", context)
+    return wanted
+
+
 def write_cut(out: Path | None, cut: Callable[[Write], MergedTrace]) -> None:
-    """Writes what `cut` makes to `out` and tells what it is. Raises Failure."""
+    """Writes what `cut` makes to `out` and tells what it is. Raises Failure, and what `cut` raises of a store."""
     path = out or _DEFAULT
     if not path.name.endswith(_SUFFIX):
         raise Failure(f"--out {path}: a trace is written as *{_SUFFIX}", code=ExitCode.INVALID)
@@ -69,8 +84,6 @@ def write_cut(out: Path | None, cut: Callable[[Write], MergedTrace]) -> None:
         partial.replace(path)
     except NoSuchPart as error:
         raise Failure(str(error), code=ExitCode.INVALID) from None
-    except StoreError as error:
-        raise Failure(f"cannot read the object store: {error}") from None
     except OSError as error:
         raise Failure(f"cannot write {path} or read a trace: {error.strerror or error}") from None
     finally:

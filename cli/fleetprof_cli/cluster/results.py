@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fleetprof_analyzer.capture_report import NothingStored
+from fleetprof_analyzer.cut.merged_trace import Wanted
+from fleetprof_analyzer.trace_window import cut_capture
 from fleetprof_api import keys
 from fleetprof_api.store.base import NotFound, StoreError
 from fleetprof_api.store.location import StoreLocation
@@ -18,6 +21,7 @@ from fleetprof_cli.cluster.request_state import RequestState
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.store_location import open_store, parse_store
+from fleetprof_cli.trace_window import write_cut
 
 if TYPE_CHECKING:
     from fleetprof_api.store.base import Store
@@ -93,6 +97,11 @@ class Results:
                 partial.replace(path)
                 yield path, item.size_bytes
 
+    def cut(self, out: Path | None, wanted: Wanted) -> None:
+        """Writes a cut of the stored traces for Perfetto. Raises Failure."""
+        with self._explained("has no trace in the store"):
+            write_cut(out, lambda write: cut_capture(self._store, self._namespace, self._uid, wanted, write))
+
     def _place(self, into: Path, name: str) -> Path:
         path = (into / name).resolve()
         if not path.is_relative_to(into.resolve()):
@@ -103,7 +112,7 @@ class Results:
     def _explained(self, missing: str) -> Iterator[None]:
         try:
             yield
-        except NotFound:
+        except (NotFound, NothingStored):
             raise Failure(f"{self._name} {missing}", next_step="see how it ended: kubectl fleetprof list") from None
         except StoreError as error:
             raise Failure(f"cannot read the object store: {error}", next_step=_CREDENTIALS) from None

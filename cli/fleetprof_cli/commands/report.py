@@ -24,7 +24,7 @@ from fleetprof_cli.store_location import open_store
 from fleetprof_cli.stored import LATEST, StoredCapture, find_capture, read_captures
 from fleetprof_cli.tables import export_tables, tables_option
 from fleetprof_cli.terminal import print_report
-from fleetprof_cli.trace_window import read_wanted, window_options, write_cut
+from fleetprof_cli.trace_window import cut_options, read_cut, write_cut
 
 
 @click.command("report")
@@ -32,8 +32,7 @@ from fleetprof_cli.trace_window import read_wanted, window_options, write_cut
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @output_option("text", "json", "path", text="The report in words, report.json itself, or the page's address.")
 @tables_option
-@window_options
-@click.option("--out", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Where that trace goes.")
+@cut_options
 @state_option
 @click.pass_context
 def command(
@@ -49,14 +48,15 @@ def command(
 ) -> None:
     """Show the report of CAPTURE: its uid, the beginning of it, its name, or `latest` (the default)."""
     state: StateDirectory = context.obj
-    wanted = read_wanted(context, "output", "tables", "open_page")
-    if wanted is None and out is not None:
-        raise click.UsageError("--out is where the trace of --trace-window goes: give that too", context)
+    wanted = read_cut(context, "output", "tables", "open_page")
     store = open_store(state.store())
     found = find_capture(read_captures(store), capture)
     ledger = found.ledger
     if wanted is not None:
-        write_cut(out, lambda write: cut_capture(store, ledger.namespace, ledger.uid, wanted, write))
+        try:
+            write_cut(out, lambda write: cut_capture(store, ledger.namespace, ledger.uid, wanted, write))
+        except StoreError as error:
+            raise _unreadable(error) from None
         return
     data = _read(store, keys.report_key(ledger.namespace, ledger.uid), found)
     page_key = keys.report_page_key(ledger.namespace, ledger.uid)
@@ -79,7 +79,11 @@ def _read(store: Store, key: str, found: StoredCapture) -> bytes:
     except NotFound:
         raise Failure(f"capture {found.ledger.uid} has no report", next_step=_why(found.ledger)) from None
     except StoreError as error:
-        raise Failure(f"cannot read the object store: {error}") from None
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: StoreError) -> Failure:
+    return Failure(f"cannot read the object store: {error}")
 
 
 def _understand(data: bytes) -> Report:

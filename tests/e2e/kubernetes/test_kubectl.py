@@ -1,5 +1,6 @@
 """`kubectl fleetprof` on a real cluster: kubectl itself calls it, with the rights of the kubeconfig and of S3."""
 
+import gzip
 import json
 import os
 import signal
@@ -67,6 +68,14 @@ def test_one_command_captures_all_ranks_and_others_fetch_what_it_stored(
     fetched = plugin("traces", name, "-o", str(tmp_path / "got"), *there, store=store)
     assert fetched.returncode == 0, fetched.stderr
     assert len(list((tmp_path / "got").glob("ranks/*/trace.json.gz"))) == 4
+    tables = plugin("report", name, "--tables", str(tmp_path / "tables"), *there, store=store)
+    assert tables.returncode == 0, tables.stderr
+    assert (tmp_path / "tables/ranks.parquet").stat().st_size
+    cut = ("--trace-window", "worst", "--ranks", "1,2", "--out", str(tmp_path / "cut.json.gz"))
+    window = plugin("report", name, *cut, *there, store=store)
+    assert window.returncode == 0, window.stderr
+    assert "ranks 1, 2;" in window.stderr
+    assert json.loads(gzip.decompress((tmp_path / "cut.json.gz").read_bytes()))["traceEvents"]
 
     # Without the store's credentials there are still the values of the status.
     headline = plugin("report", name, *there)

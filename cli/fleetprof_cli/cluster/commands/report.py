@@ -1,6 +1,7 @@
 """`kubectl fleetprof report`: what a capture found, from the object store; without it, what the status holds.
 
 Guarantees: `-o json` prints report.json as it is stored, or fails; a store that cannot be read is said, never hidden.
+With `--trace-window` a cut of the capture's traces is written instead.
 """
 
 import asyncio
@@ -11,41 +12,62 @@ from pathlib import Path
 from typing import Any
 
 import click
-from fleetprof_api.report import UnreadableReport, read_report
 
 from fleetprof_cli.cluster.connection import Place, connect
 from fleetprof_cli.cluster.options import place_options, read_place, store_options
 from fleetprof_cli.cluster.request_state import RequestState, headline_lines
 from fleetprof_cli.cluster.requests import LATEST, Requests
 from fleetprof_cli.cluster.results import Results
+from fleetprof_cli.comparing import parse_report
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure, make_printable, say
 from fleetprof_cli.options import output_option
+from fleetprof_cli.tables import export_tables, tables_option
 from fleetprof_cli.terminal import print_report
+from fleetprof_cli.trace_window import cut_options, read_cut
 
 
 @click.command("report")
 @click.argument("name", default=LATEST)
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @output_option("text", "json", "path", text="The report in words, report.json itself, or the page's address.")
+@tables_option
+@cut_options
 @store_options
 @place_options
-def command(name: str, open_page: bool, output: str, store: str, s3_endpoint: str, **flags: Any) -> None:
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    *,
+    name: str,
+    open_page: bool,
+    output: str,
+    tables: Path | None,
+    out: Path | None,
+    store: str,
+    s3_endpoint: str,
+    **flags: Any,
+) -> None:
     """Show the report of NAME, the latest request of the namespace by default.
 
     Reads the object store with your own S3 credentials; where that cannot be, shows what the request's status says.
     """
+    wanted = read_cut(context, "output", "tables", "open_page")
     state = asyncio.run(_find(read_place(flags), name))
     if not state.finished:
         raise Failure(
             f"{state.name} has no report yet: {state.sentence()}",
             next_step=f"wait for it: kubectl fleetprof wait {state.name} -n {state.namespace}",
         )
+    if wanted is not None:
+        Results.open(state, store, s3_endpoint).cut(out, wanted)
+        return
     address = state.status.report_url
-    if output == "path" and address:
+    if tables is None and output == "path" and address:
         click.echo(make_printable(address))
         return
-    if open_page and address and address.startswith(("https://", "http://")):
+    if tables is None and open_page and address and address.startswith(("https://", "http://")):
         _browse(address)
         return
     try:
@@ -53,20 +75,19 @@ def command(name: str, open_page: bool, output: str, store: str, s3_endpoint: st
         data = results.report()
         page = results.page() if open_page else b""
     except Failure as failure:
-        if output != "text" or open_page:
+        if output != "text" or open_page or tables is not None:
             raise
         _show_headline(state, failure)
         return
     if output == "json":
         sys.stdout.buffer.write(data)
     elif output == "path":
-        click.echo(results.page_address())
+        click.echo(make_printable(address or results.page_address()))
     else:
-        try:
-            print_report(read_report(data))
-        except UnreadableReport as error:
-            raise Failure(str(error)) from None
+        print_report(parse_report(data, state.name))
         say(f"the page: {results.page_address()}")
+    if tables is not None:
+        export_tables(parse_report(data, state.name), tables)
     if open_page:
         path = Path(tempfile.mkdtemp(prefix="fleetprof-")) / f"{state.name}.html"
         path.write_bytes(page)
