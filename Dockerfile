@@ -38,14 +38,21 @@ RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --
     && cd $PACKAGES && find . -type d -name tests -prune -exec rm -r {} + \
     && find botocore/data $OTHER_SERVICES -exec rm -r {} +
 
+# The reader's part in C (accelerator/README.md); the compiler stays here. The flags are those of its setup.py.
+FROM ${BASE} AS accelerator
+RUN apt-get -qq update && apt-get -qq install --no-install-recommends gcc libc6-dev >/dev/null
+COPY accelerator/fleetprof_accelerator /accelerator/
+RUN cd /accelerator && gcc -O3 -g0 -fvisibility=hidden -fPIC -shared -o _scan.so scan.c && rm scan.c json.h texts.h
+
 FROM ${BASE} AS runtime
 # No installer stays: neither pip nor what would bring it back.
 RUN rm -rf /usr/local/lib/python3.11/ensurepip /usr/local/lib/python3.11/site-packages/* /usr/local/bin/pip* \
     /usr/lib/python3.11/ensurepip /usr/share/python-wheels \
     && echo 'fleetprof:x:65532:65532:fleetprof:/nonexistent:/usr/sbin/nologin' >> /etc/passwd \
     && echo 'fleetprof:x:65532:' >> /etc/group
+# numpy's linear algebra is not used; its threads would spin for a tenth of a second at each start.
 ENV PATH=/opt/fleetprof/bin:/usr/local/bin:/usr/bin:/bin PYTHONPATH=/opt/fleetprof/code \
-    PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+    PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 OPENBLAS_NUM_THREADS=1
 USER 65532:65532
 LABEL org.opencontainers.image.source=https://github.com/fleetprof/fleetprof \
     org.opencontainers.image.licenses=Apache-2.0
@@ -68,6 +75,7 @@ COPY --from=build /programs/fleetprof-sidecar /programs/fleetprof-sidecar-superv
 COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
 COPY sidecar/fleetprof_sidecar /opt/fleetprof/code/fleetprof_sidecar
 COPY analyzer/fleetprof_analyzer /opt/fleetprof/code/fleetprof_analyzer
+COPY --from=accelerator /accelerator /opt/fleetprof/code/fleetprof_accelerator
 USER 0
 # The agent comes after: it is handed to trainers of other Python versions, as source.
 RUN python -m compileall -q /opt/fleetprof/code
@@ -80,6 +88,7 @@ COPY --from=analyzer-dependencies /opt/fleetprof /opt/fleetprof
 COPY --from=build /programs/fleetprof-analyzer /opt/fleetprof/bin/
 COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
 COPY analyzer/fleetprof_analyzer /opt/fleetprof/code/fleetprof_analyzer
+COPY --from=accelerator /accelerator /opt/fleetprof/code/fleetprof_accelerator
 USER 0
 RUN python -m compileall -q /opt/fleetprof/code
 USER 65532:65532

@@ -56,8 +56,9 @@ lint: base  ## Check style, types, who imports whom, and that generated files ar
 bench: torch  ## Measure what we claim against named peers; the table goes to bench/results/
 	$(PYTHON) bench/run.py
 
-fuzz: base  ## Read 10,000 damaged traces: each must end in a report
-	FLEETPROF_FUZZ_CASES=10000 nice -n 10 $(PYTHON) -m pytest -q tests/analyzer/test_fuzz.py $(PYTEST_ARGS)
+fuzz: base  ## Read 10,000 damaged traces: each must end in a report, with and without the accelerator the same
+	FLEETPROF_FUZZ_CASES=10000 nice -n 10 $(PYTHON) -m pytest -q -n 2 tests/analyzer/test_fuzz.py \
+	    tests/analyzer/test_accelerator.py tests/analyzer/test_scanner_memory.py $(PYTEST_ARGS)
 
 bench-analyzer: base  ## Measure the analyzer beside HTA and the floor, and its straggler verdicts (BENCH_ARGS)
 	nice -n 10 $(PYTHON) bench/analyzer.py $(BENCH_ARGS)

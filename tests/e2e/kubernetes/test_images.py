@@ -34,7 +34,10 @@ if "boto3" in packages:
     import boto3
     session = boto3.Session("key", "secret", region_name="eu-central-1")
     clients = [name for name in session.get_available_services() if session.client(name)]
-print(json.dumps({"uid": os.getuid(), "tools": tools, "files": names, "packages": packages,
+scanner = importlib.util.find_spec("fleetprof_accelerator") is not None
+if scanner:
+    importlib.import_module("fleetprof_accelerator").load()
+print(json.dumps({"scanner": scanner, "uid": os.getuid(), "tools": tools, "files": names, "packages": packages,
                   "missing": sorted(missing), "clients": clients}))
 """
 PACKAGES = ("kopf", "kubernetes", "boto3", "numpy", "pydantic", "grpc", "msgspec", "pip", "setuptools", "ensurepip")
@@ -43,17 +46,17 @@ AWS = ["s3", "signin", "sso", "sso-oidc", "sts"]
 
 
 @pytest.mark.parametrize(
-    ("component", "packages", "left_out", "clients"),
+    ("component", "packages", "left_out", "clients", "scanner"),
     [
         # It summarises, and draws no page.
-        ("sidecar", {"grpc", "msgspec", "numpy"}, {"jinja2", "markupsafe", "pyarrow"}, []),
-        ("operator", {"grpc", "msgspec", "kopf", "kubernetes", "boto3", "pydantic"}, set(), AWS),
+        ("sidecar", {"grpc", "msgspec", "numpy"}, {"jinja2", "markupsafe", "pyarrow"}, [], True),
+        ("operator", {"grpc", "msgspec", "kopf", "kubernetes", "boto3", "pydantic"}, set(), AWS, False),
         # Whoever wants the report's tables as Parquet installs what writes it.
-        ("analyzer", {"msgspec", "boto3", "numpy"}, {"pyarrow"}, AWS),
+        ("analyzer", {"msgspec", "boto3", "numpy"}, {"pyarrow"}, AWS, True),
     ],
 )
 def test_an_image_holds_what_it_runs_and_neither_installer_nor_compiler(
-    api: Api, namespace: str, component: str, packages: set[str], left_out: set[str], clients: list[str]
+    api: Api, namespace: str, component: str, packages: set[str], left_out: set[str], clients: list[str], scanner: bool
 ) -> None:
     name = f"list-{component}"
     script = f"PACKAGES = {PACKAGES!r}\n{LIST_FILES}"
@@ -79,6 +82,7 @@ def test_an_image_holds_what_it_runs_and_neither_installer_nor_compiler(
     assert set(found["packages"]) == packages
     assert set(found["missing"]) <= left_out
     assert sorted(found["clients"]) == clients
+    assert found["scanner"] is scanner
     useless = ("/site-packages/pip/", "/numpy/tests/", "/kubernetes/client/models/v1_pod.py")
     assert not [file for file in found["files"] if file.endswith("/cc1") or any(part in file for part in useless)]
     assert [file for file in found["files"] if file.startswith("/opt/fleetprof/code/fleetprof_api/__pycache__/")]
