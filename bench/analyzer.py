@@ -69,7 +69,10 @@ def measure(command: list[str]) -> Run:
     """Runs a command; its CPU time and peak memory as the kernel counts them, children included."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as noise:
         began = time.perf_counter()
-        child = subprocess.Popen([sys.executable, "-c", _WATCHED, *command], stdout=output, stderr=noise)
+        # As in the images: no program here uses linear algebra, whose threads would spin at each start.
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+        watched = [sys.executable, "-c", _WATCHED, *command]
+        child = subprocess.Popen(watched, stdout=output, stderr=noise, env=environment)
         code = child.wait()
         wall = time.perf_counter() - began
         output.seek(0)

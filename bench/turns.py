@@ -1,14 +1,14 @@
-"""Two ways to run one trainer, compared by processes that take turns on one core.
+"""Ways to run one trainer, compared with the bare one, which take turns on one core.
 
-Three trainers exist at the same time, pinned to the same core: bare, treated, and a second bare one as the control.
-Whoever is not measured is stopped (SIGSTOP), so nobody disturbs his neighbour, and they go on in short blocks in the
-order bare, treated, control, control, treated, bare: what drifts meets all three alike. A block begins with iterations
-that do not count, since its caches hold what the process before left there. One such round gives one ratio for treated
-and one for control. Processes differ for good by where their memory lies, so the whole is repeated with
-fresh processes, and the interval is a bootstrap over processes first and rounds second.
+They go on in short blocks. Each round lets every way run once, in an order drawn anew, in which none follows itself:
+what drifts, and what the one before left in the caches, meets all alike. A block begins with iterations that do not
+count. One round gives one ratio to the bare way for each other one. Ways are either processes of their own, of which
+all but one are stopped (SIGSTOP), or states between which one process is switched. Processes differ for good by where
+their memory lies, so the whole is repeated with fresh ones, and the interval is a bootstrap over these first and rounds
+second; a process that is switched is the same for all ways, so that this difference falls out.
 
-What the method sees between two bare trainers is printed beside its answer: a difference is to be believed as far as it
-exceeds that.
+What the method sees between two bare ways (the control) is printed beside its answer: a difference is to be believed as
+far as it exceeds that.
 """
 
 from __future__ import annotations
@@ -18,37 +18,43 @@ import os
 import random
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from statistics import mean, median
 
-ORDER = ("bare", "treated", "control", "control", "treated", "bare")
+BARE = "bare"
+Way = Callable[[int], tuple[int, int]]
+"""Runs so many iterations; their (wall, CPU) time in ns."""
 
 
 @dataclass
-class Runner:
-    """A trainer that is stopped but for its turns."""
+class Trainer:
+    """bench/iterations.py, between two blocks."""
 
     process: subprocess.Popen[str]
     pid: int
 
-    def run_block(self, iterations: int) -> tuple[int, int]:
+    def run_block(self, iterations: int, *, hooked: bool = True) -> tuple[int, int]:
         """(wall, CPU) of a block, in ns."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
+        self.process.stdin.write(f"{iterations} {'with' if hooked else 'without'}\n")
+        self.process.stdin.flush()
+        wall, cpu = json.loads(self.process.stdout.readline())
+        return wall, cpu
+
+    def run_alone(self, iterations: int) -> tuple[int, int]:
+        """The same of a trainer that is stopped between its blocks."""
         os.kill(self.pid, signal.SIGCONT)
         try:
-            self.process.stdin.write(f"{iterations}\n")
-            self.process.stdin.flush()
-            wall, cpu = json.loads(self.process.stdout.readline())
+            return self.run_block(iterations)
         finally:
             os.kill(self.pid, signal.SIGSTOP)
-        return wall, cpu
 
 
 @contextmanager
-def start_runner(command: Sequence[str], environment: dict[str, str], core: int, warm_up: int) -> Iterator[Runner]:
+def start_trainer(command: Sequence[str], environment: dict[str, str], core: int, warm_up: int) -> Iterator[Trainer]:
     """Starts `command`, which is or starts bench/iterations.py, with all that it starts on that core."""
     process = subprocess.Popen(
         ["taskset", "--cpu-list", str(core), *command],
@@ -60,12 +66,12 @@ def start_runner(command: Sequence[str], environment: dict[str, str], core: int,
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        runner = Runner(process, int(process.stdout.readline()))
+        trainer = Trainer(process, int(process.stdout.readline()))
         try:
-            runner.run_block(warm_up)
-            yield runner
+            trainer.run_block(warm_up)
+            yield trainer
         finally:
-            os.kill(runner.pid, signal.SIGCONT)
+            os.kill(trainer.pid, signal.SIGCONT)
     finally:
         process.stdin.close()
         process.wait(60)
@@ -74,44 +80,43 @@ def start_runner(command: Sequence[str], environment: dict[str, str], core: int,
 
 @dataclass(frozen=True)
 class Comparison:
-    """Excess over the bare trainer in percent: the value and its 95 % interval."""
+    """Excess over the bare way in percent: the value and its 95 % interval."""
 
     wall: tuple[float, float, float]
     cpu: tuple[float, float, float]
-    rounds: int
-    processes: int
+
+
+def draw_order(names: Sequence[str], last: str | None, source: random.Random) -> list[str]:
+    """The names in random order, the first not `last`."""
+    while True:
+        order = source.sample(names, len(names))
+        if order[0] != last:
+            return order
 
 
 def compare(
-    start: Callable[[str, ExitStack], Runner], processes: int, rounds: int, block: int, lead_in: int
-) -> tuple[Comparison, Comparison]:
-    """(treated, control) against bare. `start` starts a runner of the kind "bare" or "treated".
-
-    A block has `lead_in` iterations that do not count, and `block` that do.
-    """
-    excess: dict[tuple[str, int], list[list[float]]] = {(k, i): [] for k in ("treated", "control") for i in (0, 1)}
-    for _ in range(processes):
+    start: Callable[[ExitStack], Mapping[str, Way]], *, repeats: int, rounds: int, block: int, lead_in: int
+) -> dict[str, Comparison]:
+    """Each way that `start` starts against that called BARE. A block has `lead_in` iterations before its `block`."""
+    source = random.Random(20261122)
+    excess: dict[tuple[str, int], list[list[float]]] = {}
+    for repeat in range(repeats):
         with ExitStack() as stack:
-            runners = {
-                "bare": start("bare", stack),
-                "treated": start("treated", stack),
-                "control": start("bare", stack),
-            }
-            for key in excess:
-                excess[key].append([])
+            ways = start(stack)
+            last: str | None = None
             for _ in range(rounds):
-                totals = {name: [0, 0] for name in runners}
-                for name in ORDER:
-                    runners[name].run_block(lead_in)
-                    for index, value in enumerate(runners[name].run_block(block)):
-                        totals[name][index] += value
-                for (name, index), values in excess.items():
-                    values[-1].append(100 * (totals[name][index] / totals["bare"][index] - 1))
-    treated, control = (
-        Comparison(bootstrap(excess[name, 0]), bootstrap(excess[name, 1]), rounds, processes)
-        for name in ("treated", "control")
-    )
-    return treated, control
+                order = draw_order(list(ways), last, source)
+                last = order[-1]
+                taken = {}
+                for name in order:
+                    ways[name](lead_in)
+                    taken[name] = ways[name](block)
+                for name in ways.keys() - {BARE}:
+                    for index in (0, 1):
+                        groups = excess.setdefault((name, index), [])
+                        groups.extend([] for _ in range(repeat + 1 - len(groups)))
+                        groups[-1].append(100 * (taken[name][index] / taken[BARE][index] - 1))
+    return {name: Comparison(bootstrap(excess[name, 0]), bootstrap(excess[name, 1])) for name, _ in excess}
 
 
 def bootstrap(groups: Sequence[Sequence[float]], resamples: int = 2000) -> tuple[float, float, float]:

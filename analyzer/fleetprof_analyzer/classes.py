@@ -13,6 +13,8 @@ from typing import Final
 
 from fleetprof_api.kernel_class import KernelClass, find_class
 
+from fleetprof_analyzer.naming import remembered
+
 
 class WorkClass(IntEnum):
     """What a row of work is."""
@@ -77,21 +79,29 @@ def classify_kernel(name: str, asked: Sequence[KernelClass] = ()) -> WorkClass:
     """The class of a kernel row (category kernel) by its name: as `asked`, else by the table."""
     if asked and (found := find_class(name, asked)) is not None:
         return WorkClass[found.work_class.upper()]
+    return _classify(name)
+
+
+@remembered
+def _classify(name: str) -> WorkClass:
     if _IS_MEMORY.search(name):
         return WorkClass.MEMORY
     return WorkClass.COMMUNICATION if _IS_COMMUNICATION.search(name) else WorkClass.COMPUTE
 
 
+@remembered
 def is_host_communication(name: str) -> bool:
     """Tells whether an operator or annotation of the host is a collective or its dispatch."""
     return _IS_HOST_COMMUNICATION.search(name) is not None
 
 
+@remembered
 def is_collective_range(name: str) -> bool:
     """Tells whether a host range is a collective itself, not its dispatch."""
     return _IS_COLLECTIVE_RANGE.search(name) is not None
 
 
+@remembered
 def is_host_annotation(name: str) -> bool:
     """Tells whether a row that old traces file under operators is an annotation."""
     return _IS_HOST_ANNOTATION.search(name) is not None
@@ -102,6 +112,7 @@ def is_collection(name: str) -> bool:
     return _IS_COLLECTION.search(name) is not None
 
 
+@remembered
 def is_data_loading(name: str) -> bool:
     """Tells whether a range of the host is the wait for the next batch."""
     return _IS_DATA_LOADING.search(name) is not None

@@ -15,7 +15,7 @@ Positions = npt.NDArray[np.intp]
 def order_by(first: Int64s | Int32s, *then: Int64s) -> Positions:
     """The positions that sort by `first`, then by each of `then`; shape (n,). Equal rows keep their order."""
     order = np.argsort(first, kind="stable")
-    ordered = first[order]
+    ordered = first.take(order)
     same = ordered[1:] == ordered[:-1]
     if not then or not same.any():
         return order
@@ -31,7 +31,7 @@ def grouped(groups: Int32s, order: Positions) -> Positions:
     """The positions of `order` by their group, numbers from 0 on, in this order within each."""
     # numpy sorts 16 bits by counting.
     small = groups.astype(np.uint16) if len(groups) and groups.max() < 1 << 16 else groups
-    return np.asarray(order[np.argsort(small[order], kind="stable")])
+    return order.take(np.argsort(small.take(order), kind="stable"))
 
 
 def distinct(values: Int64s) -> Int64s:
@@ -39,4 +39,4 @@ def distinct(values: Int64s) -> Int64s:
     ordered = np.sort(values, kind="stable")
     new = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    return ordered[new]
+    return ordered.compress(new)

@@ -104,7 +104,8 @@ class Rows:
             # Called where a column is not set: those of a selection, until they are gathered.
             if name not in COLUMNS:
                 raise AttributeError(name)
-            column = getattr(self._of, name)[self._at]
+            whole = getattr(self._of, name)
+            column = whole[self._at] if isinstance(self._at, slice) else whole.take(self._at)
             object.__setattr__(self, name, column)
             return column
 

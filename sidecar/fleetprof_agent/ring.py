@@ -1,15 +1,14 @@
-"""The latest optimizer steps of this process, in memory that is allocated once.
+"""The latest optimizer steps of this process.
 
-Guarantees: `StepRing` never grows; reading never stops a step from being recorded (a reader that is overtaken loses the
-oldest rows, it never gets a torn one: rows are read up to the count that was seen, and checked against it afterwards).
+Guarantees: `StepRing` holds SIZE rows from the start and never more; reading never stops a step from being recorded (a
+reader that is overtaken loses the oldest rows, it never gets a torn one: rows are read up to the count that was seen,
+and checked against it afterwards).
 The hook in agent.py writes the columns itself: a call per step would cost more than the work.
 """
 
 from __future__ import annotations
 
-from array import array
-
-SIZE = 4096  # 8 s of 2 ms steps, 96 KiB; a power of two
+SIZE = 4096  # 8 s of 2 ms steps, half a MiB; a power of two
 MASK = SIZE - 1
 MEDIAN_OF = 32
 # A job steps its optimizers in a fixed order. Longer periods than this are taken for none.
@@ -24,9 +23,11 @@ class StepRing:
 
     def __init__(self) -> None:
         self.count = 0  # rows ever written; row i is in slot i & MASK
-        self.step = array("q", bytes(8 * SIZE))
-        self.end_unix_ns = array("q", bytes(8 * SIZE))
-        self.optimizer = array("Q", bytes(8 * SIZE))
+        # Lists, not arrays: a step comes when the training has used the caches for itself, and each module that the
+        # hook needs beside the interpreter's core costs it microseconds then.
+        self.step = [0] * SIZE
+        self.end_unix_ns = [0] * SIZE
+        self.optimizer = [0] * SIZE
 
     def read(self, start: int, limit: int) -> tuple[int, list[int], list[int]]:
         """Rows from row `start` on, at most `limit`: the row after the last, their steps, their ends."""

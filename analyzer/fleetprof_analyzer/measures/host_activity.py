@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fleetprof_analyzer.classes import is_data_loading, is_host_annotation
 from fleetprof_analyzer.intervals import Union, covered_length, join, union
@@ -45,7 +46,7 @@ _MOST_THREADS: Final = 16
 class HostRows:
     """The rows of the host that have a level, sorted by `keys` (place and level), shape (n,)."""
 
-    keys: Int32s
+    keys: Int32s | npt.NDArray[np.uint16]
     start_ns: Int64s
     end_ns: Int64s
     recorded: frozenset[str]  # processes whose operators or annotations are in the trace
@@ -53,7 +54,8 @@ class HostRows:
     def at(self, place: int, level: Level) -> slice:
         """Where the rows of one thread and level stand."""
         key = place * len(Level) + level
-        first, last = np.searchsorted(self.keys, (key, key + 1))
+        # Of the keys' own type: for any other numpy would copy them all.
+        first, last = np.searchsorted(self.keys, np.array((key, key + 1), self.keys.dtype))
         return slice(int(first), int(last))
 
 
@@ -121,13 +123,15 @@ def read_host(trace: Trace) -> HostRows:
     counted = np.flatnonzero(levels > _OTHER)
     # As many places as rows at most (`Limits.kept_rows`), so 32 bits hold it.
     keys = rows.place[counted] * np.int32(len(Level)) + levels[counted]
-    by_key = np.argsort(keys, kind="stable")
+    # numpy sorts 16 bits by counting.
+    small = keys.astype(np.uint16) if len(trace.places) * len(Level) < np.iinfo(np.uint16).max else keys
+    by_key = np.argsort(small, kind="stable")
     counted = counted[by_key]
     recorded = operator | (rows.category == Category.ANNOTATION)
     places = np.flatnonzero(np.bincount(rows.place[recorded])).tolist() if recorded.any() else []
     start = rows.start_ns[counted]
     return HostRows(
-        keys=keys[by_key],
+        keys=small.take(by_key),
         start_ns=start,
         end_ns=start + rows.duration_ns[counted],
         recorded=frozenset(trace.places[place][0] for place in places),
@@ -145,9 +149,13 @@ def unite_levels(host: HostRows, threads: Sequence[int]) -> list[Union]:
     united = []
     for level in Level:
         here = [host.at(place, level) for place in threads] or [slice(0)]
-        start = np.concatenate([host.start_ns[one] for one in here])
-        united.append(union(start, np.concatenate([host.end_ns[one] for one in here])))
+        united.append(union(_joined(host.start_ns, here), _joined(host.end_ns, here)))
     return united
+
+
+def _joined(values: Int64s, parts: Sequence[slice]) -> Int64s:
+    """The parts one after the other; of a single one no copy."""
+    return values[parts[0]] if len(parts) == 1 else np.concatenate([values[part] for part in parts])
 
 
 def _outlasts_its_copy(trace: Trace, correlation: Int64s, end_ns: Int64s) -> Bools:

@@ -110,8 +110,11 @@ def measure_idle(
     del gaps
     parts = _explain(trace, work, calls, host, every, until, limit)
     # What lies before each border: whole gaps, and the part of one.
-    reached = np.concatenate((np.zeros((1, len(Part)), np.int64), np.cumsum(parts[:count], axis=0)))
-    upto = reached[ended]
+    upto = np.zeros((len(borders), len(Part)), np.int64)
+    total, reached = np.zeros(len(Part), np.int64), 0
+    for border in np.argsort(ended).tolist():
+        total = total + parts[reached : ended[border]].sum(axis=0)
+        upto[border], reached = total, int(ended[border])
     upto[cuts] += parts[count:]
     within = upto[len(start_ns) :] - upto[: len(start_ns)]
     own = parts[first:last].sum(axis=0)

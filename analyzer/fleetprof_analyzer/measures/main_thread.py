@@ -6,6 +6,7 @@ Guarantees: pure; sorted by start; None where the trace holds no operators to go
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from fleetprof_analyzer.classes import is_data_loading, is_host_annotation
 from fleetprof_analyzer.intervals import covered, union
 from fleetprof_analyzer.measures import stage_names as names
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
-from fleetprof_analyzer.naming import where_name
+from fleetprof_analyzer.naming import remembered, where_name
 from fleetprof_analyzer.ordering import distinct, order_by
 from fleetprof_analyzer.trace import Bools, Category, Int64s, Rows, Trace
 
@@ -91,8 +92,9 @@ def between(rows: Rows, start: int, end: int) -> Rows:
     return rows.part(int(first), int(last))
 
 
+@cache
 def _matcher(pattern: re.Pattern[str]) -> Callable[[str], bool]:
-    return lambda name: pattern.search(name) is not None
+    return remembered(lambda name: pattern.search(name) is not None)
 
 
 def _choose(trace: Trace, rows: Rows, numbered: Bools) -> int:

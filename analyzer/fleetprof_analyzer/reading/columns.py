@@ -50,9 +50,10 @@ class Columns:
     def add(self, events: list[Event]) -> None:
         """Adds one batch. Raises Refused."""
         self.count_events(len(events))
-        self.read_instants(events)
         codes = self._choose(events)
         mask = codes != _LEFT_OUT
+        if not mask.all():
+            self.read_instants(compress(events, (~mask).tolist()))
         kept = list(compress(events, mask.tolist()))
         if not kept:
             return

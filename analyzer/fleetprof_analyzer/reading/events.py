@@ -22,7 +22,7 @@ _BLOCK_BYTES: Final = 512 << 10
 # Events are a few hundred bytes; one that has not ended after this many is looked at for damage.
 _PATIENCE_BYTES: Final = 1 << 16
 _BORDER_LOOKAHEAD: Final = 64
-_BORDER_WITHIN: Final = (1 << 14, 1 << 18)
+_BORDER_WITHIN: Final = (1 << 12, 1 << 14, 1 << 18)
 # Group 1 is the closing quote, or empty where the text ends inside the string.
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)|[{}\[\]]', re.DOTALL)
 _BORDER: Final = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|bp|s)"\s*:)')
