@@ -31,6 +31,18 @@ def test_a_request_waits_for_pods_that_are_not_there_yet(
     assert request.states() == {0: "UPLOADED", 1: "UPLOADED"}
 
 
+def test_a_request_says_why_pods_that_it_waits_for_do_not_run(
+    api: Api, team: str, make_request: Callable[..., Request]
+) -> None:
+    stuck = Training(api, team, "stuck", ranks_per_pod=1, resources={"requests": {"cpu": "1000"}})
+    stuck.start()
+    try:
+        request = make_request(stuck, "for-stuck")
+        wait_until(lambda: "not scheduled: Unschedulable" in str(request.get().get("status")), request.describe)
+    finally:
+        stuck.remove()
+
+
 def test_a_request_that_is_deleted_while_ranks_record_leaves_no_trace(
     store: Store, team: str, training: Training, make_request: Callable[..., Request]
 ) -> None:
