@@ -56,9 +56,11 @@ lint: base  ## Check style, types, who imports whom, and that generated files ar
 bench: torch  ## Measure what we claim against named peers; the table goes to bench/results/
 	$(PYTHON) bench/run.py
 
-fuzz: base  ## Read 10,000 damaged traces: each must end in a report, with and without the accelerator the same
+fuzz: base  ## Read 10,000 damaged traces, each ends in a report; look for new examples against the properties
 	FLEETPROF_FUZZ_CASES=10000 nice -n 10 $(PYTHON) -m pytest -q -n 2 tests/analyzer/test_fuzz.py \
 	    tests/analyzer/test_accelerator.py tests/analyzer/test_scanner_memory.py $(PYTEST_ARGS)
+	FLEETPROF_PROPERTIES=fuzz nice -n 10 $(PYTHON) -m pytest -q -n 2 -m "not torch and not s3 and not cluster" \
+	    $$(grep -rlE '^from hypothesis' tests --include='test_*.py') $(PYTEST_ARGS)
 
 bench-analyzer: base  ## Measure the analyzer beside HTA and the floor, and its straggler verdicts (BENCH_ARGS)
 	nice -n 10 $(PYTHON) bench/analyzer.py $(BENCH_ARGS)

@@ -104,7 +104,7 @@ def measure_training(local: Local, *, quick: bool) -> list[Figure]:
             lead_in=LEAD_IN_BATCHES // batches,
         )
         for start, batches, repeats, rounds in (
-            (start_switched, BATCHES, 4, 45),
+            (start_switched, BATCHES, 5, 60),
             (start_processes, WORST_BATCHES, 6, 25),
         )
     )

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from api_server import ApiServer
     from fleetprof_api.store.s3 import S3Store
 
-# No test asserts a wall time, an example of a property no more than others.
-settings.register_profile("fleetprof", deadline=None)
-settings.load_profile("fleetprof")
+# No test asserts a wall time, an example of a property no more than others. The examples are the same in each run, so
+# that a failure is the change's; `make fuzz` looks for new ones.
+settings.register_profile("fleetprof", deadline=None, derandomize=True)
+settings.register_profile("fuzz", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("FLEETPROF_PROPERTIES", "fleetprof"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background job ignores Ctrl-C, and so would every command that a test starts.

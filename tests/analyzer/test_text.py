@@ -5,7 +5,7 @@ import math
 import pytest
 from fleetprof_analyzer.views import svg
 from fleetprof_analyzer.views.text import amount, change, duration, plain, round_duration, share, size
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 
@@ -44,6 +44,7 @@ def test_text_of_others_is_made_harmless(text: str, shown: str) -> None:
 
 
 @given(st.floats(0, 1e18), st.floats(1e-6, 1e18), st.integers(1, 10))
+@example(7205759403792794.0, 1.0, 5)
 def test_an_axis_holds_its_range_with_few_ticks(low: float, extent: float, wanted: int) -> None:
     marks = svg.ticks(low, low + extent, wanted)
     assert all(math.isfinite(mark) for mark in marks)

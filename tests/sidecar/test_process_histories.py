@@ -37,8 +37,8 @@ class Anything(RuleBasedStateMachine):
     @rule(name=st.sampled_from("LTUW"), named=st.booleans())
     def wait(self, name, named):
         """An agent has been loaded."""
-        pid = self.PIDS[name][0]
-        self.world.hello(name, pid=pid, kineto=name if named else "", role=wire.WAITING)
+        pid, parent = (*self.PIDS[name], 0)[:2]
+        self.world.hello(name, pid=pid, ppid=parent, kineto=name if named else "", role=wire.WAITING)
 
     @rule(name=st.sampled_from("LTUW"), first_step=st.none() | st.integers(2, 120), chosen=st.booleans())
     def place(self, name, first_step, chosen):

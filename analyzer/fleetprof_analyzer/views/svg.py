@@ -76,7 +76,9 @@ def ticks(low: float, high: float, wanted: int = 5) -> list[float]:
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [number * step for number in range(first, last + 1)]
+    # Far from zero neighbours may be one and the same number.
+    marks = list(dict.fromkeys(number * step for number in range(first, last + 1)))
+    return marks if len(marks) > 1 else [low, high]
 
 
 def _shown(value: str | float | int) -> str:
