@@ -35,6 +35,11 @@ LEAD_IN_BATCHES = 60
 SIDECAR_PROCESSES = 8
 STEPS_PER_S = 100
 CORE = max(os.sched_getaffinity(0))
+# The ways beside BARE, and how `fleetprof run` starts those that it starts.
+TREATED = "treated"
+POLLING = "polling"
+CONTROL = "control"
+OF_RUN: dict[str, tuple[str, ...]] = {TREATED: (), POLLING: ("--no-agent",)}
 
 
 def _cpu_ns(pid: int) -> int:
@@ -47,12 +52,6 @@ def _rss_mib(pid: int) -> float:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
     raise AssertionError("no VmRSS")
-
-
-TREATED = "treated"
-POLLING = "polling"
-CONTROL = "control"
-OF_RUN: dict[str, tuple[str, ...]] = {TREATED: (), POLLING: ("--no-agent",)}
 
 
 def _start(local: Local, kind: str, batches: int, stack: ExitStack) -> Trainer:
@@ -104,7 +103,7 @@ def measure_training(local: Local, *, quick: bool) -> list[Figure]:
             lead_in=LEAD_IN_BATCHES // batches,
         )
         for start, batches, repeats, rounds in (
-            (start_switched, BATCHES, 5, 60),
+            (start_switched, BATCHES, 8, 60),
             (start_processes, WORST_BATCHES, 6, 25),
         )
     )

@@ -1,7 +1,7 @@
 """The agent in a trainer: an optimizer hook, and for the length of a capture a thread.
 
 Guarantees, in the order in which they matter: no exception of ours reaches the training, and the first one ends the
-agent; a step costs a clock reading, three array writes and two comparisons (bench/agent_hook.py measures it), and twice
+agent; a step costs a clock reading, three list writes and two comparisons (bench/agent_hook.py measures it), and twice
 a second a datagram; nothing waits; no thread outside a capture; a forked child is silent and does nothing; the
 interpreter's exit while Kineto is at work is made safe (kineto.py). A process that makes no step says once that the
 agent is there (half a millisecond, when PyTorch has been imported), removes its socket at its exit, and nothing else.

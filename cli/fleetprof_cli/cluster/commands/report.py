@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from fleetprof_api.report import Report, UnreadableReport, read_report
 
 from fleetprof_cli.cluster.connection import Place, connect
 from fleetprof_cli.cluster.options import place_options, read_place, store_options
 from fleetprof_cli.cluster.request_state import RequestState, headline_lines
 from fleetprof_cli.cluster.requests import LATEST, Requests
 from fleetprof_cli.cluster.results import Results
-from fleetprof_cli.comparing import parse_report
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure, make_printable, say
 from fleetprof_cli.options import output_option
@@ -84,14 +84,21 @@ def command(
     elif output == "path":
         click.echo(make_printable(address or results.page_address()))
     else:
-        print_report(parse_report(data, state.name))
+        print_report(_understand(data))
         say(f"the page: {results.page_address()}")
     if tables is not None:
-        export_tables(parse_report(data, state.name), tables)
+        export_tables(_understand(data), tables)
     if open_page:
         path = Path(tempfile.mkdtemp(prefix="fleetprof-")) / f"{state.name}.html"
         path.write_bytes(page)
         _browse(path.as_uri())
+
+
+def _understand(data: bytes) -> Report:
+    try:
+        return read_report(data)
+    except UnreadableReport as error:
+        raise Failure(str(error)) from None
 
 
 async def _find(place: Place, name: str) -> RequestState:
