@@ -127,6 +127,9 @@ class HubLink:
                 problem = f"{type(error).__name__}: {error}"
             finally:
                 self.is_connected = False
+            # A stream that fails while it is being opened swallows the cancellation of who waits for it, grpcio 1.85.
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise asyncio.CancelledError
             pause_s = self._pause.next_s()
             log.warning("no connection to the hub at %s: %s", self._address.target, problem[:500])
             await asyncio.sleep(pause_s)

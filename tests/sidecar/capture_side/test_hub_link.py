@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import datetime
 import ipaddress
+import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,18 @@ async def test_bytes_that_are_no_message_end_only_the_stream(token: Path, await_
     finally:
         await server.stop(None)
     assert answers == []
+
+
+async def test_a_link_to_a_hub_that_refuses_ends_whenever_it_is_cancelled(token: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    for attempt in range(150):
+        link = Sidecar().link(HubAddress(target=f"127.0.0.1:{port}", token_file=token, plain_text=True))
+        task = asyncio.create_task(link.run())
+        await asyncio.sleep(attempt % 50 * 0.0001)  # the moments around the first answer, which swallows it in grpcio
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=30)
+        assert done and task.cancelled()
 
 
 async def test_an_empty_token_file_is_named_and_tried_again(
