@@ -18,6 +18,7 @@ from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.report import Iteration
 from fleetprof_api.samples import RankSamples
 
+from fleetprof_analyzer.naming import matcher
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.trace import Category, Int64s, Rows, Trace
 
@@ -88,7 +89,7 @@ class _Marks:
 
 def _named(trace: Trace, pattern: re.Pattern[str]) -> Rows:
     """Host annotations whose name matches, by end."""
-    wanted = np.array([pattern.search(name) is not None for name in trace.names], np.bool_)
+    wanted = np.fromiter(map(matcher(pattern), trace.names), np.bool_, len(trace.names))
     if not wanted.any():
         return trace.rows.select(np.zeros(len(trace.rows), np.bool_))
     host = (trace.rows.category == Category.ANNOTATION) | (trace.rows.category == Category.OPERATOR)

@@ -1,7 +1,8 @@
 """Asks a question about names once per name, and answers it for every row."""
 
+import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, TypeVar
 
 import numpy as np
@@ -17,6 +18,12 @@ Answer = TypeVar("Answer")
 def remembered(test: Callable[[str], Answer]) -> Callable[[str], Answer]:
     """`test`, which remembers its latest answers: the ranks of a job have the same names, and each is asked often."""
     return lru_cache(maxsize=_MOST_REMEMBERED)(test)
+
+
+@cache
+def matcher(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    """Whether a name holds a match of `pattern`; `remembered`."""
+    return remembered(lambda name: pattern.search(name) is not None)
 
 
 def used_names(rows: Rows) -> list[int]:

@@ -8,13 +8,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.reading import scanning
 from fleetprof_analyzer.reading.columns import Columns
-from fleetprof_analyzer.reading.events import REFUSALS, Event
+from fleetprof_analyzer.reading.event import AS_EVENTS, AS_TEXT, REFUSALS
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace import COLUMNS, Trace
 from mutated_traces import mutate
@@ -23,7 +22,6 @@ from planted_traces import plant
 SHARED = Path(__file__).parents[2].parent / "shared" / "traces"
 CASES = int(os.environ.get("FLEETPROF_FUZZ_CASES", "200"))
 _LARGE_BYTES = 900_000
-_DECODER = msgspec.json.Decoder(list[Event])
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +145,7 @@ def content(columns: Columns) -> dict[str, Any]:
 
 def decoded_block(text: bytes) -> dict[str, Any] | None:
     try:
-        events = _DECODER.decode(b"[" + text + b"]")
+        events = [AS_EVENTS.one(event) for event in AS_TEXT.batch(b"[" + text + b"]")]
     except REFUSALS:
         return None
     columns = Columns(Problems(), Limits())

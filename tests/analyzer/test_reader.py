@@ -10,7 +10,8 @@ import pytest
 from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.reading import scanning
-from fleetprof_analyzer.reading.events import Event, EventStream
+from fleetprof_analyzer.reading.event import AS_EVENTS
+from fleetprof_analyzer.reading.events import EventStream
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace import Trace
 from hypothesis import HealthCheck, given, settings
@@ -90,7 +91,7 @@ def test_blocks_may_be_cut_anywhere(block_bytes: int) -> None:
     text = PLANTED.text(1).encode()
     blocks = (text[at : at + block_bytes] for at in range(0, len(text), block_bytes))
     problems = Problems()
-    names = [event.name for events in EventStream(blocks, problems, Limits(), Event) for event in events]
+    names = [event.name for events in EventStream(blocks, problems, Limits(), AS_EVENTS) for event in events]
     assert names == [event["name"] for event in PLANTED.document["traceEvents"]]
     assert problems.entries("t", None) == []
 
@@ -115,7 +116,22 @@ def test_a_value_that_json_forbids_costs_nothing_and_is_counted(bad: str) -> Non
 
 
 STRAY_QUOTES = b"[" + (b'{"ph":"X","name":"a"b"},' + b'{"ph":"X","name":"good"},' * 3000) * 12
-LOST_EVENTS = ["5", "null", '"text"', "[1, [2]]", '{"name": 5}', '{"name": "a" "b"}', '{"ph": X, "cat": "kernel"}']
+LOST_EVENTS = [
+    "5",
+    "null",
+    '"text"',
+    "[1, [2]]",
+    '{"ph": "X", "name": 5}',
+    '{"name": "a" "b"}',
+    '{"ph": X, "cat": "kernel"}',
+]
+PASSED_EVENTS = [
+    '{"ph": "s", "id": 1, "name": 5}',
+    '{"ph": "?", "cat": "kernel", "name": 5}',
+    '{"ph": "XX"}',
+    '{"name": 5}',
+    "{}",
+]
 
 
 @pytest.mark.parametrize("bad", LOST_EVENTS)
@@ -124,6 +140,15 @@ def test_an_unreadable_event_costs_itself_only(bad: str) -> None:
     trace, problems = read(text.encode())
     assert problems == {"lost_events": 1}
     assert rows(trace) == rows(WHOLE)
+
+
+@pytest.mark.parametrize("other", PASSED_EVENTS)
+def test_an_event_of_another_phase_or_of_none_is_counted_and_passed_over(other: str) -> None:
+    text = PLANTED.text().replace('"traceEvents": [', '"traceEvents": [' + other + ", ", 1)
+    trace, problems = read(text.encode())
+    assert problems == {}
+    assert rows(trace) == rows(WHOLE)
+    assert trace.event_count == WHOLE.event_count + 1
 
 
 @pytest.mark.parametrize("position", [0, 0.3, 0.9])

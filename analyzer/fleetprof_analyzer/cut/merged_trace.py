@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Any, Final
 
-import msgspec
 from fleetprof_api import __version__
 from fleetprof_api.report import Problem, Rank, Report
 
@@ -27,6 +26,7 @@ from fleetprof_analyzer.cut.window import NoSuchPart, Window, describe, find_ite
 from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.decompress import read_blocks
+from fleetprof_analyzer.reading.event import AS_TEXT
 from fleetprof_analyzer.reading.events import EventStream
 from fleetprof_analyzer.reading.reader import read_trace
 
@@ -175,7 +175,7 @@ class _Writer:
         rewriter = Rewriter(cut, Places(self._numbers), ArrowIds(position, len(self._places)), problems)
         try:
             with opened() as file:
-                stream = EventStream(read_blocks(file, problems, Limits()), problems, Limits(), msgspec.Raw)
+                stream = EventStream(read_blocks(file, problems, Limits()), problems, Limits(), AS_TEXT)
                 for texts in stream:
                     self._put(rewriter.rewrite(texts))
         except Refused as error:

@@ -15,7 +15,7 @@ import numpy as np
 from fleetprof_analyzer.cut.marks import Span
 from fleetprof_analyzer.cut.numbering import ArrowIds, Places
 from fleetprof_analyzer.problems import Kind, Problems
-from fleetprof_analyzer.reading.events import REFUSALS
+from fleetprof_analyzer.reading.event import REFUSALS
 from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds
 from fleetprof_analyzer.reading.repair import repair
 from fleetprof_analyzer.trace import CATEGORIES, Bools, Category, Int64s

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fleetprof_analyzer.classes import is_data_loading, is_host_annotation
 from fleetprof_analyzer.intervals import Union, covered_length, join, union
+from fleetprof_analyzer.naming import remembered
 from fleetprof_analyzer.ordering import distinct
 from fleetprof_analyzer.trace import Bools, Category, Int32s, Int64s, Trace
 
@@ -91,6 +92,19 @@ class Levels:
         return parts
 
 
+@remembered
+def _classify(name: str) -> tuple[int, bool]:
+    """What a name says by itself: (its level, whether it is a call that copies)."""
+    copies = _COPY.search(name) is not None
+    if is_data_loading(name):
+        return Level.DATA, copies
+    if _OPTIMIZER.search(name):
+        return Level.OPTIMIZER, copies
+    if _BLOCKING.search(name):
+        return Level.BLOCKING, copies
+    return Level.ALLOCATION if _ALLOCATION.search(name) else _OTHER, copies
+
+
 def read_host(trace: Trace) -> HostRows:
     """All rows of the host with their levels."""
     rows = trace.rows
@@ -101,15 +115,7 @@ def read_host(trace: Trace) -> HostRows:
     for index in np.flatnonzero(np.bincount(rows.name[on_host])).tolist():
         name = trace.names[index]
         plain[index] = not is_host_annotation(name)
-        copies[index] = _COPY.search(name) is not None
-        if is_data_loading(name):
-            by_name[index] = Level.DATA
-        elif _OPTIMIZER.search(name):
-            by_name[index] = Level.OPTIMIZER
-        elif _BLOCKING.search(name):
-            by_name[index] = Level.BLOCKING
-        elif _ALLOCATION.search(name):
-            by_name[index] = Level.ALLOCATION
+        by_name[index], copies[index] = _classify(name)
     named = by_name[rows.name]
     runtime, operator = rows.category == Category.RUNTIME, rows.category == Category.OPERATOR
     annotates = on_host & ~runtime & ((named == Level.DATA) | (named == Level.OPTIMIZER))

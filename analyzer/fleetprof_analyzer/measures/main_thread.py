@@ -4,9 +4,7 @@ Guarantees: pure; sorted by start; None where the trace holds no operators to go
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 import numpy as np
@@ -15,7 +13,7 @@ from fleetprof_analyzer.classes import is_data_loading, is_host_annotation
 from fleetprof_analyzer.intervals import covered, union
 from fleetprof_analyzer.measures import stage_names as names
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
-from fleetprof_analyzer.naming import remembered, where_name
+from fleetprof_analyzer.naming import matcher, where_name
 from fleetprof_analyzer.ordering import distinct, order_by
 from fleetprof_analyzer.trace import Bools, Category, Int64s, Rows, Trace
 
@@ -54,7 +52,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
     numbered = operators & (rows.detail >= 0)
     if not numbered.any():
         return None
-    autograd = on_host & where_name(rows, trace.names, _matcher(names.AUTOGRAD))
+    autograd = on_host & where_name(rows, trace.names, matcher(names.AUTOGRAD))
     place = _choose(trace, rows, numbered & ~autograd)
     here = on_host & (rows.place == place)
     own = _sorted(rows.select(here & operators & ~autograd))
@@ -66,7 +64,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
     helps[place] = False
 
     def named(pattern: re.Pattern[str], mask: Bools) -> Rows:
-        return _sorted(rows.select(mask & where_name(rows, trace.names, _matcher(pattern))))
+        return _sorted(rows.select(mask & where_name(rows, trace.names, matcher(pattern))))
 
     return MainThread(
         place=place,
@@ -82,7 +80,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         beside=_sorted(rows.select(on_host & helps[rows.place])),
         helps=helps,
         collectives=named(names.COLLECTIVE, on_host),
-        updates=own.select(where_name(own, trace.names, _matcher(names.UPDATE))),
+        updates=own.select(where_name(own, trace.names, matcher(names.UPDATE))),
     )
 
 
@@ -92,14 +90,9 @@ def between(rows: Rows, start: int, end: int) -> Rows:
     return rows.part(int(first), int(last))
 
 
-@cache
-def _matcher(pattern: re.Pattern[str]) -> Callable[[str], bool]:
-    return remembered(lambda name: pattern.search(name) is not None)
-
-
 def _choose(trace: Trace, rows: Rows, numbered: Bools) -> int:
     for mark in (_PROFILER_STEP, names.OPTIMIZER_STEP):
-        found = rows.place[~rows.on_device & where_name(rows, trace.names, _matcher(mark))]
+        found = rows.place[~rows.on_device & where_name(rows, trace.names, matcher(mark))]
         if len(found):
             return int(np.bincount(found).argmax())
     return int(np.bincount(rows.place[numbered if numbered.any() else rows.detail >= 0]).argmax())

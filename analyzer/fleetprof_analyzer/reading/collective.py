@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from fleetprof_analyzer.reading.events import REFUSALS, EventArgs
+from fleetprof_analyzer.reading.event import REFUSALS, EventArgs
 from fleetprof_analyzer.trace import Collective
 
 _CHARACTERS: Final = 4096

@@ -4,15 +4,15 @@ Guarantees: rows keep the order of the file; a value that is not of the document
 where a limit is passed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import compress
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
 from fleetprof_analyzer.limits import Limits, refuse
 from fleetprof_analyzer.problems import Kind, Problems
-from fleetprof_analyzer.reading.events import Event, EventArgs, Scalar
+from fleetprof_analyzer.reading.event import AnyEvent, Event, EventArgs, Instant, Scalar
 from fleetprof_analyzer.reading.growing import GrowingRows, OperatorIds
 from fleetprof_analyzer.reading.memory_rows import NAME as MEMORY
 from fleetprof_analyzer.reading.memory_rows import MemoryColumns
@@ -25,9 +25,11 @@ _LARGEST: Final = 1 << 62
 _NOTHING_SAID: Final = EventArgs()
 _LEFT_OUT: Final = 255
 _FRAME: Final = 254
-_CODES: Final[dict[str | None, int]] = {
+_INSTANT: Final = 253
+_CODES: Final[dict[str | int | None, int]] = {
     **{name: int(category) for name, category in CATEGORIES.items()},
     PYTHON_FUNCTION: _FRAME,
+    Instant.cat: _INSTANT,
 }
 _Positions = Sequence[int]
 
@@ -47,14 +49,15 @@ class Columns:
         self.window_end_ns: int | None = None
         self.memory = MemoryColumns()
 
-    def add(self, events: list[Event]) -> None:
+    def add(self, events: list[AnyEvent]) -> None:
         """Adds one batch. Raises Refused."""
         self.count_events(len(events))
         codes = self._choose(events)
-        mask = codes != _LEFT_OUT
-        if not mask.all():
-            self.read_instants(compress(events, (~mask).tolist()))
-        kept = list(compress(events, mask.tolist()))
+        instants = np.flatnonzero(codes == _INSTANT).tolist()
+        if instants:
+            self.read_instants(cast(list[Instant], [events[at] for at in instants]))
+        mask = codes < _INSTANT
+        kept = cast(list[Event], list(compress(events, mask.tolist())))
         if not kept:
             return
         self.count_rows(len(kept))
@@ -117,12 +120,10 @@ class Columns:
         """Operators in the trace of those that ran; None: too few to tell."""
         return self._operator_ids.recorded_permille()
 
-    def read_instants(self, events: Iterable[Event]) -> None:
+    def read_instants(self, events: Sequence[Instant]) -> None:
         """Takes what instants say of memory and of the window (`INSTANTS`), passing over the rest. Raises Refused."""
         memory = []
         for event in events:
-            if event.ph != "i":
-                continue
             if event.name == MEMORY:
                 memory.append(event)
             elif event.name.startswith("Iteration Start"):
@@ -135,15 +136,14 @@ class Columns:
             self.count_rows(len(memory))
             self.memory.add(memory)
 
-    def _choose(self, events: list[Event]) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-        """The category of each event, `_LEFT_OUT` for those that are not kept."""
+    def _choose(self, events: list[AnyEvent]) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+        """The category of each event, or `_INSTANT`, or `_LEFT_OUT` for those that are not kept."""
         code_of = _CODES.get
-        codes = np.array(
-            bytearray([code_of(event.cat, _LEFT_OUT) if event.ph == "X" else _LEFT_OUT for event in events]), np.uint8
-        )
+        codes = np.array(bytearray([code_of(event.cat, _LEFT_OUT) for event in events]), np.uint8)
         collects = self.vocabulary.collections
         for at in np.flatnonzero(codes == _FRAME).tolist():
-            codes[at] = Category.COLLECTION if collects[events[at].name] else _LEFT_OUT
+            frame = events[at]
+            codes[at] = Category.COLLECTION if isinstance(frame, Event) and collects[frame.name] else _LEFT_OUT
         return codes
 
     def _numbered_places(self, kept: list[Event], said: list[EventArgs], device: _Positions) -> Int32s:

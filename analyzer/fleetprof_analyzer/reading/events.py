@@ -10,12 +10,11 @@ recurses, so nesting is bounded by the event's length. Each loss is counted in `
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Final, Generic, TypeVar
-
-import msgspec
+from typing import Final, Generic
 
 from fleetprof_analyzer.limits import Limits, refuse
 from fleetprof_analyzer.problems import Kind, Problems
+from fleetprof_analyzer.reading.event import REFUSALS, Decoded, Decoding
 from fleetprof_analyzer.reading.repair import repair
 
 _BLOCK_BYTES: Final = 512 << 10
@@ -30,67 +29,15 @@ _SEPARATORS: Final = re.compile(rb"[\s,]*")
 _SCALAR: Final = re.compile(rb"[^,\]{\[]*")
 _LIST_FOLLOWS: Final = re.compile(rb"\s*:\s*\[")
 
-Scalar = int | str | float | None
-
-
-_UNSAID: Final = msgspec.Raw(b"")
-
-
-class EventArgs(msgspec.Struct, gc=False):
-    """The arguments of an event, as far as a measure reads them. What is Raw may be of any kind."""
-
-    # In the order in which Kineto writes them: msgspec looks for the next key first.
-    external_id: Scalar = msgspec.field(default=None, name="External id")
-    sequence_number: Scalar = msgspec.field(default=None, name="Sequence number")
-    grid: msgspec.Raw = _UNSAID
-    block: msgspec.Raw = _UNSAID
-    device: Scalar = None
-    stream: Scalar = None
-    correlation: Scalar = None
-    bytes: Scalar = None
-    collective: msgspec.Raw = msgspec.field(default=_UNSAID, name="Collective name")
-    elements_in: msgspec.Raw = msgspec.field(default=_UNSAID, name="In msg nelems")
-    elements_out: msgspec.Raw = msgspec.field(default=_UNSAID, name="Out msg nelems")
-    group_size: msgspec.Raw = msgspec.field(default=_UNSAID, name="Group size")
-    data_type: msgspec.Raw = msgspec.field(default=_UNSAID, name="dtype")
-    group_name: msgspec.Raw = msgspec.field(default=_UNSAID, name="Process Group Name")
-    group_ranks: msgspec.Raw = msgspec.field(default=_UNSAID, name="Process Group Ranks")
-    group_start: msgspec.Raw = msgspec.field(default=_UNSAID, name="Global rank start")
-    group_stride: msgspec.Raw = msgspec.field(default=_UNSAID, name="Global rank stride")
-    source: msgspec.Raw = msgspec.field(default=_UNSAID, name="Src Rank")
-    target: msgspec.Raw = msgspec.field(default=_UNSAID, name="Dst Rank")
-    sequence: msgspec.Raw = msgspec.field(default=_UNSAID, name="Seq")
-    dimensions: msgspec.Raw = msgspec.field(default=_UNSAID, name="Input Dims")
-    total_reserved: Scalar = msgspec.field(default=None, name="Total Reserved")
-    total_allocated: Scalar = msgspec.field(default=None, name="Total Allocated")
-    device_id: Scalar = msgspec.field(default=None, name="Device Id")
-    device_type: Scalar = msgspec.field(default=None, name="Device Type")
-
-
-class Event(msgspec.Struct, gc=False):
-    """One event. `ts` and `dur` stay digits: µs that a float cannot hold."""
-
-    ph: str = ""
-    cat: str | None = ""
-    name: str = ""
-    ts: msgspec.Raw = msgspec.Raw(b"")
-    dur: msgspec.Raw = msgspec.Raw(b"")
-    pid: Scalar = None
-    tid: Scalar = None
-    args: EventArgs | None = None
-
-
-Decoded = TypeVar("Decoded", Event, msgspec.Raw)
 Taker = Callable[[bytes, int], bool]
 """Offered text and how much of it is events with commas between them; answers whether it has taken them."""
-REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class EventStream(Generic[Decoded]):
     """Iterates over lists of events; afterwards `metadata` is the text around them, as one JSON object.
 
-    `kind` is what an event is decoded to: `Event`, or Raw, its text as it stands (strings may be in broken UTF-8).
-    What `take` takes is not decoded.
+    `decoding` is AS_EVENTS, or AS_TEXT: each event as it stands (strings may be in broken UTF-8). What `take` takes
+    is not decoded.
     """
 
     def __init__(
@@ -98,13 +45,12 @@ class EventStream(Generic[Decoded]):
         blocks: Iterator[bytes],
         problems: Problems,
         limits: Limits,
-        kind: type[Decoded],
+        decoding: Decoding[Decoded],
         take: Taker | None = None,
     ) -> None:
         self._blocks = blocks
         self._take = take
-        self._batch = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
-        self._one: msgspec.json.Decoder[Decoded] = msgspec.json.Decoder(kind)
+        self._decoding: Decoding[Decoded] = decoding
         self._problems = problems
         self._limits = limits
         self._buffer = b""
@@ -176,7 +122,7 @@ class EventStream(Generic[Decoded]):
                 continue
             if cut is not None:
                 try:
-                    events = self._batch.decode(b"".join((b"[", self._buffer[: cut[0]], b"]")))
+                    events = self._decoding.batch(b"".join((b"[", self._buffer[: cut[0]], b"]")))
                 except REFUSALS:
                     pass
                 else:
@@ -233,15 +179,15 @@ class EventStream(Generic[Decoded]):
 
     def _decode_one(self, text: bytes) -> Decoded | None:
         try:
-            return self._one.decode(text)
+            return self._decoding.one(text)
         except REFUSALS:
             pass
         try:
-            event = self._one.decode(repair(text))
+            event = self._decoding.one(repair(text))
         except REFUSALS as error:
             self._problems.add(Kind.LOST_EVENTS, str(error))
             return None
-        self._problems.add(Kind.REPAIRED_EVENTS, event.name if isinstance(event, Event) else "")
+        self._problems.add(Kind.REPAIRED_EVENTS, getattr(event, "name", ""))
         return event
 
     def _read_tail(self) -> bytes:

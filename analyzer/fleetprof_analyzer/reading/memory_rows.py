@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.reading.events import Event, EventArgs, Scalar
+from fleetprof_analyzer.reading.event import Instant, MemoryArgs, Scalar
 from fleetprof_analyzer.reading.growing import GrowingNumbers
 from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds
 from fleetprof_analyzer.trace import NO_MEMORY, Int64s, MemoryRows
@@ -18,7 +18,7 @@ NAME: Final = "[memory]"
 _DEVICE_TYPES: Final = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia"}
 _MOST_DEVICES: Final = 1024
 _LARGEST: Final = 1 << 62
-_NOTHING_SAID: Final = EventArgs()
+_NOTHING_SAID: Final = MemoryArgs()
 
 
 class MemoryColumns:
@@ -28,7 +28,7 @@ class MemoryColumns:
         self._columns = [GrowingNumbers() for _ in range(4)]
         self._devices: dict[tuple[Scalar, Scalar], int] = {}
 
-    def add(self, events: list[Event]) -> None:
+    def add(self, events: list[Instant]) -> None:
         """Adds instants named `NAME`."""
         said = [event.args or _NOTHING_SAID for event in events]
         self.append(

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from fleetprof_analyzer.problems import Kind, Problems
-from fleetprof_analyzer.reading.events import REFUSALS
+from fleetprof_analyzer.reading.event import REFUSALS
 from fleetprof_analyzer.reading.repair import repair
 from fleetprof_analyzer.trace import Metadata
 

@@ -13,7 +13,8 @@ from fleetprof_analyzer.limits import Limits
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.columns import Columns
 from fleetprof_analyzer.reading.decompress import read_blocks
-from fleetprof_analyzer.reading.events import Event, EventStream
+from fleetprof_analyzer.reading.event import AS_EVENTS
+from fleetprof_analyzer.reading.events import EventStream
 from fleetprof_analyzer.reading.metadata import read_metadata
 from fleetprof_analyzer.reading.plausibility import drop_impossible
 from fleetprof_analyzer.reading.scanning import make_scanner
@@ -29,7 +30,7 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits 
     columns = Columns(problems, limits)
     scanner = make_scanner(columns)
     take = None if scanner is None else scanner.take
-    stream = EventStream(read_blocks(file, problems, limits), problems, limits, Event, take)
+    stream = EventStream(read_blocks(file, problems, limits), problems, limits, AS_EVENTS, take)
     for events in stream:
         columns.add(events)
     metadata = read_metadata(stream.metadata, problems)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetprof_analyzer.reading.columns import INSTANTS, Columns
-from fleetprof_analyzer.reading.events import Event, EventArgs
+from fleetprof_analyzer.reading.event import EventArgs, Instant
 from fleetprof_analyzer.trace import CATEGORIES, PYTHON_FUNCTION, Category, Int32s, Rows
 
 # An event that is kept has more bytes than these; a block with more rows is not taken.
@@ -35,7 +35,7 @@ _MEMORY_TYPES: Final = {
     "memory_device": np.int32, "memory_at_ns": np.int64, "memory_allocated": np.int64, "memory_reserved": np.int64,
 }  # fmt: skip
 _INSTANT_TYPES: Final = {"instant_at": np.int32, "instant_length": np.int32}
-_EVENTS: Final = msgspec.json.Decoder(list[Event])
+_INSTANTS: Final = msgspec.json.Decoder(list[Instant])
 _ARGS: Final = msgspec.json.Decoder(EventArgs)
 _SCALAR: Final = msgspec.json.Decoder(int | str)
 
@@ -136,7 +136,7 @@ class Scanner:
         if block.instants:
             at, length = (self._arrays[name][: block.instants].tolist() for name in _INSTANT_TYPES)
             pieces = [text[first : first + count] for first, count in zip(at, length, strict=True)]
-            columns.read_instants(_EVENTS.decode(b"[" + b",".join(pieces) + b"]"))
+            columns.read_instants(_INSTANTS.decode(b"[" + b",".join(pieces) + b"]"))
 
     def _read(self, kind: int, texts: Int32s, number: Callable[[int, bytes, bytes], int]) -> Int32s:
         """The reader's numbers of texts, given by the scanner's; new ones are numbered in the order of the rows."""

@@ -9,7 +9,7 @@ from typing import Final
 from fleetprof_analyzer.classes import is_collection, is_host_communication
 from fleetprof_analyzer.limits import Limits, refuse
 from fleetprof_analyzer.reading.collective import read_collective
-from fleetprof_analyzer.reading.events import EventArgs, Scalar
+from fleetprof_analyzer.reading.event import EventArgs, Scalar
 from fleetprof_analyzer.trace import Collective, Place, Shape
 
 _NAME_CHARACTERS: Final = 2048

@@ -1,0 +1,118 @@
+"""What is decoded of one event of a trace: complete events, instants, and nothing of all others.
+
+Guarantees: text of another kind than a measure expects costs that event at most, never its neighbours. Source: Trace
+Event Format; the arguments as Kineto writes them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Generic, TypeVar, Union
+
+import msgspec
+
+Scalar = int | str | float | None
+_UNSAID: Final = msgspec.Raw(b"")
+_OTHER_PHASES: Final = "BEICbneSTpFstfPONDMVvRc()"
+REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class EventArgs(msgspec.Struct, gc=False):
+    """The arguments of a complete event, as far as a measure reads them. What is Raw may be of any kind."""
+
+    # In the order in which Kineto writes them: msgspec looks for the next key first.
+    external_id: Scalar = msgspec.field(default=None, name="External id")
+    sequence_number: Scalar = msgspec.field(default=None, name="Sequence number")
+    grid: msgspec.Raw = _UNSAID
+    block: msgspec.Raw = _UNSAID
+    device: Scalar = None
+    stream: Scalar = None
+    correlation: Scalar = None
+    bytes: Scalar = None
+    collective: msgspec.Raw = msgspec.field(default=_UNSAID, name="Collective name")
+    elements_in: msgspec.Raw = msgspec.field(default=_UNSAID, name="In msg nelems")
+    elements_out: msgspec.Raw = msgspec.field(default=_UNSAID, name="Out msg nelems")
+    group_size: msgspec.Raw = msgspec.field(default=_UNSAID, name="Group size")
+    data_type: msgspec.Raw = msgspec.field(default=_UNSAID, name="dtype")
+    group_name: msgspec.Raw = msgspec.field(default=_UNSAID, name="Process Group Name")
+    group_ranks: msgspec.Raw = msgspec.field(default=_UNSAID, name="Process Group Ranks")
+    group_start: msgspec.Raw = msgspec.field(default=_UNSAID, name="Global rank start")
+    group_stride: msgspec.Raw = msgspec.field(default=_UNSAID, name="Global rank stride")
+    source: msgspec.Raw = msgspec.field(default=_UNSAID, name="Src Rank")
+    target: msgspec.Raw = msgspec.field(default=_UNSAID, name="Dst Rank")
+    sequence: msgspec.Raw = msgspec.field(default=_UNSAID, name="Seq")
+    dimensions: msgspec.Raw = msgspec.field(default=_UNSAID, name="Input Dims")
+
+
+class MemoryArgs(msgspec.Struct, gc=False):
+    """The arguments of a `[memory]` instant."""
+
+    total_reserved: Scalar = msgspec.field(default=None, name="Total Reserved")
+    total_allocated: Scalar = msgspec.field(default=None, name="Total Allocated")
+    device_id: Scalar = msgspec.field(default=None, name="Device Id")
+    device_type: Scalar = msgspec.field(default=None, name="Device Type")
+
+
+class Event(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
+    """A complete event. `ts` and `dur` stay digits: µs that a float cannot hold."""
+
+    cat: str | None = ""
+    name: str = ""
+    ts: msgspec.Raw = _UNSAID
+    dur: msgspec.Raw = _UNSAID
+    pid: Scalar = None
+    tid: Scalar = None
+    args: EventArgs | None = None
+
+
+class Instant(msgspec.Struct, gc=False, tag_field="ph", tag="i"):
+    """A moment: of memory, or of the window."""
+
+    # No text of a trace is a number: this is in the place of an `Event`'s.
+    cat: ClassVar[int] = 1
+    name: str = ""
+    ts: msgspec.Raw = _UNSAID
+    args: MemoryArgs | None = None
+
+
+class Passed(msgspec.Struct, gc=False):
+    """An event that no measure reads: an arrow, a counter, metadata. A third of a trace may be these."""
+
+    cat: ClassVar[int] = 2
+
+
+class _Phase(msgspec.Struct, gc=False):
+    ph: str = ""
+
+
+AnyEvent = Event | Instant | Passed
+Decoded = TypeVar("Decoded", AnyEvent, msgspec.Raw)
+_PASSED: Final = tuple(
+    msgspec.defstruct("Passed", [], bases=(Passed,), gc=False, tag_field="ph", tag=phase) for phase in _OTHER_PHASES
+)
+_ANY_EVENT: Any = Union[(Event, Instant, *_PASSED)]
+_ONE: Final[msgspec.json.Decoder[AnyEvent]] = msgspec.json.Decoder(_ANY_EVENT)
+_PHASE: Final = msgspec.json.Decoder(_Phase)
+
+
+def _decode_event(text: bytes) -> AnyEvent:
+    """One event; one without a phase that the format knows is passed over. Raises one of `REFUSALS`."""
+    try:
+        return _ONE.decode(text)
+    except msgspec.ValidationError:
+        if _PHASE.decode(text).ph in ("X", "i", *_OTHER_PHASES):
+            raise
+        return Passed()
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding(Generic[Decoded]):
+    """How the text of events is decoded: of a list of them, and of one. Both raise one of `REFUSALS`."""
+
+    batch: Callable[[bytes], list[Decoded]]
+    one: Callable[[bytes], Decoded]
+
+
+AS_EVENTS: Final[Decoding[AnyEvent]] = Decoding(msgspec.json.Decoder(list[_ANY_EVENT]).decode, _decode_event)
+AS_TEXT: Final[Decoding[msgspec.Raw]] = Decoding(
+    msgspec.json.Decoder(list[msgspec.Raw]).decode, msgspec.json.Decoder(msgspec.Raw).decode
+)
