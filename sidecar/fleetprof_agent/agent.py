@@ -1,7 +1,7 @@
 """The agent in a trainer: an optimizer hook, and for the length of a capture a thread.
 
 Guarantees, in the order in which they matter: no exception of ours reaches the training, and the first one ends the
-agent; a step costs a clock reading, three list writes and two comparisons (bench/agent_hook.py measures it), and twice
+agent; a step costs a clock reading, three list writes and two comparisons (bench/agent_hook.py measures it), and once
 a second a datagram; nothing waits; no thread outside a capture; a forked child is silent and does nothing; the
 interpreter's exit while Kineto is at work is made safe (kineto.py). A process that makes no step says once that the
 agent is there (half a millisecond, when PyTorch has been imported), removes its socket at its exit, and nothing else.
@@ -219,19 +219,21 @@ class Agent:
     def _report(self, now: int) -> None:
         channel = self._channel
         assert channel is not None
-        self._next_report = now + REPORT_NS
         if now >= self._next_hello or now < self._next_hello - HELLO_NS:
             ranks = identity.read_ranks(dict(os.environ), identity.loaded("torch.distributed"))
             if channel.send("hello", **self._hello, **ranks):
                 self._next_hello = now + HELLO_NS
         ring = self._ring
         self._per_iteration = find_period(ring.latest_optimizers(), self._per_iteration)
+        iteration_ns = ring.iteration_ns(self._per_iteration)
+        # A capture can only begin with a step once it is known how long one takes.
+        self._next_report = now + (REPORT_NS if iteration_ns else LISTEN_NS)
         last = (ring.count - 1) & MASK
         channel.send(
             "steps",
             step=ring.step[last],
             at_unix_ns=ring.end_unix_ns[last],
-            iteration_ns=ring.iteration_ns(self._per_iteration),
+            iteration_ns=iteration_ns,
             per_iteration=self._per_iteration,
         )
 

@@ -11,7 +11,8 @@ agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
           report (heals a restarted sidecar). Before that, once, when PyTorch has been imported: role is WAITING, ranks
           are those of the environment, no device. Launchers and workers import PyTorch too, and say no more than that.
   steps   step (KinetoStepTracker.current_step()), at_unix_ns, iteration_ns (median of the latest), per_iteration
-          (optimizer steps per training iteration); at most every REPORT_EVERY_S, and at once in answer to "query"
+          (optimizer steps per training iteration); at most every REPORT_EVERY_S, sooner until iteration_ns is known,
+          and at once in answer to "query"
   times   capture, step: [..], end_unix_ns: [..]   ends of optimizer steps around a capture, in chunks, oldest first
   device  capture ("" outside a capture), columns as in fleetprof_api.samples.DeviceColumns, each a list
   armed   capture          the agent watches over this capture (exit guard on, sampling on)
@@ -33,10 +34,12 @@ VERSION = 1
 MAX_BYTES = 32768
 SIDECAR_SOCKET = "fleetprof"
 AGENT_SOCKET_PREFIX = "fleetprofagent"
-REPORT_EVERY_S = 0.5
+REPORT_EVERY_S = 1.0
 HELLO_EVERY_S = 10.0
 TRAINER = "trainer"  # it steps an optimizer: nothing else of a job does
 WAITING = "waiting"
+# Made once: json.dumps would make one for each datagram.
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 FROM_AGENT = frozenset({"hello", "steps", "times", "device", "armed", "cancelled", "bye"})
 TO_AGENT = frozenset({"query", "arm", "cancel", "done"})
 
@@ -45,7 +48,7 @@ def encode(kind: str, **fields: Any) -> bytes:
     """One datagram. Raises ValueError when it would be too long."""
     fields["v"] = VERSION
     fields["t"] = kind
-    data = json.dumps(fields, separators=(",", ":")).encode()
+    data = _ENCODER.encode(fields).encode()
     if len(data) > MAX_BYTES:
         raise ValueError("datagram of %d bytes, at most %d" % (len(data), MAX_BYTES))
     return data

@@ -37,8 +37,8 @@ _SCAN_S: Final = 0.1
 _SLOW_SCAN_S: Final = 1.0
 # After a restart every living process polls within this time.
 _RETURN_PATIENCE_NS: Final = 20_000_000_000
-# A process's end is noticed within a second (housekeeping.py), and then handed on.
-_NOTICE_S: Final = 1.5
+# A process's end is noticed about a second later (housekeeping.py), and then handed on.
+_NOTICE_S: Final = 2.0
 _MOST_HELD: Final = 2000
 
 log = logging.getLogger(__name__)

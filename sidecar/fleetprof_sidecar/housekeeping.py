@@ -1,7 +1,7 @@
 """The slow half of the trainer side, in one thread: tells subscribers what happened, sees what polls do not say.
 
-Guarantees: events reach the subscribers in order and within moments; a process's end is noticed within a second where
-its pid or its socket file shows it; /proc is read here, never by the thread that answers Kineto.
+Guarantees: events reach the subscribers in order and within moments; a process's end is noticed about a second later
+where its pid or its socket file shows it; /proc is read here, never by the thread that answers Kineto.
 """
 
 import threading
@@ -14,7 +14,7 @@ from fleetprof_sidecar.process_views import Whereabouts
 from fleetprof_sidecar.processes import ProcessTable
 from fleetprof_sidecar.socket_directory import SocketDirectory
 
-LOOK_EVERY_S: Final = 0.5
+LOOK_EVERY_S: Final = 1.0
 COLLECT_EVERY_S: Final = 60.0
 
 

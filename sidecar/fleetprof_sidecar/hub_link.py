@@ -6,6 +6,7 @@ and one that cannot be handled is logged and ends nothing. Sizes of messages are
 """
 
 import asyncio
+import contextlib
 import ipaddress
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -102,12 +103,17 @@ class HubLink:
         self._receive = receive
         self._connected = connected
         self._outbox = Outbox()
+        self._news = asyncio.Event()
         self._pause = Backoff(first_pause_s, most_pause_s)
         self.is_connected = False
 
     def send(self, message: hub_pb2.SidecarMessage) -> None:
         """Queues a message; what waits is replaced by the latest about the same thing."""
         self._outbox.put(message)
+
+    def beat_soon(self) -> None:
+        """There is news for a heartbeat: the next one does not wait for its time."""
+        self._news.set()
 
     def finish(self) -> None:
         """Lets `run` end once the hub has read all that waits, which it may never do: the caller sets the bound."""
@@ -176,5 +182,10 @@ class HubLink:
     async def _beat(self, asked_s: float) -> None:
         interval_s = min(_MOST_HEARTBEAT_S, max(_LEAST_HEARTBEAT_S, asked_s))
         while True:
+            self._news.clear()
             self._outbox.put(hub_pb2.SidecarMessage(heartbeat=self._heartbeat()))
-            await asyncio.sleep(interval_s)
+            earliest = asyncio.get_running_loop().time() + _LEAST_HEARTBEAT_S
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(interval_s):
+                    await self._news.wait()
+                await asyncio.sleep(earliest - asyncio.get_running_loop().time())

@@ -28,6 +28,7 @@ from fleetprof_sidecar.hub_messages import make_device_sample, make_host_sample,
 from fleetprof_sidecar.labels import read_labels
 from fleetprof_sidecar.log import set_up_logging
 from fleetprof_sidecar.output import TracesDirectory
+from fleetprof_sidecar.process_views import BusyChanged, Changed, Gone, ProcessEvent
 from fleetprof_sidecar.sampling import Sampling
 from fleetprof_sidecar.settings import Settings, read_settings
 from fleetprof_sidecar.spool import Spool, SpoolBusy
@@ -74,7 +75,7 @@ class Sidecar:
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop`, then lets finished traces leave within the grace period."""
         loop = asyncio.get_running_loop()
-        self._table.subscribe(lambda event: _call_soon(loop, self._captures.on_process_event, event))
+        self._table.subscribe(lambda event: _call_soon(loop, self._on_process_event, event))
         self._trainers.start()
         log.info("serving %s as sidecar %s", self._settings.directory, self._spool.sidecar_id)
         self._captures.restore()
@@ -101,6 +102,11 @@ class Sidecar:
         return await asyncio.get_running_loop().run_in_executor(
             self._uploads, put_parts, self._pool, path, stored, grants, stop, Backoff(0.5, 8.0)
         )
+
+    def _on_process_event(self, event: ProcessEvent) -> None:
+        self._captures.on_process_event(event)
+        if isinstance(event, Changed | Gone | BusyChanged):
+            self._link.beat_soon()
 
     def _wants_devices(self) -> bool:
         return any(view.polls_kineto and not view.has_agent for view in self._table.snapshot())

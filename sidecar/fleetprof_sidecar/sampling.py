@@ -10,7 +10,7 @@ from fleetprof_api.samples import HostColumns
 from fleetprof_sidecar.device import DeviceReading, DeviceSource
 from fleetprof_sidecar.host import HostHistory, HostReading, HostSource
 
-_IDLE_INTERVAL_NS: Final = 5_000_000_000
+_IDLE_INTERVAL_NS: Final = 10_000_000_000
 
 
 class Sampling:

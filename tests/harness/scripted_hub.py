@@ -67,6 +67,7 @@ class ScriptedHub(hub_pb2_grpc.HubServicer):
         self.hellos: list[hub_pb2.Hello] = []
         self.events: list[hub_pb2.CaptureEvent] = []
         self.heartbeats: list[hub_pb2.Heartbeat] = []
+        self.heartbeat_interval_ns = 200_000_000
         self.requests: list[hub_pb2.UploadRequest] = []
         self.uploads: dict[tuple[str, str, int], bytes] = {}
         self.tokens: list[str] = []
@@ -115,7 +116,9 @@ class ScriptedHub(hub_pb2_grpc.HubServicer):
         self.hellos.append(first.hello)
         self.events.extend(first.hello.held)
         yield hub_pb2.HubMessage(
-            welcome=hub_pb2.Welcome(protocol_version=self.protocol_version, heartbeat_interval_ns=200_000_000)
+            welcome=hub_pb2.Welcome(
+                protocol_version=self.protocol_version, heartbeat_interval_ns=self.heartbeat_interval_ns
+            )
         )
         outgoing = self._outgoing
         listening = asyncio.create_task(self._listen(request_iterator, outgoing))

@@ -48,8 +48,8 @@ FIVE = Window(iterations=5)
         (rank(polled=899), 101 + 500),
         (rank(polled=950), 1050 + 500),  # the next poll comes before the order does
         (rank(polled=1800), 200 + 500),  # one poll was not seen
-        (rank(polled=4900), 100 + 500),  # news of some were lost
-        (rank(polled=5100), 100 + 10_000 + 400),  # it may be backing off
+        (rank(polled=5900), 100 + 500),  # news of some were lost
+        (rank(polled=6100), 100 + 10_000 + 400),  # it may be backing off
         (rank(polled=-500), 100 + 1000 + 500),  # its clock is ahead
         (rank(polled=1000, interval=5000), 4000 + 900),
         (rank(polled=1000, interval=0), 100 + 10_000 + 400),  # it has polled once, or not regularly
@@ -64,9 +64,9 @@ def test_when_a_process_has_its_order(process: pb.Process, expected_ms: int) -> 
     [
         ([rank(), rank(interval=5000, polled=5000)], ""),
         ([rank(), rank(interval=0)], "1 of 2 ranks do not ask for orders regularly yet"),
-        ([rank(polled=4900)], ""),
-        ([rank(polled=5100)], "1 of 1 ranks"),
-        ([rank(interval=200, polled=1500)], ""),  # polls are told with heartbeats, once a second
+        ([rank(polled=5900)], ""),
+        ([rank(polled=6100)], "1 of 1 ranks"),
+        ([rank(interval=200, polled=2500)], ""),  # polls are told with heartbeats, every two seconds
         ([rank(polled=-500)], ""),
     ],
 )

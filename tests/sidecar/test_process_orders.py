@@ -75,8 +75,8 @@ def test_a_poll_after_the_deadline_gets_nothing_even_before_anybody_looked(world
         (63, 0, S, True),
         (62, 0, S, False),
         # Silent for longer than a stepping agent can be: the training stalls, and the count is not carried further.
-        (65, 0, 60 * S, True),
-        (64, 0, 60 * S, False),
+        (75, 0, 60 * S, True),
+        (74, 0, 60 * S, False),
     ],
 )
 def test_an_order_is_not_given_to_a_process_that_is_too_far(world, first_step, warmup_steps, silent_ns, delivered):

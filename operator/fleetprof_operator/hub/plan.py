@@ -32,7 +32,7 @@ from fleetprof_api.request import Window
 SECOND_NS: Final = 10**9
 UNKNOWN_INTERVAL_NS: Final = 10 * SECOND_NS  # Kineto's default of 5 s, and as much for a client that backs off
 MISSED_POLLS: Final = 3
-NEWS_NS: Final = 2 * SECOND_NS  # how old a heartbeat's news of a poll may be
+NEWS_NS: Final = 3 * SECOND_NS  # how old a heartbeat's news of a poll may be
 SEND_NS: Final = SECOND_NS // 10  # hub to sidecar's table of orders
 MARGIN_NS: Final = SECOND_NS * 4 // 10
 PACE_PERCENT: Final = 110

@@ -16,6 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from fleetprof_api import hub_pb2, hub_pb2_grpc
+from fleetprof_sidecar import hub_link
 from fleetprof_sidecar import outbox as outbox_module
 from fleetprof_sidecar.hub_link import HubAddress, HubLink, UnsafeAddress
 from fleetprof_sidecar.outbox import Outbox
@@ -87,6 +88,23 @@ async def test_hello_comes_first_and_heartbeats_follow(hub: Any, address: HubAdd
         assert link.is_connected
         link.send(event(hub_pb2.WRITTEN))
         await await_that(lambda: hub.state("cap") == "WRITTEN")
+
+
+async def test_news_do_not_wait_for_the_next_heartbeat(
+    hub: Any, address: HubAddress, await_that: Await, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_link, "_LEAST_HEARTBEAT_S", 0.5)
+    hub.heartbeat_interval_ns = 60 * 10**9
+    sidecar = Sidecar()
+    async with running(sidecar.link(address)) as link:
+        await await_that(lambda: len(hub.heartbeats) == 1)
+        for _ in range(5):
+            link.beat_soon()
+        await await_that(lambda: len(hub.heartbeats) == 2)
+        link.beat_soon()
+        await asyncio.sleep(0.1)
+        assert len(hub.heartbeats) == 2  # a burst is one heartbeat
+        await await_that(lambda: len(hub.heartbeats) == 3)
 
 
 async def test_a_hub_that_restarts_is_told_everything_again(
