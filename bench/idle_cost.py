@@ -3,7 +3,9 @@
 The clock cannot see a thousandth on a machine that others use. What can be counted is counted: the CPU time of the
 hook per step, of Kineto's polling thread and of the sidecar, per second, each from the kernel's own account. By the
 clock one process is switched between bare and treated: what that leaves out is Kineto's thread, which sleeps but for
-its polls, and how the heap of a process lies that has it. The comparison of processes has both, and is less exact.
+its polls, and how the heap of a process lies that has it. When a block begins all is due that sidecar and agent do once
+in a second or two, so that a block of half a second has twice as much of it as a training has. The comparison of
+processes has no such flaw, and is less exact. An iteration has as many batches as make its length here.
 """
 
 from __future__ import annotations
@@ -27,16 +29,19 @@ WORKER = Path(__file__).with_name("iterations.py")
 SIMULATION = Path(__file__).parent.parent / "tests" / "simulation" / "trainer.py"
 FLEETPROF = (sys.executable, "-m", "fleetprof_cli.main")
 WIDTH = 256
-# Batches of an iteration: of about 20 ms, and the worst case, of 2 ms.
-BATCHES = 10
-WORST_BATCHES = 1
-BLOCK_BATCHES = 250  # half a second
-LEAD_IN_BATCHES = 60
+# How long an iteration is: as in a fast training, and in the worst case.
+ITERATION_MS = 20
+WORST_ITERATION_MS = 2
+BLOCK_MS = 500
+LEAD_IN_MS = {ITERATION_MS: 0, WORST_ITERATION_MS: 120}
+CALIBRATION = 300  # batches
 SIDECAR_PROCESSES = 8
 STEPS_PER_S = 100
 CORE = max(os.sched_getaffinity(0))
+OTHER_CORES = os.sched_getaffinity(0) - {CORE}
 # The ways beside BARE, and how `fleetprof run` starts those that it starts.
 TREATED = "treated"
+TOGETHER = "together"  # the sidecar on the trainer's own core
 POLLING = "polling"
 CONTROL = "control"
 OF_RUN: dict[str, tuple[str, ...]] = {TREATED: (), POLLING: ("--no-agent",)}
@@ -61,66 +66,79 @@ def _start(local: Local, kind: str, batches: int, stack: ExitStack) -> Trainer:
         wrapper = (*FLEETPROF, "run", "--name", f"idle-{time.monotonic_ns()}", *OF_RUN[kind], "--")
     command = [*wrapper, sys.executable, str(WORKER), str(WIDTH), str(batches)]
     environment = local.environment | {"KINETO_LOG_LEVEL": "99"}
-    return stack.enter_context(start_trainer(command, environment, CORE, BLOCK_BATCHES // batches))
+    return stack.enter_context(start_trainer(command, environment, CORE, CALIBRATION // batches))
 
 
-def start_processes(local: Local, stack: ExitStack) -> dict[str, Way]:
+def measure_batch_ns(local: Local) -> int:
+    """How long one batch takes here."""
+    with ExitStack() as stack:
+        trainer = _start(local, BARE, 1, stack)
+        return min(trainer.run_block(CALIBRATION)[0] // CALIBRATION for _ in range(5))
+
+
+def start_processes(local: Local, batches: int, stack: ExitStack) -> dict[str, Way]:
     """Four trainers of their own: bare twice, with all, and without the agent."""
-    started = {kind: _start(local, kind, WORST_BATCHES, stack) for kind in (BARE, TREATED, POLLING, CONTROL)}
+    started = {kind: _start(local, kind, batches, stack) for kind in (BARE, TREATED, POLLING, CONTROL)}
     for trainer in started.values():
         os.kill(trainer.pid, signal.SIGSTOP)
     return {kind: trainer.run_alone for kind, trainer in started.items()}
 
 
-def start_switched(local: Local, stack: ExitStack) -> dict[str, Way]:
-    """One trainer with all, which is bare while its hooks are taken out and its sidecar is stopped."""
-    trainer = _start(local, TREATED, BATCHES, stack)
+def start_switched(local: Local, batches: int, stack: ExitStack) -> dict[str, Way]:
+    """One trainer with all; it is bare while its hooks are taken out and its sidecar is stopped."""
+    trainer = _start(local, TREATED, batches, stack)
     sidecar = wait_until(
         lambda: next((p for p, _, c in processes_of(trainer.process.pid) if "fleetprof_sidecar.main" in c), 0),
         "the sidecar",
     )
     stack.callback(os.kill, sidecar, signal.SIGCONT)
 
-    def run(iterations: int, *, with_all: bool) -> tuple[int, int]:
-        os.kill(sidecar, signal.SIGCONT if with_all else signal.SIGSTOP)
-        return trainer.run_block(iterations, hooked=with_all)
+    def run(iterations: int, cores: set[int] | None = None) -> tuple[int, int]:
+        if cores:
+            for task in Path(f"/proc/{sidecar}/task").iterdir():
+                os.sched_setaffinity(int(task.name), cores)
+        os.kill(sidecar, signal.SIGCONT if cores else signal.SIGSTOP)
+        return trainer.run_block(iterations, hooked=cores is not None)
 
     return {
-        BARE: partial(run, with_all=False),
-        TREATED: partial(run, with_all=True),
-        CONTROL: partial(run, with_all=False),
+        BARE: run,
+        TREATED: partial(run, cores=OTHER_CORES or {CORE}),
+        TOGETHER: partial(run, cores={CORE}),
+        CONTROL: run,
     }
 
 
 def measure_training(local: Local, *, quick: bool) -> list[Figure]:
-    """Iteration time with sidecar and agent idle, all on the job's one core, against the bare job."""
+    """Iteration time with sidecar and agent idle against the bare job, whose trainer has a core to itself."""
+    batch_ns = measure_batch_ns(local)
     switched, processes = (
         compare(
-            partial(start, local),
+            partial(start, local, max(1, round(1e6 * length_ms / batch_ns))),
             repeats=2 if quick else repeats,
             rounds=3 if quick else rounds,
-            block=BLOCK_BATCHES // batches,
-            lead_in=LEAD_IN_BATCHES // batches,
+            block=BLOCK_MS // length_ms,
+            lead_in=LEAD_IN_MS[length_ms] // length_ms,
         )
-        for start, batches, repeats, rounds in (
-            (start_switched, BATCHES, 8, 60),
-            (start_processes, WORST_BATCHES, 6, 25),
+        for start, length_ms, repeats, rounds in (
+            (start_switched, ITERATION_MS, 10, 30),
+            (start_processes, WORST_ITERATION_MS, 6, 12),
         )
     )
     high = switched[TREATED].wall[2]
     return [
         Figure(
             "idle cost",
-            "iteration time with sidecar and agent idle, against the bare job (20 ms)",
+            f"iteration time with sidecar and agent idle, against the bare job ({ITERATION_MS} ms)",
             _percent(switched[TREATED].wall),
             "<= 0.5 %",
             high <= 0.5,
         ),
+        Figure("idle cost", "  the sidecar on the trainer's own core", _percent(switched[TOGETHER].wall)),
         Figure("idle cost", "  the same method, bare against bare", _percent(switched[CONTROL].wall)),
         Figure("idle cost", "  CPU time of the trainer alone", _percent(switched[TREATED].cpu)),
         Figure(
             "idle cost",
-            "the worst case, iterations of 2 ms, in processes of their own",
+            f"the worst case, iterations of {WORST_ITERATION_MS} ms, all on one core, in processes of their own",
             _percent(processes[TREATED].wall),
         ),
         Figure("idle cost", "  without the agent: PyTorch's own daemon mode", _percent(processes[POLLING].wall)),
@@ -135,7 +153,7 @@ def _percent(values: tuple[float, float, float]) -> str:
 def measure_polling(local: Local, seconds: float) -> float:
     """CPU time (percent of a core) of what is added to a trainer beside its hook: Kineto's thread that polls."""
     with ExitStack() as stack:
-        trainer = _start(local, TREATED, BATCHES, stack)
+        trainer = _start(local, TREATED, 1, stack)
         time.sleep(3)
         before = _cpu_ns(trainer.pid)  # the trainer itself waits for its next block
         time.sleep(seconds)

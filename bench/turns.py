@@ -1,11 +1,12 @@
 """Ways to run one trainer, compared with the bare one, which take turns on one core.
 
-They go on in short blocks. Each round lets every way run once, in an order drawn anew, in which none follows itself:
-what drifts, and what the one before left in the caches, meets all alike. A block begins with iterations that do not
-count. One round gives one ratio to the bare way for each other one. Ways are either processes of their own, of which
-all but one are stopped (SIGSTOP), or states between which one process is switched. Processes differ for good by where
-their memory lies, so the whole is repeated with fresh ones, and the interval is a bootstrap over these first and rounds
-second; a process that is switched is the same for all ways, so that this difference falls out.
+They go on in short blocks. Each round lets every way run twice, in an order drawn anew and then in the reverse of it,
+so that what drifts evenly meets all alike. A block may begin with iterations that do not count, where what the one
+before left in the caches would weigh. One round gives one ratio to the bare way for each other one. Ways are either
+processes of their own, of which all but one are stopped (SIGSTOP), or states between which one process is switched.
+Processes differ for good by where their memory lies, so the whole is repeated with fresh ones, and the interval is a
+bootstrap over these first and rounds second; a process that is switched is the same for all ways, so that this
+difference falls out.
 
 What the method sees between two bare ways (the control) is printed beside its answer: a difference is to be believed as
 far as it exceeds that.
@@ -86,14 +87,6 @@ class Comparison:
     cpu: tuple[float, float, float]
 
 
-def draw_order(names: Sequence[str], last: str | None, source: random.Random) -> list[str]:
-    """The names in random order, the first not `last`."""
-    while True:
-        order = source.sample(names, len(names))
-        if order[0] != last:
-            return order
-
-
 def compare(
     start: Callable[[ExitStack], Mapping[str, Way]], *, repeats: int, rounds: int, block: int, lead_in: int
 ) -> dict[str, Comparison]:
@@ -103,14 +96,14 @@ def compare(
     for repeat in range(repeats):
         with ExitStack() as stack:
             ways = start(stack)
-            last: str | None = None
             for _ in range(rounds):
-                order = draw_order(list(ways), last, source)
-                last = order[-1]
-                taken = {}
-                for name in order:
-                    ways[name](lead_in)
-                    taken[name] = ways[name](block)
+                order = source.sample(list(ways), len(ways))
+                taken = dict.fromkeys(ways, (0, 0))
+                for name in (*order, *reversed(order)):
+                    if lead_in:
+                        ways[name](lead_in)
+                    wall, cpu = ways[name](block)
+                    taken[name] = taken[name][0] + wall, taken[name][1] + cpu
                 for name in ways.keys() - {BARE}:
                     for index in (0, 1):
                         groups = excess.setdefault((name, index), [])
