@@ -120,7 +120,7 @@ def measure_training(local: Local, *, quick: bool) -> list[Figure]:
             lead_in=LEAD_IN_MS[length_ms] // length_ms,
         )
         for start, length_ms, repeats, rounds in (
-            (start_switched, ITERATION_MS, 10, 30),
+            (start_switched, ITERATION_MS, 12, 20),
             (start_processes, WORST_ITERATION_MS, 6, 12),
         )
     )
