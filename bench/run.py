@@ -2,8 +2,9 @@
 
     python bench/run.py [--quick] [--only SECTION]...
 
-Prints the table and writes bench/results/<date>.json with the machine and the versions. Nothing here is a test: a
-target that is missed is printed as missed, and the exit code stays 0.
+Prints the table and writes bench/results/<date>.json with the machine and the versions; a section that was not run
+keeps its figures of the same day. Nothing here is a test: a target that is missed is printed as missed, and the exit
+code stays 0.
 """
 
 from __future__ import annotations
@@ -80,7 +81,11 @@ def _write(figures: list[Figure]) -> None:
     }
     path = HERE / "results" / f"{time.strftime('%Y-%m-%d')}.json"
     path.parent.mkdir(exist_ok=True)
-    document = {"machine": machine, "figures": [figure.as_json() for figure in figures]}
+    measured = [figure.as_json() for figure in figures]
+    sections = {figure["section"] for figure in measured}
+    # What a run of the same day measured of the other sections stays.
+    before = json.loads(path.read_text())["figures"] if path.exists() else []
+    document = {"machine": machine, "figures": [f for f in before if f["section"] not in sections] + measured}
     path.write_text(json.dumps(document, indent=1) + "\n")
     print(f"\nwritten to {path.relative_to(HERE.parent)}")
 
