@@ -55,6 +55,7 @@ def test_reading_beyond_a_text_would_be_seen(environment: dict[str, str]) -> Non
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
 
 
+@pytest.mark.timeout(3600)  # with the cases of `make fuzz` it takes longer than any test else
 def test_no_text_makes_it_touch_what_is_not_its_own(environment: dict[str, str]) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(TESTS)]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
