@@ -212,9 +212,9 @@ class ProcessTable:
                         self._processes.note_change()
                         self._events.put(Changed(process.process_id, now))
                 case AgentSteps():
-                    before, process.agent.step = (
-                        process.agent.step,
-                        StepView(message.step, message.at_unix_ns, message.iteration_ns, message.per_iteration),
+                    before = process.agent.step
+                    process.agent.step = StepView(
+                        message.step, message.at_unix_ns, message.iteration_ns, message.per_iteration
                     )
                     if message.iteration_ns and (before is None or not before.iteration_ns):
                         # From now on a capture can begin with a step of it.

@@ -11,7 +11,7 @@ from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.reading import scanning
 from fleetprof_analyzer.reading.event import AS_EVENTS
-from fleetprof_analyzer.reading.events import EventStream
+from fleetprof_analyzer.reading.event_stream import EventStream
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace import Trace
 from hypothesis import HealthCheck, given, settings

@@ -27,7 +27,7 @@ from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.decompress import read_blocks
 from fleetprof_analyzer.reading.event import AS_TEXT
-from fleetprof_analyzer.reading.events import EventStream
+from fleetprof_analyzer.reading.event_stream import EventStream
 from fleetprof_analyzer.reading.reader import read_trace
 
 Open = Callable[[], IO[bytes]]

@@ -14,7 +14,7 @@ from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.columns import Columns
 from fleetprof_analyzer.reading.decompress import read_blocks
 from fleetprof_analyzer.reading.event import AS_EVENTS
-from fleetprof_analyzer.reading.events import EventStream
+from fleetprof_analyzer.reading.event_stream import EventStream
 from fleetprof_analyzer.reading.metadata import read_metadata
 from fleetprof_analyzer.reading.plausibility import drop_impossible
 from fleetprof_analyzer.reading.scanning import make_scanner
