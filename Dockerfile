@@ -42,7 +42,7 @@ RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --
 FROM ${BASE} AS accelerator
 RUN apt-get -qq update && apt-get -qq install --no-install-recommends gcc libc6-dev >/dev/null
 COPY accelerator/fleetprof_accelerator /accelerator/
-RUN cd /accelerator && gcc -O3 -g0 -fvisibility=hidden -fPIC -shared -o _scan.so scan.c && rm scan.c json.h texts.h
+RUN cd /accelerator && gcc -O3 -g0 -fvisibility=hidden -fPIC -shared -o _scan.so scan.c && rm scan.c *.h
 
 FROM ${BASE} AS runtime
 # No installer stays: neither pip nor what would bring it back.

@@ -7,7 +7,7 @@ setup(
         Extension(
             "fleetprof_accelerator._scan",
             ["fleetprof_accelerator/scan.c"],
-            depends=["fleetprof_accelerator/json.h", "fleetprof_accelerator/texts.h"],
+            depends=[f"fleetprof_accelerator/{name}.h" for name in ("arguments", "json", "texts")],
             extra_compile_args=["-O3", "-g0", "-fvisibility=hidden"],
             py_limited_api=True,
             optional=True,

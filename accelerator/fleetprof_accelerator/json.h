@@ -16,10 +16,17 @@
 #define MOST_INTEGER_DIGITS 18
 #define LARGEST ((int64_t)1 << 62)
 
-static inline at_t skip_space(at_t p, at_t end) {
+static at_t skip_spaces(at_t p, at_t end) {
     for (; p < end; p++)
         if (*p > ' ' || (*p != ' ' && *p != '\n' && *p != '\t' && *p != '\r')) break;
     return p;
+}
+
+static inline at_t skip_space(at_t p, at_t end) {
+    if (end - p < 2) return skip_spaces(p, end);
+    if (*p > ' ') return p;
+    if (*p == ' ' && p[1] > ' ') return p + 1;
+    return skip_spaces(p, end);
 }
 
 /* To the first byte that is a quote, a backslash, a control character or beyond ASCII. */
@@ -149,8 +156,9 @@ static int64_t natural(Span token) {
     return value < LARGEST ? value : -1;
 }
 
-/* Nanoseconds of a number in µs, decimals beyond three cut; *known is 0 where it is written in another way. */
-static at_t microseconds(at_t p, at_t end, int64_t *nanoseconds, int *known) {
+/* Nanoseconds of a number in µs, decimals beyond three cut; *known is 0 where it is written in another way, and where
+ * a number of `finest` ns or more has further decimals: the reader has durations from a double, which is not so fine. */
+static at_t microseconds(at_t p, at_t end, uint64_t finest, int64_t *nanoseconds, int *known) {
     at_t begin = p;
     uint64_t value = 0;
     *known = 0;
@@ -169,7 +177,7 @@ static at_t microseconds(at_t p, at_t end, int64_t *nanoseconds, int *known) {
                 decimals++;
             }
         if (p == fraction) return NULL;
-        if (p - fraction > 6) return skip_value(begin, end, 0);
+        if (p - fraction > 6 || (p - fraction > 3 && value >= finest)) return skip_value(begin, end, 0);
     }
     if (p < end && (*p == 'e' || *p == 'E')) return skip_value(begin, end, 0);
     for (; decimals < 3; decimals++) value *= 10;

@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "json.h"
 #include "texts.h"
 
 #define FP_IRREGULAR (-1)
 #define MOST_CATEGORIES 32
+#define FINEST_DURATION 1000000000000
 enum { NAMES, PLACES, SHAPES, DEVICES, KINDS };
-#define PRESENT_COLLECTIVE 1
-#define PRESENT_DIMENSIONS 2
 
 /* What a block holds, one element per kept row; the caller owns the arrays, each of `capacity` elements. */
 typedef struct {
@@ -42,79 +42,16 @@ typedef struct {
     struct { char text[32]; int length; } instants[8];
     int instant_count;
     int8_t last_device_code, call_code;
+    int32_t latest_place[2]; /* of the host and of devices */
 } Scanner;
 
 /* ------------------------------------------------------------------ events */
 
-typedef struct {
-    Span external_id, sequence_number, grid, block, device, stream, correlation, bytes;
-    Span total_reserved, total_allocated, device_id, device_type;
-    int present;
-} Args;
+enum { PH = 1, TS, CAT, DUR, PID, TID, NAME, ARGS };
 
-#define IS(text) (length == (int64_t)sizeof(text) - 1 && !memcmp(key.from, text, sizeof(text) - 1))
-/* A key twice: the last would count, so it is left to the reader. */
-#define ONCE(bit) if (seen & (1u << (bit))) return NULL; seen |= 1u << (bit)
-
-static at_t parse_args(at_t p, at_t end, Args *args) {
-    unsigned seen = 0;
-    p = skip_space(p + 1, end);
-    if (p < end && *p == '}') return p + 1;
-    for (;;) {
-        Span key;
-        if (p >= end || *p != '"' || !(p = plain_string(p, end, &key))) return NULL;
-        p = skip_space(p, end);
-        if (p >= end || *p != ':') return NULL;
-        p = skip_space(p + 1, end);
-        if (p >= end) return NULL;
-        int64_t length = key.to - key.from;
-        switch (*key.from) {
-        case 'E':
-            if (IS("External id")) { ONCE(0); p = scalar(p, end, &args->external_id); goto next; }
-            break;
-        case 'S':
-            if (IS("Sequence number")) { ONCE(1); p = scalar(p, end, &args->sequence_number); goto next; }
-            break;
-        case 'g':
-            if (IS("grid")) { ONCE(2); args->grid.from = p; p = skip_value(p, end, 0); args->grid.to = p; goto next; }
-            break;
-        case 'b':
-            if (IS("block")) { ONCE(3); args->block.from = p; p = skip_value(p, end, 0); args->block.to = p; goto next; }
-            if (IS("bytes")) { ONCE(4); p = scalar(p, end, &args->bytes); goto next; }
-            break;
-        case 'd':
-            if (IS("device")) { ONCE(5); p = scalar(p, end, &args->device); goto next; }
-            break;
-        case 's':
-            if (IS("stream")) { ONCE(6); p = scalar(p, end, &args->stream); goto next; }
-            break;
-        case 'c':
-            if (IS("correlation")) { ONCE(7); p = scalar(p, end, &args->correlation); goto next; }
-            break;
-        case 'C':
-            if (IS("Collective name")) { args->present |= PRESENT_COLLECTIVE; break; }
-            break;
-        case 'I':
-            if (IS("Input Dims")) { args->present |= PRESENT_DIMENSIONS; break; }
-            break;
-        case 'T':
-            if (IS("Total Reserved")) { ONCE(8); p = scalar(p, end, &args->total_reserved); goto next; }
-            if (IS("Total Allocated")) { ONCE(9); p = scalar(p, end, &args->total_allocated); goto next; }
-            break;
-        case 'D':
-            if (IS("Device Id")) { ONCE(10); p = scalar(p, end, &args->device_id); goto next; }
-            if (IS("Device Type")) { ONCE(11); p = scalar(p, end, &args->device_type); goto next; }
-            break;
-        }
-        p = skip_value(p, end, 0);
-    next:
-        if (!p) return NULL;
-        p = skip_space(p, end);
-        if (p >= end) return NULL;
-        if (*p == '}') return p + 1;
-        if (*p != ',') return NULL;
-        p = skip_space(p + 1, end);
-    }
+static inline int key_at(at_t p, at_t end, at_t *after) {
+    AS("ph", PH) AS("cat", CAT) AS("name", NAME) AS("pid", PID) AS("tid", TID) AS("ts", TS) AS("dur", DUR) AS("args", ARGS)
+    return OTHER;
 }
 
 static int8_t category_of(const Scanner *s, Span cat) {
@@ -133,6 +70,16 @@ static int is_instant(const Scanner *s, Span name) {
     return 0;
 }
 
+/* The number of a place: mostly that of the row before it, of the same kind. */
+static int32_t place_of(Scanner *s, int on_device, Span first, Span second) {
+    Texts *places = &s->texts[PLACES];
+    int32_t *latest = &s->latest_place[on_device];
+    if (*latest < places->count && is_text(places, *latest, 0, first, second)) return *latest;
+    int32_t found = number_of(places, 0, first, second);
+    *latest = found < 0 ? 0 : found;
+    return found;
+}
+
 /* One event; p stands on its brace. */
 static at_t parse_event(Scanner *s, at_t text, at_t p, at_t end, Block *out) {
     at_t begin = p;
@@ -146,38 +93,21 @@ static at_t parse_event(Scanner *s, at_t text, at_t p, at_t end, Block *out) {
     p = skip_space(p + 1, end);
     if (p < end && *p == '}') return p + 1;
     for (;;) {
-        Span key;
-        if (p >= end || *p != '"' || !(p = plain_string(p, end, &key))) return NULL;
-        p = skip_space(p, end);
-        if (p >= end || *p != ':') return NULL;
-        p = skip_space(p + 1, end);
-        if (p >= end) return NULL;
-        int64_t length = key.to - key.from;
-        if (IS("ph")) {
-            ONCE(0);
-            if (*p != '"') return NULL;
-            p = plain_string(p, end, &ph);
-        } else if (IS("ts")) {
-            ONCE(1);
-            p = microseconds(p, end, &start, &start_known);
-        } else if (IS("cat")) {
-            ONCE(2);
-            p = *p == 'n' ? skip_word(p, end, "null", 4) : *p == '"' ? plain_string(p, end, &cat) : NULL;
-        } else if (IS("dur")) {
-            ONCE(3);
-            p = microseconds(p, end, &duration, &duration_known);
-        } else if (IS("pid")) {
-            ONCE(4);
-            p = scalar(p, end, &pid);
-        } else if (IS("tid")) {
-            ONCE(5);
-            p = scalar(p, end, &tid);
-        } else if (IS("name")) {
-            ONCE(6);
-            if (*p != '"') return NULL;
-            p = plain_string(p, end, &name);
-        } else if (IS("args")) {
-            ONCE(7);
+        at_t after = NULL;
+        if (p >= end || *p != '"') return NULL;
+        int key = key_at(p, end, &after);
+        if (key == OTHER) after = other_key(p, end);
+        else { ONCE(key); }
+        if (!after || !(p = value_of(after, end))) return NULL;
+        switch (key) {
+        case PH: p = *p == '"' ? plain_string(p, end, &ph) : NULL; break;
+        case TS: p = microseconds(p, end, LARGEST, &start, &start_known); break;
+        case CAT: p = *p == 'n' ? skip_word(p, end, "null", 4) : *p == '"' ? plain_string(p, end, &cat) : NULL; break;
+        case DUR: p = microseconds(p, end, FINEST_DURATION, &duration, &duration_known); break;
+        case PID: p = scalar(p, end, &pid); break;
+        case TID: p = scalar(p, end, &tid); break;
+        case NAME: p = *p == '"' ? plain_string(p, end, &name) : NULL; break;
+        case ARGS:
             if (*p == '{') {
                 args_text.from = p;
                 p = parse_args(p, end, &args);
@@ -185,8 +115,8 @@ static at_t parse_event(Scanner *s, at_t text, at_t p, at_t end, Block *out) {
             } else {
                 p = skip_word(p, end, "null", 4);
             }
-        } else {
-            p = skip_value(p, end, 0);
+            break;
+        default: p = skip_value(p, end, 0);
         }
         if (!p) return NULL;
         p = skip_space(p, end);
@@ -223,7 +153,7 @@ static at_t parse_event(Scanner *s, at_t text, at_t p, at_t end, Block *out) {
     out->start_ns[row] = start;
     out->duration_ns[row] = duration;
     out->name[row] = number_of(&s->texts[NAMES], (unsigned char)code, name, nothing);
-    out->place[row] = number_of(&s->texts[PLACES], 0, first, second);
+    out->place[row] = place_of(s, on_device, first, second);
     int shaped = on_device && args.grid.from != args.grid.to;
     out->shape[row] = -1;
     if (shaped) out->shape[row] = number_of(&s->texts[SHAPES], 0, args.grid, args.block);

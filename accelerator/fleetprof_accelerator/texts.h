@@ -76,6 +76,14 @@ static int more_room(Texts *t, int64_t bytes) {
     return 0;
 }
 
+/* Whether text `number` is made of this mark and these spans. */
+static inline int is_text(const Texts *t, int64_t number, unsigned char mark, Span a, Span b) {
+    int64_t first = a.to - a.from, second = b.to - b.from, begin = number ? t->end[number - 1] : 0;
+    const unsigned char *key = t->bytes + begin;
+    return t->end[number] - begin == first + second + 2 && key[0] == mark && !memcmp(key + 1, a.from, (size_t)first) &&
+           key[1 + first] == 0 && !memcmp(key + 2 + first, b.from, (size_t)second);
+}
+
 /* The number of the text made of a mark and two spans; -1 where there is no memory for it. */
 static int32_t number_of(Texts *t, unsigned char mark, Span a, Span b) {
     int64_t first = a.to - a.from, second = b.to - b.from;
@@ -85,12 +93,7 @@ static int32_t number_of(Texts *t, unsigned char mark, Span a, Span b) {
         uint64_t at = hash & (uint64_t)(t->slot_count - 1);
         for (int32_t found; (found = t->slots[at]); at = (at + 1) & (uint64_t)(t->slot_count - 1)) {
             int64_t k = found - 1;
-            if (t->hash[k] != hash) continue;
-            int64_t begin = k ? t->end[k - 1] : 0;
-            const unsigned char *key = t->bytes + begin;
-            if (t->end[k] - begin == bytes && key[0] == mark && !memcmp(key + 1, a.from, (size_t)first) &&
-                key[1 + first] == 0 && !memcmp(key + 2 + first, b.from, (size_t)second))
-                return (int32_t)k;
+            if (t->hash[k] == hash && is_text(t, k, mark, a, b)) return (int32_t)k;
         }
     }
     if (t->count >= INT32_MAX - 1 || more_room(t, bytes)) return -1;

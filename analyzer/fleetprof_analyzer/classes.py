@@ -107,6 +107,7 @@ def is_host_annotation(name: str) -> bool:
     return _IS_HOST_ANNOTATION.search(name) is not None
 
 
+@remembered
 def is_collection(name: str) -> bool:
     """Tells whether a Python frame or annotation is a run of the garbage collector."""
     return _IS_COLLECTION.search(name) is not None

@@ -34,9 +34,11 @@ def used_names(rows: Rows) -> list[int]:
 
 def where_name(rows: Rows, names: Sequence[str], test: Callable[[str], bool]) -> Bools:
     """Which rows have a name that passes the test, shape (n,)."""
-    chosen = np.zeros(len(names), np.bool_)
     # With few names, to look for those that occur would take longer than to ask about all.
-    few = len(names) * _ROWS_PER_NAME < len(rows)
-    for number in range(len(names)) if few else used_names(rows):
-        chosen[number] = test(names[number])
+    if len(names) * _ROWS_PER_NAME < len(rows):
+        chosen = np.fromiter(map(test, names), np.bool_, len(names))
+    else:
+        chosen = np.zeros(len(names), np.bool_)
+        for number in used_names(rows):
+            chosen[number] = test(names[number])
     return chosen.take(rows.name) if chosen.any() else np.zeros(len(rows), np.bool_)

@@ -205,3 +205,9 @@ class Trace:
     event_count: int = 0
     decoded_bytes: int = 0
     base_ns: int = 0  # what was added to the file's own times
+
+    def owners(self, rows: Rows) -> tuple[list[str], Int32s]:
+        """The devices and processes of all places in order (2 before 10), and whose each row is, shape (n,)."""
+        names = sorted({place[0] for place in self.places}, key=lambda name: (len(name), name))
+        number = {name: at for at, name in enumerate(names)}
+        return names, np.array([number[place[0]] for place in self.places], np.int32)[rows.place]

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds
+from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds, read_durations
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,3 +58,38 @@ def test_any_mixture_equals_decimal_arithmetic(numbers: list[str]) -> None:
 @given(st.lists(st.binary(max_size=12), max_size=8))
 def test_garbage_is_missing_never_an_error(tokens: list[bytes]) -> None:
     assert len(parse_microseconds(tokens)) == len(tokens)
+
+
+@pytest.mark.parametrize(
+    ("value", "nanoseconds"),
+    [
+        (0.0, 0),
+        (7.0, 7000),
+        (0.001, 1),
+        (4.035, 4035),
+        (86_400_000_000.001, 86_400_000_000_001),  # a day: what is longer is no duration
+        (-0.001, -1),
+        (0.0009, 0),  # below a nanosecond: cut
+        (12.3459, 12_345),
+        (12.345999999999999, 12_346),  # what other writers make of 12.346
+        (4.7e15, MISSING),
+        (1e300, MISSING),
+        ("12.5", 12_500),
+        ("no", MISSING),
+        (None, MISSING),
+    ],
+)
+def test_one_duration(value: float | str | None, nanoseconds: int) -> None:
+    assert read_durations([value]).tolist() == [nanoseconds]
+    assert read_durations([1.0, value, 2.0]).tolist() == [1000, nanoseconds, 2000]
+
+
+@given(st.lists(st.integers(-(1 << 50), 1 << 50), max_size=40))
+def test_durations_of_three_decimals_are_exact(nanoseconds: list[int]) -> None:
+    assert read_durations([float(Decimal(value) / 1000) for value in nanoseconds]).tolist() == nanoseconds
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=40))
+def test_durations_of_six_decimals_are_cut(picoseconds: list[int]) -> None:
+    values = [float(Decimal(value) / 10**6) for value in picoseconds]
+    assert read_durations(values).tolist() == [value // 1000 for value in picoseconds]

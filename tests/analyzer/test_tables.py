@@ -4,6 +4,7 @@ import gzip
 import io
 import itertools
 import json
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.iterations import Asked
 from fleetprof_analyzer.measures.communication_table import bus_factor, merge_communication
-from fleetprof_analyzer.measures.distribution import add_counts, bucket_of, count_buckets, low_of, quantile
+from fleetprof_analyzer.measures.distribution import add_counts, bucket_of, count_buckets_by, low_of, quantile
 from fleetprof_analyzer.measures.kernels import (
     OTHER,
     KernelGroup,
@@ -60,13 +61,17 @@ def planted(*events: dict[str, Any]) -> RankSummary:
 # ---------------------------------------------------------------- distributions
 
 
+def count_buckets(durations: Sequence[int]) -> dict[int, int]:
+    return count_buckets_by(np.zeros(len(durations), np.int64), np.array(durations, np.int64)).get(0, {})
+
+
 @given(st.lists(st.integers(0, 1 << 47), min_size=1, max_size=50))
 def test_each_duration_lies_in_its_bucket_which_is_narrow(durations: list[int]) -> None:
     for duration, bucket in zip(durations, bucket_of(np.array(durations, np.int64)).tolist(), strict=True):
         low, next_low = low_of(bucket), low_of(bucket + 1)
         assert low <= duration < next_low
         assert next_low - low == 1 or (next_low - low) * 32 <= next_low
-    counts = count_buckets(np.array(durations, np.int64))
+    counts = count_buckets(durations)
     for permille in (1, 500, 900, 1000):
         true = sorted(durations)[-(-len(durations) * permille // 1000) - 1]
         assert abs(quantile(counts, permille) - true) <= max(true / 32, 0)
@@ -74,10 +79,18 @@ def test_each_duration_lies_in_its_bucket_which_is_narrow(durations: list[int]) 
 
 @given(st.lists(st.lists(st.integers(0, 10**9), max_size=20), min_size=1, max_size=4))
 def test_distributions_add_up_in_any_order(parts: list[list[int]]) -> None:
-    counted = [count_buckets(np.array(part, np.int64)) for part in parts]
-    whole = count_buckets(np.array([value for part in parts for value in part], np.int64))
+    counted = [count_buckets(part) for part in parts]
+    whole = count_buckets([value for part in parts for value in part])
     for order in itertools.permutations(counted):
         assert add_counts(order) == whole
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1 << 52)), max_size=30))
+def test_distributions_of_groups_are_those_of_each(rows: list[tuple[int, int]]) -> None:
+    found = count_buckets_by(*(np.array([row[k] for row in rows], np.int64) for k in (0, 1)))
+    each = {group: count_buckets([duration for of, duration in rows if of == group]) for group, _ in rows}
+    assert found == each
+    assert [list(counts) for _, counts in sorted(found.items())] == [sorted(each[group]) for group in sorted(each)]
 
 
 # ---------------------------------------------------------------- kernels

@@ -67,9 +67,8 @@ def fill_segments(start_ns: Int64s, end_ns: Int64s, operation: Int64s, count: in
         owner = operation[np.maximum(np.searchsorted(start_ns, gap_start, side="right") - 1, 0)]
         length = gap_end - gap_start
         silent = length - (covered_length(gap_end, recorded) - covered_length(gap_start, recorded))
-        order = np.lexsort((length, owner))
-        last = np.append(owner[order][1:] != owner[order][:-1], True)
-        chosen = order[last]
-        pause[owner[chosen]] = length[chosen]
-        quiet[owner[chosen]] = silent[chosen]
+        np.maximum.at(pause, owner, length)
+        # Of several gaps as long the last: numpy assigns in order.
+        longest = np.flatnonzero(length == pause[owner])
+        quiet[owner[longest]] = silent[longest]
     return Fill(inside(busy), inside(data), inside(collection), pause, quiet)

@@ -245,11 +245,9 @@ def _training_thread(trace: Trace, host: Rows) -> int:
 
 def _of_one_device(trace: Trace, rows: Rows) -> Bools:
     """A rank that drives several devices is followed on the one with the most work."""
-    devices = np.array([place[0] for place in trace.places])[rows.place]
-    names, owner = np.unique(devices, return_inverse=True)
-    return (
-        np.asarray(owner == np.bincount(owner, rows.duration_ns).argmax()) if len(names) > 1 else rows.duration_ns >= 0
-    )
+    _, owner = trace.owners(rows)
+    used = np.flatnonzero(np.bincount(owner))
+    return np.asarray(owner == used[np.bincount(owner, rows.duration_ns)[used].argmax()])
 
 
 def _busiest(local: Rows) -> int:

@@ -6,6 +6,7 @@ Evidence for causes: more work is no fault, the same kernels taking longer are. 
 import re
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Final
 
@@ -16,6 +17,7 @@ from fleetprof_analyzer.communication.operations import Signature
 from fleetprof_analyzer.trace import Bools, Int64s, Rows, Shape, Trace
 
 _MOST_SIGNATURES: Final = 64
+_MOST_REMEMBERED: Final = 4096
 _NUMBER: Final = re.compile(rb"\d{1,10}")
 Bounds = Sequence[tuple[int, int]]
 
@@ -33,6 +35,7 @@ def work_by_iteration(trace: Trace, local: Rows, launch_ns: Int64s, bounds: Boun
     return [float(value) for value in total] if total.any() else []
 
 
+@lru_cache(_MOST_REMEMBERED)
 def _threads(shape: Shape) -> float:
     return float(prod(prod(float(number) for number in _NUMBER.findall(part)) for part in shape))
 
@@ -50,13 +53,18 @@ def sign_kernels(trace: Trace, local: Rows, overlapped: Bools) -> list[Signature
     keys, owner = np.unique(key, return_inverse=True)
     total = np.zeros(len(keys), np.int64)
     np.add.at(total, owner, rows.duration_ns)
+    by_owner, ends = np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))
     signatures = []
     for number in np.argsort(-total, kind="stable")[:_MOST_SIGNATURES].tolist():
-        durations = rows.duration_ns[owner == number]
+        durations = np.sort(rows.duration_ns[by_owner[ends[number - 1] if number else 0 : ends[number]]])
         name, shape = divmod(int(keys[number]), len(trace.shapes) + 1)
         text = trace.names[name].encode() + (b"" if shape == 0 else b"%b%b" % trace.shapes[shape - 1])
-        signatures.append(Signature(zlib.crc32(text), len(durations), int(np.median(durations))))
+        signatures.append(Signature(zlib.crc32(text), len(durations), _median(durations)))
     return signatures
+
+
+def _median(ordered: Int64s) -> int:
+    return int(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) // 2
 
 
 def clock_by_iteration(samples: RankSamples | None, bounds: Bounds) -> list[float | None]:

@@ -46,12 +46,14 @@ def split_devices(trace: Trace) -> list[DeviceWork]:
     rows = trace.rows.select(trace.rows.on_device)
     if len(rows) == 0:
         return []
-    names = np.array([place[0] for place in trace.places])[rows.place]
-    if len(np.unique(names)) > _MOST_DEVICES:
-        names = np.full(len(rows), "all")
+    names, owner = trace.owners(rows)
+    used = np.flatnonzero(np.bincount(owner)).tolist()
+    if len(used) > _MOST_DEVICES:
+        return [DeviceWork("all", rows, _classify(rows, trace))]
     classes = _classify(rows, trace)
-    ordered = sorted(set(names.tolist()), key=lambda name: (len(name), name))
-    return [DeviceWork(name, rows.select(names == name), classes[names == name]) for name in ordered]
+    if len(used) == 1:
+        return [DeviceWork(names[used[0]], rows, classes)]
+    return [DeviceWork(names[at], rows.select(owner == at), classes[owner == at]) for at in used]
 
 
 def _classify(rows: Rows, trace: Trace) -> Classes:

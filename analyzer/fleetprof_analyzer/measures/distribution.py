@@ -14,6 +14,7 @@ from fleetprof_api.report_tables import Histogram
 from fleetprof_analyzer.trace import Int64s
 
 _BITS = 6  # of which the first is always 1
+_MOST_BUCKETS = 1 << 11  # below 2^53 ns
 
 
 def bucket_of(durations_ns: Int64s) -> npt.NDArray[np.int32]:
@@ -29,10 +30,13 @@ def low_of(bucket: int) -> int:
     return (bucket - (shift << (_BITS - 1))) << shift
 
 
-def count_buckets(durations_ns: Int64s) -> dict[int, int]:
-    """How many durations lie in each bucket, in the order of buckets."""
-    buckets, counts = np.unique(bucket_of(durations_ns), return_counts=True)
-    return dict(zip(buckets.tolist(), counts.tolist(), strict=True))
+def count_buckets_by(group: Int64s, durations_ns: Int64s) -> dict[int, dict[int, int]]:
+    """For each group (from 0 on) how many of its durations lie in each bucket, in the order of groups and buckets."""
+    keys, counts = np.unique(group * _MOST_BUCKETS + bucket_of(durations_ns), return_counts=True)
+    found: dict[int, dict[int, int]] = {}
+    for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+        found.setdefault(key // _MOST_BUCKETS, {})[key % _MOST_BUCKETS] = count
+    return found
 
 
 def add_counts(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:

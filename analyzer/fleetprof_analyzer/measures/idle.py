@@ -3,8 +3,7 @@
 Guarantees: pure; integer nanoseconds; the causes of every gap add up to it, and those of a device to its `idle`.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final
 
@@ -15,14 +14,21 @@ from fleetprof_api.report import IdleCauses, StreamIdle
 from fleetprof_analyzer.intervals import covered
 from fleetprof_analyzer.measures.devices import DeviceWork
 from fleetprof_analyzer.measures.host_activity import HostRows, Level, Levels, group_threads, unite_levels
+from fleetprof_analyzer.measures.idle_gaps import (
+    NEVER,
+    Gaps,
+    Launched,
+    are_fresh,
+    delay_limit,
+    find_edges,
+    find_gaps,
+    join_gaps,
+)
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
-from fleetprof_analyzer.ordering import distinct, order_by
-from fleetprof_analyzer.trace import Bools, Int64s, Rows, Trace
+from fleetprof_analyzer.ordering import distinct
+from fleetprof_analyzer.trace import Int64s, Rows, Trace
 
-_SHORTEST_DELAY_NS: Final = 5_000
-_LONGEST_DELAY_NS: Final = 20_000
 _STREAM_WAIT_NS: Final = 30_000  # HTA's consecutive_kernel_delay
-_NEVER: Final = np.iinfo(np.int64).max
 
 
 class Part(IntEnum):
@@ -42,51 +48,6 @@ class Part(IntEnum):
     UNKNOWN = 11
 
 
-@dataclass(frozen=True, slots=True)
-class Gaps:
-    """Idle gaps [begin, end) of a device and the call [call_start, call_end) on `thread` that launched what ends each.
-
-    Columns of equal length; thread is -1 where the trace has no launch for it.
-    """
-
-    begin_ns: Int64s
-    end_ns: Int64s
-    call_start_ns: Int64s
-    call_end_ns: Int64s
-    thread: Int64s
-
-    def select(self, mask: Bools | npt.NDArray[np.intp]) -> "Gaps":
-        """The gaps where `mask` is true, or at these positions."""
-        return Gaps(*(getattr(self, name)[mask] for name in self.__slots__))
-
-
-def find_gaps(work: DeviceWork, calls: LaunchCalls) -> Gaps:
-    """The gaps that end where work begins, from the first start on."""
-    starts, ends = work.busy()
-    # Rows of no length are no work, but the first of them begins the span.
-    begin = np.concatenate(([work.rows.start_ns.min()], ends))[: len(starts)]
-    begin, end = begin[begin < starts], starts[begin < starts]
-    rows = work.rows.select(work.rows.duration_ns > 0)
-    call = calls.of(rows)
-    launched = call >= 0
-    call_start = np.full(len(rows), _NEVER)
-    call_start[launched] = calls.calls.start_ns[call[launched]]
-    # Of several rows that end a gap together, the one that was launched first.
-    order = order_by(rows.start_ns, call_start, rows.correlation)
-    first = order[np.searchsorted(rows.start_ns[order], end)]
-    call, launched = call[first], launched[first]
-    if not launched.any():
-        nothing = np.zeros(len(end), np.int64)
-        return Gaps(begin, end, nothing, nothing, np.full(len(end), -1, np.int64))
-    return Gaps(
-        begin_ns=begin,
-        end_ns=end,
-        call_start_ns=calls.calls.start_ns[call],
-        call_end_ns=calls.calls.end_ns[call],
-        thread=np.where(launched, calls.calls.place[call], -1).astype(np.int64),
-    )
-
-
 def measure_idle(
     trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, start_ns: Int64s, end_ns: Int64s
 ) -> tuple[IdleCauses, list[IdleCauses]]:
@@ -94,21 +55,22 @@ def measure_idle(
 
     A window reaches beyond the device's first start and last end.
     """
-    gaps = find_gaps(work, calls)
-    limit = delay_limit(np.maximum(gaps.end_ns - gaps.call_end_ns, 0)[_are_fresh(gaps)])
+    launched = Launched.of(work, calls)
+    gaps = find_gaps(launched)
+    limit = delay_limit(np.maximum(gaps.end_ns - gaps.call_end_ns, 0)[are_fresh(gaps)])
     borders = np.concatenate((start_ns, end_ns))
-    before, after = _find_edges(work, calls, borders)
-    every = _join((before, gaps, after))
+    before, after = find_edges(launched, borders)
+    every = join_gaps((before, gaps, after))
     # Of a gap that a border cuts, also the part before the border.
     at = np.searchsorted(every.begin_ns, borders, side="right") - 1
     cuts = np.flatnonzero((at >= 0) & (borders < every.end_ns[at])) if len(every.thread) else borders[:0]
     count, first, last = len(every.thread), len(before.thread), len(before.thread) + len(gaps.thread)
     ended = np.searchsorted(every.end_ns, borders, side="right")
     until = np.concatenate((every.end_ns, borders[cuts]))
-    every = _join((every, every.select(at[cuts])))
+    every = join_gaps((every, every.select(at[cuts])))
     # Gaps are many: no second copy of them is kept while they are explained.
     del gaps
-    parts = _explain(trace, work, calls, host, every, until, limit)
+    parts = _explain(trace, launched, host, every, until, limit)
     # What lies before each border: whole gaps, and the part of one.
     upto = np.zeros((len(borders), len(Part)), np.int64)
     total, reached = np.zeros(len(Part), np.int64), 0
@@ -119,78 +81,39 @@ def measure_idle(
     within = upto[len(start_ns) :] - upto[: len(start_ns)]
     own = parts[first:last].sum(axis=0)
     # What follows the last work of some length (nothing, as a rule) has nothing that ends it.
-    return _to_report(own, after_ns=int(work.rows.end_ns.max()) - _last_end(work)), [_to_report(one) for one in within]
+    after_ns = int(work.rows.end_ns.max()) - launched.last_end_ns
+    return _to_report(own, after_ns=after_ns), [_to_report(one) for one in within]
 
 
 def explain_gaps(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows) -> tuple[Gaps, Int64s]:
     """The n gaps of one device and what each is made of, ns, shape (n, len(Part))."""
-    gaps = find_gaps(work, calls)
-    limit = delay_limit(np.maximum(gaps.end_ns - gaps.call_end_ns, 0)[_are_fresh(gaps)])
-    return gaps, _explain(trace, work, calls, host, gaps, gaps.end_ns, limit)
+    launched = Launched.of(work, calls)
+    gaps = find_gaps(launched)
+    limit = delay_limit(np.maximum(gaps.end_ns - gaps.call_end_ns, 0)[are_fresh(gaps)])
+    return gaps, _explain(trace, launched, host, gaps, gaps.end_ns, limit)
 
 
-def _are_fresh(gaps: Gaps) -> Bools:
-    """Gaps whose work was launched when the device was idle already."""
-    return (gaps.thread >= 0) & (gaps.call_start_ns >= gaps.begin_ns)
-
-
-def _last_end(work: DeviceWork) -> int:
-    """Where work of some length ends."""
-    _, ends = work.busy()
-    return int(ends[-1]) if len(ends) else int(work.rows.start_ns.min())
-
-
-def _find_edges(work: DeviceWork, calls: LaunchCalls, borders_ns: Int64s) -> tuple[Gaps, Gaps]:
-    """The gap from the first border to the device's first row, and from its last work to the last border, if any."""
-    rows = work.rows
-    call = calls.of(rows)
-    launched = call >= 0
-    first, last = int(rows.start_ns.min()), _last_end(work)
-    begin, end = (int(borders_ns.min()), int(borders_ns.max())) if len(borders_ns) else (first, last)
-    starting = calls.calls.take(distinct(call[launched & (rows.start_ns == first)]))
-    every = calls.calls.take(distinct(call[launched]))
-    launch, silence = (0, 0, -1), (0, 0, -1)
-    if len(starting):
-        one = int(starting.start_ns.argmin())
-        launch = (int(starting.start_ns[one]), int(starting.end_ns[one]), int(starting.place[one]))
-    if len(every):
-        # Nothing ends it; the thread that launched last may say why.
-        silence = (_NEVER, _NEVER, int(every.place[every.start_ns.argmax()]))
-    return _one_gap(begin, first, *launch), _one_gap(last, end, *silence)
-
-
-def _one_gap(begin_ns: int, end_ns: int, *launch: int) -> Gaps:
-    """This gap, or none where it is empty."""
-    return Gaps(*(np.array([value][: end_ns > begin_ns], np.int64) for value in (begin_ns, end_ns, *launch)))
-
-
-def _join(gaps: Sequence[Gaps]) -> Gaps:
-    return Gaps(*(np.concatenate([getattr(one, name) for one in gaps]) for name in Gaps.__slots__))
-
-
-def _explain(
-    trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, gaps: Gaps, until_ns: Int64s, limit: int
-) -> Int64s:
+def _explain(trace: Trace, launched: Launched, host: HostRows, gaps: Gaps, until_ns: Int64s, limit: int) -> Int64s:
     """What gaps are made of up to `until_ns`, shape (n, len(Part)); `limit` is the device's delay of a launch."""
     known = np.flatnonzero(gaps.thread >= 0)
     if len(known) == len(gaps.thread) > 0:
-        return _explain_known(trace, work, calls, host, gaps, until_ns, limit)
+        return _explain_known(trace, launched, host, gaps, until_ns, limit)
     parts = np.zeros((len(gaps.thread), len(Part)), np.int64)
     parts[:, Part.UNKNOWN] = np.where(gaps.thread >= 0, 0, until_ns - gaps.begin_ns)
     if len(known):
-        parts[known] = _explain_known(trace, work, calls, host, gaps.select(known), until_ns[known], limit)
+        parts[known] = _explain_known(trace, launched, host, gaps.select(known), until_ns[known], limit)
     return parts
 
 
 def _explain_known(
-    trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, gaps: Gaps, until_ns: Int64s, limit: int
+    trace: Trace, launched: Launched, host: HostRows, gaps: Gaps, until_ns: Int64s, limit: int
 ) -> Int64s:
     """The parts of gaps whose launch is known."""
     parts = np.zeros((len(gaps.thread), len(Part)), np.int64)
     _explain_launched(parts, gaps, until_ns, limit)
     begin = gaps.begin_ns
     late_end = np.minimum(np.maximum(gaps.call_start_ns, begin), until_ns)
-    launching = _launching_threads(work.rows, calls)
+    launching = _launching_threads(launched)
     late = np.flatnonzero(late_end > begin)
     for own in group_threads(gaps.thread[late]):
         mine = late[np.isin(gaps.thread[late], own)]
@@ -207,20 +130,12 @@ def _explain_launched(parts: Int64s, gaps: Gaps, until_ns: Int64s, limit: int) -
     begin, call_end = gaps.begin_ns, gaps.call_end_ns
     in_call = np.maximum(np.minimum(until_ns, call_end) - np.maximum(begin, gaps.call_start_ns), 0)
     waited = np.maximum(until_ns - np.maximum(begin, call_end), 0)
-    fresh = _are_fresh(gaps)
+    fresh = are_fresh(gaps)
     delay = np.where(fresh, np.minimum(waited, limit), 0)
     short = ~fresh & (gaps.end_ns - begin <= limit)
     parts[:, Part.LAUNCHING] = in_call + delay
     parts[:, Part.WAITING_SHORT] = np.where(short, waited, 0)
     parts[:, Part.WAITING_LONG] = waited - delay - parts[:, Part.WAITING_SHORT]
-
-
-def delay_limit(delays_ns: Int64s) -> int:
-    """What still counts as the delay of a launch: the 90th percentile (nearest rank), from 5 to 20 µs."""
-    if len(delays_ns) == 0:
-        return _SHORTEST_DELAY_NS
-    ordered = np.sort(delays_ns)
-    return int(np.clip(ordered[-(-len(ordered) * 9 // 10) - 1], _SHORTEST_DELAY_NS, _LONGEST_DELAY_NS))
 
 
 def measure_stream_idle(rows: Rows, calls: LaunchCalls) -> StreamIdle:
@@ -278,9 +193,9 @@ def _explain_late(begin_ns: Int64s, end_ns: Int64s, levels: Levels, silent: Part
         yield part, np.where(drained, 0, pieces[:, column])
 
 
-def _launching_threads(rows: Rows, calls: LaunchCalls) -> list[int]:
-    call = calls.of(rows)
-    threads: list[int] = distinct(calls.calls.place[call[call >= 0]].astype(np.int64)).tolist()
+def _launching_threads(launched: Launched) -> list[int]:
+    places = launched.calls.calls.place[launched.call[launched.call >= 0]]
+    threads: list[int] = distinct(places.astype(np.int64)).tolist()
     return threads
 
 
@@ -289,7 +204,7 @@ def _running_end(end_ns: Int64s, new: npt.NDArray[np.bool_]) -> Int64s:
     run = np.cumsum(new)
     base = int(end_ns.min())
     extent = int(end_ns.max()) - base + 1
-    if extent >= _NEVER // (int(run[-1]) + 1):
+    if extent >= NEVER // (int(run[-1]) + 1):
         # Too wide for the shift below: run by run.
         reached = end_ns.copy()
         for piece in np.split(np.arange(len(end_ns)), np.flatnonzero(new)[1:]):

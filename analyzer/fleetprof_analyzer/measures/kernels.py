@@ -16,7 +16,7 @@ from fleetprof_api.report_tables import KernelOutlier, KernelStatistics, WorkCla
 
 from fleetprof_analyzer.classes import WorkClass
 from fleetprof_analyzer.measures.devices import DeviceWork
-from fleetprof_analyzer.measures.distribution import add_counts, count_buckets, quantile, to_histogram
+from fleetprof_analyzer.measures.distribution import add_counts, count_buckets_by, quantile, to_histogram
 from fleetprof_analyzer.trace import Int64s
 
 OTHER: Final = "(other)"
@@ -55,20 +55,13 @@ def measure_kernels(works: Sequence[DeviceWork], names: Sequence[str]) -> list[K
     total = np.zeros(len(keys), np.int64)
     np.add.at(total, owner, duration)
     longest = np.argsort(-total, kind="stable")[:_MOST_PER_RANK]
-    order = np.argsort(owner, kind="stable")
-    ends = np.cumsum(np.bincount(owner, minlength=len(keys)))
-    groups = []
-    listed = np.zeros(len(duration), np.bool_)
-    for key in longest.tolist():
-        rows = order[ends[key - 1] if key else 0 : ends[key]]
-        listed[rows] = True
-        text, work_class = divmod(int(keys[key]), len(WorkClass))
-        groups.append(_group(short_name(names[text]), work_class, duration[rows]))
-    for rest in WorkClass:
-        rows = np.flatnonzero(~listed & (classes == rest))
-        if len(rows):
-            groups.append(_group(OTHER, int(rest), duration[rows]))
-    return groups
+    # Groups: the longest by name, then the rest of each class.
+    number = len(longest) + keys % len(WorkClass)
+    number[longest] = np.arange(len(longest))
+    listed = [divmod(key, len(WorkClass)) for key in keys[longest].tolist()]
+    labels = [(short_name(names[text]), work_class) for text, work_class in listed]
+    labels += [(OTHER, work_class) for work_class in range(len(WorkClass))]
+    return _sum_groups(labels, number[owner], duration)
 
 
 def short_name(name: str) -> str:
@@ -113,10 +106,11 @@ def merge_classes(ranks: Sequence[Sequence[KernelGroup]]) -> list[KernelStatisti
 
 def list_device_work(groups: Sequence[KernelGroup]) -> list[DeviceWorkStatistics]:
     """One rank's classes of work, then its longest kernels by name."""
-    longest = [kernel for kernel in merge_kernels([groups]) if kernel.name != OTHER][:_MOST_OF_A_RANK]
+    named = [group for group in groups if group.name != OTHER]
+    longest = sorted(named, key=lambda group: (-group.total_ns, group.name, group.work_class))[:_MOST_OF_A_RANK]
     return [
         DeviceWorkStatistics(**{field: getattr(row, field) for field in DeviceWorkStatistics.__struct_fields__})
-        for row in [*merge_classes([groups]), *longest]
+        for row in [*merge_classes([groups]), *(_merge(group.name, [group]) for group in longest)]
     ]
 
 
@@ -136,7 +130,10 @@ def find_outliers(ranks: Sequence[tuple[int | None, Sequence[KernelGroup]]]) -> 
         if len(of_ranks) <= _FEWEST_OTHERS:
             continue
         values = np.array([group.total_ns / group.count for _, group in of_ranks])
-        for number, (rank, group) in enumerate(of_ranks):
+        around = (values.sum() - values) / (len(values) - 1)
+        # Most are nowhere near; half the bound, since these means are rounded otherwise than those below.
+        for number in np.flatnonzero(np.abs(values - around) > _LEAST_DIFFERENCE / 2 * around).tolist():
+            rank, group = of_ranks[number]
             others = np.delete(values, number)
             mean, deviation = float(others.mean()), float(others.std())
             distance = float(values[number]) - mean
@@ -155,19 +152,30 @@ def find_outliers(ranks: Sequence[tuple[int | None, Sequence[KernelGroup]]]) -> 
     return found[:_MOST_OUTLIERS]
 
 
-def _group(name: str, work_class: int, duration: Int64s) -> KernelGroup:
-    total = int(duration.sum())
-    distance = duration - total / len(duration)
-    return KernelGroup(
-        name=name,
-        work_class=work_class,
-        count=len(duration),
-        total_ns=total,
-        min_ns=int(duration.min()),
-        max_ns=int(duration.max()),
-        spread=float(distance @ distance),
-        buckets=count_buckets(duration),
-    )
+def _sum_groups(labels: Sequence[tuple[str, int]], group: Int64s, duration: Int64s) -> list[KernelGroup]:
+    """The groups that have rows, by (name, class); `group` is each row's position among `labels`."""
+    order = np.argsort(group.astype(np.uint16), kind="stable")
+    group, duration = group[order], duration[order]
+    used, first, count = np.unique(group, return_index=True, return_counts=True)
+    total = np.add.reduceat(duration, first)
+    distance = duration - np.repeat(total / count, count)
+    spread = np.add.reduceat(distance * distance, first)
+    shortest, longest = np.minimum.reduceat(duration, first), np.maximum.reduceat(duration, first)
+    buckets = count_buckets_by(group, duration)
+    columns = (column.tolist() for column in (used, count, total, shortest, longest, spread))
+    return [
+        KernelGroup(
+            name=labels[number][0],
+            work_class=labels[number][1],
+            count=rows,
+            total_ns=total_ns,
+            min_ns=min_ns,
+            max_ns=max_ns,
+            spread=squares,
+            buckets=buckets[number],
+        )
+        for number, rows, total_ns, min_ns, max_ns, squares in zip(*columns, strict=True)
+    ]
 
 
 def _merge(name: str, parts: Sequence[KernelGroup]) -> KernelStatistics:

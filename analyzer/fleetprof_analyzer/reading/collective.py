@@ -35,33 +35,29 @@ def read_collective(args: EventArgs) -> Collective:
     )
 
 
-def _value(raw: msgspec.Raw) -> Any:
-    if not raw:
-        return None
-    try:
-        return msgspec.json.decode(raw)
-    except REFUSALS:
-        return None
-
-
-def _number(raw: msgspec.Raw) -> int | None:
-    value = _value(raw)
+def _number(value: Any) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
         value = int(value)
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST
     return value if is_count else None
 
 
-def _text(raw: msgspec.Raw) -> str:
-    value = _value(raw)
+def _text(value: Any) -> str:
     if isinstance(value, list):
         value = str(value)
     return value[:_CHARACTERS] if isinstance(value, str) else str(value) if isinstance(value, int) else ""
 
 
+def _read_dimensions(raw: msgspec.Raw) -> Any:
+    try:
+        return msgspec.json.decode(raw) if raw else None
+    except REFUSALS:
+        return None
+
+
 def _elements(raw: msgspec.Raw) -> int | None:
     """How many elements tensors of the dimensions `[[2, 3], [4], []]` hold together; scalars are left out."""
-    value = _value(raw)
+    value = _read_dimensions(raw)
     if not isinstance(value, list):
         return None
     shapes = [shape for shape in value if isinstance(shape, list) and shape]

@@ -4,6 +4,7 @@ Guarantees: rows keep the order of the file; a value that is not of the document
 where a limit is passed.
 """
 
+from array import array
 from collections.abc import Sequence
 from itertools import compress
 from typing import Final, cast
@@ -16,9 +17,9 @@ from fleetprof_analyzer.reading.event import AnyEvent, Event, EventArgs, Instant
 from fleetprof_analyzer.reading.growing import GrowingRows, OperatorIds
 from fleetprof_analyzer.reading.memory_rows import NAME as MEMORY
 from fleetprof_analyzer.reading.memory_rows import MemoryColumns
-from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds
+from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds, read_durations
 from fleetprof_analyzer.reading.vocabulary import Vocabulary
-from fleetprof_analyzer.trace import CATEGORIES, PYTHON_FUNCTION, Category, Int32s, Int64s, Rows
+from fleetprof_analyzer.trace import CATEGORIES, PYTHON_FUNCTION, Bools, Category, Int32s, Int64s, Rows
 
 INSTANTS: Final = ("Iteration Start", "Record Window End")
 _LARGEST: Final = 1 << 62
@@ -31,7 +32,6 @@ _CODES: Final[dict[str | int | None, int]] = {
     PYTHON_FUNCTION: _FRAME,
     Instant.cat: _INSTANT,
 }
-_Positions = Sequence[int]
 
 
 class Columns:
@@ -64,29 +64,32 @@ class Columns:
         category = codes[mask].astype(np.int8)
         # One plain loop per column: a call per event would take longer than decoding it.
         start = parse_microseconds([event.ts for event in kept])
-        duration = parse_microseconds([event.dur for event in kept])
+        duration = read_durations([event.dur for event in kept])
         said = [event.args or _NOTHING_SAID for event in kept]
-        name = list(map(self.vocabulary.names.__getitem__, [event.name for event in kept]))
+        names = list(map(self.vocabulary.names.__getitem__, [event.name for event in kept]))
+        name = np.array(names, np.int32)
         on_device, calls = category <= Category.MEMSET, category == Category.RUNTIME
-        device, host = np.flatnonzero(on_device).tolist(), ~(on_device | calls)
-        of_host = list(compress(said, host.tolist()))
+        host = ~(on_device | calls)
+        of_device, of_host = list(compress(said, on_device.tolist())), list(compress(said, host.tolist()))
         detail = np.full(len(kept), -1, np.int64)
-        detail[on_device] = _numbers([said[at].bytes for at in device])
+        detail[on_device] = _numbers([args.bytes for args in of_device])
         detail[host] = _numbers([args.sequence_number for args in of_host])
         correlation = np.full(len(kept), -1, np.int64)
-        launches = on_device | calls
-        correlation[launches] = _numbers([args.correlation for args in compress(said, launches.tolist())])
+        correlation[on_device] = _numbers([args.correlation for args in of_device])
+        correlation[calls] = _numbers([args.correlation for args in compress(said, calls.tolist())])
         operators = category[host] == Category.OPERATOR
         ids = _numbers([args.external_id for args in compress(of_host, operators.tolist())])
+        shape = np.full(len(kept), -1, np.int32)
+        shape[on_device] = self._number_shapes(of_device)
         rows = Rows(
             category=category,
-            name=np.array(name, np.int32),
-            place=self._numbered_places(kept, said, device),
+            name=name,
+            place=self._number_places(kept, said, on_device),
             start_ns=start,
             duration_ns=duration,
             correlation=correlation,
-            shape=self._shapes(said, device),
-            collective=self._collectives(said, name, np.flatnonzero(~calls).tolist()),
+            shape=shape,
+            collective=self._number_collectives(said, name, ~calls),
             detail=detail,
         )
         unreadable = (start == MISSING) | (duration == MISSING)
@@ -146,44 +149,46 @@ class Columns:
             codes[at] = Category.COLLECTION if isinstance(frame, Event) and collects[frame.name] else _LEFT_OUT
         return codes
 
-    def _numbered_places(self, kept: list[Event], said: list[EventArgs], device: _Positions) -> Int32s:
+    def _number_places(self, kept: list[Event], said: list[EventArgs], on_device: Bools) -> Int32s:
         """(device, stream) of device work and (process, thread) of the host's, as numbers."""
         first, second = [event.pid for event in kept], [event.tid for event in kept]
-        for at in device:
+        for at in np.flatnonzero(on_device).tolist():
             args = said[at]
             first[at] = first[at] if args.device is None else args.device
             second[at] = second[at] if args.stream is None else args.stream
         places = self.vocabulary.places.__getitem__
         return np.array(list(map(places, zip(first, second, strict=True))), np.int32)
 
-    def _shapes(self, said: list[EventArgs], device: _Positions) -> Int32s:
-        shapes, number_of = np.full(len(said), -1, np.int32), self.vocabulary.shapes.of
-        known: dict[tuple[bytes, bytes], int] = {}
-        for at in device:
-            args = said[at]
-            if args.grid:
-                key = (bytes(args.grid), bytes(args.block))
-                number = known.get(key)
-                if number is None:
-                    number = known[key] = number_of(*key)
-                shapes[at] = number
-        return shapes
+    def _number_shapes(self, of_device: list[EventArgs]) -> Int32s:
+        number_of = self.vocabulary.shapes.of
+        known: dict[bytes, int] = {b"\n": -1}
+        numbers = []
+        for args in of_device:
+            # A key of both at once: copying each takes longer than all else here. No JSON value begins with this.
+            key = b"\n".join((args.grid, args.block))
+            number = known.get(key)
+            if number is None:
+                number = known[key] = number_of(bytes(args.grid), bytes(args.block)) if args.grid else -1
+            numbers.append(number)
+        return np.array(numbers, np.int32)
 
-    def _collectives(self, said: list[EventArgs], name: list[int], possible: _Positions) -> Int32s:
+    def _number_collectives(self, said: list[EventArgs], name: Int32s, possible: Bools) -> Int32s:
         collectives, vocabulary = np.full(len(said), -1, np.int32), self.vocabulary
-        for at in [at for at in possible if said[at].collective or said[at].dimensions]:
-            communicates = vocabulary.names.communicating[name[at]]
-            collectives[at] = vocabulary.collectives.of(said[at], communicates=communicates)
+        communicates = np.array(vocabulary.names.communicating, np.bool_)[name] & possible
+        chosen = {at for at in np.flatnonzero(communicates).tolist() if said[at].dimensions}
+        chosen.update([at for at, args in enumerate(said) if args.collective])
+        for at in sorted(chosen):
+            if possible[at]:
+                collectives[at] = vocabulary.collectives.of(said[at], communicates=bool(communicates[at]))
         return collectives
 
 
 def _numbers(values: list[Scalar]) -> Int64s:
     """Natural numbers as they are, -1 for anything else. Shape (len(values),)."""
-    plain = set(map(type, values)) <= {int}
-    natural = values if plain else [value if type(value) is int else -1 for value in values]
     try:
-        numbers = np.fromiter(natural, np.int64, len(natural))
-    except OverflowError:
-        small = [value if type(value) is int and -1 <= value < _LARGEST else -1 for value in natural]
+        # Takes integers of 64 bits and nothing else.
+        numbers = np.frombuffer(array("q", cast("list[int]", values)), np.int64)
+    except (TypeError, OverflowError):
+        small = [value if type(value) is int and -1 <= value < _LARGEST else -1 for value in values]
         numbers = np.array(small, np.int64)
     return np.where((numbers >= 0) & (numbers < _LARGEST), numbers, -1)

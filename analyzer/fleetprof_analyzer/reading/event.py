@@ -17,29 +17,32 @@ REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class EventArgs(msgspec.Struct, gc=False):
-    """The arguments of a complete event, as far as a measure reads them. What is Raw may be of any kind."""
+    """The arguments of a complete event, as far as a measure reads them. What is Raw or Any may be of any kind.
+
+    A count that is not said is -1, as one is where it says nothing that can be counted.
+    """
 
     # In the order in which Kineto writes them: msgspec looks for the next key first.
-    external_id: Scalar = msgspec.field(default=None, name="External id")
-    sequence_number: Scalar = msgspec.field(default=None, name="Sequence number")
+    external_id: Scalar = msgspec.field(default=-1, name="External id")
+    sequence_number: Scalar = msgspec.field(default=-1, name="Sequence number")
     grid: msgspec.Raw = _UNSAID
     block: msgspec.Raw = _UNSAID
     device: Scalar = None
     stream: Scalar = None
-    correlation: Scalar = None
-    bytes: Scalar = None
-    collective: msgspec.Raw = msgspec.field(default=_UNSAID, name="Collective name")
-    elements_in: msgspec.Raw = msgspec.field(default=_UNSAID, name="In msg nelems")
-    elements_out: msgspec.Raw = msgspec.field(default=_UNSAID, name="Out msg nelems")
-    group_size: msgspec.Raw = msgspec.field(default=_UNSAID, name="Group size")
-    data_type: msgspec.Raw = msgspec.field(default=_UNSAID, name="dtype")
-    group_name: msgspec.Raw = msgspec.field(default=_UNSAID, name="Process Group Name")
-    group_ranks: msgspec.Raw = msgspec.field(default=_UNSAID, name="Process Group Ranks")
-    group_start: msgspec.Raw = msgspec.field(default=_UNSAID, name="Global rank start")
-    group_stride: msgspec.Raw = msgspec.field(default=_UNSAID, name="Global rank stride")
-    source: msgspec.Raw = msgspec.field(default=_UNSAID, name="Src Rank")
-    target: msgspec.Raw = msgspec.field(default=_UNSAID, name="Dst Rank")
-    sequence: msgspec.Raw = msgspec.field(default=_UNSAID, name="Seq")
+    correlation: Scalar = -1
+    bytes: Scalar = -1
+    collective: Any = msgspec.field(default=None, name="Collective name")
+    elements_in: Any = msgspec.field(default=None, name="In msg nelems")
+    elements_out: Any = msgspec.field(default=None, name="Out msg nelems")
+    group_size: Any = msgspec.field(default=None, name="Group size")
+    data_type: Any = msgspec.field(default=None, name="dtype")
+    group_name: Any = msgspec.field(default=None, name="Process Group Name")
+    group_ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
+    group_start: Any = msgspec.field(default=None, name="Global rank start")
+    group_stride: Any = msgspec.field(default=None, name="Global rank stride")
+    source: Any = msgspec.field(default=None, name="Src Rank")
+    target: Any = msgspec.field(default=None, name="Dst Rank")
+    sequence: Any = msgspec.field(default=None, name="Seq")
     dimensions: msgspec.Raw = msgspec.field(default=_UNSAID, name="Input Dims")
 
 
@@ -53,12 +56,12 @@ class MemoryArgs(msgspec.Struct, gc=False):
 
 
 class Event(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
-    """A complete event. `ts` and `dur` stay digits: µs that a float cannot hold."""
+    """A complete event. `ts` stays digits: µs since 1970 that a float64 does not hold to the nanosecond."""
 
     cat: str | None = ""
     name: str = ""
     ts: msgspec.Raw = _UNSAID
-    dur: msgspec.Raw = _UNSAID
+    dur: float | str | None = None
     pid: Scalar = None
     tid: Scalar = None
     args: EventArgs | None = None

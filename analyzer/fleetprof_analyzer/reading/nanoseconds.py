@@ -1,12 +1,14 @@
 """Reads microsecond numbers, as Kineto writes them, into exact integer nanoseconds.
 
-A float64 holds 1700000000000000.123 only to 0.25 µs, so the digits are read themselves. Guarantees: exact for every
-number with up to three decimals; further decimals are cut (towards zero); what is no number becomes `MISSING`.
+A float64 holds 1700000000000000.123 only to 0.25 µs, so the digits of times are read themselves; it holds durations up
+to 2^50 ns, 13 days, and reading those from floats takes a fifth. Guarantees: exact for every number with up to three
+decimals; further decimals are cut (towards zero); what is no number becomes `MISSING`.
 """
 
+from array import array
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 import numpy as np
@@ -24,6 +26,8 @@ _BYTES[list(b"0123456789. ")] = True
 _FAST_LENGTH: Final = 20
 # With the space behind it: `0.000 `, and what stays below _LARGEST.
 _EQUAL_WIDTHS: Final = (6, 20)
+# Of a number read into a float64 and multiplied once: half a unit in the last place, twice.
+_FLOAT_ERROR: Final = 2.0**-51
 _FACTORS: Final = np.array([1000, 100, 10, 1], np.int64)
 
 
@@ -38,6 +42,27 @@ def parse_microseconds(tokens: Sequence[msgspec.Raw | bytes]) -> Int64s:
     if fast is not None:
         return fast
     return np.array([_parse_one(bytes(token)) for token in tokens], dtype=np.int64)
+
+
+def read_durations(values: Sequence[float | str | None]) -> Int64s:
+    """Nanoseconds of durations in µs, numbers or texts. Shape (len(values),), int64; unreadable ones are MISSING.
+
+    Exact below 2^50 ns. Decimals are cut behind the third, except where a float64 cannot tell them from a full one.
+    """
+    try:
+        microseconds = np.frombuffer(array("d", cast("Sequence[float]", values)))
+    except TypeError:
+        return np.array([_read_one(value) for value in values], np.int64)
+    scaled = microseconds * 1000
+    nearest, size = np.rint(scaled), np.abs(scaled)
+    cut = np.where(np.abs(scaled - nearest) <= size * _FLOAT_ERROR, nearest, np.trunc(scaled))
+    return np.where(size < _LARGEST, cut, MISSING).astype(np.int64)
+
+
+def _read_one(value: float | str | None) -> int:
+    if isinstance(value, float):
+        return int(read_durations([value])[0])
+    return MISSING if value is None else _parse_one(value.encode())
 
 
 def _parse_equal(text: bytes, count: int) -> Int64s | None:
