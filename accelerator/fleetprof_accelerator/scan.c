@@ -103,7 +103,11 @@ static at_t parse_event(Scanner *s, at_t text, at_t p, at_t end, Block *out) {
         case PH: p = *p == '"' ? plain_string(p, end, &ph) : NULL; break;
         case TS: p = microseconds(p, end, LARGEST, &start, &start_known); break;
         case CAT: p = *p == 'n' ? skip_word(p, end, "null", 4) : *p == '"' ? plain_string(p, end, &cat) : NULL; break;
-        case DUR: p = microseconds(p, end, FINEST_DURATION, &duration, &duration_known); break;
+        case DUR:
+            /* The reader's decoder refuses these. */
+            if (memchr("tf[{", *p, 4)) return NULL;
+            p = microseconds(p, end, FINEST_DURATION, &duration, &duration_known);
+            break;
         case PID: p = scalar(p, end, &pid); break;
         case TID: p = scalar(p, end, &tid); break;
         case NAME: p = *p == '"' ? plain_string(p, end, &name) : NULL; break;

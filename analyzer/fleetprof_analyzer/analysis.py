@@ -1,12 +1,13 @@
 """Makes the report of a folder of traces; and, for every caller, the summary of one file whatever is in it.
 
 Guarantees: one rank's bad file ends as problems of that rank and never spoils the others; traces are streamed, one at a
-time.
+time in each process.
 """
 
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
@@ -23,6 +24,8 @@ from fleetprof_analyzer.limits import Limits, Refused
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.summary import RankSummary, merge, summarise
+from fleetprof_analyzer.trace import Metadata
+from fleetprof_analyzer.workers import work_in_processes
 
 Progress = Callable[[int, int, str], None]
 """Called with (traces done, traces in all, source just done)."""
@@ -30,6 +33,10 @@ Progress = Callable[[int, int, str], None]
 _NO_TRACES: Final = frozenset(
     {"request.json", "ledger.json", "report.json", "samples.json.gz", "samples.json", "summary.json.gz"}
 )
+
+# What a process should have to read before it is worth its start.
+_LEAST_BYTES: Final = 64 << 20
+_GZIP_FACTOR: Final = 10
 
 log = logging.getLogger(__name__)
 
@@ -39,15 +46,16 @@ class NothingToAnalyze(Exception):
 
 
 def analyze_directory(
-    path: Path | str, *, progress: Progress | None = None, kernel_classes: Sequence[KernelClass] = ()
+    path: Path | str, *, progress: Progress | None = None, kernel_classes: Sequence[KernelClass] = (), jobs: int = 1
 ) -> Report:
     """The report of all traces (*.json, *.json.gz) below a folder, or of one file. Writes nothing.
 
-    Samples that lie beside a trace as samples.json.gz are used; `kernel_classes` go before the built-in table. Raises
+    Samples that lie beside a trace as samples.json.gz are used; `kernel_classes` go before the built-in table. Up to
+    `jobs` processes read; each of several imports the caller's main module, as multiprocessing's "spawn" does. Raises
     NothingToAnalyze, FileNotFoundError.
     """
     root = Path(path)
-    summaries = summarise_directory(root, progress=progress, kernel_classes=kernel_classes)
+    summaries = summarise_directory(root, progress=progress, kernel_classes=kernel_classes, jobs=jobs)
     return report_of(root, summaries, kernel_classes)
 
 
@@ -62,31 +70,61 @@ def report_of(root: Path, summaries: Sequence[RankSummary], kernel_classes: Sequ
 
 
 def summarise_directory(
-    root: Path, *, progress: Progress | None = None, kernel_classes: Sequence[KernelClass] = ()
+    root: Path, *, progress: Progress | None = None, kernel_classes: Sequence[KernelClass] = (), jobs: int = 1
 ) -> list[RankSummary]:
-    """One summary for each trace below a folder, or of one file. Raises NothingToAnalyze, FileNotFoundError."""
+    """One summary for each trace below a folder, or of one file, in their order.
+
+    Raises NothingToAnalyze, FileNotFoundError.
+    """
     files = find_traces(root)
     if not files:
         raise NothingToAnalyze(
             f"no *.json or *.json.gz below {root}: give the folder that holds the traces of all ranks"
         )
-    summaries = []
-    for done, (file, source) in enumerate(files, 1):
-        problems = Problems()
-        samples = read_samples(_read_beside(file), problems)
-        summaries.append(
-            summarise_file(
-                lambda file=file: file.open("rb"),  # type: ignore[misc]
-                source,
-                samples=samples,
-                assigned=None if samples is None else samples.rank,
-                asked=Asked(kernel_classes=kernel_classes),
-                problems=problems,
-            )
-        )
+    pieces = [_Piece(file, source, tuple(kernel_classes)) for file, source in files]
+    summaries: dict[int, RankSummary] = {}
+    jobs = min(jobs, 1 + sum(_expected_bytes(file) for file, _ in files) // _LEAST_BYTES)
+    for number, summary in work_in_processes(_summarise_piece, pieces, jobs):
+        source = pieces[number].source
+        summaries[number] = _of_killed(source) if summary is None else summary
         if progress is not None:
-            progress(done, len(files), source)
-    return summaries
+            progress(len(summaries), len(files), source)
+    return [summaries[number] for number in range(len(files))]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    file: Path
+    source: str
+    kernel_classes: tuple[KernelClass, ...]
+
+
+def _summarise_piece(piece: _Piece) -> RankSummary:
+    problems = Problems()
+    samples = read_samples(_read_beside(piece.file), problems)
+    return summarise_file(
+        lambda: piece.file.open("rb"),
+        piece.source,
+        samples=samples,
+        assigned=None if samples is None else samples.rank,
+        asked=Asked(kernel_classes=piece.kernel_classes),
+        problems=problems,
+    )
+
+
+def _of_killed(source: str) -> RankSummary:
+    problems = Problems()
+    problems.add(Kind.REFUSED, "the process that read it was killed; as a rule it needs more memory than there is")
+    rank = identify(Metadata(), source, None, Problems())
+    return RankSummary(source=source, rank_number=rank, problems=problems.entries(source, rank))
+
+
+def _expected_bytes(file: Path) -> int:
+    try:
+        size = file.stat().st_size
+    except OSError:
+        return 0
+    return size * _GZIP_FACTOR if file.suffix == ".gz" else size
 
 
 def find_traces(root: Path) -> list[tuple[Path, str]]:

@@ -10,7 +10,7 @@ from fleetprof_api import keys
 from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.store.base import Store
 
-from fleetprof_analyzer.analysis import find_traces, report_of, summarise_directory
+from fleetprof_analyzer.analysis import Progress, find_traces, report_of, summarise_directory
 from fleetprof_analyzer.capture_report import assemble_capture, summarise_capture
 from fleetprof_analyzer.cut.merged_trace import MergedTrace, Open, Wanted, Write, write_merged_trace
 
@@ -20,14 +20,16 @@ def cut_directory(
     wanted: Wanted,
     write: Write,
     *,
+    progress: Progress | None = None,
     kernel_classes: Sequence[KernelClass] = (),
+    jobs: int = 1,
 ) -> MergedTrace:
-    """Cuts traces below a folder, or one file; `kernel_classes` as for its report.
+    """Cuts traces below a folder, or one file; `kernel_classes` and `jobs` as for its report.
 
     Raises NothingToAnalyze, FileNotFoundError, NoSuchPart; OSError of the traces.
     """
     root = Path(path)
-    summaries = summarise_directory(root, kernel_classes=kernel_classes)
+    summaries = summarise_directory(root, progress=progress, kernel_classes=kernel_classes, jobs=jobs)
     traces: dict[str, Open] = {
         source: lambda file=file: file.open("rb")  # type: ignore[misc]
         for file, source in find_traces(root)

@@ -158,6 +158,14 @@ def test_a_row_of_each_kind_is_taken_as_it_is_decoded(row: str) -> None:
     assert taken_block(row.encode()) == decoded_block(row.encode()) is not None
 
 
+@pytest.mark.parametrize("value", ["true", "[1]", "{}", "null", '"4.96"', "4.9612", "1e2", "999999999999.1234"])
+@pytest.mark.parametrize("key", ["ts", "dur"])
+def test_a_time_of_any_kind_is_not_taken_or_as_it_is_decoded(key: str, value: str) -> None:
+    for row in (ROWS[0], ROWS[-1]):
+        text = json.dumps(json.loads(row) | {key: "?"}).replace('"?"', value).encode()
+        assert (found := taken_block(text)) is None or found == decoded_block(text)
+
+
 def test_whatever_byte_is_wrong_a_block_is_not_taken_or_as_it_is_decoded() -> None:
     make, taken = random.Random(7), 0
     for case in range(50 * CASES):

@@ -191,4 +191,5 @@ def _numbers(values: list[Scalar]) -> Int64s:
     except (TypeError, OverflowError):
         small = [value if type(value) is int and -1 <= value < _LARGEST else -1 for value in values]
         numbers = np.array(small, np.int64)
-    return np.where((numbers >= 0) & (numbers < _LARGEST), numbers, -1)
+    # Negative ones are the largest without a sign.
+    return np.where(numbers.view(np.uint64) < _LARGEST, numbers, -1)

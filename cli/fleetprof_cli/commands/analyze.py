@@ -4,6 +4,7 @@ Guarantees: reads only; `-o json` prints the same report.json that a capture get
 report and spoils no other. With `--trace-window` a cut of the traces is written instead.
 """
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,9 +23,15 @@ from fleetprof_api.request import InvalidRequest, load_kernel_classes
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option
+from fleetprof_cli.reading_progress import show_reading
 from fleetprof_cli.tables import export_tables, tables_option
 from fleetprof_cli.terminal import print_report
 from fleetprof_cli.trace_window import read_wanted, window_options, write_cut
+
+
+def _processors() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @click.command("analyze")
@@ -37,6 +44,15 @@ from fleetprof_cli.trace_window import read_wanted, window_options, write_cut
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Classes of kernels that the built-in table does not know: a YAML list of {pattern, class}.",
 )
+@click.option(
+    "-j",
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=_processors,
+    show_default="as many as processors",
+    help="Processes that read traces.",
+)
 @tables_option
 @window_options
 @click.pass_context
@@ -48,6 +64,7 @@ def command(
     output: str,
     out: Path | None,
     classes: Path | None,
+    jobs: int,
     tables: Path | None,
     **_: Any,
 ) -> None:
@@ -55,11 +72,16 @@ def command(
     wanted = read_wanted(context, "output", "tables")
     asked = () if classes is None else _read_classes(classes)
     try:
-        with _folder(paths) as folder:
+        with _folder(paths) as folder, show_reading() as progress:
             if wanted is not None:
-                write_cut(out, lambda write: cut_directory(folder, wanted, write, kernel_classes=asked))
+                write_cut(
+                    out,
+                    lambda write: cut_directory(
+                        folder, wanted, write, progress=progress, kernel_classes=asked, jobs=jobs
+                    ),
+                )
                 return
-            report = analyze_directory(folder, kernel_classes=asked)
+            report = analyze_directory(folder, progress=progress, kernel_classes=asked, jobs=jobs)
     except (NothingToAnalyze, OSError) as error:
         raise Failure(f"no trace could be read: {error}") from None
     if output == "text" and out is None:
