@@ -1,20 +1,24 @@
 """Does independent pieces of work in several processes.
 
 Guarantees: the results are those of one process; a process that is killed costs its own piece only; workers end with
-the process that started them, however it ends; a single piece, or a single job, starts none.
+the process that started them, however it ends; a single piece, or a single job, starts none, and where none can be
+started this process does all.
 """
 
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_context, parent_process
-from typing import TypeVar
+from typing import Final, TypeVar
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+# Raised where the system has no semaphores (no /dev/shm), or lets this user have no more processes.
+_NO_PROCESSES: Final = (OSError, RuntimeError)
 
 
 def work_in_processes(
@@ -30,25 +34,50 @@ def work_in_processes(
             yield number, work(piece)
         return
     left = dict(enumerate(pieces))
-    with _start(jobs) as pool:
-        try:
-            numbers = {pool.submit(work, piece): number for number, piece in left.items()}
-            for done in as_completed(numbers):
-                try:
-                    result = done.result()
-                except BrokenProcessPool:
-                    continue
-                del left[numbers[done]]
-                yield numbers[done], result
-        finally:
-            pool.shutdown(cancel_futures=True)
+    for number, result in _work_in_pool(work, left.copy(), jobs):
+        del left[number]
+        yield number, result
     # Where one process is killed its pool ends: what it left is done one by one, to see whose piece kills.
     for number, piece in left.items():
-        with _start(1) as pool:
-            try:
-                yield number, pool.submit(work, piece).result()
-            except BrokenProcessPool:
-                yield number, None
+        yield number, _work_alone(work, piece)
+
+
+def _work_in_pool(
+    work: Callable[[Piece], Result], pieces: Mapping[int, Piece], jobs: int
+) -> Iterator[tuple[int, Result]]:
+    """The results that come before a process is killed; none where no process can be started."""
+    try:
+        pool = _start(jobs)
+    except _NO_PROCESSES:
+        return
+    with pool:
+        try:
+            numbers: dict[Future[Result], int] = {}
+            with suppress(*_NO_PROCESSES):
+                for number, piece in pieces.items():
+                    numbers[pool.submit(work, piece)] = number
+            for done in as_completed(numbers):
+                with suppress(BrokenProcessPool):
+                    yield numbers[done], done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _work_alone(work: Callable[[Piece], Result], piece: Piece) -> Result | None:
+    """By a process of its own, None where that is killed; by this one where none can be started."""
+    try:
+        pool = _start(1)
+    except _NO_PROCESSES:
+        return work(piece)
+    with pool:
+        try:
+            done = pool.submit(work, piece)
+        except _NO_PROCESSES:
+            return work(piece)
+        try:
+            return done.result()
+        except BrokenProcessPool:
+            return None
 
 
 def _start(jobs: int) -> ProcessPoolExecutor:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import piecework
@@ -41,6 +42,27 @@ def test_what_work_raises_is_raised(jobs: int) -> None:
 @pytest.mark.parametrize(("pieces", "jobs"), [(1, 8), (5, 1)])
 def test_one_piece_or_one_job_starts_no_process(pieces: int, jobs: int) -> None:
     assert {pid for _, pid in work_in_processes(piecework.process_of, range(pieces), jobs)} == {os.getpid()}
+
+
+def test_where_no_process_can_be_started_this_one_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(jobs: int):
+        raise PermissionError("/dev/shm")
+
+    monkeypatch.setattr("fleetprof_analyzer.workers._start", start)
+    assert dict(work_in_processes(piecework.process_of, range(3), 2)) == dict.fromkeys(range(3), os.getpid())
+
+
+def test_where_some_processes_can_be_started_nothing_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    submit, made = ProcessPoolExecutor.submit, []
+
+    def submit_some(pool: ProcessPoolExecutor, *args):
+        made.append(args)
+        if len(made) > 2:
+            raise BlockingIOError("Resource temporarily unavailable")
+        return submit(pool, *args)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", submit_some)
+    assert dict(work_in_processes(piecework.square, range(5), 2)) == {n: n * n for n in range(5)}
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
