@@ -28,6 +28,7 @@ _FAST_LENGTH: Final = 20
 _EQUAL_WIDTHS: Final = (6, 20)
 # Of a number read into a float64 and multiplied once: half a unit in the last place, twice.
 _FLOAT_ERROR: Final = 2.0**-51
+_TENS: Final = 10 ** np.arange(18, -1, -1, dtype=np.int64)
 _FACTORS: Final = np.array([1000, 100, 10, 1], np.int64)
 
 
@@ -70,18 +71,13 @@ def _parse_equal(text: bytes, count: int) -> Int64s | None:
     width, rest = divmod(len(text) + 1, count)
     if rest or not _EQUAL_WIDTHS[0] <= width <= _EQUAL_WIDTHS[1]:
         return None
-    # Column by column: one row per place of a digit.
-    places = np.ascontiguousarray(np.frombuffer(text + b" ", np.uint8).reshape(count, width).T)
-    if (places[-1] != _SPACE).any() or (places[-5] != _DOT).any():
+    characters = np.frombuffer(text + b" ", np.uint8).reshape(count, width)
+    if (characters[:, -1] != _SPACE).any() or (characters[:, -5] != _DOT).any():
         return None
-    digits = np.concatenate((places[:-5], places[-4:-1])) - ord("0")
+    digits = np.concatenate((characters[:, :-5], characters[:, -4:-1]), axis=1) - ord("0")
     if digits.max() > 9:
         return None
-    values = np.zeros(count, np.int64)
-    for place in digits:
-        values *= 10
-        values += place
-    return values
+    return np.einsum("ij,j->i", digits.astype(np.int64), _TENS[-digits.shape[1] :])
 
 
 def _parse_regular(text: bytes, count: int) -> Int64s | None:
