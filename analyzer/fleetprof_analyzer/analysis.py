@@ -101,7 +101,7 @@ class _Piece:
 
 def _summarise_piece(piece: _Piece) -> RankSummary:
     problems = Problems()
-    samples = read_samples(_read_beside(piece.file), problems)
+    samples = read_samples(_read_beside(piece.file, problems), problems)
     return summarise_file(
         lambda: piece.file.open("rb"),
         piece.source,
@@ -180,6 +180,12 @@ def summarise_file(
     return RankSummary(source=source, rank_number=assigned, problems=problems.entries(source, assigned))
 
 
-def _read_beside(trace: Path) -> bytes | None:
+def _read_beside(trace: Path, problems: Problems) -> bytes | None:
     samples = trace.with_name("samples.json.gz")
-    return samples.read_bytes() if trace.name == "trace.json.gz" and samples.is_file() else None
+    if trace.name != "trace.json.gz" or not samples.is_file():
+        return None
+    try:
+        return samples.read_bytes()
+    except OSError as error:
+        problems.add(Kind.SAMPLES_UNREADABLE, f"samples.json.gz cannot be read: {error.strerror or error}")
+        return None

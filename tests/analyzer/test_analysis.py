@@ -202,6 +202,15 @@ def test_an_unreadable_file_is_a_problem_of_its_own(tmp_path: Path) -> None:
     assert [rank.rank for rank in analyze_directory(tmp_path).ranks] == [0]
 
 
+def test_samples_that_cannot_be_read_cost_themselves_only(tmp_path: Path) -> None:
+    (tmp_path / "trace.json.gz").write_bytes(gzip.compress(plant(4).text().encode()))
+    (tmp_path / "samples.json.gz").symlink_to("/proc/self/mem")  # a file that may be opened, and whose reading fails
+    report = analyze_directory(tmp_path)
+    assert [rank.rank for rank in report.ranks] == [4]
+    (problem,) = [problem for problem in report.problems if problem.kind == "samples_unreadable"]
+    assert problem.message == "samples.json.gz cannot be read: Input/output error"
+
+
 def test_every_report_follows_the_published_schema() -> None:
     store = MemoryStore()
     planted = plant_capture(store, ranks=3, failed=(1,))
