@@ -21,6 +21,7 @@ _GAP_NS: Final = 1_000_000
 _MOVED: Final = re.compile(
     rb'("ts"\s*:\s*|"correlation"\s*:\s*|"External id"\s*:\s*|"id"\s*:\s*|"name"\s*:\s*"ProfilerStep#)(\d+(?:\.\d+)?)'
 )
+_OPERATOR: Final = re.compile(rb'"cat"\s*:\s*"cpu_op"[^}]*?"External id"\s*:\s*(\d+)')
 _LINE_BREAK: Final = re.compile(rb"\n\s*")
 _STEPS: Final = 1000
 _LEVEL: Final = 4
@@ -58,22 +59,28 @@ class Source:
         ]
         real = [value for value, is_time in zip(values, times, strict=True) if is_time and value > 0]
         span = max(real) - min(real) + _GAP_NS * units // 1000
-        others = [
-            value
-            for value, key in zip(values, keys, strict=True)
-            if key.startswith((b'"corr', b'"Ext', b'"id"')) and value < 1 << 31
-        ]
-        step = max(others, default=0) + 1
+        # Each numbering goes on where it ended, as in one long recording: gaps would say that operators are missing.
+        kinds = [key.partition(b":")[0] for key in keys]
+        ranges: dict[bytes, tuple[int, int]] = {}
+        for value, kind in zip(values, kinds, strict=True):
+            if 0 < value < 1 << 31:
+                low, high = ranges.get(kind, (value, value))
+                ranges[kind] = min(low, value), max(high, value)
+        # Calls into CUDA carry numbers of their own under the same key; nobody counts those.
+        operators = [int(number) for number in _OPERATOR.findall(self.events)]
+        if operators:
+            ranges[b'"External id"'] = min(operators), max(operators)
+        steps = {kind: high - low + 1 for kind, (low, high) in ranges.items()}
         texts = [before + key for before, key in zip(fixed, keys, strict=False)]
         for turn in range(turns):
             yield b"[" if turn == 0 else b","
             moved: list[bytes] = []
-            for text, key, value, is_time in zip(texts, keys, values, times, strict=True):
+            for text, key, kind, value, is_time in zip(texts, keys, kinds, values, times, strict=True):
                 if is_time:
                     whole, part = divmod(value + turn * span, units)
                     number = b"%d.%0*d" % (whole, decimals, part) if decimals else b"%d" % whole
                 else:
-                    number = b"%d" % (value + turn * (_STEPS if key.endswith(b"#") else step))
+                    number = b"%d" % (value + turn * (_STEPS if key.endswith(b"#") else steps.get(kind, 0)))
                 moved += (text, number)
             moved.append(fixed[-1])
             yield b"".join(moved)

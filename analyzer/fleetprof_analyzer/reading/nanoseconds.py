@@ -77,7 +77,8 @@ def _parse_equal(text: bytes, count: int) -> Int64s | None:
     digits = np.concatenate((characters[:, :-5], characters[:, -4:-1]), axis=1) - ord("0")
     if digits.max() > 9:
         return None
-    return np.einsum("ij,j->i", digits.astype(np.int64), _TENS[-digits.shape[1] :])
+    values: Int64s = np.einsum("ij,j->i", digits.astype(np.int64), _TENS[-digits.shape[1] :])
+    return values
 
 
 def _parse_regular(text: bytes, count: int) -> Int64s | None:
