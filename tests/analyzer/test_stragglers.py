@@ -12,10 +12,13 @@ from fleetprof_analyzer.iterations import Asked
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.stragglers.alignment import align_clocks
 from fleetprof_analyzer.stragglers.matching import match
+from fleetprof_analyzer.stragglers.same_kernels import medians_of_others
 from fleetprof_analyzer.stragglers.verdict import find_stragglers, judge_summaries
 from fleetprof_analyzer.trace import COLUMNS, Category, Rows, Trace
 from fleetprof_analyzer.views.straggler_words import list_stragglers, sentence
 from fleetprof_api.stragglers import Stragglers
+from hypothesis import given
+from hypothesis import strategies as st
 from planted_faults import CAUSES, FAULTS, NO_FAULTS, Case, draw, operations_of
 from planted_jobs import Job
 from planted_shapes import Fault, Shape
@@ -265,3 +268,10 @@ def test_the_words_hold_no_control_character_of_a_trace() -> None:
     assert lines[1].startswith("  rank    1  late by ")
     assert all(len(line) <= 80 for line in lines)
     assert sentence(found).startswith("The others wait for rank 1 (slow GPU); mending it would shorten an iteration by")
+
+
+@given(st.lists(st.floats(1, 1e9), min_size=2, max_size=12))
+def test_the_median_of_the_others_is_that_without_oneself(values: list[float]) -> None:
+    every = np.array(values)
+    alone = [float(np.median(np.delete(every, number))) for number in range(len(values))]
+    assert medians_of_others(every).tolist() == alone

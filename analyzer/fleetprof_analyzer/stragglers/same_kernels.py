@@ -34,8 +34,8 @@ def kernel_factors(matched: Matched) -> Floats:
         if len(members) < _LEAST_RANKS:
             continue
         durations = np.array([duration for _, duration in members], np.float64)
-        for position, (number, duration) in enumerate(members):
-            ratios[number].append(float(np.log(duration / np.median(np.delete(durations, position)))))
+        for (number, _), ratio in zip(members, np.log(durations / medians_of_others(durations)).tolist(), strict=True):
+            ratios[number].append(ratio)
     return np.array(
         [
             np.median(ratios[number]) if len(ratios[number]) >= _LEAST_SHARED else np.nan
@@ -44,14 +44,28 @@ def kernel_factors(matched: Matched) -> Floats:
     )
 
 
+def medians_of_others(values: Floats) -> Floats:
+    """For each of n values, n at least 2, the median of all but it; shape (n,)."""
+    order = np.argsort(values)
+    place = np.empty(len(values), np.intp)
+    place[order] = np.arange(len(values))
+    ordered = values[order]
+    # Without itself what stands behind it moves up by one.
+    low, high = (len(values) - 2) // 2, (len(values) - 1) // 2
+    return np.asarray((ordered[low + (place <= low)] + ordered[high + (place <= high)]) / 2)
+
+
 def find_slow_devices(replay: Replay, table: OwnTime) -> tuple[list[Candidate], dict[int, Int64s]]:
     """(candidates among the ranks without peers, their segments with the device as fast as the others')."""
-    factors = kernel_factors(replay.matched)
-    known = np.flatnonzero(np.isfinite(factors))
     found: list[Candidate] = []
     wanted: dict[int, Int64s] = {}
-    for rank in known:
-        if len(table.peers(int(rank))) or len(known) < _LEAST_RANKS:
+    alone = [rank for rank in range(len(replay.matched.ranks)) if len(table.peers(rank)) == 0]
+    if not alone:
+        return found, wanted
+    factors = kernel_factors(replay.matched)
+    known = np.flatnonzero(np.isfinite(factors))
+    for rank in known[np.isin(known, alone)]:
+        if len(known) < _LEAST_RANKS:
             continue
         others = np.delete(factors[known], np.flatnonzero(known == rank)[0])
         spread = max(_SIGMA * float(np.median(np.abs(others - np.median(others)))), _LEAST_SPREAD)
