@@ -113,6 +113,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     deliver_until_unix_ns: int = 0  # orders that no process fetched by then are withdrawn
     submitted_unix_ns: int = 0
     armed_unix_ns: int = 0
+    plans: int = 0  # how often a start was agreed on; 2 where no rank took its first order in time
     cancelled_unix_ns: int = 0  # the user's cancel came
     completed_unix_ns: int = 0
     outcome: str = ""  # reason of the Succeeded condition

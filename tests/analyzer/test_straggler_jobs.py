@@ -37,9 +37,9 @@ def judge(local: Local, job: Job) -> Stragglers:
     """The first verdict of up to five captures that names somebody: other programs' load can hide a fault."""
     for _ in range(5):
         status = local.await_end(local.submit("uneven", iterations=10, deadline_s=90))
-        assert outcome(status)[0] == "True", status
+        assert outcome(status)[0] == "True", str(status)
         found = local.report(status.uid).stragglers
-        assert found is not None, status
+        assert found is not None, str(status)
         if found.verdict not in ("nobody", "not_judged"):
             break
     assert job.stop() == 0

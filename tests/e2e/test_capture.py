@@ -50,7 +50,7 @@ def test_without_the_agent_all_ranks_start_at_one_time(local: Local) -> None:
 
     status = local.await_end(uid)
 
-    assert outcome(status)[0] == "True", status
+    assert outcome(status)[0] == "True", str(status)
     assert status.start_mode == "time"
     assert states(status) == dict.fromkeys(range(2), "UPLOADED")
     report = local.report(uid)

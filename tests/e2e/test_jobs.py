@@ -26,7 +26,7 @@ def test_whole_iterations(local: Local, arguments: tuple[str, ...], iterations: 
 
     status = local.await_end(uid)
 
-    assert outcome(status) == ("True", "Complete"), status
+    assert outcome(status) == ("True", "Complete"), str(status)
     report = local.report(uid)
     assert [len(rank.iterations) for rank in report.ranks] == [iterations] * ranks
     assert len({tuple(i.index for i in rank.iterations) for rank in report.ranks}) == 1
@@ -41,7 +41,7 @@ def test_no_optimizer_step_is_captured_by_a_window_in_time(local: Local) -> None
     status = local.await_end(uid)
 
     assert status.start_mode == "time"
-    assert outcome(status)[0] == "True", status
+    assert outcome(status)[0] == "True", str(status)
     assert job.stop() == 0
 
 
@@ -53,7 +53,7 @@ def test_isolated_python_is_captured_by_time(local: Local) -> None:
     status = local.await_end(uid)
 
     assert status.start_mode == "time"
-    assert outcome(status)[0] == "True", status
+    assert outcome(status)[0] == "True", str(status)
     assert job.stop() == 0
 
 

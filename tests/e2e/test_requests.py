@@ -33,7 +33,7 @@ def test_cancel(local: Local, state: RankState) -> None:
 
     status = local.await_end(uid)
 
-    assert outcome(status)[1] == "Cancelled", status
+    assert outcome(status)[1] == "Cancelled", str(status)
     assert set(failures(status).values()) <= {Reason.CANCELLED}
     # Kineto's one slot is free again.
     assert outcome(local.await_end(local.submit("llama", iterations=2))) == ("True", "Complete")
@@ -49,7 +49,7 @@ def test_cancel_without_the_agent_ends_with_the_window(local: Local) -> None:
 
     status = local.await_end(uid)
 
-    assert outcome(status)[1] == "Cancelled", status
+    assert outcome(status)[1] == "Cancelled", str(status)
     # Kineto cannot stop a running window: the job is busy until it is over, and free again then.
     wait_until(lambda: outcome(local.await_end(local.submit("llama", iterations=2)))[0] == "True", "a free job")
     assert job.stop() == 0

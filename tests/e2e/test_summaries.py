@@ -21,7 +21,7 @@ def test_a_report_of_summaries(local: Local, traces: str) -> None:
     uid = local.submit("llama", iterations=4, traces=traces, deadline_s=400)
     status = local.await_end(uid, 500)
 
-    assert outcome(status) == ("True", "Complete"), status
+    assert outcome(status) == ("True", "Complete"), str(status)
     assert states(status) == dict.fromkeys(range(3), "UPLOADED")
     report = local.report(uid)
     assert report.problems == []

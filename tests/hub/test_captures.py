@@ -61,11 +61,11 @@ async def test_all_ranks_fail(ground: Any, kit: Any) -> None:
     sidecar = await ground.add_sidecar(0)
     uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
     arm = await sidecar.expect("arm")
-    await sidecar.say_all(arm, "FAILED", reason="TooLate", message="it did not poll in time")
+    await sidecar.say_all(arm, "FAILED", reason="Busy", message="another profile was running")
     status = await ground.await_end(uid)
 
     assert kit.succeeded(status) == ("False", "AllRanksFailed")
-    assert "1 TooLate. Rank 0: it did not poll in time" in _message(status, "Succeeded")
+    assert "1 Busy. Rank 0: another profile was running" in _message(status, "Succeeded")
     assert kit.condition(status, "Captured") == ("False", "AllRanksFailed")
     assert ground.analyzed == []
     assert status.report_location == ""

@@ -154,8 +154,8 @@ async def test_a_sidecar_that_sends_too_fast_is_read_more_slowly(ground: Any, ki
     for _ in range(2500):
         await sidecar.beat()
     uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid  # and others are served meanwhile
-    await sidecar.say_all(await sidecar.expect("arm"), "FAILED", reason="TooLate", message="late")
-    assert kit.states(await ground.await_end(uid)) == {0: "TooLate"}
+    await sidecar.say_all(await sidecar.expect("arm"), "FAILED", reason="Busy", message="busy")
+    assert kit.states(await ground.await_end(uid)) == {0: "Busy"}
 
 
 async def test_a_sidecar_cannot_take_the_place_of_one_in_another_namespace(ground: Any) -> None:

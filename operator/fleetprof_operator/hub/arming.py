@@ -4,18 +4,24 @@ Resolving and planning are pure (`resolution`, `plan`); here is the patience aro
 
 Guarantees: a request waits for what may still come, with the reason in its status, and no longer than its deadline; no
 rank is ordered that another request holds; an order follows from the ledger alone, so that it can be repeated
-(`recover_order`).
+(`recover_order`). Where no rank at all took its order in time, since host or job stood still for a second, nothing has
+begun and one later start is agreed on; where one did, the others have missed it.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 
+from fleetprof_operator.hub.book import summarize_failures
 from fleetprof_operator.hub.capture_state import CaptureState
 from fleetprof_operator.hub.first_steps import NO_STEP
-from fleetprof_operator.hub.orders import build_arm
+from fleetprof_operator.hub.orders import build_arm, build_release
 from fleetprof_operator.hub.plan import find_obstacle, find_unsteady, make_plan
 from fleetprof_operator.hub.resolution import Resolution
+
+MOST_PLANS: Final = 2
+_MISSED: Final = (Reason.TOO_LATE, Reason.NOT_POLLING)
 
 
 async def resolve_and_arm(state: CaptureState) -> bool:
@@ -50,6 +56,14 @@ async def resolve_and_arm(state: CaptureState) -> bool:
         if state.book.wait_for(*said, now):
             state.note_change()
         await state.wait(now + hub.settings.look_again_ns)
+
+
+def is_missed(state: CaptureState) -> bool:
+    """Tells whether no rank took its order in time, and another start may be agreed on."""
+    ledger = state.ledger
+    untouched = all(entry.reason in _MISSED and not entry.armed_unix_ns for entry in ledger.entries)
+    over = ledger.cancelled_unix_ns or state.hub.clock() >= state.deadline_unix_ns
+    return untouched and ledger.plans < MOST_PLANS and not over
 
 
 def recover_order(state: CaptureState, sidecar_id: str, missing: Sequence[LedgerEntry]) -> None:
@@ -89,7 +103,12 @@ def _find_pending(state: CaptureState, found: Resolution, now_unix_ns: int) -> s
 def _arm(state: CaptureState, found: Resolution, now_unix_ns: int) -> None:
     polling = [t.process for t in found.targets if t.process.polls_kineto]
     plan = make_plan(polling, state.request.spec.window, now_unix_ns)
-    state.book.ask(found.targets, plan, found.incomplete, now_unix_ns, found.absent)
+    notes = [found.incomplete] if found.incomplete else []
+    if missed := summarize_failures(state.ledger.entries):
+        notes.append(f"a second start, as no rank took its order before the first ({missed})")
+        for sidecar_id in state.book.sidecar_ids():
+            state.hub.registry.send(sidecar_id, build_release(state.ledger.uid))
+    state.book.ask(found.targets, plan, "; ".join(notes), now_unix_ns, found.absent)
     for sidecar_id in state.book.sidecar_ids():
         _send_order(state, sidecar_id, state.open_entries_of(sidecar_id))
     state.note_change()

@@ -53,7 +53,12 @@ class Book:
     def ask(
         self, targets: Sequence[RankTarget], plan: Plan, note: str, now_unix_ns: int, absent: Sequence[int] = ()
     ) -> None:
-        """Opens a line for every rank and notes the plan. Ranks that do not poll, or are not seen, fail at once."""
+        """Opens a line for every rank and notes the plan, in place of an earlier one that came to nothing.
+
+        Ranks that do not poll, or are not seen, fail at once.
+        """
+        self.withdraw_plan()
+        self.ledger.plans += 1
         for rank in absent:
             self.ledger.entries.append(
                 LedgerEntry(

@@ -1,0 +1,92 @@
+"""An order that no rank took in time has begun nothing: one later start is agreed on, and not for ever."""
+
+from typing import Any
+
+import pytest
+from fleetprof_api import hub_pb2 as pb
+
+
+async def _arm(ground: Any, kit: Any, *, ranks: int = 2) -> tuple[Any, str, pb.Arm]:
+    sidecar = await ground.add_sidecar(0, *(kit.make_process(rank) for rank in range(ranks)))
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    return sidecar, uid, await sidecar.expect("arm")
+
+
+def _resolved(status: pb.CaptureStatus) -> str:
+    return next(c.message for c in status.conditions if c.type == "TargetsResolved")
+
+
+@pytest.mark.parametrize("reason", ["TooLate", "NotPolling"])
+async def test_when_every_rank_missed_the_first(ground: Any, kit: Any, reason: str) -> None:
+    sidecar, uid, _ = await _arm(ground, kit)
+
+    await sidecar.say(uid, "p0", 0, "FAILED", reason="TooLate", message="it did not ask in time")
+    await sidecar.say(uid, "p1", 1, "FAILED", reason=reason, message="it did not ask in time")
+
+    assert (await sidecar.expect("release")).capture_id == uid  # else the sidecar would only repeat what it said
+    second = await sidecar.expect("arm")
+    assert [order.rank for order in second.orders] == [0, 1]
+    status = await ground.status(uid)
+    assert kit.states(status) == {0: "ASKED", 1: "ASKED"}
+    assert "a second start, as no rank took its order before the first" in _resolved(status)
+    await sidecar.deliver(ground.store, second)
+    assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")
+
+
+async def test_is_not_tried_a_third_time(ground: Any, kit: Any) -> None:
+    sidecar, uid, first = await _arm(ground, kit)
+    await sidecar.say_all(first, "FAILED", reason="TooLate", message="late")
+    await sidecar.say_all(await sidecar.expect("arm"), "FAILED", reason="TooLate", message="late again")
+
+    status = await ground.await_end(uid)
+
+    assert kit.succeeded(status) == ("False", "AllRanksFailed")
+    assert kit.states(status) == {0: "TooLate", 1: "TooLate"}
+    assert status.ranks[0].message == "late again"
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [("ARMED", ""), ("FAILED", "ProcessKilled"), ("FAILED", "Busy")],
+)
+async def test_where_one_rank_took_its_order_or_failed_otherwise_the_others_have_missed_it(
+    ground: Any, kit: Any, other: str, reason: str
+) -> None:
+    sidecar, uid, _ = await _arm(ground, kit)
+    await sidecar.say(uid, "p1", 1, other, reason=reason)
+    await sidecar.say(uid, "p0", 0, "FAILED", reason="TooLate", message="late")
+    if not reason:
+        await sidecar.say(uid, "p1", 1, "FAILED", reason="TooLate", message="armed, then lost")
+
+    status = await ground.await_end(uid)
+
+    assert kit.succeeded(status) == ("False", "AllRanksFailed")
+    assert kit.states(status) == {0: "TooLate", 1: reason or "TooLate"}
+
+
+async def test_a_job_that_has_gone_meanwhile_keeps_its_lines(ground: Any, kit: Any) -> None:
+    sidecar, uid, first = await _arm(ground, kit, ranks=1)
+    sidecar.processes = []
+    await sidecar.beat()
+    await ground.await_fleet(lambda fleet: not fleet[0].processes)
+    await sidecar.say_all(first, "FAILED", reason="NotPolling", message="it asks no more")
+    ground.skew_ns = 61 * 10**9
+
+    status = await ground.await_end(uid)
+
+    assert kit.succeeded(status)[0] == "False"
+    assert kit.states(status) == {0: "NotPolling"}
+
+
+async def test_a_hub_that_is_killed_in_between_agrees_on_it_after_its_restart(ground: Any, kit: Any) -> None:
+    sidecar, uid, first = await _arm(ground, kit)
+    await ground.kill_hub()
+    await ground.start_hub()
+    await ground.reconnect()
+    await sidecar.say_all(first, "FAILED", reason="TooLate", message="late")
+
+    second = await sidecar.expect("arm")
+
+    assert [order.rank for order in second.orders] == [0, 1]
+    await sidecar.deliver(ground.store, second)
+    assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")
