@@ -17,6 +17,7 @@ from fleetprof_analyzer.trace import Bools
 _MOST_OF: Final = 0.5
 _PAUSE_SHARE: Final = 0.6
 _QUIET_SHARE: Final = 0.8
+_SLOWED_SHARE: Final = 0.15
 _SLOWER_CLOCK: Final = 0.97
 _LOW_SHARE: Final = 0.25
 _PARTS: Final = {
@@ -81,15 +82,14 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
             iterations=[index for index, here in zip(indices, late, strict=True) if here],
         )
     )  # fmt: skip
-    host = max(excess["host"], 0.0) + max(excess["collection"], 0.0)
-    if not on_gpu:
-        host += max(excess["busy"], 0.0)
+    operators = 0.0 if on_gpu else max(excess["busy"], 0.0)
+    host = max(excess["host"], 0.0) + max(excess["collection"], 0.0) + operators
     cause: Cause = "mixed"
     if excess["data"] >= _MOST_OF * total:
         cause = "data_loading"
     elif host >= _MOST_OF * total:
         cause = "host"
-        collected = _collected(table, candidate, excess["collection"], host)
+        collected = _collected(table, candidate, excess["collection"], operators, host)
         if collected is not None:
             cause = "garbage_collection"
             evidence.append(collected)
@@ -101,11 +101,18 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     return Explained(cause, evidence)
 
 
-def _collected(table: OwnTime, candidate: Candidate, collection: float, host: float) -> Evidence | None:
-    """Pauses of the garbage collector: its own frames, else a few long silences that come and go."""
+def _collected(
+    table: OwnTime, candidate: Candidate, collection: float, operators: float, host: float
+) -> Evidence | None:
+    """Pauses of the garbage collector: its own frames, else a few long silences that come and go.
+
+    A collection leaves the operators around it as they are. Where they take longer too, the silences are the core's.
+    """
     rank, late = candidate.rank, candidate.iterations
     if collection >= _MOST_OF * host:
         return Evidence(measure="frames of the collector", value=round(collection), usual=0, unit="ns per iteration")
+    if operators >= _SLOWED_SHARE * host:
+        return None
     pause = float(table.pause_ns[rank][late].mean())
     quiet = float(table.quiet_ns[rank][late].mean())
     if candidate.pattern == "intermittent" and pause >= _PAUSE_SHARE * host and quiet >= _QUIET_SHARE * pause:

@@ -1,0 +1,48 @@
+"""From what a rank did itself beside its peers to the cause: one table in, one word out."""
+
+import numpy as np
+import pytest
+from fleetprof_analyzer.stragglers.causes import explain
+from fleetprof_analyzer.stragglers.excess import Candidate
+from fleetprof_analyzer.stragglers.own_time import OwnTime
+
+RANKS, ITERATIONS, LATE_RANK = 4, 6, 2
+LATE = np.array([False, True, False, True, True, False])
+US = 1000
+
+
+def tabulate(*, quiet: bool = True, **excess_us: int) -> OwnTime:
+    """Every rank works 10 ms and spends 2 ms beside it; rank 2 has so much more in its late iterations."""
+    usual = {"busy": 10_000, "data": 0, "collection": 0, "host": 2_000}
+    parts = {name: np.full((RANKS, ITERATIONS), value * US, np.int64) for name, value in usual.items()}
+    for name, value in excess_us.items():
+        parts[name][LATE_RANK, LATE] += value * US
+    pause = np.zeros((RANKS, ITERATIONS), np.int64)
+    pause[LATE_RANK, LATE] = excess_us.get("host", 0) * US
+    unsaid = np.full((RANKS, ITERATIONS), np.nan)
+    role = np.zeros(RANKS, np.int64)
+    own = np.asarray(sum(parts.values()))
+    return OwnTime(role, own, parts, pause, pause if quiet else pause // 2, unsaid, unsaid)
+
+
+# fmt: off
+@pytest.mark.parametrize(("table", "on_gpu", "pattern", "cause"), [
+    (tabulate(host=30_000),                     False, "intermittent", "garbage_collection"),
+    (tabulate(host=30_000, busy=2_000),         False, "intermittent", "garbage_collection"),
+    # A core that others use: operators take longer too (measured: 16 ms of 53 ms, with 32 ms of silence).
+    (tabulate(host=32_000, busy=16_000),        False, "intermittent", "host"),
+    (tabulate(host=30_000, busy=16_000),        True,  "intermittent", "garbage_collection"),  # the device's work
+    (tabulate(host=30_000),                     False, "persistent",   "host"),
+    (tabulate(host=30_000, quiet=False),        False, "intermittent", "host"),
+    (tabulate(collection=20_000, busy=10_000),  False, "intermittent", "garbage_collection"),  # its own frames
+    (tabulate(data=30_000, host=5_000),         False, "intermittent", "data_loading"),
+    (tabulate(busy=30_000),                     False, "persistent",   "host"),
+    (tabulate(busy=30_000),                     True,  "persistent",   "slow_gpu"),
+])
+# fmt: on
+def test_the_cause(table: OwnTime, on_gpu: bool, pattern: str, cause: str) -> None:
+    late = LATE if pattern == "intermittent" else np.ones(ITERATIONS, bool)
+    found = explain(
+        table, Candidate(LATE_RANK, pattern, 1.0, late), on_gpu=on_gpu, indices=list(range(ITERATIONS))
+    )
+    assert found.cause == cause
