@@ -25,7 +25,6 @@ def tabulate(*, quiet: bool = True, **excess_us: int) -> OwnTime:
     return OwnTime(role, own, parts, pause, pause if quiet else pause // 2, unsaid, unsaid)
 
 
-# fmt: off
 @pytest.mark.parametrize(("table", "on_gpu", "pattern", "cause"), [
     (tabulate(host=30_000),                     False, "intermittent", "garbage_collection"),
     (tabulate(host=30_000, busy=2_000),         False, "intermittent", "garbage_collection"),
@@ -38,11 +37,8 @@ def tabulate(*, quiet: bool = True, **excess_us: int) -> OwnTime:
     (tabulate(data=30_000, host=5_000),         False, "intermittent", "data_loading"),
     (tabulate(busy=30_000),                     False, "persistent",   "host"),
     (tabulate(busy=30_000),                     True,  "persistent",   "slow_gpu"),
-])
-# fmt: on
+])  # fmt: skip
 def test_the_cause(table: OwnTime, on_gpu: bool, pattern: str, cause: str) -> None:
     late = LATE if pattern == "intermittent" else np.ones(ITERATIONS, bool)
-    found = explain(
-        table, Candidate(LATE_RANK, pattern, 1.0, late), on_gpu=on_gpu, indices=list(range(ITERATIONS))
-    )
+    found = explain(table, Candidate(LATE_RANK, pattern, 1.0, late), on_gpu=on_gpu, indices=list(range(ITERATIONS)))
     assert found.cause == cause
