@@ -97,6 +97,18 @@ def test_damaged_traces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ours == reference, seed
 
 
+def test_what_it_takes_is_numbered_after_what_was_decoded_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    def block(thread: int, duration: str) -> list[str]:
+        row = f'{{"ph": "X", "cat": "cpu_op", "name": "op", "pid": 1, "tid": {thread}, "ts": 5.000, "dur": {duration}}}'
+        return [row] * (800_000 // len(row))
+
+    text = ",".join(block(7, '"1.000"') + block(8, "1.000"))  # it takes no durations that are texts
+    ours, reference, taken = read_both(f"[{text}]".encode(), monkeypatch)
+    assert ours == reference
+    assert ours[0]["places"] == [("1", "7"), ("1", "8")]
+    assert taken == 1
+
+
 ROWS = [
     '{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 12, "tid": 34, "ts": 4458676522690.655, "dur": 156.777, '
     '"args": {"External id": 2049,"Record function id": 0, "Sequence number": 1080, "Fwd thread id": 1, "Ev Idx": 0}}',

@@ -4,9 +4,15 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds, read_durations
+from fleetprof_analyzer.reading.nanoseconds import MISSING, pack_durations, parse_microseconds
+from fleetprof_analyzer.reading.nanoseconds import read_durations as read_packed
+from fleetprof_analyzer.trace import Int64s
 from hypothesis import given
 from hypothesis import strategies as st
+
+
+def read_durations(values: list[float | str | None]) -> Int64s:
+    return read_packed(pack_durations(values))
 
 
 @pytest.mark.parametrize(
@@ -28,6 +34,8 @@ from hypothesis import strategies as st
         (b"1.5e-2", 15),
         (b"0.0009", 0),  # below a nanosecond: cut
         (b'"12.5"', 12_500),  # a string, as some writers leave it
+        (b'" 12.5"', 12_500),
+        (b'"noon, or so"', MISSING),
         (b"", MISSING),
         (b"null", MISSING),
         (b"1e400", MISSING),
@@ -74,6 +82,7 @@ def test_garbage_is_missing_never_an_error(tokens: list[bytes]) -> None:
         (12.345999999999999, 12_346),  # what other writers make of 12.346
         (4.7e15, MISSING),
         (1e300, MISSING),
+        (1e308, MISSING),
         ("12.5", 12_500),
         ("no", MISSING),
         (None, MISSING),

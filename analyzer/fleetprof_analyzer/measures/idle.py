@@ -5,13 +5,14 @@ Guarantees: pure; integer nanoseconds; the causes of every gap add up to it, and
 
 from collections.abc import Iterator
 from enum import IntEnum
+from functools import cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from fleetprof_api.report import IdleCauses, StreamIdle
 
-from fleetprof_analyzer.intervals import covered
+from fleetprof_analyzer.intervals import Union, covered
 from fleetprof_analyzer.measures.devices import DeviceWork
 from fleetprof_analyzer.measures.host_activity import HostRows, Level, Levels, group_threads, unite_levels
 from fleetprof_analyzer.measures.idle_gaps import (
@@ -115,10 +116,15 @@ def _explain_known(
     late_end = np.minimum(np.maximum(gaps.call_start_ns, begin), until_ns)
     launching = _launching_threads(launched)
     late = np.flatnonzero(late_end > begin)
+
+    @cache
+    def unite(*threads: int) -> list[Union]:
+        return unite_levels(host, threads)
+
     for own in group_threads(gaps.thread[late]):
         mine = late[np.isin(gaps.thread[late], own)]
         others = [thread for thread in launching if thread not in own]
-        levels = Levels(unite_levels(host, own), unite_levels(host, others))
+        levels = Levels(unite(*own), unite(*others))
         silent = Part.PYTHON if any(trace.places[thread][0] in host.recorded for thread in own) else Part.UNKNOWN
         for part, lengths in _explain_late(begin[mine], late_end[mine], levels, silent):
             parts[mine, part] += lengths

@@ -19,7 +19,7 @@ from fleetprof_analyzer.measures.kernels import OTHER, short_name
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
 from fleetprof_analyzer.naming import where_name
 from fleetprof_analyzer.ordering import grouped, order_by
-from fleetprof_analyzer.trace import Category, Int64s, Rows, Trace
+from fleetprof_analyzer.trace import Category, Int32s, Int64s, Rows, Trace
 
 NONE: Final = "(none)"
 _MOST_PER_RANK: Final = 48
@@ -64,7 +64,7 @@ def measure_operator_launches(trace: Trace, works: Sequence[DeviceWork], calls: 
     own = np.full(len(launches.at_ns), _NO_OPERATOR, np.int64)
     for layer in holders:
         own = np.where(layer >= 0, layer, own)
-    sums = _Sums(len(trace.names), launches)
+    sums = _Sums(len(trace.names), operators.name, launches)
     held = np.flatnonzero(own >= 0)
     sums.add_own(operators.name[own[held]].astype(np.int64), held)
     # Each launch once per name, however deep operators of one name are nested.
@@ -106,11 +106,14 @@ def find_holders(operators: Rows, place: Int64s, at_ns: Int64s) -> list[Int64s]:
     while len(order) and len(layers) < _DEEPEST:
         last = len(layers) == _DEEPEST - 1
         reached = np.maximum.accumulate(end)
-        outer = np.ones(len(start), np.bool_) if last else np.concatenate(([True], start[1:] >= reached[:-1]))
-        first = np.searchsorted(start[outer], at, side="right") - 1
-        holds = (first >= 0) & (at < end[outer][np.maximum(first, 0)])
-        layers.append(np.where(holds, order[outer][np.maximum(first, 0)], _NO_OPERATOR))
-        order, start, end = order[~outer], start[~outer], end[~outer]
+        outer = np.ones(len(start), np.bool_)
+        if not last:
+            np.greater_equal(start[1:], reached[:-1], out=outer[1:])
+        first = np.searchsorted(start.compress(outer), at, side="right") - 1
+        before = np.maximum(first, 0)
+        holds = (first >= 0) & (at < end.compress(outer).take(before))
+        layers.append(np.where(holds, order.compress(outer).take(before), _NO_OPERATOR))
+        order, start, end = (values.compress(~outer) for values in (order, start, end))
     return layers
 
 
@@ -148,8 +151,9 @@ def _find_launches(works: Sequence[DeviceWork], calls: LaunchCalls) -> _Launches
 class _Sums:
     """Sums by name, while launches are given to operators."""
 
-    def __init__(self, names: int, launches: _Launches) -> None:
-        self._launches = launches
+    def __init__(self, names: int, operators: Int32s, launches: _Launches) -> None:
+        """`operators` has the name of each."""
+        self._launches, self._operators = launches, operators
         self._own = np.zeros((2, names), np.int64)
         self._all = np.zeros((2, names), np.int64)
         self._calls = np.zeros(names, np.int64)
@@ -164,8 +168,9 @@ class _Sums:
         _, first = np.unique(name * len(self._launches.rows) + launch, return_index=True)
         np.add.at(self._all[0], name[first], self._launches.rows[launch[first]])
         np.add.at(self._all[1], name[first], self._launches.device_ns[launch[first]])
-        _, once = np.unique(holder, return_index=True)
-        np.add.at(self._calls, name[once], 1)
+        held = np.zeros(len(self._operators), np.bool_)
+        held[holder] = True
+        self._calls += np.bincount(self._operators.compress(held), minlength=len(self._calls))
 
     def used(self) -> list[int]:
         """The names that launched anything."""

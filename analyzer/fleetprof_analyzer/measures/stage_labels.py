@@ -4,6 +4,7 @@ From operators, autograd and PyTorch's own marks; no stacks, no annotations of t
 cover the iteration without gaps or overlaps; a stage that nothing marks is filled in from its neighbours and listed.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,7 +15,7 @@ from fleetprof_api.report_tables import StageName
 from fleetprof_analyzer.intervals import covered, union
 from fleetprof_analyzer.measures import stage_names as names
 from fleetprof_analyzer.measures.main_thread import MainThread, between
-from fleetprof_analyzer.trace import Bools, Int64s, Rows, Trace
+from fleetprof_analyzer.trace import Bools, Rows, Trace
 
 # What goes before what where two cover one time.
 _PRIORITY: Final[tuple[StageName, ...]] = (
@@ -176,13 +177,15 @@ def fill(thread: MainThread, found: Labels, start: int, end: int) -> list[Label]
     """The iteration cut into labelled pieces without gaps."""
     borders = {time for spans in found.spans.values() for span in spans for time in span}
     cuts = sorted({start, end, *(time for time in borders if start < time < end)})
-    unions = {stage: _array(spans) for stage, spans in found.spans.items()}
-    middle = np.array(cuts[:-1], np.int64)
-    stages: list[StageName | None] = [None] * len(middle)
+    stages: list[StageName | None] = [None] * (len(cuts) - 1)
     for one in reversed(_PRIORITY):
-        if one in unions:
-            for position in np.flatnonzero(covered(middle, union(*unions[one]))).tolist():
-                stages[position] = one
+        reached = start
+        for first, last in sorted(found.spans.get(one, ())):
+            begin = bisect_left(cuts, max(first, reached))
+            count = min(bisect_left(cuts, last), len(stages)) - begin
+            if count > 0:
+                stages[begin : begin + count] = [one] * count
+            reached = max(reached, last)
     labels: list[Label] = []
     for position, marked in enumerate(stages):
         left, right = cuts[position], cuts[position + 1]
@@ -219,8 +222,3 @@ def _spans(rows: Rows, start: int, end: int) -> list[Span]:
     """The rows that begin in [start, end), cut at its end."""
     inside = between(rows, start, end)
     return list(zip(inside.start_ns.tolist(), np.minimum(inside.end_ns, end).tolist(), strict=True))
-
-
-def _array(spans: Sequence[Span]) -> tuple[Int64s, Int64s]:
-    pairs = np.array(spans, np.int64)
-    return pairs[:, 0], pairs[:, 1]

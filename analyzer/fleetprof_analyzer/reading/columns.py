@@ -4,34 +4,45 @@ Guarantees: rows keep the order of the file; a value that is not of the document
 where a limit is passed.
 """
 
-from array import array
 from collections.abc import Sequence
-from itertools import compress
+from itertools import compress, count
 from typing import Final, cast
 
 import numpy as np
 
 from fleetprof_analyzer.limits import Limits, refuse
 from fleetprof_analyzer.problems import Kind, Problems
-from fleetprof_analyzer.reading.event import AnyEvent, Event, EventArgs, Instant, Scalar
+from fleetprof_analyzer.reading.event import FRAME, INSTANT, LEFT_OUT, AnyEvent, Event, EventArgs, Instant
 from fleetprof_analyzer.reading.growing import GrowingRows, OperatorIds
 from fleetprof_analyzer.reading.memory_rows import NAME as MEMORY
 from fleetprof_analyzer.reading.memory_rows import MemoryColumns
-from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds, read_durations
+from fleetprof_analyzer.reading.nanoseconds import (
+    MISSING,
+    join_tokens,
+    pack_durations,
+    parse_joined,
+    parse_microseconds,
+    read_durations,
+)
+from fleetprof_analyzer.reading.packing import pack_counts, pack_numbers, read_counts, read_numbers
+from fleetprof_analyzer.reading.pending import Pending
 from fleetprof_analyzer.reading.vocabulary import Vocabulary
-from fleetprof_analyzer.trace import CATEGORIES, PYTHON_FUNCTION, Bools, Category, Int32s, Int64s, Rows
+from fleetprof_analyzer.trace import Category, Int32s, Int64s, Rows
 
 INSTANTS: Final = ("Iteration Start", "Record Window End")
-_LARGEST: Final = 1 << 62
+_ENOUGH_ROWS: Final = 16_000
 _NOTHING_SAID: Final = EventArgs()
-_LEFT_OUT: Final = 255
-_FRAME: Final = 254
-_INSTANT: Final = 253
-_CODES: Final[dict[str | int | None, int]] = {
-    **{name: int(category) for name, category in CATEGORIES.items()},
-    PYTHON_FUNCTION: _FRAME,
-    Instant.cat: _INSTANT,
-}
+
+
+def _mask(*codes: int) -> bytes:
+    """For `bytes.translate`: 1 for these codes, 0 for all others."""
+    return bytes(code in codes for code in range(256))
+
+
+_KEPT: Final = _mask(*Category)
+_NOT_KEPT: Final = bytes({LEFT_OUT, FRAME, INSTANT})
+_ON_DEVICE: Final = _mask(Category.KERNEL, Category.MEMCPY, Category.MEMSET)
+_CALL: Final = _mask(Category.RUNTIME)
 
 
 class Columns:
@@ -48,55 +59,77 @@ class Columns:
         self.window_start_ns: int | None = None
         self.window_end_ns: int | None = None
         self.memory = MemoryColumns()
+        self._pending = Pending()
 
     def add(self, events: list[AnyEvent]) -> None:
         """Adds one batch. Raises Refused."""
         self.count_events(len(events))
         codes = self._choose(events)
-        instants = np.flatnonzero(codes == _INSTANT).tolist()
-        if instants:
-            self.read_instants(cast(list[Instant], [events[at] for at in instants]))
-        mask = codes < _INSTANT
-        kept = cast(list[Event], list(compress(events, mask.tolist())))
+        if INSTANT in codes:
+            self.read_instants(cast(list[Instant], list(compress(events, codes.translate(_mask(INSTANT))))))
+        kept = cast(list[Event], list(compress(events, codes.translate(_KEPT))))
         if not kept:
             return
         self.count_rows(len(kept))
-        category = codes[mask].astype(np.int8)
+        category = bytes(codes.translate(None, _NOT_KEPT))
+        on_device, calls = category.translate(_ON_DEVICE), category.translate(_CALL)
         # One plain loop per column: a call per event would take longer than decoding it.
-        start = parse_microseconds([event.ts for event in kept])
-        duration = read_durations([event.dur for event in kept])
         said = [event.args or _NOTHING_SAID for event in kept]
-        names = list(map(self.vocabulary.names.__getitem__, [event.name for event in kept]))
-        name = np.array(names, np.int32)
-        on_device, calls = category <= Category.MEMSET, category == Category.RUNTIME
-        host = ~(on_device | calls)
-        of_device, of_host = list(compress(said, on_device.tolist())), list(compress(said, host.tolist()))
-        detail = np.full(len(kept), -1, np.int64)
-        detail[on_device] = _numbers([args.bytes for args in of_device])
-        detail[host] = _numbers([args.sequence_number for args in of_host])
-        correlation = np.full(len(kept), -1, np.int64)
-        correlation[on_device] = _numbers([args.correlation for args in of_device])
-        correlation[calls] = _numbers([args.correlation for args in compress(said, calls.tolist())])
-        operators = category[host] == Category.OPERATOR
-        ids = _numbers([args.external_id for args in compress(of_host, operators.tolist())])
-        shape = np.full(len(kept), -1, np.int32)
-        shape[on_device] = self._number_shapes(of_device)
+        of_device = list(compress(said, on_device))
+        numbers = map(self.vocabulary.names.__getitem__, [event.name for event in kept])
+        name = pack_numbers(numbers, len(kept))
+        place = self._add_places(kept, of_device, on_device)
+        pending = self._pending
+        pending.place = place
+        self._add_collectives(said, name, calls)
+        pending.category += category
+        pending.name += name
+        pending.starts.append(join_tokens([event.ts for event in kept]))
+        pending.durations += pack_durations([event.dur for event in kept])
+        pending.sequence_number += pack_counts([args.sequence_number for args in said])
+        pending.correlation += pack_counts([args.correlation for args in said])
+        pending.external_id += pack_counts([args.external_id for args in said])
+        pending.byte_count += pack_counts([args.bytes for args in of_device])
+        pending.shape += pack_numbers(self._number_shapes(of_device), len(of_device))
+        if len(pending.category) >= _ENOUGH_ROWS or place is not None:
+            self.settle()
+
+    def settle(self) -> None:
+        """Makes rows of all that was added; to be called before places are numbered elsewhere."""
+        pending, self._pending = self._pending, Pending()
+        if not pending.category:
+            return
+        category, name = np.frombuffer(pending.category, np.int8), read_numbers(pending.name)
+        start = parse_joined(b" ".join(pending.starts), len(category))
+        duration = read_durations(pending.durations)
+        on_device = category <= Category.MEMSET
+        at_host = ~(on_device | (category == Category.RUNTIME))
+        place = pending.place
+        if place is None:
+            place = pending.place_keys.number(self.vocabulary.places, on_device)
+        detail = np.where(at_host, read_counts(pending.sequence_number), -1)
+        detail[on_device] = read_counts(pending.byte_count)
+        shape, collective = np.full(len(category), -1, np.int32), np.full(len(category), -1, np.int32)
+        shape[on_device] = read_numbers(pending.shape)
+        collective[list(pending.collective)] = list(pending.collective.values())
         rows = Rows(
             category=category,
             name=name,
-            place=self._number_places(kept, said, on_device),
+            place=place,
             start_ns=start,
             duration_ns=duration,
-            correlation=correlation,
+            correlation=np.where(at_host, -1, read_counts(pending.correlation)),
             shape=shape,
-            collective=self._number_collectives(said, name, ~calls),
+            collective=collective,
             detail=detail,
         )
         unreadable = (start == MISSING) | (duration == MISSING)
         if unreadable.any():
-            self._problems.add(Kind.BAD_TIMES, kept[int(unreadable.argmax())].name, int(unreadable.sum()))
+            example = list(self.vocabulary.names)[int(name[unreadable.argmax()])]
+            self._problems.add(Kind.BAD_TIMES, example, int(unreadable.sum()))
             rows = rows.select(~unreadable)
-        self.append(rows, ids)
+        self._rows.append(rows)
+        self._operator_ids.append(read_counts(pending.external_id).compress(category == Category.OPERATOR))
 
     def count_events(self, count: int) -> None:
         """Counts events that were decoded, kept or not. Raises Refused."""
@@ -112,15 +145,18 @@ class Columns:
 
     def append(self, rows: Rows, operator_ids: Int64s) -> None:
         """Adds rows that were counted; `operator_ids` are PyTorch's numbers of the operators among them."""
+        self.settle()
         self._rows.append(rows)
         self._operator_ids.append(operator_ids)
 
     def rows(self) -> Rows:
         """All rows in file order."""
+        self.settle()
         return self._rows.rows()
 
     def recorded_permille(self) -> int | None:
         """Operators in the trace of those that ran; None: too few to tell."""
+        self.settle()
         return self._operator_ids.recorded_permille()
 
     def read_instants(self, events: Sequence[Instant]) -> None:
@@ -139,27 +175,36 @@ class Columns:
             self.count_rows(len(memory))
             self.memory.add(memory)
 
-    def _choose(self, events: list[AnyEvent]) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-        """The category of each event, or `_INSTANT`, or `_LEFT_OUT` for those that are not kept."""
-        code_of = _CODES.get
-        codes = np.array(bytearray([code_of(event.cat, _LEFT_OUT) for event in events]), np.uint8)
-        collects = self.vocabulary.collections
-        for at in np.flatnonzero(codes == _FRAME).tolist():
-            frame = events[at]
-            codes[at] = Category.COLLECTION if isinstance(frame, Event) and collects[frame.name] else _LEFT_OUT
+    def _choose(self, events: list[AnyEvent]) -> bytearray:
+        """The category of each event, or `INSTANT`, or `LEFT_OUT` for those that are not kept."""
+        try:
+            codes = bytearray([event.cat.code for event in events])  # type: ignore[union-attr]
+        except AttributeError:  # "cat": null
+            codes = bytearray([LEFT_OUT if event.cat is None else event.cat.code for event in events])
+        if FRAME in codes:
+            collects = self.vocabulary.collections
+            for at in compress(count(), codes.translate(_mask(FRAME))):
+                frame = events[at]
+                codes[at] = Category.COLLECTION if isinstance(frame, Event) and collects[frame.name] else LEFT_OUT
         return codes
 
-    def _number_places(self, kept: list[Event], said: list[EventArgs], on_device: Bools) -> Int32s:
-        """(device, stream) of device work and (process, thread) of the host's, as numbers."""
-        first, second = [event.pid for event in kept], [event.tid for event in kept]
-        for at in np.flatnonzero(on_device).tolist():
-            args = said[at]
-            first[at] = first[at] if args.device is None else args.device
-            second[at] = second[at] if args.stream is None else args.stream
-        places = self.vocabulary.places.__getitem__
-        return np.array(list(map(places, zip(first, second, strict=True))), np.int32)
+    def _add_places(self, kept: list[Event], of_device: list[EventArgs], on_device: bytes) -> Int32s | None:
+        """Adds (device, stream) of device work and (process, thread) of the host's, where all are integers.
 
-    def _number_shapes(self, of_device: list[EventArgs]) -> Int32s:
+        Else their numbers, and nothing else is pending.
+        """
+        processes, threads = [event.pid for event in kept], [event.tid for event in kept]
+        devices, streams = [args.device for args in of_device], [args.stream for args in of_device]
+        if self._pending.place_keys.add(processes, threads, devices, streams):
+            return None
+        self.settle()
+        for at, device, stream in zip(compress(count(), on_device), devices, streams, strict=False):
+            processes[at] = processes[at] if device is None else device
+            threads[at] = threads[at] if stream is None else stream
+        places = map(self.vocabulary.places.__getitem__, zip(processes, threads, strict=True))
+        return np.fromiter(places, np.int32, len(kept))
+
+    def _number_shapes(self, of_device: list[EventArgs]) -> list[int]:
         number_of = self.vocabulary.shapes.of
         known: dict[bytes, int] = {b"\n": -1}
         numbers = []
@@ -170,26 +215,16 @@ class Columns:
             if number is None:
                 number = known[key] = number_of(bytes(args.grid), bytes(args.block)) if args.grid else -1
             numbers.append(number)
-        return np.array(numbers, np.int32)
+        return numbers
 
-    def _number_collectives(self, said: list[EventArgs], name: Int32s, possible: Bools) -> Int32s:
-        collectives, vocabulary = np.full(len(said), -1, np.int32), self.vocabulary
-        communicates = np.array(vocabulary.names.communicating, np.bool_)[name] & possible
+    def _add_collectives(self, said: list[EventArgs], name: bytes, calls: bytes) -> None:
+        """Numbers what rows say of a collective; to be called before they are added."""
+        vocabulary, pending = self.vocabulary, self._pending
+        communicates = vocabulary.names.communicate(read_numbers(name))
         chosen = {at for at in np.flatnonzero(communicates).tolist() if said[at].dimensions}
-        chosen.update([at for at, args in enumerate(said) if args.collective])
+        chosen.update(compress(count(), [args.collective for args in said]))
+        before = len(pending.category)
         for at in sorted(chosen):
-            if possible[at]:
-                collectives[at] = vocabulary.collectives.of(said[at], communicates=bool(communicates[at]))
-        return collectives
-
-
-def _numbers(values: list[Scalar]) -> Int64s:
-    """Natural numbers as they are, -1 for anything else. Shape (len(values),)."""
-    try:
-        # Takes integers of 64 bits and nothing else.
-        numbers = np.frombuffer(array("q", cast("list[int]", values)), np.int64)
-    except (TypeError, OverflowError):
-        small = [value if type(value) is int and -1 <= value < _LARGEST else -1 for value in values]
-        numbers = np.array(small, np.int64)
-    # Negative ones are the largest without a sign.
-    return np.where(numbers.view(np.uint64) < _LARGEST, numbers, -1)
+            if not calls[at]:
+                number = vocabulary.collectives.of(said[at], communicates=bool(communicates[at]))
+                pending.collective[before + at] = number

@@ -6,14 +6,57 @@ Event Format; the arguments as Kineto writes them.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, ClassVar, Final, Generic, TypeVar, Union
 
 import msgspec
+
+from fleetprof_analyzer.trace import CATEGORIES, PYTHON_FUNCTION
 
 Scalar = int | str | float | None
 _UNSAID: Final = msgspec.Raw(b"")
 _OTHER_PHASES: Final = "BEICbneSTpFstfPONDMVvRc()"
 REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+LEFT_OUT: Final = 255
+FRAME: Final = 254
+INSTANT: Final = 253
+
+
+class _Coded(Enum):
+    """A text with a code; any text that is no member's is `OTHER`."""
+
+    code: int
+
+    def __new__(cls, text: str, code: int) -> "_Coded":
+        member = object.__new__(cls)
+        member._value_, member.code = text, code
+        return member
+
+    @classmethod
+    def _missing_(cls, value: object) -> "_Coded":
+        del value
+        return cls["OTHER"]
+
+
+# A member is found without making a text of each event's category, and its code without looking that up.
+EventCategory: Any = _Coded(
+    "EventCategory",
+    {  # type: ignore[arg-type]
+        "OTHER": ("", LEFT_OUT),
+        **{text: (text, LEFT_OUT) for text in ("gpu_user_annotation", "overhead", "cuda_sync", "Trace")},
+        PYTHON_FUNCTION: (PYTHON_FUNCTION, FRAME),
+        **{text: (text, int(category)) for text, category in CATEGORIES.items()},
+    },
+)
+
+
+class _OfPhase:
+    """In the place of a category where the phase says enough."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
 
 
 class EventArgs(msgspec.Struct, gc=False):
@@ -25,12 +68,12 @@ class EventArgs(msgspec.Struct, gc=False):
     # In the order in which Kineto writes them: msgspec looks for the next key first.
     external_id: Scalar = msgspec.field(default=-1, name="External id")
     sequence_number: Scalar = msgspec.field(default=-1, name="Sequence number")
-    grid: msgspec.Raw = _UNSAID
-    block: msgspec.Raw = _UNSAID
     device: Scalar = None
     stream: Scalar = None
     correlation: Scalar = -1
     bytes: Scalar = -1
+    grid: msgspec.Raw = _UNSAID
+    block: msgspec.Raw = _UNSAID
     collective: Any = msgspec.field(default=None, name="Collective name")
     elements_in: Any = msgspec.field(default=None, name="In msg nelems")
     elements_out: Any = msgspec.field(default=None, name="Out msg nelems")
@@ -58,20 +101,19 @@ class MemoryArgs(msgspec.Struct, gc=False):
 class Event(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
     """A complete event. `ts` stays digits: µs since 1970 that a float64 does not hold to the nanosecond."""
 
-    cat: str | None = ""
+    cat: EventCategory | None = EventCategory.OTHER
     name: str = ""
-    ts: msgspec.Raw = _UNSAID
-    dur: float | str | None = None
     pid: Scalar = None
     tid: Scalar = None
+    ts: msgspec.Raw = _UNSAID
+    dur: float | str | None = None
     args: EventArgs | None = None
 
 
 class Instant(msgspec.Struct, gc=False, tag_field="ph", tag="i"):
     """A moment: of memory, or of the window."""
 
-    # No text of a trace is a number: this is in the place of an `Event`'s.
-    cat: ClassVar[int] = 1
+    cat: ClassVar = _OfPhase(INSTANT)
     name: str = ""
     ts: msgspec.Raw = _UNSAID
     args: MemoryArgs | None = None
@@ -80,7 +122,7 @@ class Instant(msgspec.Struct, gc=False, tag_field="ph", tag="i"):
 class Passed(msgspec.Struct, gc=False):
     """An event that no measure reads: an arrow, a counter, metadata. A third of a trace may be these."""
 
-    cat: ClassVar[int] = 2
+    cat: ClassVar = _OfPhase(LEFT_OUT)
 
 
 class _Phase(msgspec.Struct, gc=False):

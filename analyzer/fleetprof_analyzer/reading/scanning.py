@@ -90,6 +90,7 @@ class Scanner:
         if count < 0:
             return False
         columns = self._columns
+        columns.settle()
         columns.count_events(self._block.events)
         self._take_instants(text)
         found = {name: self._arrays[name][:count] for name in _ROW_TYPES}
@@ -171,7 +172,7 @@ class Scanner:
         vocabulary, present = self._columns.vocabulary, found["present"]
         collectives = np.full(len(name), -1, np.int32)
         said = np.flatnonzero((present > 0) & (category != Category.RUNTIME))
-        communicates = np.array(vocabulary.names.communicating, np.bool_)[name[said]]
+        communicates = vocabulary.names.communicate(name[said])
         chosen = communicates | ((present[said] & _COLLECTIVE) > 0)
         for at, collective in zip(said[chosen].tolist(), communicates[chosen].tolist(), strict=True):
             begin = int(found["args_at"][at])

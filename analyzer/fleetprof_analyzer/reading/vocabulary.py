@@ -6,11 +6,13 @@ by `Limits` and by the lengths here.
 
 from typing import Final
 
+import numpy as np
+
 from fleetprof_analyzer.classes import is_collection, is_host_communication
 from fleetprof_analyzer.limits import Limits, refuse
 from fleetprof_analyzer.reading.collective import read_collective
 from fleetprof_analyzer.reading.event import EventArgs, Scalar
-from fleetprof_analyzer.trace import Collective, Place, Shape
+from fleetprof_analyzer.trace import Bools, Collective, Int32s, Place, Shape
 
 _NAME_CHARACTERS: Final = 2048
 _PLACE_CHARACTERS: Final = 64
@@ -23,14 +25,14 @@ ShapeKey = tuple[bytes, bytes]
 class Names(dict[str, int]):
     """Name -> number; looking a new one up numbers it. Raises Refused.
 
-    `communicating` tells of each number whether its name is a collective of the host.
+    `communicating` has a 1 for each number whose name is a collective of the host, else a 0.
     """
 
     def __init__(self, limits: Limits) -> None:
         super().__init__()
         self._limits = limits
         self._characters = 0
-        self.communicating: list[bool] = []
+        self.communicating = bytearray()
 
     def __missing__(self, name: str) -> int:
         # A name that is too long comes here each time, since it is not kept whole.
@@ -43,6 +45,11 @@ class Names(dict[str, int]):
                 raise refuse("the names of events together", self._limits.name_bytes, "characters")
             self.communicating.append(is_host_communication(kept))
         return number
+
+    def communicate(self, numbers: Int32s) -> Bools:
+        """Which of these names are collectives of the host, shape (n,)."""
+        # A copy: as long as numpy looks at it a bytearray cannot grow.
+        return np.frombuffer(bytes(self.communicating), np.bool_).take(numbers)
 
 
 class Places(dict[PlaceKey, int]):
