@@ -165,9 +165,12 @@ class _Sums:
 
     def add_all(self, name: Int64s, launch: Int64s, holder: Int64s) -> None:
         """Launches with each operator that holds them: its name, and its position."""
-        _, first = np.unique(name * len(self._launches.rows) + launch, return_index=True)
-        np.add.at(self._all[0], name[first], self._launches.rows[launch[first]])
-        np.add.at(self._all[1], name[first], self._launches.device_ns[launch[first]])
+        pairs = np.sort(name * len(self._launches.rows) + launch)
+        new = np.ones(len(pairs), np.bool_)
+        np.not_equal(pairs[1:], pairs[:-1], out=new[1:])
+        name, launch = np.divmod(pairs.compress(new), len(self._launches.rows))
+        np.add.at(self._all[0], name, self._launches.rows[launch])
+        np.add.at(self._all[1], name, self._launches.device_ns[launch])
         held = np.zeros(len(self._operators), np.bool_)
         held[holder] = True
         self._calls += np.bincount(self._operators.compress(held), minlength=len(self._calls))

@@ -39,6 +39,8 @@ def _mask(*codes: int) -> bytes:
     return bytes(code in codes for code in range(256))
 
 
+_INSTANTS: Final = _mask(INSTANT)
+_FRAMES: Final = _mask(FRAME)
 _KEPT: Final = _mask(*Category)
 _NOT_KEPT: Final = bytes({LEFT_OUT, FRAME, INSTANT})
 _ON_DEVICE: Final = _mask(Category.KERNEL, Category.MEMCPY, Category.MEMSET)
@@ -66,7 +68,7 @@ class Columns:
         self.count_events(len(events))
         codes = self._choose(events)
         if INSTANT in codes:
-            self.read_instants(cast(list[Instant], list(compress(events, codes.translate(_mask(INSTANT))))))
+            self.read_instants(cast(list[Instant], list(compress(events, codes.translate(_INSTANTS)))))
         kept = cast(list[Event], list(compress(events, codes.translate(_KEPT))))
         if not kept:
             return
@@ -183,7 +185,7 @@ class Columns:
             codes = bytearray([LEFT_OUT if event.cat is None else event.cat.code for event in events])
         if FRAME in codes:
             collects = self.vocabulary.collections
-            for at in compress(count(), codes.translate(_mask(FRAME))):
+            for at in compress(count(), codes.translate(_FRAMES)):
                 frame = events[at]
                 codes[at] = Category.COLLECTION if isinstance(frame, Event) and collects[frame.name] else LEFT_OUT
         return codes
@@ -222,7 +224,7 @@ class Columns:
         vocabulary, pending = self.vocabulary, self._pending
         communicates = vocabulary.names.communicate(read_numbers(name))
         chosen = {at for at in np.flatnonzero(communicates).tolist() if said[at].dimensions}
-        chosen.update(compress(count(), [args.collective for args in said]))
+        chosen.update([at for at, args in enumerate(said) if args.collective])
         before = len(pending.category)
         for at in sorted(chosen):
             if not calls[at]:
