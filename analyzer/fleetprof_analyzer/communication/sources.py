@@ -178,12 +178,12 @@ def _union_of(rows: Rows, names: list[str], test: Callable[[str], bool]) -> Unio
 def _recorded(host: Rows, names: list[str]) -> Union:
     """What the host was seen to do: operators and calls, not the ranges that enclose whole phases."""
     plain = ~where_name(host, names, is_host_annotation)
-    start, end = host.start_ns, host.end_ns
-    operators, calls = (plain & (host.category == category) for category in (Category.OPERATOR, Category.RUNTIME))
     # Apart, since each is in order of its starts as a rule.
-    return join(
-        union(start.compress(operators), end.compress(operators)), union(start.compress(calls), end.compress(calls))
-    )
+    operators = host.select(plain & (host.category == Category.OPERATOR))
+    seen = union(operators.start_ns, operators.end_ns)
+    del operators
+    calls = host.select(plain & (host.category == Category.RUNTIME))
+    return join(seen, union(calls.start_ns, calls.end_ns))
 
 
 def _described_by_host(operations: Rows, launch_ns: Int64s, host: Rows) -> Rows:

@@ -32,6 +32,7 @@ class Level(IntEnum):
 
 
 _OTHER: Final = -1
+_PIECE: Final = 1 << 15
 _COPIES: Final = len(Level)  # of a call that copies, until its end is compared with the copy's
 _BLOCKING: Final = re.compile(r"Synchronize|^(?:cuda|hip)Memcpy(?:2D|3D|(?:To|From)Symbol|WithStream)?$")
 _COPY: Final = re.compile(r"^(?:cuda|hip|cu)Memcpy")
@@ -123,7 +124,11 @@ def read_host(trace: Trace) -> HostRows:
     for category in (Category.OPERATOR, Category.ANNOTATION, Category.COLLECTION):
         table[category, annotates] = by_name[annotates]
     table[Category.RUNTIME] = np.where(copies, _COPIES, runtime)
-    levels = table.ravel().take(rows.category * np.int64(len(trace.names)) + rows.name)
+    levels = np.empty(len(rows), np.int8)
+    for at in range(0, len(rows), _PIECE):
+        # In pieces: the positions of all rows at once would be the largest array of an analysis.
+        piece = slice(at, at + _PIECE)
+        levels[piece] = table.ravel().take(rows.category[piece] * np.int64(len(trace.names)) + rows.name[piece])
     copying = np.flatnonzero(levels == _COPIES)
     waits = _outlasts_its_copy(trace, rows.correlation[copying], rows.end_ns[copying])
     levels[copying] = np.where(waits, np.int8(Level.BLOCKING), runtime[rows.name[copying]])
