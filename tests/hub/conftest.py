@@ -23,6 +23,7 @@ FAST = HubSettings(
     look_again_ns=20 * MS,
     gather_ns=300 * MS,
     deaf_patience_ns=300 * MS,
+    returning_ns=1000 * MS,
     restate_ns=500 * MS,
     cancel_wait_ns=600 * MS,
     deadline_wait_ns=200 * MS,

@@ -5,7 +5,7 @@ Resolving and planning are pure (`resolution`, `plan`); here is the patience aro
 Guarantees: a request waits for what may still come, with the reason in its status, and no longer than its deadline; no
 rank is ordered that another request holds; an order follows from the ledger alone, so that it can be repeated
 (`recover_order`). Where no rank at all took its order in time, since host or job stood still for a second, nothing has
-begun and one later start is agreed on; where one did, the others have missed it.
+begun and one later start is agreed on, once all ask again; where one did, the others have missed it.
 """
 
 from collections.abc import Sequence
@@ -58,12 +58,25 @@ async def resolve_and_arm(state: CaptureState) -> bool:
         await state.wait(now + hub.settings.look_again_ns)
 
 
-def is_missed(state: CaptureState) -> bool:
-    """Tells whether no rank took its order in time, and another start may be agreed on."""
+async def await_second_start(state: CaptureState) -> bool:
+    """Whether no rank took its order in time, and all have asked for one again since; waits a while for that."""
+    hub, ledger = state.hub, state.ledger
+    missed = all(entry.reason in _MISSED and not entry.armed_unix_ns for entry in ledger.entries)
+    until = min(hub.clock() + hub.settings.returning_ns, state.deadline_unix_ns)
+    while missed and ledger.plans < MOST_PLANS and not ledger.cancelled_unix_ns and hub.clock() < until:
+        if _ask_again(state):
+            return True
+        await state.wait(hub.clock() + hub.settings.look_again_ns)
+    return False
+
+
+def _ask_again(state: CaptureState) -> bool:
+    """Whether each process that was ordered has polled since the order's time was over: one that hangs does not."""
     ledger = state.ledger
-    untouched = all(entry.reason in _MISSED and not entry.armed_unix_ns for entry in ledger.entries)
-    over = ledger.cancelled_unix_ns or state.hub.clock() >= state.deadline_unix_ns
-    return untouched and ledger.plans < MOST_PLANS and not over
+    found = state.hub.resolve(state.request, ledger.namespace, ledger.uid)
+    polls = {(t.sidecar_id, t.process.process_id): t.process.last_poll_unix_ns for t in found.targets}
+    ordered = [e for e in ledger.entries if e.process_id and e.failed_unix_ns != e.asked_unix_ns]
+    return all(polls.get((e.sidecar_id, e.process_id), 0) > ledger.deliver_until_unix_ns for e in ordered)
 
 
 def recover_order(state: CaptureState, sidecar_id: str, missing: Sequence[LedgerEntry]) -> None:

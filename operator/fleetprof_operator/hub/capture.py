@@ -19,7 +19,7 @@ from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason, is_fina
 from fleetprof_api.request import ProfileRequest, Traces
 from fleetprof_api.store.base import StoreError
 
-from fleetprof_operator.hub.arming import is_missed, recover_order, resolve_and_arm
+from fleetprof_operator.hub.arming import await_second_start, recover_order, resolve_and_arm
 from fleetprof_operator.hub.book import decide_outcome
 from fleetprof_operator.hub.capture_state import CaptureState
 from fleetprof_operator.hub.fetching import fetch_traces
@@ -224,7 +224,7 @@ class Capture:
         if not self.ledger.entries and not await resolve_and_arm(self._state):
             return
         await follow(self._state)
-        while is_missed(self._state):
+        while await await_second_start(self._state):
             if not await resolve_and_arm(self._state):
                 return
             await follow(self._state)
