@@ -18,7 +18,7 @@ from fleetprof_analyzer.measures.devices import DeviceWork
 from fleetprof_analyzer.measures.kernels import OTHER, short_name
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
 from fleetprof_analyzer.naming import where_name
-from fleetprof_analyzer.ordering import grouped, order_by
+from fleetprof_analyzer.ordering import distinct, grouped, order_by
 from fleetprof_analyzer.trace import Category, Int32s, Int64s, Rows, Trace
 
 NONE: Final = "(none)"
@@ -165,10 +165,7 @@ class _Sums:
 
     def add_all(self, name: Int64s, launch: Int64s, holder: Int64s) -> None:
         """Launches with each operator that holds them: its name, and its position."""
-        pairs = np.sort(name * len(self._launches.rows) + launch)
-        new = np.ones(len(pairs), np.bool_)
-        np.not_equal(pairs[1:], pairs[:-1], out=new[1:])
-        name, launch = np.divmod(pairs.compress(new), len(self._launches.rows))
+        name, launch = np.divmod(distinct(name * len(self._launches.rows) + launch), len(self._launches.rows))
         np.add.at(self._all[0], name, self._launches.rows[launch])
         np.add.at(self._all[1], name, self._launches.device_ns[launch])
         held = np.zeros(len(self._operators), np.bool_)

@@ -98,9 +98,10 @@ class Columns:
 
     def settle(self) -> None:
         """Makes rows of all that was added; to be called before places are numbered elsewhere."""
-        pending, self._pending = self._pending, Pending()
+        pending = self._pending
         if not pending.category:
             return
+        self._pending = Pending()
         category, name = np.frombuffer(pending.category, np.int8), read_numbers(pending.name)
         start = parse_joined(b" ".join(pending.starts), len(category))
         duration = read_durations(pending.durations)

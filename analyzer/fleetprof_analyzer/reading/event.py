@@ -17,8 +17,7 @@ Scalar = int | str | float | None
 _UNSAID: Final = msgspec.Raw(b"")
 _OTHER_PHASES: Final = "BEICbneSTpFstfPONDMVvRc()"
 REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
-
+# Beside the numbers of `Category`: not kept, a frame of Python, a moment.
 LEFT_OUT: Final = 255
 FRAME: Final = 254
 INSTANT: Final = 253

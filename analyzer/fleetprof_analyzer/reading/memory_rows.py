@@ -11,13 +11,13 @@ import numpy as np
 from fleetprof_analyzer.reading.event import Instant, MemoryArgs, Scalar
 from fleetprof_analyzer.reading.growing import GrowingNumbers
 from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds
+from fleetprof_analyzer.reading.packing import pack_counts, read_counts
 from fleetprof_analyzer.trace import NO_MEMORY, Int64s, MemoryRows
 
 NAME: Final = "[memory]"
 # c10::DeviceType, as far as an allocator of it reports.
 _DEVICE_TYPES: Final = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia"}
 _MOST_DEVICES: Final = 1024
-_LARGEST: Final = 1 << 62
 _NOTHING_SAID: Final = MemoryArgs()
 
 
@@ -34,8 +34,8 @@ class MemoryColumns:
         self.append(
             parse_microseconds([event.ts for event in events]),
             np.array([self.device_number(args.device_type, args.device_id) for args in said], np.int64),
-            np.array([_amount(args.total_allocated) for args in said], np.int64),
-            np.array([_amount(args.total_reserved) for args in said], np.int64),
+            read_counts(pack_counts([args.total_allocated for args in said])),
+            read_counts(pack_counts([args.total_reserved for args in said])),
         )
 
     def append(self, at_ns: Int64s, device: Int64s, allocated: Int64s, reserved: Int64s) -> None:
@@ -66,10 +66,6 @@ class MemoryColumns:
                 return -1
             found = self._devices[key] = len(self._devices)
         return found
-
-
-def _amount(value: Scalar) -> int:
-    return value if type(value) is int and 0 <= value < _LARGEST else -1
 
 
 def _name(kind: Scalar, number: Scalar) -> str:

@@ -23,16 +23,13 @@ ShapeKey = tuple[bytes, bytes]
 
 
 class Names(dict[str, int]):
-    """Name -> number; looking a new one up numbers it. Raises Refused.
-
-    `communicating` has a 1 for each number whose name is a collective of the host, else a 0.
-    """
+    """Name -> number; looking a new one up numbers it. Raises Refused."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__()
         self._limits = limits
         self._characters = 0
-        self.communicating = bytearray()
+        self._communicating = bytearray()  # by number: 1 for a collective of the host
 
     def __missing__(self, name: str) -> int:
         # A name that is too long comes here each time, since it is not kept whole.
@@ -43,13 +40,13 @@ class Names(dict[str, int]):
             self._characters += len(kept)
             if self._characters > self._limits.name_bytes:
                 raise refuse("the names of events together", self._limits.name_bytes, "characters")
-            self.communicating.append(is_host_communication(kept))
+            self._communicating.append(is_host_communication(kept))
         return number
 
     def communicate(self, numbers: Int32s) -> Bools:
         """Which of these names are collectives of the host, shape (n,)."""
         # A copy: as long as numpy looks at it a bytearray cannot grow.
-        return np.frombuffer(bytes(self.communicating), np.bool_).take(numbers)
+        return np.frombuffer(bytes(self._communicating), np.bool_).take(numbers)
 
 
 class Places(dict[PlaceKey, int]):
