@@ -34,15 +34,16 @@ RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --
 FROM build AS analyzer-dependencies
 ARG SSL_CERT_FILE
 RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra analyzer \
-    --no-install-package grpcio --no-install-package protobuf \
-    && cd $PACKAGES && find . -type d -name tests -prune -exec rm -r {} + \
-    && find botocore/data $OTHER_SERVICES -exec rm -r {} +
+    --no-install-package boto3 --no-install-package botocore --no-install-package s3transfer \
+    --no-install-package jmespath --no-install-package python-dateutil --no-install-package six \
+    && cd $PACKAGES && find . -type d -name tests -prune -exec rm -r {} +
 
 # The reader's part in C (accelerator/README.md); the compiler stays here. The flags are those of its setup.py.
 FROM ${BASE} AS accelerator
 RUN apt-get -qq update && apt-get -qq install --no-install-recommends gcc libc6-dev >/dev/null
 COPY accelerator/fleetprof_accelerator /accelerator/
-RUN cd /accelerator && gcc -O3 -g0 -fvisibility=hidden -fPIC -shared -o _scan.so scan.c && rm scan.c *.h
+RUN cd /accelerator && gcc -O3 -g0 -fvisibility=hidden -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong \
+    -fstack-clash-protection -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -fPIC -shared -o _scan.so scan.c && rm scan.c *.h
 
 FROM ${BASE} AS runtime
 # No installer stays: neither pip nor what would bring it back.
@@ -59,7 +60,7 @@ LABEL org.opencontainers.image.source=https://github.com/fleetprof/fleetprof \
 
 FROM runtime AS operator
 COPY --from=operator-dependencies /opt/fleetprof /opt/fleetprof
-COPY --from=build /programs/fleetprof-operator /programs/fleetprof-webhook /opt/fleetprof/bin/
+COPY --from=build /programs/fleetprof-operator /programs/fleetprof-webhook /programs/fleetprof-certificates /opt/fleetprof/bin/
 COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
 COPY operator/fleetprof_operator /opt/fleetprof/code/fleetprof_operator
 # The boot file that injection hands out.

@@ -31,6 +31,11 @@ test: lint torch  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server a
 test-fast: base  ## Run the tests that need neither PyTorch, an S3 server nor a cluster
 	$(PYTHON) -m pytest $(PARALLEL) -m "not torch and not s3 and not cluster" $(PYTEST_ARGS)
 
+attack: torch  ## Run the attacks that docs/security.md names; print each threat with what came of it
+	.ci/versitygw >/dev/null
+	-$(CLUSTER) programs
+	$(PYTHON) tests/attack.py $(PYTEST_ARGS)
+
 e2e: torch  ## Run the tests on a real Kubernetes alone; the cluster is made, and removed if it was not there
 	-$(CLUSTER) programs
 	$(PYTHON) -m pytest -m cluster --durations=0 $(PYTEST_ARGS)
@@ -83,4 +88,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: help demo test test-fast e2e cluster cluster-down images lint bench bench-analyzer fuzz generate clean base torch
+.PHONY: help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer fuzz generate clean base torch

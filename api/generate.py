@@ -1,6 +1,6 @@
 """Makes the generated files of the contract from their sources; `--check` fails when one is stale.
 
-hub.proto -> hub_pb2.py, hub_pb2.pyi, hub_pb2_grpc.py, hub_pb2_grpc.pyi; report.py and
+hub.proto, analyses.proto -> *_pb2.py, *_pb2.pyi, *_pb2_grpc.py, *_pb2_grpc.pyi; report.py and
 diff.py -> schemas/*.v1.schema.json, the second half of docs/tables.md. Run by `make generate`, checked by `make lint`.
 """
 
@@ -21,7 +21,7 @@ TABLES_MARK = "<!-- From here on made by `make generate` out of the report's typ
 
 
 def generate_protocol(out: Path) -> None:
-    """Writes the four generated protocol modules below `out`/fleetprof_api."""
+    """Writes the four generated modules of each protocol below `out`/fleetprof_api."""
     status = protoc.main(
         [
             "protoc",
@@ -35,6 +35,7 @@ def generate_protocol(out: Path) -> None:
             f"--mypy_out={out}",
             f"--mypy_grpc_out={out}",
             "fleetprof_api/hub.proto",
+            "fleetprof_api/analyses.proto",
         ]
     )
     if status != 0:

@@ -95,6 +95,28 @@ def measure_agent_captures(local: Local, times: int) -> list[Figure]:
     ]  # fmt: skip
 
 
+def measure_canary(local: Local, times: int) -> list[Figure]:
+    """How much later the ranks are asked when one of them records first; the captures themselves are those above."""
+    job = local.run("canary", "--seconds", "900", ranks=RANKS)
+    job.await_steps()
+    time.sleep(3)
+    took, recorded = [], []
+    for _ in range(times):
+        status = local.await_end(local.submit("canary", iterations=ITERATIONS, canary="Always"))
+        if outcome(status)[0] != "True":
+            print(f"  a capture with a canary failed: {outcome(status)}", file=sys.stderr)
+            continue
+        took.append((status.armed_unix_ns - status.submitted_unix_ns) / 1e9)
+        cost = status.canary.time_cost
+        recorded.append(100 * (cost.iteration_ns / cost.iteration_before_ns - 1))
+        time.sleep(0.3)
+    job.stop()
+    return [
+        Figure("capture cost", "canary: from the request until the ranks are asked", _delay_line(took), "1 to 2 s"),
+        Figure("capture cost", "canary: its recorded iteration, against before", f"median {median(recorded):+.1f} %"),
+    ]
+
+
 def measure_time_captures(local: Local, times: int, poll_s: int) -> list[Figure]:
     """Kineto's start time, for jobs without the agent."""
     environment = {}
@@ -175,6 +197,7 @@ def measure(local: Local, *, quick: bool) -> list[Figure]:
     few = 2 if quick else 6
     return [
         *measure_agent_captures(local, 3 if quick else 20),
+        *measure_canary(local, few),
         *measure_time_captures(local, few, 1),
         *measure_time_captures(local, few, 5),
         *measure_roundup(few),

@@ -74,8 +74,8 @@ def measure(local: Local) -> list[Figure]:
 def _start_sidecar(local: Local, folder: Path, number: int) -> subprocess.Popen[bytes]:
     spool = local.folder / f"spool-{number}"
     words = [
-        *("--directory", str(folder), "--spool", str(spool), "--hub", local.address(), "--insecure-loopback"),
-        *("--token-file", str(local.state / "token"), "--namespace", "local", "--workload", "batch/v1/Job/fanout"),
+        *("--directory", str(folder), "--spool", str(spool), "--state", str(local.state)),
+        *("--namespace", "local", "--workload", "batch/v1/Job/fanout"),
         *("--pod-name", f"pod-{number}", "--node-name", f"node-{number}"),
     ]
     with (local.folder / f"sidecar-{number}.log").open("wb") as log:

@@ -25,9 +25,13 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "harness")]
 
 import captures  # noqa: E402
 import fanout  # noqa: E402
+import hub_events  # noqa: E402
+import hub_neighbours  # noqa: E402
 import idle_cost  # noqa: E402
 from figures import Figure  # noqa: E402
 from local_system import Local, make_local  # noqa: E402
+
+SECTIONS = ["captures", "idle", "fanout", "hub"]
 
 
 def _with_system(measure: Callable[[Local], list[Figure]]) -> list[Figure]:
@@ -43,9 +47,9 @@ def _with_system(measure: Callable[[Local], list[Figure]]) -> list[Figure]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="few repetitions: does it run, not how fast")
-    parser.add_argument("--only", action="append", choices=["captures", "idle", "fanout"], help="may be repeated")
+    parser.add_argument("--only", action="append", choices=SECTIONS, help="may be repeated")
     arguments = parser.parse_args()
-    only = arguments.only or ["captures", "idle", "fanout"]
+    only = arguments.only or SECTIONS
     figures: list[Figure] = []
     if "idle" in only:
         figures += _with_system(lambda local: idle_cost.measure(local, quick=arguments.quick))
@@ -53,6 +57,8 @@ def main() -> None:
         figures += _with_system(lambda local: captures.measure(local, quick=arguments.quick))
     if "fanout" in only:
         figures += _with_system(fanout.measure)
+    if "hub" in only:
+        figures += hub_events.measure(1000 if arguments.quick else hub_events.RANKS) + hub_neighbours.measure()
     _print(figures)
     if not arguments.quick:
         _write(figures)

@@ -1,10 +1,11 @@
 """Right rank, right cause, no false alarm: the straggler analysis on planted faults, beside two simple rules.
 
-python bench/stragglers.py [--cases N] [--large N] [--seed S] [--workers W]
+python bench/stragglers.py [--cases N] [--large N] [--foreign N] [--seed S] [--workers W]
 
 Prints one line per class. "Apart" are cases that traces cannot tell (docs/measures.md#stragglers), or whose fault
 costs the job less than 1.2 % because something else hides it; they count for false ranks only. The rules: who waited
-least in all its collectives, and who came last most often, both on clocks that were aligned for them.
+least in all its collectives, and who came last most often, both on clocks that were aligned for them. `--foreign` draws
+N cases of each fault in each of the layouts of foreign_layouts.py instead, and of what strikes most iterations.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / "harness")]
 
 import baselines  # noqa: E402
 from fleetprof_analyzer.stragglers.verdict import find_stragglers  # noqa: E402
-from planted_faults import CAUSES, FAULTS, LARGE_SHAPES, NO_FAULTS, SHAPES, draw, operations_of  # noqa: E402
+from foreign_layouts import KINDS, LAYOUTS, draw_foreign  # noqa: E402
+from planted_faults import CAUSES, FAULTS, LARGE_SHAPES, NO_FAULTS, OFTEN, SHAPES, draw, operations_of  # noqa: E402
 
 LEAST_GAIN = 0.012
 _WHOLE = 40  # cases of a class; a run of so many is kept in bench/results
@@ -65,6 +67,49 @@ def answer(kind: str, seed: int, large: bool) -> Answer:
         f"costs {100 * case.gain:.1f} %, truth {case.culprits[:4]}, found {found.verdict} "
         f"{[(one.rank, one.cause) for one in found.ranks[:3]]}",
     )  # fmt: skip
+
+
+def answer_foreign(layout: str, kind: str, seed: int) -> Answer:
+    """The same in a layout; "" is any of the bench's own shapes."""
+    case, traces, job = draw_foreign(layout, kind, seed) if layout else draw(kind, seed)
+    found = find_stragglers(operations_of(job, traces))
+    assert found is not None
+    first = found.ranks[0] if found.ranks else None
+    right = first is not None and first.rank in case.culprits
+    return Answer(
+        kind=kind,
+        counts=kind == "none" or (case.identifiable and case.gain >= LEAST_GAIN),
+        named=found.verdict in ("straggler", "slow_link", "heavy_stage"),
+        rank=right,
+        cause=right and first is not None and first.cause == CAUSES.get(kind),
+        waits_least=False,
+        last_most_often=False,
+        gain_error=abs(first.gain - case.gain) if right and first is not None else 0.0,
+        words=f"{layout} {kind} seed {seed}: costs {100 * case.gain:.1f} %, truth {case.culprits}, "
+        f"found {found.verdict} {[(one.rank, one.cause, round(one.gain, 3)) for one in found.ranks[:3]]}",
+    )
+
+
+def foreign_lines(cases: int, seed: int, workers: int) -> list[str]:
+    """The table of the layouts, and what was missed."""
+    classes = [*((layout, kind) for layout in LAYOUTS for kind in KINDS), *(("", kind) for kind in OFTEN)]
+    plan = [(layout, kind, seed + number) for layout, kind in classes for number in range(cases)]
+    with ProcessPoolExecutor(workers) as pool:
+        found = list(pool.map(answer_foreign, *zip(*plan, strict=True), chunksize=4))
+    lines = [f"{'layout':<30}{'class':<18}{'cases':>6}{'rank first':>16}{'cause':>16}{'gain off by':>13}{'worst':>9}"]
+    missed = []
+    for number, (layout, kind) in enumerate(classes):
+        of_class = found[cases * number : cases * (number + 1)]
+        counted = [one for one in of_class if one.counts]
+        rank, cause = sum(one.rank for one in counted), sum(one.cause for one in counted)
+        off = [100 * one.gain_error for one in counted if one.rank]
+        wrong = [one.words for one in counted if (one.named if kind == "none" else not one.cause)]
+        missed += wrong
+        right = ("false rank", _share(len(wrong), counted)) if kind == "none" else (_share(rank, counted), "")
+        shown = f"{right[0]:>16}{right[1] or _share(cause, counted):>16}"
+        errors = f"{sum(off) / len(off):>11.2f} %{max(off):>7.1f} %" if off else ""
+        lines.append(f"{layout or 'any':<30}{kind:<18}{len(counted):>6}{shown}{errors}")
+    return [*lines, "", *missed] if missed else lines
 
 
 def answers(cases: int, large: int, seed: int, workers: int) -> Iterator[Answer]:
@@ -118,9 +163,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--cases", type=int, default=_WHOLE, help="per class, 8 to 64 ranks")
     parser.add_argument("--large", type=int, default=4, help="per class, 128 to 256 ranks")
+    parser.add_argument("--foreign", type=int, default=0, help="per class and layout, instead of the others")
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
+    if arguments.foreign:
+        print("\n".join(foreign_lines(arguments.foreign, arguments.seed, arguments.workers)))
+        return
     found = list(answers(arguments.cases, arguments.large, arguments.seed, arguments.workers))
     lines = [f"python bench/stragglers.py {' '.join(sys.argv[1:])}".rstrip(), "", *table(found)]
     missed = [

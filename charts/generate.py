@@ -47,6 +47,7 @@ DEFINITIONS: Final[dict[str, Any]] = {
             {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"},
         ]
     },
+    "quantities": {**_QUANTITIES, "type": ["object", "null"]},
     "amounts": _closed(cpu={"$ref": "#/definitions/quantity"}, memory={"$ref": "#/definitions/quantity"}),
     "resources": _closed(requests=_QUANTITIES, limits=_QUANTITIES),
     "toleration": _closed(
@@ -55,6 +56,20 @@ DEFINITIONS: Final[dict[str, Any]] = {
         value=_STRING,
         effect={"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
         tolerationSeconds={"type": "integer"},
+    ),
+    "bounds": _closed(
+        maxIterations={"type": "integer", "minimum": 1, "maximum": 100},
+        maxDurationMillis={"type": "integer", "minimum": 10, "maximum": 60_000},
+        collect={
+            "type": "array",
+            "items": {"enum": ["Shapes", "Stacks", "Modules", "Memory", "Flops", "DeviceMetrics"]},
+            "uniqueItems": True,
+        },
+        maxRanks={"type": "integer", "minimum": 0, "maximum": 1_000_000},
+        maxTraceBytes={"type": "integer", "minimum": 1 << 30, "maximum": 1 << 36},
+        capturesPerDay={"type": "integer", "minimum": 0, "maximum": 1000},
+        capturesPerDayOfNamespace={"type": "integer", "minimum": 0, "maximum": 2000},
+        cooldownSeconds={"type": "integer", "minimum": 0, "maximum": 86_400},
     ),
     "owner": {
         **_closed(apiGroup=_STRING, resources={"type": "array", "items": _STRING, "minItems": 1}),

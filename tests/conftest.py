@@ -49,7 +49,9 @@ class S3Server:
             self.port: int = probe.getsockname()[1]
         self.endpoint_url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
-        data.mkdir(exist_ok=True)
+        self._users = data.with_name(f"{data.name}-users")
+        for folder in (data, self._users):
+            folder.mkdir(exist_ok=True)
 
     def start(self) -> None:
         """Starts the server and waits until it listens."""
@@ -61,6 +63,8 @@ class S3Server:
             "--region",
             "us-east-1",
             "--quiet",
+            "--iam-dir",
+            self._users,
             "posix",
             self._data,
         ]
@@ -87,15 +91,23 @@ class S3Server:
                 self._process.wait(10)
             self._process = None
 
-    def session(self, secret_key: str = "") -> "boto3.Session":
+    def session(self, secret_key: str = "", access_key: str = "") -> "boto3.Session":
         """Credentials for this server (or wrong ones)."""
         import boto3
 
         return boto3.Session(
-            aws_access_key_id=self.access_key,
+            aws_access_key_id=access_key or self.access_key,
             aws_secret_access_key=secret_key or self.secret_key,
             region_name="us-east-1",
         )
+
+    def make_user(self, name: str) -> "boto3.Session":
+        """A user who may nothing but what a bucket's policy says."""
+        secret_key = secrets.token_hex(16)
+        administrator = ["--access", self.access_key, "--secret", self.secret_key, "--endpoint-url", self.endpoint_url]
+        user = ["--access", name, "--secret", secret_key, "--role", "user"]
+        subprocess.run([self._binary, "admin", *administrator, "create-user", *user], check=True, capture_output=True)
+        return self.session(secret_key, name)
 
     def make_bucket(self) -> str:
         """A new bucket's name."""

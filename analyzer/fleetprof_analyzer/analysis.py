@@ -18,9 +18,11 @@ from fleetprof_api.store.base import StoreError
 
 from fleetprof_analyzer.assembly import assemble
 from fleetprof_analyzer.capture import read_samples
-from fleetprof_analyzer.identity import identify
+from fleetprof_analyzer.cpu_limit import allowed_cpu_s, limit_cpu
+from fleetprof_analyzer.identity import identify, tell_jobs_apart
 from fleetprof_analyzer.iterations import Asked
 from fleetprof_analyzer.limits import Limits, Refused
+from fleetprof_analyzer.memory import free_share, limits_within
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.summary import RankSummary, merge, summarise
@@ -45,6 +47,10 @@ class NothingToAnalyze(Exception):
     """There is no trace where one was looked for; the message says where and what would be one."""
 
 
+class SeveralJobs(NothingToAnalyze):
+    """The traces are not those of one recording of one job; the message says why and what to give."""
+
+
 def analyze_directory(
     path: Path | str, *, progress: Progress | None = None, kernel_classes: Sequence[KernelClass] = (), jobs: int = 1
 ) -> Report:
@@ -52,7 +58,7 @@ def analyze_directory(
 
     Samples that lie beside a trace as samples.json.gz are used; `kernel_classes` go before the built-in table. Up to
     `jobs` processes read; each of several imports the caller's main module, as multiprocessing's "spawn" does. Raises
-    NothingToAnalyze, FileNotFoundError.
+    NothingToAnalyze (SeveralJobs where the traces are not of one), FileNotFoundError.
     """
     root = Path(path)
     summaries = summarise_directory(root, progress=progress, kernel_classes=kernel_classes, jobs=jobs)
@@ -60,7 +66,10 @@ def analyze_directory(
 
 
 def report_of(root: Path, summaries: Sequence[RankSummary], kernel_classes: Sequence[KernelClass] = ()) -> Report:
-    """The report of the summaries of a folder."""
+    """The report of the summaries of a folder. Raises SeveralJobs."""
+    mixed = tell_jobs_apart([summary.rank for summary in summaries if summary.rank is not None])
+    if mixed:
+        raise SeveralJobs(f"{root}: {mixed}; give the folder of one")
     return assemble(
         merge([summaries]),
         title=root.resolve().name,
@@ -81,10 +90,11 @@ def summarise_directory(
         raise NothingToAnalyze(
             f"no *.json or *.json.gz below {root}: give the folder that holds the traces of all ranks"
         )
-    pieces = [_Piece(file, source, tuple(kernel_classes)) for file, source in files]
+    jobs = min(jobs, len(files), 1 + sum(_expected_bytes(file) for file, _ in files) // _LEAST_BYTES)
+    memory_bytes = free_share(jobs)
+    pieces = [_Piece(file, source, tuple(kernel_classes), memory_bytes) for file, source in files]
     summaries: dict[int, RankSummary] = {}
-    jobs = min(jobs, 1 + sum(_expected_bytes(file) for file, _ in files) // _LEAST_BYTES)
-    for number, summary in work_in_processes(_summarise_piece, pieces, jobs):
+    for number, summary in work_in_processes(_summarise_piece, pieces, jobs, memory_bytes):
         source = pieces[number].source
         summaries[number] = _of_killed(source) if summary is None else summary
         if progress is not None:
@@ -97,11 +107,14 @@ class _Piece:
     file: Path
     source: str
     kernel_classes: tuple[KernelClass, ...]
+    memory_bytes: int | None
 
 
 def _summarise_piece(piece: _Piece) -> RankSummary:
     problems = Problems()
-    samples = read_samples(_read_beside(piece.file, problems), problems)
+    beside = piece.file.with_name("samples.json.gz")
+    is_ours = piece.file.name == "trace.json.gz" and beside.is_file()
+    samples = read_samples(lambda: beside.open("rb"), problems) if is_ours else None
     return summarise_file(
         lambda: piece.file.open("rb"),
         piece.source,
@@ -109,6 +122,8 @@ def _summarise_piece(piece: _Piece) -> RankSummary:
         assigned=None if samples is None else samples.rank,
         asked=Asked(kernel_classes=piece.kernel_classes),
         problems=problems,
+        trace_bytes=_size(piece.file),
+        limits=limits_within(piece.memory_bytes),
     )
 
 
@@ -119,11 +134,15 @@ def _of_killed(source: str) -> RankSummary:
     return RankSummary(source=source, rank_number=rank, problems=problems.entries(source, rank))
 
 
-def _expected_bytes(file: Path) -> int:
+def _size(file: Path) -> int:
     try:
-        size = file.stat().st_size
+        return file.stat().st_size
     except OSError:
         return 0
+
+
+def _expected_bytes(file: Path) -> int:
+    size = _size(file)
     return size * _GZIP_FACTOR if file.suffix == ".gz" else size
 
 
@@ -148,23 +167,16 @@ def summarise_file(
     assigned: int | None,
     asked: Asked,
     problems: Problems,
+    trace_bytes: int | None = None,
     limits: Limits | None = None,
 ) -> RankSummary:
     """The summary of one trace, whatever the file holds: nothing that is wrong with it is raised.
 
-    Only what the store says is: StoreError.
+    `trace_bytes` is its length as it is stored. Only what the store says is raised: StoreError.
     """
     try:
-        with open_file() as file:
-            trace = read_trace(file, source, problems, limits)
-        # Whose trace it is matters only where it holds something.
-        rank = identify(trace.metadata, source, assigned, problems if len(trace.rows) else Problems())
-        if samples is not None and samples.trace_id and trace.metadata.trace_id not in ("", samples.trace_id):
-            problems.add(
-                Kind.TRACE_ID_CONTRADICTED,
-                f"carries trace id {trace.metadata.trace_id!r}, expected {samples.trace_id!r}",
-            )
-        return summarise(trace, samples, rank_number=rank, asked=asked, problems=problems)
+        with limit_cpu(allowed_cpu_s(limits or Limits(), trace_bytes)):
+            return _summarise(open_file, source, samples, assigned, asked, problems, limits)
     except StoreError:
         raise
     except Refused as error:
@@ -180,12 +192,22 @@ def summarise_file(
     return RankSummary(source=source, rank_number=assigned, problems=problems.entries(source, assigned))
 
 
-def _read_beside(trace: Path, problems: Problems) -> bytes | None:
-    samples = trace.with_name("samples.json.gz")
-    if trace.name != "trace.json.gz" or not samples.is_file():
-        return None
-    try:
-        return samples.read_bytes()
-    except OSError as error:
-        problems.add(Kind.SAMPLES_UNREADABLE, f"samples.json.gz cannot be read: {error.strerror or error}")
-        return None
+def _summarise(
+    open_file: Callable[[], IO[bytes]],
+    source: str,
+    samples: RankSamples | None,
+    assigned: int | None,
+    asked: Asked,
+    problems: Problems,
+    limits: Limits | None,
+) -> RankSummary:
+    with open_file() as file:
+        trace = read_trace(file, source, problems, limits)
+    # Whose trace it is matters only where it holds something.
+    rank = identify(trace.metadata, source, assigned, problems if len(trace.rows) else Problems())
+    if samples is not None and samples.trace_id and trace.metadata.trace_id not in ("", samples.trace_id):
+        problems.add(
+            Kind.TRACE_ID_CONTRADICTED,
+            f"carries trace id {trace.metadata.trace_id!r}, expected {samples.trace_id!r}",
+        )
+    return summarise(trace, samples, rank_number=rank, asked=asked, problems=problems)

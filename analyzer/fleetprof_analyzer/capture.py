@@ -7,16 +7,18 @@ and is a problem in the report, never an error. Errors of the store itself are r
 import gzip
 import io
 import re
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Final
+from typing import IO, Final
 
 import msgspec
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.report import Problem, RequestInfo
+from fleetprof_api.samples import MOST_BYTES, MOST_DECODED_BYTES, RankSamples
 from fleetprof_api.samples import SCHEMA_VERSION as SAMPLES_VERSION
-from fleetprof_api.samples import RankSamples
 from fleetprof_api.store.base import NotFound, Store
 
 from fleetprof_analyzer.asked_classes import asked_kernel_classes
@@ -24,7 +26,6 @@ from fleetprof_analyzer.iterations import Asked
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.request_info import describe_request
 
-_SAMPLES_BYTES: Final = 64 << 20
 _RANK: Final = re.compile(r"0|[1-9]\d{0,6}")
 
 
@@ -75,20 +76,28 @@ def read_capture(store: Store, namespace: str, uid: str) -> StoredCapture:
     )
 
 
-def read_samples(data: bytes | None, problems: Problems) -> RankSamples | None:
-    """Samples from the bytes of `samples.json.gz`; what is unreadable is counted and left out."""
-    if data is None:
-        return None
+def read_samples(open_file: Callable[[], IO[bytes]], problems: Problems) -> RankSamples | None:
+    """Samples from `samples.json.gz`, read within limits of their own; what is unreadable is counted and left out.
+
+    None where there is no such file, too. Raises StoreError.
+    """
     try:
+        with open_file() as packed:
+            data = packed.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise ValueError(f"longer than {MOST_BYTES:,} bytes")
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            text = file.read(_SAMPLES_BYTES + 1)
-        if len(text) > _SAMPLES_BYTES:
-            raise ValueError(f"longer than {_SAMPLES_BYTES:,} bytes")
+            text = file.read(MOST_DECODED_BYTES + 1)
+        if len(text) > MOST_DECODED_BYTES:
+            raise ValueError(f"longer than {MOST_DECODED_BYTES:,} bytes")
         samples = msgspec.json.decode(text, type=RankSamples)
         if samples.schema_version > SAMPLES_VERSION:
             raise ValueError(f"schema version {samples.schema_version}, this fleetprof reads {SAMPLES_VERSION}")
-    except (OSError, EOFError, ValueError, msgspec.MsgspecError, RecursionError) as error:
-        problems.add(Kind.SAMPLES_UNREADABLE, f"samples.json.gz cannot be read: {error}")
+    except (NotFound, FileNotFoundError):
+        return None
+    except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError, RecursionError) as error:
+        said = getattr(error, "strerror", None) or error
+        problems.add(Kind.SAMPLES_UNREADABLE, f"samples.json.gz cannot be read: {said}")
         return None
     return samples
 

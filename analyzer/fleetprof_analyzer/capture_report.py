@@ -158,14 +158,15 @@ def _summarise(store: Store, capture: StoredCapture, rank: int, limits: Limits |
     for left in reversed(range(_TRIES)):
         problems = Problems()
         try:
-            samples = get_if_there(store, keys.samples_key(capture.namespace, capture.uid, rank))
+            samples = read_samples(lambda: store.open(keys.samples_key(capture.namespace, capture.uid, rank)), problems)
             return summarise_file(
                 lambda: store.open(keys.trace_key(capture.namespace, capture.uid, rank)),
                 _source(rank),
-                samples=read_samples(samples, problems),
+                samples=samples,
                 assigned=rank,
                 asked=capture.asked,
                 problems=problems,
+                trace_bytes=capture.ranks[rank].trace_bytes,
                 limits=limits,
             )
         except NotFound:

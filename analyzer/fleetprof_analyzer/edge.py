@@ -29,17 +29,18 @@ def make_summary(
 ) -> bytes:
     """`summary.json.gz` of a rank. Without `first_step` the window began at a time. Raises OSError, ValueError."""
     problems = Problems()
-    data = samples.read_bytes() if samples is not None else None
     summary = summarise_file(
         lambda: trace.open("rb"),
         f"ranks/{rank}/trace.json.gz",
-        samples=read_samples(data, problems),
+        samples=read_samples(lambda: samples.open("rb"), problems) if samples is not None else None,
         assigned=rank,
         asked=Asked("time" if first_step is None else "step", first_step, iterations, kernel_classes),
         problems=problems,
+        trace_bytes=trace.stat().st_size,
         limits=limits_within(memory_bytes),
     )
+    samples_bytes = samples.stat().st_size if samples is not None else 0
     try:
-        return pack_summary(summary, trace_bytes=trace.stat().st_size, samples_bytes=len(data or b""))
+        return pack_summary(summary, trace_bytes=trace.stat().st_size, samples_bytes=samples_bytes)
     except Unusable as error:
         raise ValueError(str(error)) from None

@@ -12,6 +12,8 @@ from fleetprof_api.findings import Finding
 from fleetprof_api.report import IdleCauses, KindTotal, Rank, Report
 from fleetprof_api.stragglers import Stragglers
 
+from fleetprof_analyzer.straggler_advice import straggler_advice
+
 _MOST: Final = 6
 _MOST_RANKS: Final = 8
 _MOST_NAMES: Final = 5
@@ -64,6 +66,12 @@ _RULES: Final = (
         "the GPU waits for the optimizer's host code",
         "the optimizer's fused=True, or foreach=True",
     ),
+    _Rule(
+        "waiting", "idle_ns.waiting - waiting_short", 50, lambda idle: idle.waiting - idle.waiting_short,
+        "work that the host has launched waits for an event: of another stream, of a copy, or of other ranks",
+        "find what its stream waits for (the row that ends where the gap ends, on another stream); begin that earlier, "
+        "or drop the dependency (wait_stream, wait_event, record_stream)",
+    ),
 )  # fmt: skip
 _COMMUNICATION_PERMILLE: Final = 100
 _COPIES_PERMILLE: Final = 30
@@ -73,6 +81,8 @@ _STRAGGLER_PERMILLE: Final = 10
 def find_findings(report: Report) -> list[Finding]:
     """The findings of a report, the largest gain first."""
     found = _straggler(report.stragglers)
+    by_launches = sorted(report.launching_operators, key=lambda operator: -operator.own_launches)
+    launching = [operator.name for operator in by_launches if not operator.name.startswith("(")][:_MOST_NAMES]
     for total in report.totals:
         ranks = [rank for rank in report.ranks if rank.kind == total.kind]
         # What a rank's fault makes the others wait is told with the rank, not once more as communication.
@@ -83,11 +93,11 @@ def find_findings(report: Report) -> list[Finding]:
             rank.recorded_permille is not None and rank.recorded_permille < _SAMPLED_PERMILLE for rank in ranks
         )
         if total.idle_ns is not None and not sampled:
-            found += [finding for rule in _RULES if (finding := _idle(rule, total, ranks)) is not None]
+            found += [finding for rule in _RULES if (finding := _idle(rule, total, ranks, launching)) is not None]
     return sorted(found, key=lambda finding: (-finding.gain_permille, finding.kind))[:_MOST]
 
 
-def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank]) -> Finding | None:
+def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: list[str]) -> Finding | None:
     if total.idle_ns is None or total.time_ns.span <= 0:
         return None
     time_ns = rule.time_ns(total.idle_ns)
@@ -102,6 +112,7 @@ def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank]) -> Finding | Non
         measure=f"totals.{rule.measure}",
         value_ns=time_ns,
         ranks=_uneven(ranks, lambda rank: 0 if rank.idle_ns is None else rule.time_ns(rank.idle_ns)),
+        names=names if rule.kind == "launch_bound" else [],
     )
 
 
@@ -155,6 +166,7 @@ def _straggler(found: Stragglers | None) -> list[Finding]:
         Finding(
             kind=found.verdict,
             message=found.reason[:1].upper() + found.reason[1:],
+            advice=straggler_advice(found),
             gain_permille=permille,
             measure="stragglers",
             ranks=[rank.rank for rank in found.ranks[:_MOST_RANKS]],

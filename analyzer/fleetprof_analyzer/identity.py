@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from fleetprof_api.report import Problem
+from fleetprof_api.report import Problem, Rank
 
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.trace import Metadata
@@ -52,6 +52,27 @@ def find_doubles(ranks: Sequence[tuple[int | None, str]]) -> list[Problem]:
         for rank, names in sorted(sources.items())
         if len(names) > 1
     ]
+
+
+def tell_jobs_apart(ranks: Sequence[Rank]) -> str:
+    """Why these ranks cannot be one recording of one job; empty where they can."""
+    sizes: dict[int, list[str]] = defaultdict(list)
+    traces: dict[int, list[str]] = defaultdict(list)
+    for rank in ranks:
+        if rank.world_size:
+            sizes[rank.world_size].append(rank.source)
+        if rank.rank is not None:
+            traces[rank.rank].append(rank.source)
+    if len(sizes) > 1:
+        found = ", ".join(f"one of {size} ranks ({sorted(names)[0]})" for size, names in sorted(sizes.items())[:4])
+        return f"these are traces of several jobs: {found}"
+    counts = {len(names) for names in traces.values()}
+    if len(traces) > 1 and len(counts) == 1 and counts != {1}:
+        return (
+            f"each of {len(traces)} ranks has {counts.pop()} traces (rank {min(traces)}: "
+            f"{', '.join(sorted(traces[min(traces)])[:3])}): several jobs, or several recordings of one"
+        )
+    return ""
 
 
 def _last_number(text: str) -> int | None:

@@ -4,9 +4,11 @@
     fleetprof-analyzer summarise NAMESPACE UID --of N   every N-th rank's trace → its summary; an Indexed Job of N pods
     fleetprof-analyzer merge NAMESPACE UID              summaries → report
 
-The store is FLEETPROF_STORE (`fleetprof_api.store.location`); credentials come from boto3's chain. Guarantees: writes
-to the store only; every end has its exit code (`job_exit`) and, when it is no success, one sentence as the pod's
-termination message; killed at any moment it leaves whole objects, and can be run again.
+In a cluster the operator at FLEETPROF_HUB signs an address for each object of the pod's own capture
+(`fleetprof_api.store.granted`), and the pod has no credential. By hand, FLEETPROF_STORE names the store
+(`fleetprof_api.store.location`), and boto3's chain has the credentials. Guarantees: writes to the store only; every end
+has its exit code (`job_exit`) and, when it is no success, one sentence as the pod's termination message; killed at any
+moment it leaves whole objects, and can be run again.
 """
 
 import argparse
@@ -17,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from fleetprof_api.memory_shortage import HELPER, go_first
+from fleetprof_api.pods import IDENTITY_DIRECTORY
 from fleetprof_api.report import Report
 from fleetprof_api.store.base import Store, StoreError
 from fleetprof_api.store.location import VARIABLE, open_location, parse_location
@@ -26,6 +30,8 @@ from fleetprof_analyzer.job_exit import JobExit
 from fleetprof_analyzer.memory import container_limit, limits_within
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
+HUB_VARIABLE: Final = "FLEETPROF_HUB"
+IDENTITY_VARIABLE: Final = "FLEETPROF_IDENTITY"
 _TERMINATION_LOG: Final = Path("/dev/termination-log")
 _SENTENCE_BYTES: Final = 2048
 
@@ -45,6 +51,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main() -> None:
     """Runs one command and ends the process with its code."""
+    go_first(HELPER)  # trainers may share the node
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
     sys.exit(run(sys.argv[1:], os.environ))
 
@@ -107,6 +114,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _open_store(environment: Mapping[str, str]) -> Store:
+    if target := environment.get(HUB_VARIABLE):
+        from fleetprof_api.store.granted import GrantedStore
+
+        folder = Path(environment.get(IDENTITY_VARIABLE, IDENTITY_DIRECTORY))
+        authority = folder / "ca.crt"
+        try:
+            return GrantedStore(target, folder / "token", authority if authority.exists() else None)
+        except ValueError as error:
+            raise Wrong(f"{HUB_VARIABLE}: {error}") from None
     try:
         return open_location(parse_location(environment.get(VARIABLE, "")))
     except ValueError as error:

@@ -22,6 +22,8 @@ class Limits:
     event_bytes: int = 16 << 20  # one event, so also one string, one number, one nesting
     lost_events: int = 20_000  # without a findable end, so each costs a search
     metadata_bytes: int = 64 << 20  # everything around the list of events
+    cpu_s: float = 60.0  # to read and measure it (`cpu_limit`),
+    cpu_s_per_mib: float = 2.0  # and this for each MiB as it is stored: honest ones take a tenth of it
 
 
 def refuse(what: str, limit: int, unit: str) -> Refused:

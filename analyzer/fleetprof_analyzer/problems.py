@@ -26,6 +26,7 @@ class Kind(StrEnum):
     BAD_TIMES = "bad_times"
     NEGATIVE_DURATION = "negative_duration"
     ABSURD_DURATION = "absurd_duration"
+    UNKNOWN_DEVICE = "unknown_device"
     RANK_UNKNOWN = "rank_unknown"
     RANK_DUPLICATE = "rank_duplicate"
     RANK_CONTRADICTED = "rank_contradicted"

@@ -67,6 +67,7 @@ def describe_request(data: bytes | None, uid: str, namespace: str, ledger: Ledge
         completed_unix_ns=ledger.completed_unix_ns,
         outcome=ledger.outcome,
         message=ledger.message,
+        requester=ledger.requester,
         collect=None if data is None else request.spec.collect,
     )
 

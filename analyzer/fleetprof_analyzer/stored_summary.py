@@ -17,7 +17,7 @@ from fleetprof_analyzer.summary import RankSummary
 SCHEMA_VERSION: Final = 1
 MOST_BYTES: Final = 100_000
 MOST_OPERATIONS_BYTES: Final = 32_000
-_DECODED_BYTES: Final = 16 << 20
+_DECODED_BYTES: Final = 4 << 20
 _LEVEL: Final = 9
 
 
@@ -38,6 +38,11 @@ class _StoredSummary(msgspec.Struct, kw_only=True):
 class _Version(msgspec.Struct):
     schema_version: int
     made_by: str = ""
+
+
+# Made here, in one thread: msgspec 0.22 crashes where two threads meet a type for the first time, as in a merge.
+_READ_VERSION: Final = msgspec.json.Decoder(_Version)
+_READ_STORED: Final = msgspec.json.Decoder(_StoredSummary)
 
 
 def pack_summary(summary: RankSummary, *, trace_bytes: int, samples_bytes: int) -> bytes:
@@ -63,13 +68,13 @@ def unpack_summary(
             text = file.read(_DECODED_BYTES + 1)
         if len(text) > _DECODED_BYTES:
             raise Unusable(f"longer than {_DECODED_BYTES:,} bytes")
-        version = msgspec.json.decode(text, type=_Version)
+        version = _READ_VERSION.decode(text)
         if (version.schema_version, version.made_by) != (SCHEMA_VERSION, __version__):
             raise Unusable(
                 f"made by fleetprof {version.made_by[:40] or 'of unknown version'} (form {version.schema_version}), "
                 f"this is {__version__} (form {SCHEMA_VERSION}); use one version in operator, sidecar and analyzer"
             )
-        stored = msgspec.json.decode(text, type=_StoredSummary)
+        stored = _READ_STORED.decode(text)
     except (OSError, EOFError, ValueError, msgspec.MsgspecError, RecursionError) as error:
         raise Unusable(f"cannot be read: {error}") from None
     if stored.summary.rank_number != rank:

@@ -28,6 +28,7 @@ class Category(IntEnum):
     ANNOTATION = 4
     RUNTIME = 5  # a call of the host into CUDA or HIP; not work
     COLLECTION = 6  # a Python frame of the garbage collector; of python_function only these are kept
+    FOREIGN = 7  # work of a device that is not known here: counted while a trace is read, and left out
 
 
 # cuda_sync, gpu_user_annotation and overhead rows are not here: they are no work.
@@ -46,6 +47,10 @@ CATEGORIES: Final = {
     "hip_runtime": Category.RUNTIME,
     "xpu_runtime": Category.RUNTIME,
     "Runtime": Category.RUNTIME,
+    "mtia_ccp_events": Category.FOREIGN,
+    "mtia_insight": Category.FOREIGN,
+    "hpu_op": Category.FOREIGN,
+    "glow_runtime": Category.FOREIGN,
 }
 PYTHON_FUNCTION: Final = "python_function"
 

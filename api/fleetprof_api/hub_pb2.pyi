@@ -344,6 +344,7 @@ class Process(_message.Message):
     STEP_FIELD_NUMBER: _builtins.int
     RESTART_COUNT_FIELD_NUMBER: _builtins.int
     AGENT_WAITS_FIELD_NUMBER: _builtins.int
+    MEMORY_HEADROOM_BYTES_FIELD_NUMBER: _builtins.int
     process_id: _builtins.str
     """made by the sidecar, unique within it, stable for the life of the process"""
     pid: _builtins.int
@@ -369,7 +370,13 @@ class Process(_message.Message):
     restart_count: _builtins.int
     """torchelastic's"""
     agent_waits: _builtins.bool
-    """the agent is loaded, and has seen no optimizer step yet: many processes never make one"""
+    """The agent is there, and has seen no optimizer step yet: many processes never make one. Without torch_version, PyTorch is
+    still being imported.
+    """
+    memory_headroom_bytes: _builtins.int
+    """What the process may still take before a limit of its own, of its cgroup or of its machine is reached: the least of
+    them, without what the kernel can reclaim at once. 0: unknown.
+    """
     @_builtins.property
     def step(self) -> Global___StepState:
         """absent without the agent or before the first optimizer step"""
@@ -397,10 +404,11 @@ class Process(_message.Message):
         step: Global___StepState | None = ...,
         restart_count: _builtins.int = ...,
         agent_waits: _builtins.bool = ...,
+        memory_headroom_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "local_rank", b"local_rank", "rank", b"rank", "step", b"step", "world_size", b"world_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "agent_waits", b"agent_waits", "busy", b"busy", "device_kind", b"device_kind", "device_name", b"device_name", "first_seen_unix_ns", b"first_seen_unix_ns", "has_agent", b"has_agent", "last_poll_unix_ns", b"last_poll_unix_ns", "local_rank", b"local_rank", "pid", b"pid", "poll_interval_ns", b"poll_interval_ns", "polls_kineto", b"polls_kineto", "process_id", b"process_id", "python_version", b"python_version", "rank", b"rank", "rank_source", b"rank_source", "restart_count", b"restart_count", "role", b"role", "step", b"step", "torch_version", b"torch_version", "world_size", b"world_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "agent_waits", b"agent_waits", "busy", b"busy", "device_kind", b"device_kind", "device_name", b"device_name", "first_seen_unix_ns", b"first_seen_unix_ns", "has_agent", b"has_agent", "last_poll_unix_ns", b"last_poll_unix_ns", "local_rank", b"local_rank", "memory_headroom_bytes", b"memory_headroom_bytes", "pid", b"pid", "poll_interval_ns", b"poll_interval_ns", "polls_kineto", b"polls_kineto", "process_id", b"process_id", "python_version", b"python_version", "rank", b"rank", "rank_source", b"rank_source", "restart_count", b"restart_count", "role", b"role", "step", b"step", "torch_version", b"torch_version", "world_size", b"world_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__local_rank: _TypeAlias = _typing.Literal["local_rank"]  # noqa: Y015
     _WhichOneofArgType__local_rank: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank"]  # noqa: Y015
@@ -561,6 +569,8 @@ class CaptureEvent(_message.Message):
     TRACE_BYTES_FIELD_NUMBER: _builtins.int
     COMPRESSED_BYTES_FIELD_NUMBER: _builtins.int
     SHA256_FIELD_NUMBER: _builtins.int
+    RECORDING_COST_FIELD_NUMBER: _builtins.int
+    TIME_COST_FIELD_NUMBER: _builtins.int
     capture_id: _builtins.str
     process_id: _builtins.str
     rank: _builtins.int
@@ -581,6 +591,14 @@ class CaptureEvent(_message.Message):
     """as uploaded"""
     sha256: _builtins.str
     """of the compressed file, hex"""
+    @_builtins.property
+    def recording_cost(self) -> Global___RecordingCost:
+        """absent while nothing was recorded, or nobody could look"""
+
+    @_builtins.property
+    def time_cost(self) -> Global___TimeCost:
+        """absent until it was measured, and without the agent"""
+
     def __init__(
         self,
         *,
@@ -599,14 +617,96 @@ class CaptureEvent(_message.Message):
         trace_bytes: _builtins.int = ...,
         compressed_bytes: _builtins.int = ...,
         sha256: _builtins.str = ...,
+        recording_cost: Global___RecordingCost | None = ...,
+        time_cost: Global___TimeCost | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["recording_cost", b"recording_cost", "time_cost", b"time_cost"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["armed_unix_ns", b"armed_unix_ns", "asked_unix_ns", b"asked_unix_ns", "capture_id", b"capture_id", "compressed_bytes", b"compressed_bytes", "failed_unix_ns", b"failed_unix_ns", "message", b"message", "process_id", b"process_id", "rank", b"rank", "reason", b"reason", "sha256", b"sha256", "started_unix_ns", b"started_unix_ns", "state", b"state", "trace_bytes", b"trace_bytes", "uploaded_unix_ns", b"uploaded_unix_ns", "written_unix_ns", b"written_unix_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["armed_unix_ns", b"armed_unix_ns", "asked_unix_ns", b"asked_unix_ns", "capture_id", b"capture_id", "compressed_bytes", b"compressed_bytes", "failed_unix_ns", b"failed_unix_ns", "message", b"message", "process_id", b"process_id", "rank", b"rank", "reason", b"reason", "recording_cost", b"recording_cost", "sha256", b"sha256", "started_unix_ns", b"started_unix_ns", "state", b"state", "time_cost", b"time_cost", "trace_bytes", b"trace_bytes", "uploaded_unix_ns", b"uploaded_unix_ns", "written_unix_ns", b"written_unix_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CaptureEvent: _TypeAlias = CaptureEvent  # noqa: Y015
+
+@_typing.final
+class TimeCost(_message.Message):
+    """What one recording did to the rank's training iterations, as its agent timed them. 0: not known."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITERATION_BEFORE_NS_FIELD_NUMBER: _builtins.int
+    LONGEST_BEFORE_NS_FIELD_NUMBER: _builtins.int
+    ITERATION_NS_FIELD_NUMBER: _builtins.int
+    STALL_NS_FIELD_NUMBER: _builtins.int
+    ITERATIONS_AFTER_FIELD_NUMBER: _builtins.int
+    iteration_before_ns: _builtins.int
+    """median of the iterations before the recording"""
+    longest_before_ns: _builtins.int
+    """the longest of them"""
+    iteration_ns: _builtins.int
+    """median of the recorded ones"""
+    stall_ns: _builtins.int
+    """what the longest iteration took more, from the window's end until the trace was there"""
+    iterations_after: _builtins.int
+    """made after that, as far as was looked"""
+    def __init__(
+        self,
+        *,
+        iteration_before_ns: _builtins.int = ...,
+        longest_before_ns: _builtins.int = ...,
+        iteration_ns: _builtins.int = ...,
+        stall_ns: _builtins.int = ...,
+        iterations_after: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["iteration_before_ns", b"iteration_before_ns", "iteration_ns", b"iteration_ns", "iterations_after", b"iterations_after", "longest_before_ns", b"longest_before_ns", "stall_ns", b"stall_ns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TimeCost: _TypeAlias = TimeCost  # noqa: Y015
+
+@_typing.final
+class RecordingCost(_message.Message):
+    """What one recording took, as measured in the process. 0: not known."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITERATIONS_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    TRACE_BYTES_FIELD_NUMBER: _builtins.int
+    MEMORY_BEFORE_BYTES_FIELD_NUMBER: _builtins.int
+    MEMORY_PEAK_BYTES_FIELD_NUMBER: _builtins.int
+    MEMORY_AFTER_BYTES_FIELD_NUMBER: _builtins.int
+    iterations: _builtins.int
+    """training iterations in the window; 0 in a window by time"""
+    events: _builtins.int
+    """in the trace, of any kind"""
+    trace_bytes: _builtins.int
+    """as Kineto wrote it"""
+    memory_before_bytes: _builtins.int
+    """resident memory of the process before the recording"""
+    memory_peak_bytes: _builtins.int
+    """the most of it, writing included"""
+    memory_after_bytes: _builtins.int
+    """after the trace was written and what could be given back was"""
+    def __init__(
+        self,
+        *,
+        iterations: _builtins.int = ...,
+        events: _builtins.int = ...,
+        trace_bytes: _builtins.int = ...,
+        memory_before_bytes: _builtins.int = ...,
+        memory_peak_bytes: _builtins.int = ...,
+        memory_after_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "iterations", b"iterations", "memory_after_bytes", b"memory_after_bytes", "memory_before_bytes", b"memory_before_bytes", "memory_peak_bytes", b"memory_peak_bytes", "trace_bytes", b"trace_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordingCost: _TypeAlias = RecordingCost  # noqa: Y015
 
 @_typing.final
 class Part(_message.Message):
@@ -787,6 +887,8 @@ class Arm(_message.Message):
     TRACES_FIELD_NUMBER: _builtins.int
     ASKED_ITERATIONS_FIELD_NUMBER: _builtins.int
     KERNEL_CLASSES_FIELD_NUMBER: _builtins.int
+    ESTIMATE_FIELD_NUMBER: _builtins.int
+    CANARY_FIELD_NUMBER: _builtins.int
     capture_id: _builtins.str
     first_step: _builtins.int
     """the first complete step of the window, in KinetoStepTracker's count, on every rank"""
@@ -804,6 +906,8 @@ class Arm(_message.Message):
     traces: Global___Traces.ValueType
     asked_iterations: _builtins.int
     """by the request, also where the window is one of time; 0: a time was asked"""
+    canary: _builtins.bool
+    """recorded to learn what it costs: what was measured is told, and the trace goes with the release"""
     @_builtins.property
     def orders(self) -> _containers.RepeatedCompositeFieldContainer[Global___Order]: ...
     @_builtins.property
@@ -815,6 +919,10 @@ class Arm(_message.Message):
     @_builtins.property
     def kernel_classes(self) -> _containers.RepeatedCompositeFieldContainer[Global___KernelClass]:
         """for summaries that are made beside the trainer"""
+
+    @_builtins.property
+    def estimate(self) -> Global___RecordingEstimate:
+        """absent: nothing is known of this workload"""
 
     def __init__(
         self,
@@ -833,16 +941,47 @@ class Arm(_message.Message):
         traces: Global___Traces.ValueType = ...,
         asked_iterations: _builtins.int = ...,
         kernel_classes: _abc.Iterable[Global___KernelClass] | None = ...,
+        estimate: Global___RecordingEstimate | None = ...,
+        canary: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["first_step", b"first_step", "start", b"start", "start_unix_ns", b"start_unix_ns", "window", b"window"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["estimate", b"estimate", "first_step", b"first_step", "start", b"start", "start_unix_ns", b"start_unix_ns", "window", b"window"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_iterations", b"asked_iterations", "capture_id", b"capture_id", "collect", b"collect", "deliver_until_unix_ns", b"deliver_until_unix_ns", "first_step", b"first_step", "give_up_unix_ns", b"give_up_unix_ns", "kernel_classes", b"kernel_classes", "max_slowdown_percent", b"max_slowdown_percent", "max_trace_bytes", b"max_trace_bytes", "orders", b"orders", "sample_interval_ns", b"sample_interval_ns", "start", b"start", "start_unix_ns", b"start_unix_ns", "traces", b"traces", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_iterations", b"asked_iterations", "canary", b"canary", "capture_id", b"capture_id", "collect", b"collect", "deliver_until_unix_ns", b"deliver_until_unix_ns", "estimate", b"estimate", "first_step", b"first_step", "give_up_unix_ns", b"give_up_unix_ns", "kernel_classes", b"kernel_classes", "max_slowdown_percent", b"max_slowdown_percent", "max_trace_bytes", b"max_trace_bytes", "orders", b"orders", "sample_interval_ns", b"sample_interval_ns", "start", b"start", "start_unix_ns", b"start_unix_ns", "traces", b"traces", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_start: _TypeAlias = _typing.Literal["first_step", "start_unix_ns"]  # noqa: Y015
     _WhichOneofArgType_start: _TypeAlias = _typing.Literal["start", b"start"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_start) -> _WhichOneofReturnType_start | None: ...
 
 Global___Arm: _TypeAlias = Arm  # noqa: Y015
+
+@_typing.final
+class RecordingEstimate(_message.Message):
+    """What one training iteration of this workload takes when it is recorded with these options: the most of any rank, from
+    its last capture or from the canary. 0: not known.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENTS_PER_ITERATION_FIELD_NUMBER: _builtins.int
+    MEMORY_BYTES_PER_ITERATION_FIELD_NUMBER: _builtins.int
+    TRACE_BYTES_PER_ITERATION_FIELD_NUMBER: _builtins.int
+    events_per_iteration: _builtins.int
+    memory_bytes_per_iteration: _builtins.int
+    trace_bytes_per_iteration: _builtins.int
+    def __init__(
+        self,
+        *,
+        events_per_iteration: _builtins.int = ...,
+        memory_bytes_per_iteration: _builtins.int = ...,
+        trace_bytes_per_iteration: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events_per_iteration", b"events_per_iteration", "memory_bytes_per_iteration", b"memory_bytes_per_iteration", "trace_bytes_per_iteration", b"trace_bytes_per_iteration"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordingEstimate: _TypeAlias = RecordingEstimate  # noqa: Y015
 
 @_typing.final
 class KernelClass(_message.Message):
@@ -1245,6 +1384,7 @@ class CaptureStatus(_message.Message):
     COMPLETED_UNIX_NS_FIELD_NUMBER: _builtins.int
     REPORT_LOCATION_FIELD_NUMBER: _builtins.int
     REQUEST_JSON_FIELD_NUMBER: _builtins.int
+    CANARY_FIELD_NUMBER: _builtins.int
     uid: _builtins.str
     name: _builtins.str
     namespace: _builtins.str
@@ -1264,6 +1404,10 @@ class CaptureStatus(_message.Message):
     def conditions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Condition]: ...
     @_builtins.property
     def ranks(self) -> _containers.RepeatedCompositeFieldContainer[Global___CaptureEvent]: ...
+    @_builtins.property
+    def canary(self) -> Global___CaptureEvent:
+        """of the rank that recorded one iteration first; absent where none did"""
+
     def __init__(
         self,
         *,
@@ -1281,10 +1425,11 @@ class CaptureStatus(_message.Message):
         completed_unix_ns: _builtins.int = ...,
         report_location: _builtins.str = ...,
         request_json: _builtins.str = ...,
+        canary: Global___CaptureEvent | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["canary", b"canary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["armed_unix_ns", b"armed_unix_ns", "completed_unix_ns", b"completed_unix_ns", "conditions", b"conditions", "finished", b"finished", "first_step", b"first_step", "name", b"name", "namespace", b"namespace", "ranks", b"ranks", "report_location", b"report_location", "request_json", b"request_json", "start_mode", b"start_mode", "submitted_unix_ns", b"submitted_unix_ns", "target", b"target", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["armed_unix_ns", b"armed_unix_ns", "canary", b"canary", "completed_unix_ns", b"completed_unix_ns", "conditions", b"conditions", "finished", b"finished", "first_step", b"first_step", "name", b"name", "namespace", b"namespace", "ranks", b"ranks", "report_location", b"report_location", "request_json", b"request_json", "start_mode", b"start_mode", "submitted_unix_ns", b"submitted_unix_ns", "target", b"target", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -8,6 +8,7 @@
                                  ranks/<rank>/operations.bin
                                  report.json
                                  report.html
+    v1/<namespace>/workloads/<digest of a target>.json
 
 Guarantees: keys are made of checked parts only, so no name can climb out of its prefix; readers refuse another
 major version by the first segment.
@@ -69,6 +70,11 @@ def report_key(namespace: str, uid: str) -> str:
 def report_page_key(namespace: str, uid: str) -> str:
     """The report as one self-contained HTML page."""
     return request_prefix(namespace, uid) + "report.html"
+
+
+def workload_key(namespace: str, digest: str) -> str:
+    """What earlier captures of one workload cost, and when they were begun; no request has the uid `workloads`."""
+    return f"{MAJOR}/{_checked(namespace, 'namespace')}/workloads/{_checked(digest, 'digest')}.json"
 
 
 def split_request_prefix(key: str) -> tuple[str, str, str]:

@@ -6,9 +6,10 @@ has a reason from `Reason` and a sentence that says what to do. Times are Unix n
 """
 
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 SCHEMA_VERSION: Final = 1
 
@@ -51,6 +52,7 @@ class Reason(StrEnum):
     EMPTY_TRACE = "EmptyTrace"  # the file holds no event
     CORRUPT_TRACE = "CorruptTrace"  # the file cannot be read to its end
     TRACE_TOO_LARGE = "TraceTooLarge"  # limits.maxTraceBytes
+    NO_MEMORY = "NoMemory"  # recording would not fit, or did not, into the memory that the job may still take
     SLOWDOWN = "Slowdown"  # limits.maxSlowdownPercent
     SPOOL_FULL = "SpoolFull"  # the sidecar's spool limit
     DISK_FULL = "DiskFull"  # no space on the volume
@@ -59,9 +61,42 @@ class Reason(StrEnum):
     SIDECAR_LOST = "SidecarLost"  # the sidecar did not come back before the deadline
     POD_ENDED = "PodEnded"  # the pod ended, and with it its volume, before the store had the trace
     SIDECAR_RESTARTED = "SidecarRestarted"  # the sidecar came back, and could not go on with this capture
+    OVER_LIMIT = "OverLimit"  # the order asked for more than the sidecar itself allows
     CANCELLED = "Cancelled"  # by the user
     DEADLINE_EXCEEDED = "DeadlineExceeded"  # activeDeadlineSeconds
     INTERNAL = "Internal"  # our own fault; the message says where
+
+
+class RecordingCost(msgspec.Struct, kw_only=True, frozen=True):
+    """What one recording took, as measured in the process: `RecordingCost` of hub.proto. 0: not known."""
+
+    iterations: Annotated[int, Meta(description="training iterations in the window; 0 in a window by time")] = 0
+    events: Annotated[int, Meta(description="events in the trace, of any kind")] = 0
+    trace_bytes: Annotated[int, Meta(description="length of the trace as written, bytes")] = 0
+    memory_before_bytes: Annotated[int, Meta(description="resident memory before the recording, bytes")] = 0
+    memory_peak_bytes: Annotated[int, Meta(description="the most of it, writing included, bytes")] = 0
+    memory_after_bytes: Annotated[
+        int, Meta(description="the same after the trace was written and memory given back, bytes")
+    ] = 0
+
+
+class TimeCost(msgspec.Struct, kw_only=True, frozen=True):
+    """What one recording did to the rank's training iterations: `TimeCost` of hub.proto. 0: not known."""
+
+    iteration_before_ns: Annotated[int, Meta(description="median iteration before the recording")] = 0
+    longest_before_ns: Annotated[int, Meta(description="longest iteration before the recording")] = 0
+    iteration_ns: Annotated[int, Meta(description="median of the recorded iterations")] = 0
+    stall_ns: Annotated[
+        int, Meta(description="what the longest iteration took more, from the window's end until the trace was there")
+    ] = 0
+    iterations_after: Annotated[int, Meta(description="iterations after that, as far as was looked")] = 0
+
+    @property
+    def slowdown_percent(self) -> int:
+        """How much longer the recorded iterations took; 0 when that is not known, or they did not."""
+        if not self.iteration_before_ns:
+            return 0
+        return max(0, 100 * (self.iteration_ns - self.iteration_before_ns) // self.iteration_before_ns)
 
 
 class LedgerEntry(msgspec.Struct, kw_only=True, forbid_unknown_fields=False):
@@ -87,6 +122,35 @@ class LedgerEntry(msgspec.Struct, kw_only=True, forbid_unknown_fields=False):
     trace_bytes: int = 0
     compressed_bytes: int = 0
     sha256: str = ""
+    recording_cost: RecordingCost | None = None
+    time_cost: TimeCost | None = None
+
+
+class RecordingEstimate(msgspec.Struct, kw_only=True, frozen=True):
+    """What one iteration takes when it is recorded: `RecordingEstimate` of hub.proto. 0: not known."""
+
+    events_per_iteration: int = 0
+    memory_bytes_per_iteration: int = 0
+    trace_bytes_per_iteration: int = 0
+
+
+class Verdict(StrEnum):
+    """What became of a canary."""
+
+    NONE = ""  # it has not ended
+    NOT_NEEDED = "NotNeeded"  # there was none; the message says why
+    UNHARMED = "Unharmed"
+    HARMED = "Harmed"
+    FAILED = "Failed"  # it has no trace, and did no harm
+
+
+class Canary(msgspec.Struct, kw_only=True):
+    """The one rank that recorded one iteration before the others were asked. `entry` is its line; not one of them."""
+
+    verdict: Verdict = Verdict.NONE
+    message: str = ""
+    tries: int = 0
+    entry: LedgerEntry | None = None
 
 
 class Condition(msgspec.Struct, kw_only=True):
@@ -106,6 +170,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     uid: str
     name: str
     namespace: str
+    requester: str = ""  # who asked, by admission's word; "unknown" where nobody vouches, "" in local mode
     start_mode: str = ""  # "step", "time" or "" while nothing is armed
     first_step: int | None = None
     start_unix_ns: int | None = None  # asked start, mode "time"
@@ -113,6 +178,8 @@ class Ledger(msgspec.Struct, kw_only=True):
     deliver_until_unix_ns: int = 0  # orders that no process fetched by then are withdrawn
     submitted_unix_ns: int = 0
     armed_unix_ns: int = 0
+    estimate: RecordingEstimate | None = None  # what the ranks were told; None: nothing was known
+    iterations: int = 0  # of the window, where it was made shorter than asked
     plans: int = 0  # how often a start was agreed on; 2 where no rank took its first order in time
     cancelled_unix_ns: int = 0  # the user's cancel came
     completed_unix_ns: int = 0
@@ -120,6 +187,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     message: str = ""
     conditions: list[Condition] = []
     entries: list[LedgerEntry] = []
+    canary: Canary | None = None  # None: not decided yet
 
 
 def merge_entries(a: LedgerEntry, b: LedgerEntry) -> LedgerEntry:
@@ -130,27 +198,45 @@ def merge_entries(a: LedgerEntry, b: LedgerEntry) -> LedgerEntry:
     """
     if (a.rank, a.process_id) != (b.rank, b.process_id):
         raise ValueError(f"rank {a.rank}/{a.process_id} and rank {b.rank}/{b.process_id} are different lines")
-    merged = msgspec.structs.replace(max(a, b, key=_standing))
-    file = max(a, b, key=_file)
-    merged.compressed_bytes, merged.sha256, merged.trace_bytes = _file(file)
-    for field in _TIMES:
-        known = [t for t in (getattr(a, field), getattr(b, field)) if t]
-        setattr(merged, field, min(known) if known else 0)
-    for field in _FACTS:
-        setattr(merged, field, max(getattr(a, field), getattr(b, field)))
-    merged.rank_source = max(a.rank_source, b.rank_source, key=lambda source: (source != "RANK_UNKNOWN", source))
-    return merged
+    further = a if _ORDER[a.state] > _ORDER[b.state] else b
+    state = max(a, b, key=_standing) if a.state is b.state else further
+    file = a if _file(a) >= _file(b) else b
+    # Field by field, not in a loop over names: this is most of what an event costs, and ten thousand ranks send many.
+    return msgspec.structs.replace(
+        state,
+        compressed_bytes=file.compressed_bytes,
+        sha256=file.sha256,
+        trace_bytes=file.trace_bytes,
+        asked_unix_ns=_earlier(a.asked_unix_ns, b.asked_unix_ns),
+        armed_unix_ns=_earlier(a.armed_unix_ns, b.armed_unix_ns),
+        started_unix_ns=_earlier(a.started_unix_ns, b.started_unix_ns),
+        written_unix_ns=_earlier(a.written_unix_ns, b.written_unix_ns),
+        uploaded_unix_ns=_earlier(a.uploaded_unix_ns, b.uploaded_unix_ns),
+        failed_unix_ns=_earlier(a.failed_unix_ns, b.failed_unix_ns),
+        sidecar_id=_greater(a.sidecar_id, b.sidecar_id),
+        pod_name=_greater(a.pod_name, b.pod_name),
+        pod_uid=_greater(a.pod_uid, b.pod_uid),
+        node_name=_greater(a.node_name, b.node_name),
+        pid=a.pid if a.pid >= b.pid else b.pid,
+        recording_cost=a.recording_cost if _cost(a.recording_cost) >= _cost(b.recording_cost) else b.recording_cost,
+        time_cost=a.time_cost if _time(a.time_cost) >= _time(b.time_cost) else b.time_cost,
+        rank_source=a.rank_source if _source(a.rank_source) >= _source(b.rank_source) else b.rank_source,
+    )
 
 
-_TIMES: Final = (
-    "asked_unix_ns",
-    "armed_unix_ns",
-    "started_unix_ns",
-    "written_unix_ns",
-    "uploaded_unix_ns",
-    "failed_unix_ns",
-)
-_FACTS: Final = ("sidecar_id", "pod_name", "pod_uid", "node_name", "pid")
+def _earlier(a_unix_ns: int, b_unix_ns: int) -> int:
+    """The first of two times; 0 is not known."""
+    if a_unix_ns and b_unix_ns:
+        return a_unix_ns if a_unix_ns <= b_unix_ns else b_unix_ns
+    return a_unix_ns or b_unix_ns
+
+
+def _greater(a: str, b: str) -> str:
+    return a if a is b or a >= b else b
+
+
+def _source(source: str) -> tuple[bool, str]:
+    return source != "RANK_UNKNOWN", source
 
 
 def _standing(entry: LedgerEntry) -> tuple[int, str, str]:
@@ -161,6 +247,25 @@ def _standing(entry: LedgerEntry) -> tuple[int, str, str]:
 def _file(entry: LedgerEntry) -> tuple[int, str, int]:
     """Sizes and checksum belong together; what was stored knows more than what was only written."""
     return entry.compressed_bytes, entry.sha256, entry.trace_bytes
+
+
+def _cost(cost: RecordingCost | None) -> tuple[int, ...]:
+    """What was measured last knows most: the peak and what remains come after the rest."""
+    if cost is None:
+        return ()
+    return (
+        cost.memory_after_bytes,
+        cost.memory_peak_bytes,
+        cost.memory_before_bytes,
+        cost.events,
+        cost.trace_bytes,
+        cost.iterations,
+    )
+
+
+def _time(cost: TimeCost | None) -> tuple[int, ...]:
+    """What was measured last has seen the most iterations."""
+    return () if cost is None else tuple(reversed(msgspec.structs.astuple(cost)))
 
 
 def is_final(entry: LedgerEntry) -> bool:

@@ -34,6 +34,8 @@ IDENTITY_VOLUME: Final = "fleetprof-identity"
 NO_ACCOUNT_VOLUME: Final = "fleetprof-no-api-token"
 
 AUDIENCE: Final = "fleetprof.io"
+ANALYSIS_AUDIENCE: Final = "analyses.fleetprof.io"
+"""Of an analyzer Job's pod: its token is no sidecar's, and a sidecar's is not its."""
 
 SOCKET_DIRECTORY: Final = "/run/fleetprof"
 SPOOL_DIRECTORY: Final = "/var/spool/fleetprof"

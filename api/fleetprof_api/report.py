@@ -233,6 +233,9 @@ class RequestInfo(msgspec.Struct, kw_only=True, frozen=True):
     completed_unix_ns: int = 0
     outcome: str = ""
     message: str = ""
+    requester: Annotated[
+        str, Meta(description='who asked, by admission\'s word; "unknown" where nobody vouches, "" in local mode')
+    ] = ""
     collect: Annotated[
         list[str] | None, Meta(description="what was recorded beyond the usual: Stacks, Shapes, …; null: not known")
     ] = None

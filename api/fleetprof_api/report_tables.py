@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 Ns = Annotated[int, Meta(description="duration, ns", ge=0)]
-StageName = Literal["data_loading", "forward", "loss", "backward", "zero_grad", "optimizer", "other"]
+StageName = Literal["data_loading", "forward", "loss", "backward", "zero_grad", "optimizer", "host", "other"]
 WorkClassName = Literal["compute", "communication", "memory"]
 
 
@@ -118,6 +118,15 @@ class StageTime(msgspec.Struct, kw_only=True, frozen=True):
     iterations_ns: Annotated[list[int], Meta(description="time_ns by iteration; empty above 100 of them")] = []
 
 
+class Silence(msgspec.Struct, kw_only=True, frozen=True):
+    """Silences of the host between two rows of the main thread."""
+
+    after: Annotated[str, Meta(description="operator or mark that ended last before it; empty: none")]
+    before: Annotated[str, Meta(description="operator or mark that begins first behind it; empty: none")]
+    time_ns: Annotated[int, Meta(description="time of these silences over all iterations", ge=0)]
+    count: Annotated[int, Meta(ge=0)]
+
+
 class Stages(msgspec.Struct, kw_only=True, frozen=True):
     """The stages of one rank; `reason` says why there are none."""
 
@@ -130,5 +139,6 @@ class Stages(msgspec.Struct, kw_only=True, frozen=True):
     inferred: Annotated[
         list[StageName], Meta(description="stages that nothing marks: filled in from their neighbours")
     ] = []
+    silences: Annotated[list[Silence], Meta(description="where the stage host lies, the 5 longest places")] = []
     unknown_device_ns: Annotated[int, Meta(description="device work without launch call, or outside", ge=0)] = 0
     reason: str = ""

@@ -10,6 +10,9 @@ from typing import Final
 import msgspec
 
 SCHEMA_VERSION: Final = 1
+# Limits of the file: what a sidecar writes at most (50,000 rows) has 9 MiB, a tenth of that as gzip.
+MOST_BYTES: Final = 4 << 20  # compressed
+MOST_DECODED_BYTES: Final = 16 << 20  # as objects of Python ten times that
 
 
 class StepColumns(msgspec.Struct, kw_only=True):

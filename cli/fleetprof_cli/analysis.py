@@ -10,6 +10,7 @@ import sys
 from typing import Final
 
 import msgspec
+from fleetprof_api.memory_shortage import HELPER, go_first
 
 from fleetprof_cli.child import child_command
 from fleetprof_cli.store_location import StoreLocation, open_store
@@ -53,10 +54,15 @@ class Analyses:
 def main() -> None:
     """Analyses one capture in this process."""
     os.nice(_NICE)
+    go_first(HELPER)
     from fleetprof_analyzer.capture_report import analyze_capture
+    from fleetprof_analyzer.memory import free_share, limit_data, limits_within
 
+    memory_bytes = free_share(1)
+    limit_data(memory_bytes)
     location, namespace, uid = sys.argv[1:]
-    analyze_capture(open_store(msgspec.json.decode(location, type=StoreLocation)), namespace, uid)
+    store = open_store(msgspec.json.decode(location, type=StoreLocation))
+    analyze_capture(store, namespace, uid, limits=limits_within(memory_bytes))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from fleetprof_api.request import InvalidRequest, ProfileRequest, parse_request
 from fleetprof_cli.following import follow
 from fleetprof_cli.hub_captures import HubCaptures
 from fleetprof_cli.hub_client import HubClient
-from fleetprof_cli.jobs import choose_job, group_jobs
+from fleetprof_cli.job_search import find_job
 from fleetprof_cli.request_flags import Wishes, make_document
 from fleetprof_cli.request_options import refuse_invalid
 from fleetprof_cli.state import StateDirectory
@@ -25,11 +25,15 @@ async def take_capture(
     namespace: str | None,
     *,
     wait: bool,
+    wait_for_job: bool = False,
 ) -> pb.CaptureStatus:
-    """Asks for a capture, of `request` or of `wishes` for `job`, and follows it when told to. Raises Failure."""
+    """Asks for a capture, of `request` or of `wishes` for `job`, and follows it when told to. Raises Failure.
+
+    `wait_for_job`: the job need not be there yet.
+    """
     async with HubClient(state) as hub:
         if request is None:
-            running = choose_job(group_jobs(await hub.fleet()), job, namespace)
+            running = await find_job(hub, state, job, namespace, wait=wait_for_job)
             target = running.job.target()
             try:
                 request = parse_request(

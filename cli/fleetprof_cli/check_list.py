@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import click
+from fleetprof_api.plain_text import make_printable
 from rich.console import Console
 from rich.text import Text
 
 from fleetprof_cli.checks import Check, Verdict
-from fleetprof_cli.messages import make_printable
 
 _STYLES: Final = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"}
 

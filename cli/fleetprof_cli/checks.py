@@ -1,6 +1,7 @@
 """What `fleetprof doctor` looks at on this machine, each check a function from facts to a verdict with a next step.
 
-Guarantees: looking changes nothing; a check that cannot look says so instead of raising.
+Guarantees: looking changes nothing; a check that cannot look says so instead of raising; an advice that may be pasted
+into a shell names only what belongs to this user, in quotes.
 """
 
 import json
@@ -17,7 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from fleetprof_cli.messages import Failure
-from fleetprof_cli.run_folder import RunFolder, make_socket_directory, run_folders, socket_directories
+from fleetprof_cli.run_folder import RunFolder, run_folders
+from fleetprof_cli.shell_words import quote_path
+from fleetprof_cli.socket_directories import make_socket_directory, socket_directories
 from fleetprof_cli.state import StateDirectory
 from fleetprof_cli.status_text import size_text
 from fleetprof_cli.store_location import StoreLocation
@@ -161,28 +164,55 @@ def check_socket_directory() -> Check:
         directory = make_socket_directory()
     except (Failure, OSError) as error:
         return Check("socket directory", Verdict.FAIL, str(error), "set TMPDIR to a short, writable path")
-    directory.rmdir()
-    return Check("socket directory", Verdict.OK, f"{directory.parent} can be used ({len(str(directory))} characters)")
+    directory.rmdir()  # what is above it stays, as ever
+    return Check(
+        "socket directory", Verdict.OK, f"{quote_path(directory.parent)} can be used ({len(str(directory))} characters)"
+    )
 
 
 def check_state(state: StateDirectory) -> Iterable[Check]:
     """The state directory and its secrets."""
     if not state.path.is_dir():
-        yield Check("state directory", Verdict.WARN, f"{state.path} is not there yet", "`fleetprof up` makes it")
+        yield Check(
+            "state directory", Verdict.WARN, f"{quote_path(state.path)} is not there yet", "`fleetprof up` makes it"
+        )
         return
     if not os.access(state.path, os.W_OK):
-        yield Check("state directory", Verdict.FAIL, f"{state.path} cannot be written", "choose another: --state DIR")
+        yield Check(
+            "state directory",
+            Verdict.FAIL,
+            f"{quote_path(state.path)} cannot be written",
+            "choose another: --state DIR",
+        )
+        return
+    if not _is_own(state.path):
+        found = f"{quote_path(state.path)} belongs to another user"
+        yield Check("state directory", Verdict.FAIL, found, "choose another: --state DIR")
         return
     open_to_others = [
-        str(path)
+        quote_path(path)
         for path in (state.path, state.token_file, state.path / "secret")
-        if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077
+        if _is_own(path) and _is_open(path)
     ]
     if open_to_others:
         advice = f"close it: chmod go= {' '.join(open_to_others)}"
         yield Check("state directory", Verdict.FAIL, "others can read " + ", ".join(open_to_others), advice)
     else:
-        yield Check("state directory", Verdict.OK, str(state.path))
+        yield Check("state directory", Verdict.OK, quote_path(state.path))
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
+def _is_open(path: Path) -> bool:
+    try:
+        return stat.S_IMODE(path.stat().st_mode) & 0o077 != 0
+    except OSError:
+        return False
 
 
 def judge_space(name: str, path: Path, advice: str) -> Check:
@@ -191,15 +221,20 @@ def judge_space(name: str, path: Path, advice: str) -> Check:
         path = path.parent
     free = shutil.disk_usage(path).free
     verdict = Verdict.OK if free >= _WARN_BELOW_BYTES else Verdict.WARN if free >= _FAIL_BELOW_BYTES else Verdict.FAIL
-    return Check(name, verdict, f"{size_text(free)} free at {path}", "" if verdict == Verdict.OK else advice)
+    return Check(
+        name, verdict, f"{size_text(free)} free at {quote_path(path)}", "" if verdict == Verdict.OK else advice
+    )
 
 
 def judge_store(location: StoreLocation) -> Iterable[Check]:
-    """What the store of the last `up` needs from its owner: nobody else can clear away what a killed hub had begun."""
+    """What the store of the last `up` needs from its owner: nobody else can clear it away, or close it."""
     if location.bucket:
         rule = "AbortIncompleteMultipartUpload"
         advice = f"unless it is there, give the bucket a lifecycle rule with {rule} (docs/limits.md)"
         yield Check("store", Verdict.OK, location.address(), advice)
+    elif _is_own(folder := Path(location.directory)) and _is_open(folder) and _is_open(folder.parent):
+        advice = f"unless it is meant for them: chmod -R go= {quote_path(folder)}"
+        yield Check("store", Verdict.WARN, f"others can enter {quote_path(folder)}, which was there before", advice)
 
 
 def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -> Iterable[Check]:
@@ -207,6 +242,8 @@ def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -
     alive = set()
     dead = []
     for folder in folders:
+        if not _is_own(folder.path):
+            continue
         record = folder.record()
         if folder.is_alive():
             alive.add(record.socket_directory if record else "")
@@ -216,19 +253,21 @@ def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -
     for folder in dead:
         clean = False
         unsent = folder.unsent_bytes()
-        found = f"{folder.path} of a run that is gone" + (
+        found = f"{quote_path(folder.path)} of a run that is gone" + (
             f", {size_text(unsent)} of traces not stored" if unsent else ""
         )
         sends = "the next `fleetprof up` sends them; " if unsent else ""
-        yield Check("leftovers", Verdict.WARN, found, f"{sends}when you do not need it: rm -r {folder.path}")
+        yield Check(
+            "leftovers", Verdict.WARN, found, f"{sends}when you do not need it: rm -r {quote_path(folder.path)}"
+        )
     for directory in directories:
-        if str(directory) not in alive:
+        if str(directory) not in alive and _is_own(directory):
             clean = False
             yield Check(
                 "leftovers",
                 Verdict.WARN,
-                f"socket directory {directory} of a run that is gone",
-                f"when no job uses it: rm -r {directory}",
+                f"socket directory {quote_path(directory)} of a run that is gone",
+                f"when no job uses it: rm -r {quote_path(directory)}",
             )
     if clean:
         yield Check("leftovers", Verdict.OK, "none")

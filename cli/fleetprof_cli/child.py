@@ -1,6 +1,7 @@
 """Runs a module as a process that ends with the one that started it: `python -m fleetprof_cli.child MODULE ARGS`.
 
-Guarantees: when the parent dies, even by SIGKILL, the child gets SIGTERM; nothing of local mode is left behind.
+Guarantees: when the parent dies, even by SIGKILL, the child gets SIGTERM; nothing of local mode is left behind; when
+memory is short, the kernel ends the child before the training beside it.
 Source: prctl(2), PR_SET_PDEATHSIG.
 """
 
@@ -12,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+
+from fleetprof_api.memory_shortage import SERVICE, go_first
 
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -42,6 +45,7 @@ def main(arguments: Sequence[str]) -> None:
     """Ties this process to its parent, then becomes the module."""
     parent, module, *rest = arguments
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    go_first(SERVICE)
     if os.getppid() != int(parent):  # it died before the tie was made
         raise SystemExit(f"the process {parent} that started this one is gone")
     sys.argv = [module, *rest]

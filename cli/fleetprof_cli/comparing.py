@@ -4,7 +4,6 @@ Guarantees: `-o json` prints one document that follows diff.v1.schema.json; a ga
 """
 
 import shutil
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from fleetprof_api.report import Report, UnreadableReport, read_report
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
+from fleetprof_cli.terminal import print_json
 
 _LEAST_PERCENT: Final = 100 * MINIMUM_EFFECT
 
@@ -47,7 +47,7 @@ def show_diff(before: Report, after: Report, output: str, fail_above: float | No
     except OverflowError:
         raise Failure("a report holds numbers that no clock gives", code=ExitCode.INVALID) from None
     if output == "json":
-        sys.stdout.buffer.write(write_diff(diff))
+        print_json(write_diff(diff))
     else:
         click.echo(render_diff(diff, min(shutil.get_terminal_size((100, 24)).columns, 140)), nl=False)
     if not diff.comparable:

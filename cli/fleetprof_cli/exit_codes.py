@@ -12,7 +12,7 @@ class ExitCode(IntEnum):
     DONE = 0  # what was asked is there: every rank's trace, the report, nothing wrong
     FAILED = 1  # could not do it, for a reason of this machine: a file, a port, a missing program; doctor: found faults
     INVALID = 2  # the command line or the request is wrong; every problem is named
-    PARTIAL = 3  # some ranks were captured, others were not
+    PARTIAL = 3  # some ranks were captured, others were not, or not the same iterations
     CAPTURE_FAILED = 4  # no rank was captured
     REFUSED = 5  # hub or cluster refused: nothing matches, nothing speaks Kineto, no right, or ranks are being captured
     NO_HUB = 6  # no hub (on Kubernetes: no API server) answers, or it does not accept the token

@@ -39,7 +39,7 @@ def judge_fleet(sidecars: Sequence[pb.SidecarStatus], now_unix_ns: int) -> Itera
         return
     for sidecar in sidecars:
         yield _judge_sidecar(sidecar, now_unix_ns)
-    hosts = len({sidecar.identity.host_name for sidecar in sidecars})
+    hosts = len({sidecar.identity.host_name for sidecar in sidecars if sidecar.connected_unix_ns})
     if hosts > 1:
         advice = "starts and reports compare their clocks: keep them in step (chronyc tracking)"
         yield Check("clocks", Verdict.OK, f"the sidecars run on {hosts} hosts", advice)
@@ -61,6 +61,11 @@ def _judge_sidecar(sidecar: pb.SidecarStatus, now_unix_ns: int) -> Check:
     identity = sidecar.identity
     name = f"sidecar {identity.pod_name or sidecar.sidecar_id}"
     age = now_unix_ns - sidecar.last_heartbeat_unix_ns
+    if not sidecar.connected_unix_ns:
+        found = f"left {duration_text(max(0, age))} ago"
+        return Check(
+            name, Verdict.OK, found, "when its job still runs, look at its log: runs/*/sidecar.log in the state"
+        )
     found = f"{len(sidecar.processes)} processes, last heard of {duration_text(max(0, age))} ago"
     if age < -_AHEAD_NS:
         advice = "the clocks of the machines differ: captures that start by time will not line up; run chrony or ntpd"

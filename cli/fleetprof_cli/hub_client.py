@@ -1,10 +1,12 @@
 """The hub as a command sees it: gRPC calls whose failures are sentences with an exit code.
 
-Guarantees: no call waits for ever for a hub that is not there; the token is shown to loopback or over TLS only.
+Guarantees: no call waits for ever for a hub that is not there; the token is shown to a hub that has proved to be ours
+(`fleetprof_api.local_hub`), and to nobody else.
 """
 
+import socket
 from collections.abc import AsyncIterator
-from pathlib import Path
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Final, Self
 
@@ -12,6 +14,7 @@ import grpc
 import grpc.aio
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.hub_pb2_grpc import CapturesStub
+from fleetprof_api.local_hub import HubAway, find_hub
 
 from fleetprof_cli.captures import Away
 from fleetprof_cli.exit_codes import ExitCode
@@ -39,32 +42,32 @@ class NoHub(Away):
 
 
 class HubClient:
-    """An open connection; use it with `async with`. Raises NoHub when the state directory names no hub."""
+    """An open connection; use it with `async with`. Raises NoHub when the state directory leads to no hub."""
 
     def __init__(self, state: StateDirectory) -> None:
-        record = state.hub()
-        if record is None:
-            raise NoHub(f"no hub runs with the state directory {state.path}")
-        self._address = record.address
         self._state = state
-        try:
-            self._metadata = (("authorization", f"Bearer {state.token_file.read_text().strip()}"),)
-            if record.ca_file:
-                credentials = grpc.ssl_channel_credentials(Path(record.ca_file).read_bytes())
-                self._channel = grpc.aio.secure_channel(record.address, credentials)
-            else:
-                self._channel = grpc.aio.insecure_channel(record.address)
-        except OSError as error:
-            raise NoHub(f"cannot read what the hub at {record.address} needs: {error}") from None
-        self._stub = CapturesStub(self._channel)
+        self._address = ""
+        self._host_name = ""
+        self._metadata: tuple[tuple[str, str], ...] = ()
+        self._cleanup = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
+        try:
+            way = self._cleanup.enter_context(find_hub(self._state.path))
+        except HubAway as error:
+            raise NoHub(str(error)) from None
+        except (OSError, ValueError) as error:
+            raise NoHub(f"the hub cannot be asked: {error}", "see what is said there, then: fleetprof doctor") from None
+        self._address = way.record.address
+        self._host_name = way.record.host_name
+        self._metadata = (("authorization", f"Bearer {way.token}"),)
+        self._stub = CapturesStub(await self._cleanup.enter_async_context(way.open_channel()))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._channel.close(None)
+        await self._cleanup.aclose()
 
     async def submit(self, request_json: str, namespace: str) -> pb.CaptureStatus:
         """Asks for a capture; refused when nothing matches now."""
@@ -105,13 +108,21 @@ class HubClient:
             raise self._failure(error) from None
         return list(reply.sidecars)
 
+    def _next_step(self) -> str:
+        if self._host_name in ("", socket.gethostname()) or not self._address.startswith("unix:"):
+            return _START_IT
+        return (
+            f"it was started on {self._host_name}, for jobs there; for other machines: fleetprof up --listen HOST:PORT"
+        )
+
     def _failure(self, error: grpc.aio.AioRpcError) -> Failure:
         code, said = error.code(), error.details() or ""
         if code in _GONE:
-            return NoHub(f"the hub at {self._address} does not answer")
+            return NoHub(f"the hub at {self._address} does not answer", self._next_step())
         if code in _DENIED:
             return NoHub(
                 f"the hub at {self._address} does not accept the token in {self._state.token_file}: {said}",
                 "use the state directory that `fleetprof up` uses (--state), or start `fleetprof up` again",
             )
-        return Failure(said or code.name, code=_CODES.get(code, ExitCode.FAILED))
+        first, *details = said.splitlines() or [code.name]
+        return Failure(first, details=details, code=_CODES.get(code, ExitCode.FAILED))

@@ -1,6 +1,7 @@
 """The jobs that sidecars report: which there are, and which one a name on the command line means.
 
-Guarantees: pure; a choice that cannot be made is refused with the list of what there is.
+Guarantees: pure; a job whose sidecars have all left is none any more; a choice that cannot be made is refused with the
+list of what there is.
 """
 
 from collections.abc import Iterable
@@ -12,6 +13,10 @@ from fleetprof_api import hub_pb2 as pb
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.request_flags import Job
+
+
+class NoSuchJob(Failure):
+    """No job that runs is the one that is meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +64,12 @@ class RunningJob:
 
 
 def group_jobs(sidecars: Iterable[pb.SidecarStatus]) -> list[RunningJob]:
-    """Sidecars by the workload they belong to, sorted by namespace and name."""
+    """Connected sidecars by the workload they belong to, sorted by namespace and name."""
     members: dict[tuple[str, str, str, str], list[pb.SidecarStatus]] = {}
     for sidecar in sidecars:
         identity = sidecar.identity
         key = (identity.namespace, identity.workload.name, identity.workload.kind, identity.workload.api_version)
-        if identity.workload.name:
+        if identity.workload.name and sidecar.connected_unix_ns:
             members.setdefault(key, []).append(sidecar)
     return [
         RunningJob(
@@ -77,7 +82,7 @@ def group_jobs(sidecars: Iterable[pb.SidecarStatus]) -> list[RunningJob]:
 
 
 def choose_job(jobs: list[RunningJob], name: str | None, namespace: str | None) -> RunningJob:
-    """The job that is meant; the only one when none is named. Raises Failure with what there is."""
+    """The job that is meant; the only one when none is named. Raises NoSuchJob or Failure with what there is."""
     wanted = [
         running
         for running in jobs
@@ -88,14 +93,15 @@ def choose_job(jobs: list[RunningJob], name: str | None, namespace: str | None) 
         return wanted[0]
     there = ", ".join(f"{running.job.name} (namespace {running.job.namespace})" for running in wanted or jobs)
     if not jobs:
-        raise Failure(
+        raise NoSuchJob(
             f"no job {name} is running" if name else "no job that can be captured is running",
             next_step="start yours with: fleetprof run -- COMMAND",
             code=ExitCode.REFUSED,
         )
     if not wanted:
-        raise Failure(
-            f"no job {name or ''} is running" + (f" in namespace {namespace}" if namespace else ""),
+        raise NoSuchJob(
+            " ".join(["no job", *([name] if name else []), "is running"])
+            + (f" in namespace {namespace}" if namespace else ""),
             next_step=f"there are: {there}",
             code=ExitCode.REFUSED,
         )

@@ -13,15 +13,16 @@ from typing import Final
 
 from fleetprof_cli.child import child_command
 from fleetprof_cli.messages import Failure, say
-from fleetprof_cli.run_folder import RunFolder, RunRecord, make_socket_directory, run_folders
-from fleetprof_cli.state import HubRecord, StateDirectory
+from fleetprof_cli.run_folder import RunFolder, RunRecord, run_folders
+from fleetprof_cli.socket_directories import make_socket_directory
+from fleetprof_cli.state import StateDirectory
 from fleetprof_cli.status_text import size_text
 
 _GRACE_S: Final = 120
 _STARTS_WITHIN_S: Final = 20.0
 
 
-async def send_leftovers(state: StateDirectory, hub: HubRecord) -> None:
+async def send_leftovers(state: StateDirectory) -> None:
     """Sends what ended runs of this state directory have in their spools to the hub that runs now."""
     for folder in run_folders(state):
         record = folder.record()
@@ -31,7 +32,7 @@ async def send_leftovers(state: StateDirectory, hub: HubRecord) -> None:
             continue
         say(f"sending {size_text(unsent)} of traces that the job {record.name!r} could not store before it ended")
         try:
-            await _send(folder, record, state, hub)
+            await _send(folder, record, state)
         except (Failure, OSError) as error:
             say(f"they stay in {folder.spool}: {error or 'the sidecar took too long'}")
             continue
@@ -41,12 +42,11 @@ async def send_leftovers(state: StateDirectory, hub: HubRecord) -> None:
             folder.remove()
 
 
-async def _send(folder: RunFolder, record: RunRecord, state: StateDirectory, hub: HubRecord) -> None:
+async def _send(folder: RunFolder, record: RunRecord, state: StateDirectory) -> None:
     directory = make_socket_directory()  # no trainer will come: a sidecar has one
     arguments = [
-        *("--directory", str(directory), "--spool", str(folder.spool)),
-        *("--hub", hub.address, "--token-file", str(state.token_file)),
-        *(("--ca-file", hub.ca_file) if hub.ca_file else ("--insecure-loopback",)),
+        *("--directory", str(directory), "--spool", str(folder.spool), "--agent-directory", str(folder.agent)),
+        *("--state", str(state.path)),
         *("--namespace", record.namespace, "--pod-name", folder.path.name, "--grace-seconds", str(_GRACE_S)),
     ]
     try:

@@ -1,9 +1,10 @@
-"""Where `fleetprof up` listens, and what it takes to listen there.
+"""Where `fleetprof up --listen` listens on the network, and the certificate that it shows there.
 
-Guarantees: nothing but loopback is served without TLS, because the token and the traces would cross the network in
-plain text.
+Guarantees: nothing is served on the network without TLS, loopback included: whoever has a port of it, has it only until
+another user's process takes it.
 """
 
+import datetime
 import ipaddress
 import socket
 import ssl
@@ -13,19 +14,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """HOST:PORT; port 0 stands for the port kept in the state directory."""
+    """HOST:PORT; port 0 stands for any free one."""
 
     host: str
     port: int
-
-    def is_loopback(self) -> bool:
-        """Tells whether only this machine can reach it."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
 
     def advertised_host(self) -> str:
         """The name under which others reach it: this machine's own when it listens on all addresses."""
@@ -37,7 +29,7 @@ def parse_listen(text: str) -> ListenAddress:
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError(f"{text!r} must be HOST:PORT, for example 127.0.0.1:0 (0: any free port)")
+        raise ValueError(f"{text!r} must be HOST:PORT, for example 0.0.0.0:0 (0: any free port)")
     return ListenAddress(host, int(port))
 
 
@@ -63,3 +55,37 @@ class TlsFiles:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.certificate, self.key)
         return context
+
+
+def make_certificate(host: str, now: datetime.datetime) -> tuple[bytes, bytes]:
+    """A certificate for `host` that signs itself, and its key, both PEM; good for a year.
+
+    Whoever reads it from the state directory knows the one server that has the key.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "fleetprof up")])
+    try:
+        shown: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        shown = x509.DNSName(host)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))  # clocks of other machines
+        .not_valid_after(now + datetime.timedelta(days=365))
+        .add_extension(x509.SubjectAlternativeName([shown]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return certificate.public_bytes(serialization.Encoding.PEM), secret

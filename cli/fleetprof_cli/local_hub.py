@@ -1,14 +1,19 @@
 """The hub, its upload server and its analyses in one process: what `fleetprof up` is.
 
-Guarantees: whoever reads hub.json finds a hub that answers; stopping leaves no port, no file and no process behind; a
+Guarantees: whoever reads hub.json finds a hub that answers; stopping leaves no socket, no file and no process behind; a
 capture that runs meanwhile is taken up again by the next one.
 """
 
 import os
+import socket
+import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
+from fleetprof_api.local_hub import HUB_SOCKET, UPLOAD_SOCKET, UPLOAD_URL, HubRecord
+from fleetprof_api.private_directory import PrivateDirectory
 from fleetprof_api.store.base import StoreError
 from fleetprof_api.store.directory import DirectoryStore
 from fleetprof_operator.hub.hub import Hub
@@ -17,51 +22,80 @@ from fleetprof_operator.hub.uploads import serve_uploads
 
 from fleetprof_cli.analysis import Analyses
 from fleetprof_cli.listen import ListenAddress, TlsFiles, join_address
-from fleetprof_cli.messages import Failure, say
-from fleetprof_cli.run_folder import run_folders
-from fleetprof_cli.state import HubRecord, StateDirectory, port_is_free
+from fleetprof_cli.messages import Failure
+from fleetprof_cli.state import StateDirectory
 from fleetprof_cli.store_location import StoreLocation, open_store
 
 
 @asynccontextmanager
 async def run_hub(
-    state: StateDirectory, listen: ListenAddress, location: StoreLocation, tls: TlsFiles | None
+    state: StateDirectory, listen: tuple[ListenAddress, TlsFiles] | None, location: StoreLocation
 ) -> AsyncIterator[HubRecord]:
-    """A hub that answers, until the block ends. Raises Failure when it cannot be started."""
+    """A hub that answers, until the block ends: at a socket, or on the network. Raises Failure when it cannot be."""
     store = open_store(location, secret=state.upload_secret())
     async with AsyncExitStack() as cleanup:
+        directory = cleanup.enter_context(PrivateDirectory(state.path))
+        place = join_address(listen[0].host, listen[0].port) if listen else f"unix:{directory.place(HUB_SOCKET)}"
         try:
             if isinstance(store, DirectoryStore):
-                context = tls.server_context() if tls else None
-                uploads = await serve_uploads(store, listen.host, state.ports().uploads, tls=context)
-                cleanup.push_async_callback(uploads.stop)
-                scheme = "https" if tls else "http"
-                store.base_url = f"{scheme}://{join_address(listen.advertised_host(), uploads.port)}"
+                await _serve_uploads(store, directory, listen, cleanup)
             hub = Hub(store=store, analyze=Analyses(location).analyze)
             cleanup.push_async_callback(hub.close)
             await _restore(hub, location)
-            server = await serve(
-                hub,
-                join_address(listen.host, listen.port or state.ports().hub),
-                token=state.token(),
-                tls=ServerTls(*tls.pem_pair()) if tls else None,
-            )
+            tls = ServerTls(*listen[1].pem_pair()) if listen else None
+            server = await serve(hub, place, token=state.token(), tls=tls)
             cleanup.push_async_callback(server.stop)
         except OSError as error:
+            where = place if listen else f"a socket in {state.path}"
+            step = (
+                "choose another address" if listen else "use another state directory (--state), or listen on loopback"
+            )
             raise Failure(
-                f"cannot listen on {join_address(listen.host, listen.port)}: {error.strerror or error}",
-                next_step="choose another address: --listen HOST:PORT",
+                f"cannot listen on {where}: {error.strerror or error}", next_step=f"{step}: --listen 127.0.0.1:0"
             ) from None
         record = HubRecord(
-            address=join_address(listen.advertised_host(), server.port),
+            address=join_address(listen[0].advertised_host(), server.port)
+            if listen
+            else f"unix:{state.path / HUB_SOCKET}",
             pid=os.getpid(),
             store=location,
             started_unix_ns=time.time_ns(),
-            ca_file=str(tls.authority) if tls else "",
+            ca_file=str(listen[1].authority) if listen else "",
+            host_name=socket.gethostname(),
         )
         state.publish(record)
         cleanup.callback(state.withdraw)
         yield record
+
+
+async def _serve_uploads(
+    store: DirectoryStore,
+    directory: PrivateDirectory,
+    listen: tuple[ListenAddress, TlsFiles] | None,
+    cleanup: AsyncExitStack,
+) -> None:
+    if listen:
+        address, tls = listen
+        place = socket.create_server(
+            (address.host, 0), family=socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        )
+        port = place.getsockname()[1]
+        store.base_url = f"https://{join_address(address.advertised_host(), port)}"
+        context: ssl.SSLContext | None = tls.server_context()
+    else:
+        place = _bind_socket(Path(directory.place(UPLOAD_SOCKET)), cleanup)
+        store.base_url = UPLOAD_URL
+        context = None
+    uploads = await serve_uploads(store, place, tls=context)
+    cleanup.push_async_callback(uploads.stop)
+
+
+def _bind_socket(path: Path, cleanup: AsyncExitStack) -> socket.socket:
+    path.unlink(missing_ok=True)  # of a hub that was killed: the lock says that none runs
+    place = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    place.bind(str(path))
+    cleanup.callback(path.unlink, missing_ok=True)
+    return place
 
 
 async def _restore(hub: Hub, location: StoreLocation) -> None:
@@ -72,23 +106,3 @@ async def _restore(hub: Hub, location: StoreLocation) -> None:
             f"cannot read the store {location.address()}: {error}",
             next_step="is it there, and are its credentials in the environment? See docs/local.md",
         ) from None
-
-
-def settle_ports(state: StateDirectory, listen: ListenAddress) -> None:
-    """Gives kept ports up that somebody else has taken meanwhile.
-
-    Raises Failure when a job that runs looks for the hub at such a port: on another one, it would never be seen.
-    """
-    ports = state.ports()
-    if not listen.port and not port_is_free(listen.host, ports.hub):
-        for folder in run_folders(state):
-            if folder.is_alive() and (record := folder.record()):
-                raise Failure(
-                    f"another program has taken port {ports.hub}, where the job {record.name!r} that runs "
-                    f"(`fleetprof run`, pid {record.pid}) looks for the hub",
-                    next_step="end that program, or give this hub another state directory and start the job anew there",
-                )
-        state.renew_ports()
-        say("another program has taken the port of the last `fleetprof up`; this one takes another and keeps it")
-    elif not port_is_free(listen.host, ports.uploads):
-        state.renew_ports(hub=ports.hub)  # nobody remembers this one: every grant names it

@@ -1,31 +1,35 @@
-"""Words for people: to stderr, never to stdout, each failure with what to do next."""
+"""Words for people: to stderr, never to stdout, each failure with what to do next.
+
+Guarantees: each line begins with our name, and text from elsewhere can neither break it nor begin one.
+"""
+
+from collections.abc import Sequence
 
 import click
+from fleetprof_api.plain_text import make_printable
 
 from fleetprof_cli.exit_codes import ExitCode
 
 
 class Failure(click.ClickException):
-    """Ends the command with a sentence that names what is wrong, a next step, and an exit code."""
+    """Ends the command with a sentence that names what is wrong, its details (a line each), a next step, and a code."""
 
-    def __init__(self, message: str, *, next_step: str = "", code: ExitCode = ExitCode.FAILED) -> None:
+    def __init__(
+        self, message: str, *, details: Sequence[str] = (), next_step: str = "", code: ExitCode = ExitCode.FAILED
+    ) -> None:
         super().__init__(message)
+        self.details = details
         self.next_step = next_step
         self.exit_code = int(code)  # type: ignore[misc]  # click reads it from the instance
 
     def show(self, file: object = None) -> None:
         """Prints the failure to stderr."""
-        say(self.message)
+        for line in (self.message, *(f"  {detail}" for detail in self.details)):
+            say(line)
         if self.next_step:
             say(f"  {self.next_step}")
 
 
 def say(text: str) -> None:
     """One line for people, marked as ours: it may stand between a job's own output."""
-    for line in text.splitlines() or [""]:
-        click.echo(f"fleetprof: {make_printable(line)}", err=True)
-
-
-def make_printable(text: str) -> str:
-    """Text from elsewhere without control characters, which a terminal would obey."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    click.echo(f"fleetprof: {make_printable(text)}", err=True)

@@ -16,10 +16,19 @@ def _set_state(context: click.Context, _parameter: click.Parameter, value: Path)
 
 def state_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds `--state`; the command gets the StateDirectory with `click.pass_obj`."""
+    return _add_state(click.Path(file_okay=False, path_type=Path), command)
+
+
+def unchecked_state_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a command that does its work whatever stands there."""
+    return _add_state(click.Path(path_type=Path), command)
+
+
+def _add_state(kind: click.Path, command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--state",
         metavar="DIR",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=kind,
         default=default_state_path,
         show_default="$FLEETPROF_STATE, else ~/.local/state/fleetprof",
         expose_value=False,

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
+from fleetprof_api.plain_text import make_printable
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from fleetprof_cli.capture_view import CaptureView, Count, RankRow
-from fleetprof_cli.messages import make_printable, say
+from fleetprof_cli.messages import say
 from fleetprof_cli.status_text import duration_text
 
 EVERY_RANK_UP_TO: Final = 16

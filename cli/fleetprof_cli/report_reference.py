@@ -6,7 +6,7 @@ Guarantees: only reads; what exists as a path is taken as one; what cannot be re
 from pathlib import Path
 from typing import Final
 
-from fleetprof_analyzer.analysis import NothingToAnalyze, analyze_directory
+from fleetprof_analyzer.analysis import NothingToAnalyze, SeveralJobs, analyze_directory
 from fleetprof_api import keys
 from fleetprof_api.report import Report
 from fleetprof_api.store.base import NotFound, Store, StoreError
@@ -57,6 +57,8 @@ def _read_folder(folder: Path) -> Report:
     say(f"{folder} holds no report.json: analysing its traces")
     try:
         return analyze_directory(folder)
+    except SeveralJobs as error:
+        raise Failure(str(error)) from None
     except (NothingToAnalyze, OSError) as error:
         raise Failure(f"no report and no trace: {error}", code=ExitCode.INVALID) from None
 

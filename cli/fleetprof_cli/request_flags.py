@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from fleetprof_api.limits import LONGEST_WINDOW_OF_ALL_RANKS_NS, MOST_LISTED_RANKS
 from fleetprof_api.request import API_VERSION, KIND
 
+_LONGEST_OF_ALL_MS: Final = LONGEST_WINDOW_OF_ALL_RANKS_NS // 10**6
 _NAME_LENGTH: Final = 38  # and 12 for the time: names have at most 52
 
 
@@ -40,13 +42,14 @@ class Wishes:
     every: int | None = None
     collect: Sequence[str] = ()
     traces: str | None = None
+    canary: str | None = None
     deadline_s: int | None = None
     max_trace_mib: int | None = None
     max_slowdown_percent: int | None = None
 
 
 def parse_ranks(text: str) -> list[int]:
-    """`0,8,16-19` as numbers. Raises ValueError with the rule."""
+    """`0,8,16-19` as numbers, each once. Raises ValueError with the rule."""
     ranks: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,7})(?:-(\d{1,7}))?\s*", part)
@@ -55,10 +58,25 @@ def parse_ranks(text: str) -> list[int]:
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise ValueError(f"{part!r} must be a range from a lower to a higher rank")
-        if last - first >= 1024:
-            raise ValueError(f"{part!r} names more than 1024 ranks; use --sample or --every")
-        ranks.extend(range(first, last + 1))
-    return ranks
+        ranks.extend(range(first, min(last, first + MOST_LISTED_RANKS) + 1))
+        if len(set(ranks)) > MOST_LISTED_RANKS:
+            raise ValueError(f"{text!r} names more than {MOST_LISTED_RANKS} ranks; use --sample or --every")
+    return list(dict.fromkeys(ranks))
+
+
+def find_contradiction(wishes: Wishes) -> str:
+    """Which flags exclude, or need, each other; empty where none does."""
+    if wishes.iterations is not None and wishes.duration_ms is not None:
+        return "--iterations and --duration-ms exclude each other: give one of them"
+    if wishes.warmup is not None and wishes.duration_ms is not None:
+        return "--warmup counts iterations: give --iterations instead of --duration-ms"
+    chosen = {"--ranks": wishes.ranks, "--sample": wishes.sample, "--every": wishes.every}
+    given = [flag for flag, value in chosen.items() if value is not None]
+    if len(given) > 1:
+        return f"{' and '.join(given)} exclude each other: give one of them"
+    if wishes.duration_ms is not None and wishes.duration_ms > _LONGEST_OF_ALL_MS and not given:
+        return f"--duration-ms above {_LONGEST_OF_ALL_MS:,} needs --ranks, --sample or --every to choose some ranks"
+    return ""
 
 
 def make_document(target: dict[str, Any], stem: str, namespace: str, wishes: Wishes, now: datetime) -> dict[str, Any]:
@@ -78,6 +96,7 @@ def make_document(target: dict[str, Any], stem: str, namespace: str, wishes: Wis
         "ranks": _given(ranks) or None,
         "collect": list(wishes.collect) or None,
         "traces": wishes.traces,
+        "canary": wishes.canary,
         "activeDeadlineSeconds": wishes.deadline_s,
         "limits": _given(limits) or None,
     }

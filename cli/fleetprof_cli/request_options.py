@@ -1,14 +1,30 @@
-"""The options of `capture` that describe a request, and the file that holds one: the same here and on Kubernetes."""
+"""The options of `capture` that describe a request, and the file that holds one: the same here and on Kubernetes.
+
+Guarantees: the bounds of numbers are those of the request's fields; what is wrong about the flags is said in their own
+names, before anybody is asked.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final
 
 import click
-from fleetprof_api.request import Collect, InvalidRequest, ProfileRequest, Traces, load_request
+from fleetprof_api.request import (
+    Canary,
+    Collect,
+    InvalidRequest,
+    Limits,
+    ProfileRequest,
+    Ranks,
+    Spec,
+    Traces,
+    Window,
+    load_request,
+)
+from fleetprof_api.request.part import Part
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
-from fleetprof_cli.request_flags import Wishes, parse_ranks
+from fleetprof_cli.request_flags import Wishes, find_contradiction, parse_ranks
 
 _MAX_FILE_BYTES: Final = 1 << 20
 
@@ -22,16 +38,44 @@ def read_ranks(_context: click.Context, _parameter: click.Parameter, value: str 
 
 
 def _collect(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
-    return [name.strip() for words in value for name in words.split(",") if name.strip()]
+    known = {name.lower(): name.value for name in Collect}
+    named = [name.strip() for words in value for name in words.split(",") if name.strip()]
+    for name in named:
+        if name.lower() not in known:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(Collect)}.")
+    return list(dict.fromkeys(known[name.lower()] for name in named))
+
+
+def _bounds(part: type[Part], field: str, unit: int = 1) -> click.IntRange:
+    """The range of a field of the request, in multiples of `unit`."""
+    rules = part.model_fields[field].metadata
+    (least,) = (rule.ge for rule in rules if hasattr(rule, "ge"))
+    (most,) = (rule.le for rule in rules if hasattr(rule, "le"))
+    return click.IntRange(-(-least // unit), most // unit)
 
 
 _OPTIONS: Final = (
-    click.option("--iterations", metavar="N", type=int, help="How many training iterations  [default: 5]."),
-    click.option("--duration-ms", metavar="MS", type=int, help="A length of time instead of iterations."),
-    click.option("--warmup", metavar="N", type=int, help="Iterations to trace and throw away before."),
+    click.option(
+        "--iterations",
+        metavar="N",
+        type=_bounds(Window, "iterations"),
+        help="How many training iterations  [default: 5].",
+    ),
+    click.option(
+        "--duration-ms",
+        metavar="MS",
+        type=_bounds(Window, "duration_millis"),
+        help="A length of time instead of iterations.",
+    ),
+    click.option(
+        "--warmup",
+        metavar="N",
+        type=_bounds(Window, "warmup_iterations"),
+        help="Iterations to trace and throw away before.",
+    ),
     click.option("--ranks", metavar="0,8,16-19", callback=read_ranks, help="These ranks  [default: all]."),
-    click.option("--sample", metavar="N", type=int, help="So many ranks, spread evenly."),
-    click.option("--every", metavar="N", type=int, help="Every Nth rank."),
+    click.option("--sample", metavar="N", type=_bounds(Ranks, "sample"), help="So many ranks, spread evenly."),
+    click.option("--every", metavar="N", type=_bounds(Ranks, "every"), help="Every Nth rank."),
     click.option(
         "--collect",
         metavar="WHAT[,WHAT]",
@@ -44,14 +88,30 @@ _OPTIONS: Final = (
         type=click.Choice([traces.value for traces in Traces], case_sensitive=False),
         help="Which ranks upload a whole trace  [default: Full].",
     ),
-    click.option("--max-trace-mib", metavar="MIB", type=int, help="Give a rank up whose trace is larger."),
+    click.option(
+        "--canary",
+        type=click.Choice([canary.value for canary in Canary], case_sensitive=False),
+        help="Whether one rank records one iteration first; Auto: where no earlier capture tells the cost "
+        "[default: Auto].",
+    ),
+    click.option(
+        "--max-trace-mib",
+        metavar="MIB",
+        type=_bounds(Limits, "max_trace_bytes", 1 << 20),
+        help="Give a rank up whose trace is larger (default 1024).",
+    ),
     click.option(
         "--max-slowdown",
         metavar="PERCENT",
-        type=int,
-        help="Stop a rank's recording whose iterations become slower by more; needs the agent.",
+        type=_bounds(Limits, "max_slowdown_percent"),
+        help="Stop a rank whose iterations become slower by more, 0: never; needs the agent  [default: 200].",
     ),
-    click.option("--deadline", metavar="SECONDS", type=int, help="Give up after so long  [default: 900]."),
+    click.option(
+        "--deadline",
+        metavar="SECONDS",
+        type=_bounds(Spec, "active_deadline_seconds"),
+        help="Give up after so long  [default: 900].",
+    ),
     click.option(
         "-f",
         "--file",
@@ -70,8 +130,8 @@ def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_wishes(flags: dict[str, Any]) -> Wishes:
-    """What the options said."""
-    return Wishes(
+    """What the options said. Raises UsageError where one excludes or needs another."""
+    wishes = Wishes(
         iterations=flags["iterations"],
         duration_ms=flags["duration_ms"],
         warmup=flags["warmup"],
@@ -80,10 +140,14 @@ def read_wishes(flags: dict[str, Any]) -> Wishes:
         every=flags["every"],
         collect=flags["collect"],
         traces=flags["traces"],
+        canary=flags["canary"],
         deadline_s=flags["deadline"],
         max_trace_mib=flags["max_trace_mib"],
         max_slowdown_percent=flags["max_slowdown"],
     )
+    if problem := find_contradiction(wishes):
+        raise click.UsageError(problem)
+    return wishes
 
 
 def read_file(flags: dict[str, Any], target: str) -> ProfileRequest | None:
@@ -109,5 +173,5 @@ def read_file(flags: dict[str, Any], target: str) -> ProfileRequest | None:
 
 def refuse_invalid(what: str, error: InvalidRequest) -> Failure:
     """The failure that names every problem of a request."""
-    problems = "\n".join(f"  {problem}" for problem in error.problems)
-    return Failure(f"{what}:\n{problems}", next_step="docs/request.md describes every field", code=ExitCode.INVALID)
+    step = "docs/request.md describes every field"
+    return Failure(f"{what}:", details=error.problems, next_step=step, code=ExitCode.INVALID)

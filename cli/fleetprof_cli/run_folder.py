@@ -1,26 +1,20 @@
-"""The folder of one `fleetprof run` below the state directory, and its short private socket directory.
+"""The folder of one `fleetprof run` below the state directory.
 
-Guarantees: both are 0700 and belong to one run; a run that is alive holds its folder's lock, so that others can tell;
-what a finished run has not stored stays in its spool.
+Guarantees: it is 0700 and belongs to one run; a run that is alive holds its lock, so that others can tell; what a
+finished run has not stored stays in its spool. The agent lies in it, where no other user can ever put anything: a
+job's children may have it on PYTHONPATH for longer than the run lasts.
 """
 
 import fcntl
-import os
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
-from fleetprof_cli.messages import Failure
 from fleetprof_cli.state import StateDirectory
-
-# The client's socket name has 52 characters and Kineto copies the path into 108 bytes without a check.
-MAX_SOCKET_DIRECTORY: Final = 54
 
 
 class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
@@ -41,6 +35,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.spool = path / "spool"
+        self.agent = path / "agent"
         self.log = path / "sidecar.log"
 
     @contextmanager
@@ -85,38 +80,16 @@ def new_run_folder(state: StateDirectory, name: str) -> RunFolder:
     return RunFolder(state.runs / f"{name}-{secrets.token_hex(3)}")
 
 
+def live_runs(state: StateDirectory) -> Iterator[RunRecord]:
+    """What the runs of a state directory that are alive said of themselves."""
+    for folder in run_folders(state):
+        record = folder.record() if folder.is_alive() else None
+        if record is not None:
+            yield record
+
+
 def run_folders(state: StateDirectory) -> list[RunFolder]:
     """All runs of a state directory, alive or not."""
     if not state.runs.is_dir():
         return []
     return [RunFolder(path) for path in sorted(state.runs.iterdir()) if path.is_dir()]
-
-
-def socket_directories() -> list[Path]:
-    """All socket directories of this user that are there now."""
-    return sorted(path for root in _socket_roots() for path in Path(root).glob(f"{_socket_prefix()}*") if path.is_dir())
-
-
-def make_socket_directory() -> Path:
-    """A private directory whose path is short enough. Raises Failure when none can be made.
-
-    Not below $XDG_RUNTIME_DIR: the traces are written into it, and that is main memory.
-    """
-    for root in _socket_roots():
-        prefix = _socket_prefix()
-        if len(f"{root}/{prefix}") + 8 <= MAX_SOCKET_DIRECTORY and os.access(root, os.W_OK):
-            return Path(tempfile.mkdtemp(prefix=prefix, dir=root))
-    raise Failure(
-        f"no place for a socket directory of at most {MAX_SOCKET_DIRECTORY} characters: "
-        f"{tempfile.gettempdir()} and /tmp cannot be used",
-        next_step="set TMPDIR to a short, writable path",
-    )
-
-
-def _socket_roots() -> list[str]:
-    # Real paths: Kineto's client ends its process over an answer whose path is not the very string it was given.
-    return list(dict.fromkeys(map(os.path.realpath, (tempfile.gettempdir(), "/tmp"))))  # noqa: S108 - mkdtemp is private
-
-
-def _socket_prefix() -> str:
-    return f"fp-{os.getuid()}-"

@@ -4,7 +4,8 @@
     token        what every client and sidecar shows to the hub
     secret       what signs upload URLs of the directory store
     store.json   which object store the last `up` used, so that reports can be read when it is gone
-    ports        the ports that `up` takes, kept so that a sidecar started before `up` finds it
+    *.sock       where the hub listens, unless it listens on the network
+    hub-*.pem    certificate and key that `up --listen` made for itself
     lock         held by the one `up` of this directory
     store/       the default object store
     runs/NAME/   one folder per `fleetprof run`: its sidecar's log and spool
@@ -14,41 +15,17 @@ Guarantees: the directory is 0700 and its secrets 0600; at most one `up` holds i
 
 import fcntl
 import os
-import random
 import secrets
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import msgspec
+from fleetprof_api.local_hub import RECORD_FILE, TOKEN_FILE, HubRecord
 from fleetprof_api.store import local
 
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.store_location import StoreLocation
-
-_LOOPBACK = "127.0.0.1"
-_EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-_LEAST_PORT: Final = 10_000  # below are the ports of well-known services
-_TRIES: Final = 100
-
-
-class HubRecord(msgspec.Struct, kw_only=True, frozen=True):
-    """`hub.json`: what a client needs beside the token."""
-
-    address: str  # HOST:PORT of the gRPC server
-    pid: int
-    store: StoreLocation
-    started_unix_ns: int
-    ca_file: str = ""  # PEM file to check the server with; empty: plain text on loopback
-
-
-class Ports(msgspec.Struct, kw_only=True, frozen=True):
-    """`ports`: TCP ports on loopback that `up` takes when it is not told otherwise."""
-
-    hub: int
-    uploads: int
 
 
 class StateDirectory:
@@ -56,8 +33,8 @@ class StateDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self.hub_file = self.path / "hub.json"
-        self.token_file = self.path / "token"
+        self.hub_file = self.path / RECORD_FILE
+        self.token_file = self.path / TOKEN_FILE
         self.runs = self.path / "runs"
         self.default_store = local.default_store(self.path)
 
@@ -86,26 +63,18 @@ class StateDirectory:
         """The key that signs upload URLs, made at the first call."""
         return self._secret_file(self.path / "secret").read_bytes().strip()
 
+    def certificate_files(self) -> tuple[Path, Path]:
+        """Where a hub that listens on the network keeps a certificate of its own making, and the key of it."""
+        return self.path / "hub-cert.pem", self.path / "hub-key.pem"
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Replaces a file of this directory, private."""
+        _replace(path, data.decode())
+
     def _secret_file(self, path: Path) -> Path:
         if not path.exists():
             _write_once(path, secrets.token_urlsafe(32) + "\n")
         return path
-
-    def ports(self) -> Ports:
-        """The ports of this directory's hub, chosen at the first call, so that who comes first decides for all."""
-        path = self.path / "ports"
-        if not path.exists():
-            _write_once(path, msgspec.json.encode(Ports(hub=choose_port(), uploads=choose_port())).decode())
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=Ports)
-        except (OSError, msgspec.DecodeError):
-            path.unlink(missing_ok=True)
-            raise Failure(f"{path} was damaged and has been removed", next_step="run the command again") from None
-
-    def renew_ports(self, *, hub: int = 0) -> None:
-        """Ports turned out to be taken by somebody else: keeps new ones, the hub's too unless `hub` names it."""
-        ports = Ports(hub=hub or choose_port(), uploads=choose_port())
-        _replace(self.path / "ports", msgspec.json.encode(ports).decode())
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -144,43 +113,6 @@ class StateDirectory:
             return msgspec.json.decode(self.hub_file.read_bytes(), type=HubRecord)
         except (OSError, msgspec.DecodeError):
             return None
-
-
-def port_is_free(host: str, port: int) -> bool:
-    """Tells whether a server could listen there now."""
-    try:
-        with socket.create_server((host, port)):
-            return True
-    except OSError:
-        return False
-
-
-def choose_port() -> int:
-    """A free TCP port of loopback, one that the kernel gives to no connection as far as there are such."""
-    ports = lasting_ports(*_ephemeral_ports())
-    for port in random.sample(ports, min(len(ports), _TRIES)):
-        if port_is_free(_LOOPBACK, port):
-            return port
-    with socket.create_server((_LOOPBACK, 0)) as server:
-        last_resort: int = server.getsockname()[1]
-        return last_resort
-
-
-def lasting_ports(first_ephemeral: int, last_ephemeral: int) -> list[int]:
-    """The ports that a server finds again after a break.
-
-    The kernel gives one of the ephemeral range to whoever dials out: to any program, and to a sidecar that dials the
-    very port where no hub listens at the moment, which then is connected to itself.
-    """
-    return [port for port in range(_LEAST_PORT, 1 << 16) if not first_ephemeral <= port <= last_ephemeral]
-
-
-def _ephemeral_ports() -> tuple[int, int]:
-    try:
-        first, last = map(int, _EPHEMERAL.read_text().split())
-    except (OSError, ValueError):
-        return 32768, 60999  # Linux's default
-    return first, last
 
 
 def _write_once(path: Path, text: str) -> None:

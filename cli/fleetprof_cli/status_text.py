@@ -23,6 +23,7 @@ STATE_WORDS: Final = {
 }
 STATE_ORDER: Final = tuple(STATE_WORDS)
 _STYLES: Final = {pb.UPLOADED: "green", pb.FAILED: "red", pb.STARTED: "yellow"}
+_BEGUN: Final = ("Cancelled", "DeadlineExceeded", "CanaryHarmed", "CanaryFailed")  # something was asked of the job
 _RANKS_SHOWN: Final = 12
 _REASONS_SHOWN: Final = 8
 
@@ -46,11 +47,11 @@ def exit_code(status: pb.CaptureStatus) -> ExitCode:
 
 def judge_end(targeted: int, stored: int, *, succeeded: bool, reason: str) -> ExitCode:
     """What an end means for a script: of `targeted` ranks so many are stored, and the Succeeded condition's word."""
-    if not targeted and reason not in ("Cancelled", "DeadlineExceeded"):
+    if not targeted and reason not in _BEGUN:
         return ExitCode.REFUSED
     if stored == 0:
         return ExitCode.CAPTURE_FAILED
-    if stored < targeted or not succeeded:
+    if stored < targeted or not succeeded or reason == "PartiallyCaptured":
         return ExitCode.PARTIAL
     return ExitCode.DONE
 
@@ -112,26 +113,34 @@ def status_document(status: pb.CaptureStatus) -> dict[str, Any]:
         "armed_unix_ns": status.armed_unix_ns,
         "completed_unix_ns": status.completed_unix_ns,
         "report_location": status.report_location,
-        "ranks": [
-            {
-                "rank": rank.rank,
-                "process_id": rank.process_id,
-                "state": pb.RankState.Name(rank.state),
-                "reason": rank.reason,
-                "message": rank.message,
-                "asked_unix_ns": rank.asked_unix_ns,
-                "armed_unix_ns": rank.armed_unix_ns,
-                "started_unix_ns": rank.started_unix_ns,
-                "written_unix_ns": rank.written_unix_ns,
-                "uploaded_unix_ns": rank.uploaded_unix_ns,
-                "failed_unix_ns": rank.failed_unix_ns,
-                "trace_bytes": rank.trace_bytes,
-                "compressed_bytes": rank.compressed_bytes,
-                "sha256": rank.sha256,
-            }
-            for rank in status.ranks
-        ],
+        "ranks": [_rank_document(rank) for rank in status.ranks],
+        "canary": _rank_document(status.canary) if status.HasField("canary") else None,
     }
+
+
+def _rank_document(rank: pb.CaptureEvent) -> dict[str, Any]:
+    return {
+        "rank": rank.rank,
+        "process_id": rank.process_id,
+        "state": pb.RankState.Name(rank.state),
+        "reason": rank.reason,
+        "message": rank.message,
+        "asked_unix_ns": rank.asked_unix_ns,
+        "armed_unix_ns": rank.armed_unix_ns,
+        "started_unix_ns": rank.started_unix_ns,
+        "written_unix_ns": rank.written_unix_ns,
+        "uploaded_unix_ns": rank.uploaded_unix_ns,
+        "failed_unix_ns": rank.failed_unix_ns,
+        "trace_bytes": rank.trace_bytes,
+        "compressed_bytes": rank.compressed_bytes,
+        "sha256": rank.sha256,
+        "recording_cost": _cost_document(rank.recording_cost) if rank.HasField("recording_cost") else None,
+        "time_cost": _cost_document(rank.time_cost) if rank.HasField("time_cost") else None,
+    }
+
+
+def _cost_document(cost: pb.RecordingCost | pb.TimeCost) -> dict[str, int]:
+    return {field.name: getattr(cost, field.name) for field in cost.DESCRIPTOR.fields}
 
 
 def sentence(status: pb.CaptureStatus) -> str:

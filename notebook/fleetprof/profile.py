@@ -1,10 +1,12 @@
 """What `fleetprof.load` returns: one report, its tables, and the way to its traces.
 
-Guarantees: nothing is computed anew: every number is the report's; text of traces is shown without control characters.
+Guarantees: nothing is computed anew: every number is the report's; text of traces is shown without control characters,
+and as text in a notebook.
 """
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,10 +73,36 @@ class Profile:
         return open_analysis(self.report, self.place, where, include_last_profiler_step=include_last_profiler_step)
 
     def __repr__(self) -> str:
-        report = self.report
-        lines = [f"{plain(report.title) or 'report'}: {len(report.ranks)} ranks, from {self.place.address}"]
-        lines += [f"  {plain(sentence, 400)}" for sentence in describe(report).sentences]
-        for finding in report.findings[:_MOST_FINDINGS]:
-            lines.append(f"  {share(finding.gain_permille, 1000):>7} at most: {plain(finding.message, 300)}")
-        filled = [name for name in self.tables if self.tables.rows(name)]
-        return "\n".join([*lines, f"  .tables: {', '.join(filled)}"])
+        lines = [self._title(), *(f"  {sentence}" for sentence in self._sentences())]
+        lines += [f"  {gain:>7} at most: {message}" for gain, message in self._first_findings()]
+        return "\n".join([*lines, f"  .tables: {', '.join(self._filled())}"])
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        parts = [f"<h4>{html.escape(self._title())}</h4>"]
+        parts += [f"<p>{html.escape(sentence)}</p>" for sentence in self._sentences()]
+        rows = [
+            f"<tr><td style='text-align: right'>{html.escape(gain)}</td><td style='text-align: left'>"
+            f"{html.escape(message)}</td></tr>"
+            for gain, message in self._first_findings()
+        ]
+        if rows:
+            parts.append(f"<table><tr><th>at most</th><th>finding</th></tr>{''.join(rows)}</table>")
+        tables = ", ".join(f"<code>{name}</code>" for name in self._filled())
+        return "".join([*parts, f"<p><code>.tables</code>: {tables}</p>"])
+
+    def _title(self) -> str:
+        return f"{plain(self.report.title) or 'report'}: {len(self.report.ranks)} ranks, from {self.place.address}"
+
+    def _sentences(self) -> list[str]:
+        return [plain(sentence, 400) for sentence in describe(self.report).sentences]
+
+    def _first_findings(self) -> list[tuple[str, str]]:
+        """(gain, message) of those worth most."""
+        return [
+            (share(finding.gain_permille, 1000), plain(finding.message, 300))
+            for finding in self.report.findings[:_MOST_FINDINGS]
+        ]
+
+    def _filled(self) -> list[str]:
+        return [name for name in self.tables if self.tables.rows(name)]

@@ -4,6 +4,7 @@ Guarantees: a table is made when it is first asked for; types do not depend on t
 are `Int64`, so that no Unix time passes through a float; every table and column is described by `describe`.
 """
 
+import html
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -53,6 +54,15 @@ class Tables(Mapping[str, Any]):
         wide = max(map(len, self._layouts))
         lines = [f"{name:<{wide}}  {self.rows(name):>7} rows  {self._layouts[name].meaning}" for name in self]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        rows = "".join(
+            f"<tr><td style='text-align: left'><code>{name}</code></td><td>{self.rows(name)}</td>"
+            f"<td style='text-align: left'>{html.escape(self._layouts[name].meaning)}</td></tr>"
+            for name in self
+        )
+        return f"<table><tr><th>table</th><th>rows</th><th>what it holds</th></tr>{rows}</table>"
 
     def rows(self, name: str) -> int:
         """How many rows a table has."""

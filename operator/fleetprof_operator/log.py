@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 _ABOUT: Final[ContextVar[dict[str, str] | None]] = ContextVar("about", default=None)
+AUDIT: Final = "fleetprof.audit"
 _QUIET: Final = ("kopf", "aiohttp", "botocore", "boto3", "urllib3")
 
 
@@ -28,7 +29,7 @@ def about(*, uid: str, namespace: str, name: str) -> Iterator[None]:
 
 
 class JsonLines(logging.Formatter):
-    """A record as a JSON object: time, level, logger, message, error, and the request."""
+    """A record as a JSON object: time, level, logger, message, error, the request, and the record's own `fields`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
@@ -36,6 +37,7 @@ class JsonLines(logging.Formatter):
         line: dict[str, Any] = {"time": at, "level": record.levelname.lower(), "logger": record.name}
         line["message"] = record.getMessage()
         line |= _ABOUT.get() or _from_kopf(record)
+        line |= getattr(record, "fields", {})
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str, ensure_ascii=False)
@@ -46,6 +48,7 @@ def set_up_logging(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger(AUDIT).setLevel(logging.INFO)
     if level != "debug":
         for name in _QUIET:
             logging.getLogger(name).setLevel(logging.WARNING)

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import atexit
 import os
-import select
+import signal
 import threading
 import time
 from typing import Any, Callable
 
-from fleetprof_agent import identity, kineto, nvml, wire
+from fleetprof_agent import arrival, identity, kineto, nvml, own_profile, wire
 from fleetprof_agent.channel import Channel
 from fleetprof_agent.errors import report_error
+from fleetprof_agent.memory import ProcessMemory, give_back
+from fleetprof_agent.memory_guard import MemoryGuard
 from fleetprof_agent.ring import MASK, StepRing, find_period
 from fleetprof_agent.watch import CaptureWatch, InvalidArm, make_columns
 
@@ -31,6 +33,12 @@ SLOW_SAMPLE_NS = 10 * SECOND_NS
 SLOW_SAMPLE_SHARE = 10_000
 LONGEST_SLEEP_S = 1.0
 JOIN_S = 2.0
+END_PATIENCE_S = 10.0  # for a trace whose window is over to be written, before a profile or the exit goes on
+STEPS_TO_BEGIN = 3  # from the step at which Kineto may take up an order to a file that is open for sure
+REST_S = 0.2  # how long a profile of the job's with stacks waits for our thread to end: it takes some ms
+END_MARGIN_NS = SECOND_NS // 10  # Kineto ends a window by time a little early
+# Of a thread itself: faulthandler is to show them.
+FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 
 Hook = Callable[[Any, Any, Any], None]
 
@@ -43,11 +51,14 @@ def start() -> None:
     directory = os.environ.get("KINETO_IPC_SOCKET_DIR", "")
     optimizer = identity.loaded("torch.optim.optimizer")
     profiler = identity.loaded("torch.autograd.profiler")
-    _agent = Agent(directory, profiler.KinetoStepTracker)
+    own = own_profile.OwnProfile()
+    own.observe(profiler)
+    _agent = Agent(directory, profiler.KinetoStepTracker, own)
     hook = _agent.make_hook()
     handle = optimizer.register_optimizer_step_post_hook(hook)
-    _agent.remove_hook = lambda: _replace(optimizer, handle, hook)
+    _agent.place_hook = lambda what: _place(optimizer, handle, what or hook)
     os.register_at_fork(after_in_child=_agent.abandon)
+    kineto.keep_forked_exits_short()
     _agent.announce()
 
 
@@ -58,19 +69,27 @@ def _ignore_step(_optimizer: Any, _args: Any, _kwargs: Any) -> None:
     """Stands where the hook was."""
 
 
-def _replace(optimizer: Any, handle: Any, hook: Hook) -> None:
+# The same, and seen by no profiler: that shows functions, Python's and C's, and a type is neither.
+_REST: Any = slice
+
+
+def _place(optimizer: Any, handle: Any, hook: Hook) -> None:
     # Not removed: PyTorch may be iterating over its hooks at this moment, and a dict that shrinks then would raise
-    # in the training.
+    # in the training. One that the job removed, or that was given up, stays so.
     hooks = optimizer._global_optimizer_post_hooks
-    if hooks.get(handle.id) is hook:
-        hooks[handle.id] = _ignore_step
+    if hooks.get(handle.id, _ignore_step) is not _ignore_step:
+        hooks[handle.id] = hook
 
 
 class Agent:
     """The agent of one process; `tracker` is torch.autograd.profiler.KinetoStepTracker."""
 
-    def __init__(self, directory: str, tracker: Any) -> None:
-        self.remove_hook: Callable[[], None] = lambda: None
+    def __init__(self, directory: str, tracker: Any, own: own_profile.OwnProfile) -> None:
+        self.place_hook: Callable[[Any], None] = lambda what: None  # None: the agent's own
+        self._own_profile = own
+        own.changed = self._tell_own_profile
+        version = str(getattr(identity.loaded("torch"), "__version__", ""))
+        self._trace = kineto.OnDemandTrace(version, own)
         self._directory = directory
         self._tracker = tracker
         self._ring = StepRing()
@@ -82,11 +101,14 @@ class Agent:
         self._next_report = 0
         self._next_hello = 0
         self._next_slow_sample = 0
+        self._idle_step = 0  # the last one at which the job's own profile had Kineto
         self._slow_sample_ns = SLOW_SAMPLE_NS
         self._per_iteration = 1
         self._channel: Channel | None = None
         self._hello: dict[str, Any] = {}
         self._sampler: nvml.DeviceSampler | None = None
+        self._memory: ProcessMemory | None = None
+        self._headroom_bytes = 0
         self._watch: CaptureWatch | None = None
         self._thread: threading.Thread | None = None
 
@@ -94,8 +116,9 @@ class Agent:
         """Says, before the first step, that there is an agent in this process: a request may wait for it then."""
         kineto_socket = identity.find_kineto_socket(self._directory)
         if not kineto_socket:
+            arrival.withdraw()
             return  # no orders reach this process
-        self._channel = Channel(self._directory)
+        self._channel = arrival.take() or Channel(self._directory)
         atexit.register(self._leave)
         known = {**identity.describe_process(identity.loaded("torch")), **identity.read_ranks(dict(os.environ), None)}
         self._channel.send(
@@ -127,16 +150,18 @@ class Agent:
         return record_step
 
     def abandon(self) -> None:
-        """Called in a forked child: the socket, the captures and the exit are the parent's."""
+        """Called in a forked child: the socket, the captures and the exit are the parent's.
+
+        Other threads of the parent may have held any lock at the fork: no lock is taken, nothing loaded or looked up.
+        """
         self._is_alive = False
         self._watch = self._thread = None
+        self._own_profile.abandon()
         channel, self._channel = self._channel, None
         try:
-            self.remove_hook()
-            atexit.unregister(self._leave)
+            self.place_hook(_ignore_step)
             if channel is not None:
                 channel.close()
-            kineto.skip_destructors_at_exit()
         except Exception:
             report_error()
 
@@ -151,7 +176,6 @@ class Agent:
             if not self._is_serving:
                 self._open(optimizer, now)
             if self._thread is None or not self._thread.is_alive():
-                self._watch = None
                 self._listen(now)
             if now >= self._next_report or now < self._next_report - REPORT_NS:
                 self._report(now)
@@ -164,6 +188,7 @@ class Agent:
         torch = identity.loaded("torch")
         device = identity.read_device(torch, optimizer)
         self._sampler = _open_sampler(device)
+        self._memory = ProcessMemory()
         self._hello = {
             **identity.describe_process(torch),
             "role": wire.TRAINER,
@@ -171,6 +196,7 @@ class Agent:
             "kineto": identity.find_kineto_socket(self._directory),
             "started_unix_ns": self._started_unix_ns,
         }
+        self._own_profile.before_begin = self._await_end
         if self._channel is None:
             self._channel = Channel(self._directory)
         self._next_slow_sample = now + SLOW_SAMPLE_NS
@@ -182,9 +208,14 @@ class Agent:
     def _listen(self, now: int) -> None:
         channel = self._channel
         assert channel is not None
+        if self._watch is not None and self._watch.is_over:
+            self._watch = None
         for command in channel.receive():
             self._obey(command, now)
-        if self._watch is not None:
+        self._start_thread()
+
+    def _start_thread(self) -> None:
+        if self._watch is not None and not self._watch.is_over:
             self._thread = threading.Thread(target=self._run_watch, name="fleetprof-capture", daemon=True)
             self._thread.start()
 
@@ -198,16 +229,22 @@ class Agent:
             self._begin_watch(command, command, now)
         elif kind == "cancel" and (watch is None or not watch.is_armed):
             # The order to watch was lost, or its watch is over: what Kineto holds can only be this capture's.
-            arm = {"capture": command.get("capture"), "until_unix_ns": now + 60 * SECOND_NS, "sample_interval_ns": 0}
+            arm = {**command, "until_unix_ns": now + 60 * SECOND_NS, "sample_interval_ns": 0}
             self._begin_watch(arm, command, now)
 
     def _begin_watch(self, arm: dict[str, Any], command: dict[str, Any], now: int) -> None:
         channel = self._channel
         assert channel is not None
-        sample = None if self._sampler is None or command["t"] == "cancel" else self._sampler.sample
+        sampler, counters = self._sampler, arm.get("device_counters") is True
+        sample = None
+        if sampler is not None and command["t"] != "cancel":
+            sample = lambda: sampler.sample(counters=counters)  # noqa: E731
         try:
-            drop = kineto.drop_trace if kineto.can_drop_pending(self._hello["torch"]) else kineto.drop_open_trace
-            watch = CaptureWatch(arm, now, self._ring, channel.send, sample, drop)
+            records = command["t"] == "arm" and self._memory is not None
+            guard = MemoryGuard(arm, self._memory, give_back) if records else None
+            watch: CaptureWatch = CaptureWatch(
+                arm, now, self._ring, channel.send, sample, lambda: self._drop_trace(watch), guard
+            )
         except InvalidArm:
             report_error()
             return
@@ -216,6 +253,49 @@ class Agent:
         watch.obey(command, now)
         self._watch = watch
 
+    def _drop_trace(self, watch: CaptureWatch) -> bool:
+        step = self._tracker.current_step() - STEPS_TO_BEGIN
+        is_due = step >= self._idle_step and watch.is_due(step)
+        is_ending = self._is_ending(watch)
+        if is_ending and self._trace.is_open():
+            watch.tell_ending()
+        return self._trace.drop(watch.capture, is_due=is_due, is_ending=is_ending, begins=watch.tell_dropping)
+
+    def _is_ending(self, watch: CaptureWatch | None) -> bool:
+        return watch is not None and watch.is_ending(time.time_ns() + END_MARGIN_NS, self._tracker.current_step())
+
+    def _await_end(self) -> None:
+        """A profile of the job's own is about to begin: it must not meet a trace that is being ended (kineto.py)."""
+        if self._is_ending(self._watch):
+            self._trace.await_completion(END_PATIENCE_S)
+
+    def _tell_own_profile(self, phase: str) -> None:
+        """The job's own profile has begun or ended, in the job's thread."""
+        if phase == own_profile.WARMUP:
+            self._trace.note_own_profile()
+        if phase == own_profile.IDLE:
+            self._idle_step = self._tracker.current_step()
+        channel = self._channel
+        if channel is not None and self._is_serving and self._is_alive:
+            channel.send("profile", own_profile=phase)
+        self._rest_or_rise()
+
+    def _rest_or_rise(self) -> None:
+        """Nothing of ours runs, in no thread, while the job's profile records stacks; the steps of then are unknown."""
+        rests, thread, channel = self._own_profile.records_python, self._thread, self._channel
+        self.place_hook(_REST if rests else None)
+        if thread is None or channel is None:
+            return
+        if rests and thread.is_alive():
+            channel.wake()
+            thread.join(REST_S)
+        elif not rests and self._is_alive and self._serving.acquire(blocking=False):
+            try:
+                if not thread.is_alive():
+                    self._start_thread()
+            finally:
+                self._serving.release()
+
     def _report(self, now: int) -> None:
         channel = self._channel
         assert channel is not None
@@ -223,6 +303,7 @@ class Agent:
             ranks = identity.read_ranks(dict(os.environ), identity.loaded("torch.distributed"))
             if channel.send("hello", **self._hello, **ranks):
                 self._next_hello = now + HELLO_NS
+            self._headroom_bytes = self._memory.headroom_bytes() if self._memory is not None else 0
         ring = self._ring
         self._per_iteration = find_period(ring.latest_optimizers(), self._per_iteration)
         iteration_ns = ring.iteration_ns(self._per_iteration)
@@ -235,6 +316,8 @@ class Agent:
             at_unix_ns=ring.end_unix_ns[last],
             iteration_ns=iteration_ns,
             per_iteration=self._per_iteration,
+            headroom_bytes=self._headroom_bytes,
+            own_profile=self._own_profile.phase,
         )
 
     def _sample_slowly(self, now: int) -> None:
@@ -250,16 +333,22 @@ class Agent:
     def _run_watch(self) -> None:
         """The capture's thread."""
         try:
+            # The job's signals are for the job's threads: one that waits for a signal would miss what came here, and
+            # one that it blocks in all its threads would end it.
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - FAULTS)
             channel = self._channel
             while self._is_alive and self._watch is not None and channel is not None:
+                if self._own_profile.records_python:
+                    return
                 due = self._watch.tick(time.time_ns())
                 if self._watch.is_over:
                     return
                 wait = (due - time.time_ns()) / SECOND_NS
-                select.select([channel], [], [], min(max(wait, 0.0), LONGEST_SLEEP_S))
+                channel.wait(min(max(wait, 0.0), LONGEST_SLEEP_S))
                 for command in channel.receive():
                     self._obey(command, time.time_ns())
         except Exception:
+            self._watch = None
             report_error()
 
     def _leave(self) -> None:
@@ -278,8 +367,8 @@ class Agent:
                 channel.wake()
                 thread.join(JOIN_S)
             is_watched = watch is not None and not watch.is_over
-            if (is_watched and watch is not None and watch.is_armed) or kineto.is_trace_open():
-                kineto.drop_trace()
+            is_armed = is_watched and watch is not None and watch.is_armed
+            self._trace.guard_exit(END_PATIENCE_S, is_armed=is_armed, is_ending=self._is_ending(watch))
             if is_watched and watch is not None:
                 watch.flush()
             channel.send("bye", capture=watch.capture if is_watched and watch is not None else "", reason="exit")
@@ -290,7 +379,7 @@ class Agent:
     def _give_up(self) -> None:
         """After an error of ours: no step is looked at any more; only the exit is still guarded."""
         try:
-            self.remove_hook()
+            self.place_hook(_ignore_step)
             channel = self._channel
             if channel is not None and not self._is_serving:
                 channel.close()  # nobody is to wait for the first step's word

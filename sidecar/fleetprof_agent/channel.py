@@ -1,7 +1,7 @@
 """The agent's end of the datagram socket in the shared directory.
 
-Guarantees: nothing here ever blocks; the socket is made in the process that uses it and is unlinked by that process
-alone; only the sidecar's socket is listened to; a datagram that cannot be sent or understood is dropped.
+Guarantees: nothing here blocks but `wait`; the socket is made in the process that uses it and is unlinked by that
+process alone; only the sidecar's socket is listened to; a datagram that cannot be sent or understood is dropped.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Channel:
             self.close()
             raise
 
-    def fileno(self) -> int:
-        """The descriptor to wait on."""
-        return self._socket.fileno()
+    def wait(self, seconds: float) -> None:
+        """Returns when something has arrived, or after so long. Not select(): it takes no descriptor above 1023."""
+        self._arrivals.poll(seconds * 1000)
 
     def send(self, kind: str, **fields: Any) -> bool:
         """Sends one message to the sidecar; False when it could not be sent now."""

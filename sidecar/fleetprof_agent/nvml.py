@@ -1,7 +1,8 @@
 """Samples of this process's NVIDIA device, from inside the trainer's container.
 
 Guarantees: a field that the device, the driver or the library does not have is None and is not asked for again; the
-device is the one that PyTorch names, never a neighbour; nothing but NVML is touched (no CUDA context, no setting).
+device is the one that PyTorch names, never a neighbour; nothing but NVML is touched (no CUDA context, no setting); the
+profiling counters (GPM), which a job or a monitor may use for itself, are not touched unless they are asked for.
 `pynvml` is a seam: any module with its functions will do. Sources: nvml.h; GPM percentages need Hopper or later.
 The fields are those of fleetprof_api.samples.DeviceColumns.
 """
@@ -85,11 +86,18 @@ class DeviceSampler:
         }
         self._handle = handle
         self._gpm_samples: list[Any] | None = None
+        self._has_gpm_begin = False
 
-    def sample(self) -> dict[str, int | None]:
-        """One value per field. The GPM fields tell of the time since the sample before: None in the first."""
+    def sample(self, *, counters: bool = False) -> dict[str, int | None]:
+        """One value per field. The GPM fields are None unless `counters` are asked for.
+
+        They tell of the time since the sample before that had them: None in the first.
+        """
         values: dict[str, int | None] = dict.fromkeys(FIELDS)
+        self._has_gpm_begin = self._has_gpm_begin and counters
         for name, read in list(self._readers.items()):
+            if name == "gpm" and not counters:
+                continue
             try:
                 values.update(read())
             except Exception as error:
@@ -125,9 +133,10 @@ class DeviceSampler:
         if self._gpm_samples is None:
             if not nvml.nvmlGpmQueryDeviceSupport(self._handle).isSupportedDevice:
                 raise AttributeError("no GPM on this device")
-            latest, spare = nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()
-            nvml.nvmlGpmSampleGet(self._handle, latest)
-            self._gpm_samples = [latest, spare]
+            self._gpm_samples = [nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()]
+        if not self._has_gpm_begin:
+            nvml.nvmlGpmSampleGet(self._handle, self._gpm_samples[0])
+            self._has_gpm_begin = True
             return {}
         earlier, later = self._gpm_samples
         nvml.nvmlGpmSampleGet(self._handle, later)

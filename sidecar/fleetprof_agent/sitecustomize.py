@@ -1,9 +1,10 @@
 """Python imports this at start-up because PYTHONPATH names its folder: it awaits PyTorch, then loads the agent.
 
 Complete in itself, since it may be there before the agent is: in a pod it is a file made from an annotation.
-The agent (package `fleetprof_agent`) lies in KINETO_IPC_SOCKET_DIR/agent. It begins when the job itself has imported
-`torch.profiler`: `import torch` does so, and the last act of that module is to register Kineto's own optimizer hook;
-ours is registered right after, so that it sees the step count after Kineto has counted (PyTorch 2.13 and 2.15).
+The agent (package `fleetprof_agent`) lies beside this file, or in a pod in KINETO_IPC_SOCKET_DIR/agent. It begins when
+the job itself has imported `torch.profiler`: `import torch` does so, and the last act of that module is to register
+Kineto's own optimizer hook; ours is registered right after, so that it sees the step count after Kineto has counted
+(PyTorch 2.13 and 2.15). That PyTorch is on its way is said before `torch` itself runs, so before its libraries load.
 
 Guarantees: imports nothing but what every interpreter has loaded by then, and torch never; does nothing unless the job
 runs with Kineto's daemon mode in a socket directory, and with FLEETPROF_AGENT=0; whatever goes wrong in it is silent
@@ -19,7 +20,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any, Optional
@@ -29,7 +30,7 @@ OLDEST_TORCH = (2, 10)
 
 
 def _await_torch() -> None:
-    """Has `_begin` called when PyTorch has been imported; at once when it is there already."""
+    """Has the agent begin when PyTorch has been imported; at once when it is there already."""
     environ = os.environ
     if environ.get("FLEETPROF_AGENT") == "0":
         return
@@ -37,9 +38,9 @@ def _await_torch() -> None:
         return
     module = sys.modules.get(AWAITED)
     if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
-        _begin()
+        _tell("begin")
     elif not any(getattr(finder, "awaits_torch", False) for finder in sys.meta_path):
-        sys.meta_path.insert(0, ModuleFinder(AWAITED, _begin))
+        sys.meta_path.insert(0, ModuleFinder())
 
 
 def _spare_old_torch(init_file: str) -> None:
@@ -54,8 +55,8 @@ def _spare_old_torch(init_file: str) -> None:
         _report_error()  # a PyTorch that does not say which it is
 
 
-def _begin() -> None:
-    """Starts the agent, wherever sys.path leads. Never raises."""
+def _tell(what: str) -> None:
+    """Calls this function of the agent's module `arrival`, wherever sys.path leads. Never raises."""
     if not os.environ.get("KINETO_USE_DAEMON"):
         return
     try:
@@ -63,16 +64,26 @@ def _begin() -> None:
             from importlib.machinery import PathFinder
             from importlib.util import module_from_spec
 
-            spec = PathFinder.find_spec("fleetprof_agent", [os.environ["KINETO_IPC_SOCKET_DIR"] + "/agent"])
+            # Beside this file first: on a machine with other users, what is there is the user's own.
+            places = [os.path.dirname(os.path.abspath(__file__)), os.environ["KINETO_IPC_SOCKET_DIR"] + "/agent"]
+            spec = PathFinder.find_spec("fleetprof_agent", [place for place in places if _is_closed(place)])
             if spec is None or spec.loader is None:
                 return  # no sidecar has handed it over: the job is traced without it
             sys.modules["fleetprof_agent"] = package = module_from_spec(spec)
             spec.loader.exec_module(package)
-        from fleetprof_agent import agent
+        from fleetprof_agent import arrival
 
-        agent.start()
+        getattr(arrival, what)()
     except Exception:
         _report_error()
+
+
+def _is_closed(folder: str) -> bool:
+    """Tells whether only its owner can put anything there."""
+    try:
+        return not os.stat(folder).st_mode & 0o022
+    except OSError:
+        return False
 
 
 def _report_error() -> None:
@@ -83,23 +94,19 @@ def _report_error() -> None:
 
 
 class ModuleFinder:
-    """A finder for sys.meta_path that finds nothing itself, and calls `then` once `name` has been executed."""
+    """A finder for sys.meta_path that finds nothing itself; it tells of PyTorch's import, its end and its failure."""
 
     awaits_torch = True  # a chain of sitecustomize may run this file twice: two finders would prime one loader
-
-    def __init__(self, name: str, then: "Callable[[], None]") -> None:
-        self._name = name
-        self._then = then
-        self._asking = False
+    _asking = False
 
     def find_spec(
         self, fullname: str, path: "Optional[Sequence[str]]" = None, target: "Optional[ModuleType]" = None
     ) -> "Optional[ModuleSpec]":
-        """The spec that the other finders give for the awaited module, its loader primed; None for all others.
+        """The spec that the other finders give for the two modules, its loader primed; None for all others.
 
-        For `torch` itself, which comes first: their spec as it is, after a look at the version.
+        At `torch`, which comes first, its version is looked at as well.
         """
-        if fullname not in (self._name, "torch") or self._asking:
+        if fullname not in ("torch", AWAITED) or self._asking:
             return None
         self._asking = True
         try:
@@ -110,30 +117,36 @@ class ModuleFinder:
                     continue
                 spec: Optional[ModuleSpec] = find_spec(fullname, path, target)
                 if spec is not None:
-                    if fullname == self._name:
-                        self._prime(spec.loader)
-                    elif spec.origin:
+                    if fullname == "torch" and spec.origin:
                         _spare_old_torch(spec.origin)
+                    self._prime(spec.loader, fullname)
                     return spec
             return None
         finally:
             self._asking = False
 
-    def _prime(self, loader: "Any") -> None:
+    def _prime(self, loader: "Any", name: str) -> None:
         # An attribute of the loader's instance, gone before the module runs: a wrapping loader would stay in the
         # module's __loader__ and break those who ask it for source, resources or its type.
         try:
             exec_module = loader.exec_module
 
             def execute(module: "ModuleType") -> None:
-                if module.__name__ != self._name:
+                if module.__name__ != name:
                     exec_module(module)
                     return
                 del loader.exec_module
-                exec_module(module)
-                if self in sys.meta_path:
-                    sys.meta_path.remove(self)
-                self._then()
+                if name == "torch":
+                    _tell("announce")
+                try:
+                    exec_module(module)
+                except BaseException:
+                    _tell("withdraw")
+                    raise
+                if name == AWAITED:
+                    if self in sys.meta_path:
+                        sys.meta_path.remove(self)
+                    _tell("begin")
 
             loader.exec_module = execute
         except Exception:

@@ -3,14 +3,16 @@
     arm ──▶ watching ──done──▶ after-window ──▶ over        cancel, or `until` reached ──▶ over
 
 Guarantees: each row of step ends is sent once it can be sent, oldest first; nothing is sampled faster than asked or
-after the end; a watch ends by itself at `until_unix_ns`, whatever the sidecar does. Called from one thread at a time.
+after the end; a watch ends by itself at `until_unix_ns`, whatever the sidecar does; a recording that would leave the
+job too little memory is dropped (memory_guard.py). Called from one thread at a time.
 """
 
 from __future__ import annotations
 
 from typing import Any, Callable
 
-from fleetprof_agent.ring import StepRing
+from fleetprof_agent.memory_guard import MemoryGuard
+from fleetprof_agent.ring import MASK, StepRing
 
 SECOND_NS = 1_000_000_000
 STEPS_BEFORE = 512  # rows sent from before the order
@@ -36,7 +38,10 @@ class InvalidArm(ValueError):
 
 
 class CaptureWatch:
-    """One capture. `send(kind, **fields)` sends a datagram, `sample()` reads the device; `drop_trace()`: kineto.py."""
+    """One capture. `send(kind, **fields)` sends a datagram, `sample()` reads the device; `drop_trace()`: kineto.py.
+
+    `guard` watches the recording's memory; None where nothing is recorded, only dropped.
+    """
 
     def __init__(
         self,
@@ -46,16 +51,20 @@ class CaptureWatch:
         send: Send,
         sample: Sample | None,
         drop_trace: Callable[[], bool],
+        guard: MemoryGuard | None = None,
     ) -> None:
         """Raises InvalidArm."""
         self.capture = _text(arm, "capture")
         self.until = min(_integer(arm, "until_unix_ns"), now + LONGEST_WATCH_NS)
+        self._first_step, self._last_step = arm.get("first_step"), arm.get("last_step")
+        self._end = arm.get("end_unix_ns")
         self.is_armed = True  # until the sidecar says that the trace is written, or it has been dropped
         self.is_over = False
         self._ring = ring
         self._send = send
         self._sample = sample
         self._drop_trace = drop_trace
+        self._guard = guard
         self._sample_interval = max(_integer(arm, "sample_interval_ns"), MIN_SAMPLE_INTERVAL_NS)
         self._next_row = max(0, ring.count - STEPS_BEFORE)
         self._next_sample = now
@@ -63,6 +72,7 @@ class CaptureWatch:
         self._samples: list[dict[str, int | None]] = []
         self._drops_left = 0
         self._next_drop = 0
+        self._is_ending_told = False
         self._give_up = 0  # once the end is reached: when to stop trying to send what is left
 
     def obey(self, command: dict[str, Any], now: int) -> None:
@@ -79,8 +89,20 @@ class CaptureWatch:
             after = after if isinstance(after, int) and after > 0 else 0
             self.until = now + min(after, LONGEST_AFTER_NS)
 
+    def is_due(self, step: int) -> bool:
+        """Tells whether Kineto must have begun by this step, if it has the order at all."""
+        return type(self._first_step) is int and step >= self._first_step
+
+    def is_ending(self, now: int, step: int) -> bool:
+        """Tells whether the window is over and its trace may not be written yet; `step`: the latest one."""
+        if not self.is_armed:
+            return False
+        by_step = type(self._last_step) is int and step >= self._last_step
+        return by_step or (type(self._end) is int and now >= self._end)
+
     def tick(self, now: int) -> int:
         """Does what is due; returns when to be called again at the latest (Unix ns)."""
+        self._look_at_memory(now)
         if self._drops_left and now >= self._next_drop:
             self._next_drop = now + DROP_INTERVAL_NS
             if self._drop_trace():
@@ -89,6 +111,7 @@ class CaptureWatch:
                     self.is_armed = False
                     self.is_over = True
                     self._send("cancelled", capture=self.capture)
+                    self._look_at_memory(now)
                     return now
         if now >= self.until:
             return self._finish(now)
@@ -101,7 +124,18 @@ class CaptureWatch:
         due = min(self._next_flush, self.until)
         if self._sample is not None:
             due = min(due, self._next_sample)
+        if self._guard is not None:
+            due = min(due, self._guard.due)
         return min(due, self._next_drop) if self._drops_left else due
+
+    def tell_dropping(self) -> None:
+        """The recording is being dropped, which may take long: who waits for "cancelled" hears that it will come."""
+        self._send("dropping", capture=self.capture)
+
+    def tell_ending(self) -> None:
+        """The window of a cancelled recording is over: it is left to end, and the sidecar to discard it."""
+        if not self._is_ending_told:
+            self._is_ending_told = self._send("ending", capture=self.capture)
 
     def flush(self) -> bool:
         """Sends what has gathered; False when something is left that could not be sent."""
@@ -116,6 +150,20 @@ class CaptureWatch:
                 return False
             self._next_row = after
         return True
+
+    def _look_at_memory(self, now: int) -> None:
+        guard = self._guard
+        if guard is None:
+            return
+        if not self.is_armed:  # written or dropped
+            self._guard = None
+            if guard.has_begun:
+                self._send("memory", capture=self.capture, **guard.finish())
+        elif now >= guard.due and guard.look(now, self._ring.step[(self._ring.count - 1) & MASK]):
+            self._send("short", capture=self.capture, **guard.shortage)
+            # One that is not recording yet the sidecar takes back: it knows whether Kineto has it.
+            if guard.has_begun and not self._drops_left:
+                self._drops_left, self._next_drop = CANCEL_DROPS, now
 
     def _finish(self, now: int) -> int:
         if not self._give_up:

@@ -8,21 +8,33 @@ agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
   hello   ppid, uid, rank, local_rank, world_size, restart_count, role, torch, python, device_kind, device_name,
           device_uuid, host, started_unix_ns, kineto (file name of this process's own dynoconfigclient socket, "" when
           not found). role is TRAINER: sent at the first optimizer step, then every HELLO_EVERY_S with the next step
-          report (heals a restarted sidecar). Before that, once, when PyTorch has been imported: role is WAITING, ranks
-          are those of the environment, no device. Launchers and workers import PyTorch too, and say no more than that.
+          report (heals a restarted sidecar). Before that, when PyTorch's import begins (no torch, no kineto) and when
+          it is over: role is WAITING, ranks are those of the environment, no device. Launchers and workers import
+          PyTorch too, and say no more than that.
   steps   step (KinetoStepTracker.current_step()), at_unix_ns, iteration_ns (median of the latest), per_iteration
-          (optimizer steps per training iteration); at most every REPORT_EVERY_S, sooner until iteration_ns is known,
-          and at once in answer to "query"
+          (optimizer steps per training iteration), headroom_bytes (what the process may still take of memory, read with
+          each hello; 0: not known), own_profile (as in "profile"); at most every REPORT_EVERY_S, sooner until
+          iteration_ns is known, and at once in answer to "query"
+  profile own_profile: what the job's own torch.profiler is at, "" (nothing), "warmup" or "active"; when it changes
   times   capture, step: [..], end_unix_ns: [..]   ends of optimizer steps around a capture, in chunks, oldest first
   device  capture ("" outside a capture), columns as in fleetprof_api.samples.DeviceColumns, each a list
   armed   capture          the agent watches over this capture (exit guard on, sampling on)
+  dropping   capture       a recording is being dropped, which takes as long as writing it; "cancelled" will follow
+  ending     capture       a recording that is to be dropped has its window behind it: Kineto ends and writes it
   cancelled  capture       an empty profile dropped Kineto's pending or running trace
+  short   capture, headroom_bytes, needed_bytes, recording   the memory that is left is less than the recording needs:
+          it must not begin; with recording true it is being dropped
+  memory  capture, before_bytes, peak_bytes, after_bytes     resident memory of the process around the recording, after
+          "done" or "cancelled", once what could be given back was
   bye     capture ("" or the one that was running), reason: "exit"   the interpreter ends in the orderly way
 
 sidecar -> agent
   query                    answer with hello and steps at the next optimizer step
-  arm     capture, first_step, last_step, sample_interval_ns, until_unix_ns
-  cancel  capture          drop Kineto's trace now
+  arm     capture, first_step, last_step (or start_unix_ns, end_unix_ns), sample_interval_ns, until_unix_ns,
+          memory_needed_bytes (estimate of the recording's peak; 0: not known), ranks (how many record beside it at the
+          same time, itself counted, and share what memory is left),
+          device_counters (true: the device's profiling counters, GPM, are sampled as well)
+  cancel  capture, first_step, last_step, end_unix_ns   drop Kineto's trace now
   done    capture          the trace is written; send times of the steps until now + after_ns, then rest
           after_ns
 """
@@ -40,7 +52,10 @@ TRAINER = "trainer"  # it steps an optimizer: nothing else of a job does
 WAITING = "waiting"
 # Made once: json.dumps would make one for each datagram.
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
-FROM_AGENT = frozenset({"hello", "steps", "times", "device", "armed", "cancelled", "bye"})
+FROM_AGENT = frozenset(
+    {"hello", "steps", "profile", "times", "device", "bye"}
+    | {"armed", "dropping", "ending", "cancelled", "short", "memory"}  # of a capture
+)
 TO_AGENT = frozenset({"query", "arm", "cancel", "done"})
 
 

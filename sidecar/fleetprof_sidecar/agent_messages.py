@@ -19,6 +19,11 @@ _INT32: Final = 2**31 - 1
 _INT64: Final = 2**63 - 1
 _CAPTURE: Final = re.compile(r"[a-z0-9-]{0,63}")
 _SOCKET_NAME: Final = re.compile(r"(dynoconfigclient[A-Za-z0-9-]{1,64})?")
+_AMOUNTS: Final = {
+    "short": ("headroom_bytes", "needed_bytes"),
+    "memory": ("before_bytes", "peak_bytes", "after_bytes"),
+}
+_OWN_PROFILE: Final = re.compile(r"(warmup|active)?")
 _DEVICE_COLUMNS: Final = tuple(DeviceColumns.__struct_fields__)
 
 
@@ -51,25 +56,35 @@ class AgentHello:
 
 @dataclass(frozen=True, slots=True)
 class AgentSteps:
-    """Where the training stands: `step` optimizer steps at `at_unix_ns`."""
+    """Where the training stands: `step` optimizer steps at `at_unix_ns`. `headroom_bytes` 0: not known."""
 
     pid: int
     step: int
     at_unix_ns: int
     iteration_ns: int
     per_iteration: int
+    headroom_bytes: int = 0
+    own_profile: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentProfile:
+    """What the job's own torch.profiler is at: "" (nothing), "warmup" or "active"."""
+
+    pid: int
+    own_profile: str
 
 
 @dataclass(frozen=True, slots=True)
 class AgentReport:
-    """Something about a capture: kind is times, device, armed, cancelled or bye; `fields` as in wire.py."""
+    """Something about a capture; `kind` and `fields`: wire.py."""
 
     pid: int
     kind: str
     fields: Mapping[str, Any]
 
 
-AgentDatagram = AgentHello | AgentSteps | AgentReport
+AgentDatagram = AgentHello | AgentSteps | AgentProfile | AgentReport
 
 
 def parse_agent_message(data: bytes) -> AgentDatagram:
@@ -104,7 +119,11 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
                 at_unix_ns=_integer(fields, "at_unix_ns", 0, _INT64),
                 iteration_ns=_integer(fields, "iteration_ns", 0, _INT64, default=0),
                 per_iteration=_integer(fields, "per_iteration", 1, 10_000, default=1),
+                headroom_bytes=_integer(fields, "headroom_bytes", 0, _INT64, default=0),
+                own_profile=_matching(fields, "own_profile", _OWN_PROFILE),
             )
+        case "profile":
+            return AgentProfile(pid=pid, own_profile=_matching(fields, "own_profile", _OWN_PROFILE))
         case "times":
             steps = _integers(fields, "step")
             ends = _integers(fields, "end_unix_ns")
@@ -117,6 +136,10 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
             if any(len(column) != len(rows) for column in columns.values()):
                 raise ValueError("device: all columns must be as long as at_unix_ns")
             return AgentReport(pid, kind, {"capture": _capture(fields), **columns, "at_unix_ns": rows})
+        case "short" | "memory":
+            numbers = {name: _integer(fields, name, 0, _INT64) for name in _AMOUNTS[kind]}
+            said = {"recording": fields.get("recording") is True} if kind == "short" else {}
+            return AgentReport(pid, kind, {"capture": _capture(fields), **numbers, **said})
         case "bye":
             return AgentReport(pid, kind, {"capture": _capture(fields), "reason": _text(fields, "reason")})
         case _:

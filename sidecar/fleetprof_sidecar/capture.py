@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 from fleetprof_api.kernel_class import KernelClass
-from fleetprof_api.ledger import RankState, Reason
+from fleetprof_api.ledger import RankState, Reason, RecordingCost, TimeCost
 
 
 class Traces(StrEnum):
@@ -41,6 +41,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     process_id: str
     rank: int
     pid: int = 0
+    uid: int = -1  # whose the trace must be, by the kernel's word on who polls; -1: not known
     has_agent: bool = False
     first_step: int | None = None
     start_unix_ns: int | None = None
@@ -59,6 +60,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     traces: Traces = Traces.FULL
     asked_iterations: int = 0  # also in a window by time; 0: a time was asked
     kernel_classes: list[KernelClass] = []
+    memory_needed_bytes: int = 0  # estimates of what the whole window takes; 0: not known
+    trace_needed_bytes: int = 0
+    ranks_here: int = 1  # that record at the same time beside this sidecar, and share its pod's or machine's memory
+    canary: bool = False  # recorded to learn what it costs; nothing of it is stored
 
     @property
     def trace_id(self) -> str:
@@ -71,6 +76,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         if self.first_step is None:
             return None
         return self.first_step + max(1, self.iterations) * self.steps_per_iteration - 1
+
+    @property
+    def device_counters(self) -> bool:
+        """Whether the device's profiling counters are to be sampled: a job or a monitor may use them for itself."""
+        return "DeviceMetrics" in self.collect
 
     @property
     def warmup_steps(self) -> int:
@@ -98,6 +108,8 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     uploaded_unix_ns: int = 0
     failed_unix_ns: int = 0
     trace_bytes: int = 0
+    time_cost: TimeCost | None = None  # once the iterations after it were seen
+    cost: RecordingCost | None = None  # once the trace was read, or the agent has measured
     tmp_bytes: int | None = None  # of the `.tmp` file as last seen; None: never seen
     file_name: str = ""  # of the finished trace in the traces directory, while it is checked and compressed
     last_sign_unix_ns: int = 0  # when something of this trace last moved
@@ -106,6 +118,7 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     settle_unix_ns: int = 0  # when to decide that no file will come, 0: not yet
     cancel_reason: Reason | None = None
     cancel_message: str = ""
+    own_profile_unix_ns: int = 0  # when the job's own profiler began since the order was taken
     dropped_by_agent: bool = False  # without being asked: its own time limit, or the exit guard
     trace: StoredFile | None = None
     trace_stored: bool = False

@@ -2,7 +2,7 @@
 
 Full: the trace, then the samples. Summary: the samples are gathered, the summary is made of both and stored, then the
 samples; the trace never leaves. Auto: the same, and the trace waits in the spool until the hub asks for it or lets go;
-where no summary can be made, the trace is stored at once.
+where no summary can be made, the trace is stored at once. A canary: the iterations after it are watched, no more.
 
 Guarantees: pure; a rank counts as delivered only when the store holds its trace or its summary; missing samples are a
 note, never a failure.
@@ -33,13 +33,15 @@ STORE_PATIENCE_NS: Final = 300_000_000_000
 
 def begin_delivery(capture: Capture) -> list[Effect]:
     """What is to be done with a trace that was just written, or of which nothing was done before a restart."""
-    if capture.terms.traces is Traces.FULL:
+    if capture.terms.traces is Traces.FULL and not capture.terms.canary:
         return [Effect.UPLOAD_TRACE, Effect.GATHER_SAMPLES]
     return [Effect.GATHER_SAMPLES]
 
 
 def resume_delivery(capture: Capture) -> list[Effect]:
     """What a restart has ended, to be begun again."""
+    if capture.terms.canary:
+        return [] if capture.time_cost is not None else [Effect.GATHER_SAMPLES]
     gathered = capture.samples is not None or bool(capture.samples_note)
     if capture.terms.traces is Traces.FULL and not capture.trace_stored:
         return begin_delivery(capture)[: 1 if gathered else 2]

@@ -6,7 +6,7 @@ Guarantees: plain values; each carries the time at which it happened.
 from dataclasses import dataclass
 from typing import Literal
 
-from fleetprof_api.ledger import Reason
+from fleetprof_api.ledger import Reason, TimeCost
 
 from fleetprof_sidecar.capture import StoredFile
 
@@ -31,7 +31,7 @@ class Delivered:
 class Expired:
     """The order was withdrawn undelivered: its time or step passed, or the process was busy throughout."""
 
-    why: str  # "time", "step" or "busy"
+    why: str  # as in process_views.Expired
     polling: bool
     at_unix_ns: int
 
@@ -42,6 +42,13 @@ class BusyChanged:
 
     busy: bool
     step: int | None
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnProfileBegan:
+    """The job's own profiler has taken Kineto's slot: what Kineto had of ours is dropped."""
+
     at_unix_ns: int
 
 
@@ -64,7 +71,7 @@ class FinalSeen:
 
 @dataclass(frozen=True, slots=True)
 class FileChecked:
-    """The trace is whole, carries `trace_id`, and lies compressed in the spool as `stored`.
+    """The trace is whole, carries `trace_id`, holds `events`, and lies compressed in the spool as `stored`.
 
     `optimizer_step`: the process stepped an optimizer in it, so it is a trainer.
     """
@@ -75,6 +82,7 @@ class FileChecked:
     stored: StoredFile
     at_unix_ns: int
     optimizer_step: bool = False
+    events: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +120,41 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentDropping:
+    """The agent has begun to drop Kineto's recording; AgentCancelled follows, after some tens of seconds at most."""
+
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEnding:
+    """What the agent was asked to drop has its window behind it: Kineto ends and writes it by itself."""
+
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class AgentCancelled:
     """The agent dropped Kineto's trace, asked to or by itself (exit guard)."""
 
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMeasured:
+    """What the recording took of the process's resident memory, as its agent saw it."""
+
+    before_bytes: int
+    peak_bytes: int
+    after_bytes: int
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeMeasured:
+    """What the recording did to the rank's iterations, as its agent timed them."""
+
+    cost: TimeCost
     at_unix_ns: int
 
 
@@ -126,6 +166,7 @@ class Tick:
     step: int | None = None
     busy: bool | None = None
     last_poll_unix_ns: int = 0
+    profiles_itself: bool = False  # a profile of the job's own was seen at some time
     hint: str = ""  # what else was found, e.g. a trace in another directory
 
 
@@ -189,6 +230,7 @@ Event = (
     | Delivered
     | Expired
     | BusyChanged
+    | OwnProfileBegan
     | TmpSeen
     | FinalSeen
     | FileChecked
@@ -196,7 +238,11 @@ Event = (
     | PodEnded
     | Gone
     | Cancel
+    | AgentDropping
+    | AgentEnding
     | AgentCancelled
+    | MemoryMeasured
+    | TimeMeasured
     | Tick
     | TraceStored
     | SamplesReady

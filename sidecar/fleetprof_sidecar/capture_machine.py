@@ -11,7 +11,7 @@ after its own trace id was found in it; repeating an event changes nothing.
 from typing import Final
 
 import msgspec
-from fleetprof_api.ledger import RankState, Reason
+from fleetprof_api.ledger import RankState, Reason, RecordingCost
 
 from fleetprof_sidecar.capture import Capture, Effect, Terms
 from fleetprof_sidecar.capture_delivery import (
@@ -25,6 +25,8 @@ from fleetprof_sidecar.capture_delivery import (
 from fleetprof_sidecar.capture_end import Step, end_failed
 from fleetprof_sidecar.capture_events import (
     AgentCancelled,
+    AgentDropping,
+    AgentEnding,
     BusyChanged,
     Cancel,
     Delivered,
@@ -34,19 +36,29 @@ from fleetprof_sidecar.capture_events import (
     FileRejected,
     FinalSeen,
     Gone,
+    MemoryMeasured,
+    OwnProfileBegan,
     PodEnded,
     Refused,
     Tick,
+    TimeMeasured,
     TmpSeen,
 )
 from fleetprof_sidecar.capture_reasons import explain_end_of_process, explain_expiry, explain_missing_file
+from fleetprof_sidecar.orders import window_end_unix_ns
 
 # How long an agent may take to confirm that it dropped the trace: it answers from the next optimizer step.
 CANCEL_PATIENCE_NS: Final = 10_000_000_000
+# And how long the drop may take once it has begun: PyTorch works through all that was recorded.
+DROP_PATIENCE_NS: Final = 120_000_000_000
 # From the end of a process to the verdict: the directory is scanned several times in between.
 GONE_PATIENCE_NS: Final = 2_000_000_000
 # Kineto idle again, and neither a file nor a sign of one: its write ends with the busy bit (facts §4).
 QUIET_PATIENCE_NS: Final = 5_000_000_000
+# From the begin of the job's own profile, which drops our trace, to the verdict.
+OWN_PROFILE_PATIENCE_NS: Final = 1_500_000_000
+# From the end of a window by time to "Kineto is busy with something else", where nothing was written.
+OVERDUE_PATIENCE_NS: Final = 15_000_000_000
 # From the time (or step) at which tracing should have begun to "it did not".
 START_PATIENCE_NS: Final = 15_000_000_000
 
@@ -70,8 +82,16 @@ def resume(capture: Capture) -> Step:
 
 def advance(capture: Capture, event: Event) -> Step:
     """The capture after `event`, and what is to be done about it."""
+    if isinstance(event, MemoryMeasured):
+        return _note_memory(capture, event)
+    if isinstance(event, TimeMeasured):
+        # A canary has no further event that would tell it.
+        known = msgspec.structs.replace(capture, time_cost=event.cost)
+        return known, [Effect.REPORT] if capture.terms.canary and known != capture else []
     if capture.keeps_trace:
         return keep(capture, event)
+    if capture.is_final and isinstance(event, AgentCancelled) and not capture.dropped_by_agent:
+        return msgspec.structs.replace(capture, dropped_by_agent=True), []
     if capture.is_final:
         return capture, _clean_up(capture, event)
     match event:
@@ -93,6 +113,12 @@ def advance(capture: Capture, event: Event) -> Step:
                 if capture.state == RankState.ARMED and busy and capture.terms.is_due(at, step):
                     return _to_started(moved, at), [Effect.REPORT]
                 return moved, []
+        case OwnProfileBegan(at):
+            if capture.awaits_file and capture.state != RankState.ASKED and not capture.own_profile_unix_ns:
+                # A file that was complete just before is seen within this time.
+                return msgspec.structs.replace(
+                    capture, own_profile_unix_ns=at, settle_unix_ns=at + OWN_PROFILE_PATIENCE_NS
+                ), []
         case TmpSeen():
             return _see_tmp(capture, event)
         case FinalSeen():
@@ -110,6 +136,14 @@ def advance(capture: Capture, event: Event) -> Step:
                 return msgspec.structs.replace(capture, farewell=farewell, settle_unix_ns=at + GONE_PATIENCE_NS), []
         case Cancel():
             return _cancel(capture, event)
+        case AgentDropping(at):
+            settles_otherwise = capture.own_profile_unix_ns or capture.farewell is not None
+            if capture.awaits_file and capture.cancel_reason is not None and not settles_otherwise:
+                return msgspec.structs.replace(capture, settle_unix_ns=at + DROP_PATIENCE_NS), []
+        case AgentEnding(at):
+            if capture.awaits_file and capture.cancel_reason is not None:
+                discarded = "its window was over, and the trace is discarded once it is written"
+                return end_failed(capture, capture.cancel_reason, f"{capture.cancel_message}; {discarded}", at)
         case AgentCancelled(at):
             if capture.cancel_reason is not None:
                 return end_failed(
@@ -196,10 +230,34 @@ def _keep(capture: Capture, event: FileChecked) -> Step:
     if event.trace_id != capture.terms.trace_id:
         message = f"the file carries the trace id {event.trace_id[:80]!r}, this request's is {capture.terms.trace_id!r}"
         return end_failed(capture, Reason.WRONG_TRACE, message, event.at_unix_ns)
+    cost = msgspec.structs.replace(
+        capture.cost or RecordingCost(),
+        iterations=0 if capture.terms.first_step is None else capture.terms.iterations,
+        events=event.events,
+        trace_bytes=event.trace_bytes,
+    )
     kept = msgspec.structs.replace(
-        capture, state=RankState.WRITTEN, trace=event.stored, trace_bytes=event.trace_bytes, file_name=""
+        capture,
+        state=RankState.WRITTEN,
+        trace=event.stored,
+        trace_bytes=event.trace_bytes,
+        file_name="",
+        cost=cost,
     )
     return kept, [Effect.REPORT, Effect.TELL_AGENT_DONE, *begin_delivery(kept)]
+
+
+def _note_memory(capture: Capture, event: MemoryMeasured) -> Step:
+    """Also of a capture that is over: what it cost is known last."""
+    cost = msgspec.structs.replace(
+        capture.cost or RecordingCost(),
+        memory_before_bytes=event.before_bytes,
+        memory_peak_bytes=event.peak_bytes,
+        memory_after_bytes=event.after_bytes,
+    )
+    if cost == capture.cost:
+        return capture, []
+    return msgspec.structs.replace(capture, cost=cost), [Effect.REPORT]
 
 
 def _cancel(capture: Capture, event: Cancel) -> Step:
@@ -217,7 +275,7 @@ def _cancel(capture: Capture, event: Cancel) -> Step:
         capture,
         cancel_reason=event.reason,
         cancel_message=event.message,
-        settle_unix_ns=at + CANCEL_PATIENCE_NS,
+        settle_unix_ns=capture.settle_unix_ns if capture.own_profile_unix_ns else at + CANCEL_PATIENCE_NS,
     )
     return cancelling, [Effect.CANCEL_IN_PROCESS]
 
@@ -237,6 +295,10 @@ def _tick(capture: Capture, tick: Tick) -> Step:
         patience = START_PATIENCE_NS + 3 * terms.iteration_ns + 3 * terms.poll_interval_ns
         if now - capture.due_unix_ns >= patience and not tick.busy:
             return end_failed(capture, *explain_missing_file(capture, tick), now)
+    end = window_end_unix_ns(terms)
+    overdue = end is not None and now >= end + OVERDUE_PATIENCE_NS + 3 * terms.poll_interval_ns
+    if capture.state == RankState.STARTED and overdue and tick.busy and not capture.tmp_bytes:
+        return end_failed(capture, *explain_missing_file(capture, tick), now)
     if capture.state == RankState.STARTED and tick.busy is False:
         patience = QUIET_PATIENCE_NS + 3 * terms.poll_interval_ns
         quiet = min(now, tick.last_poll_unix_ns) - capture.last_sign_unix_ns

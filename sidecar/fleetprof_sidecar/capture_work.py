@@ -20,6 +20,7 @@ from fleetprof_sidecar.capture_events import (
     SamplesReady,
     SamplesStored,
     SummaryStored,
+    TimeMeasured,
     TraceStored,
     UploadEnded,
 )
@@ -35,6 +36,7 @@ from fleetprof_sidecar.summaries import Summaries
 
 # The last datagrams of an agent's after-window.
 _SAMPLES_MARGIN_NS: Final = 1_000_000_000
+_CANARY_MARGIN_NS: Final = 200_000_000
 
 Key = tuple[str, str]
 # What each kind of object is: the field of the capture that holds its file, and the event when it is stored.
@@ -72,7 +74,7 @@ class CaptureWork:
         self._host_name = host_name
         self._clock = clock
         self._apply = apply
-        self._compression = Compression(spool)
+        self._compression = Compression(spool, traces)
         self._summaries = Summaries(spool)
         self._recorders: dict[Key, RankRecorder] = {}
         self._deliveries: dict[tuple[Key, int], Delivery] = {}
@@ -83,7 +85,7 @@ class CaptureWork:
     def begin_samples(self, key: Key, capture: Capture) -> None:
         """Records what is said of this rank from now on."""
         self._recorders.setdefault(key, RankRecorder())
-        self._sampling.begin(key, capture.terms.sample_interval_ns)
+        self._sampling.begin(key, capture.terms.sample_interval_ns, counters=capture.terms.device_counters)
 
     def end_samples(self, key: Key) -> RankRecorder | None:
         """Records no more; what was recorded."""
@@ -170,7 +172,7 @@ class CaptureWork:
 
     async def _compress(self, key: Key, capture: Capture) -> None:
         name = capture.file_name
-        event = await self._compression.compress(capture, self._traces.path / name, self._clock())
+        event = await self._compression.compress(capture, self._clock())
         if isinstance(event, FileChecked) and event.optimizer_step and event.trace_id == capture.terms.trace_id:
             # Without an agent nothing else tells a trainer from its launcher and its data loaders.
             self._processes.mark_trainer(key[1])
@@ -180,11 +182,16 @@ class CaptureWork:
             log.error("no permission to delete %s", name, extra={"capture": key[0], "process_id": key[1]})
 
     async def _gather_samples(self, key: Key, capture: Capture) -> None:
-        after = after_window_ns(capture.terms.iteration_ns) if capture.terms.has_agent else 0
+        after = after_window_ns(capture.terms) if capture.terms.has_agent else 0
+        margin = _CANARY_MARGIN_NS if capture.terms.canary else _SAMPLES_MARGIN_NS
         # From now: the agent was told a moment ago, after the compression, which takes as long as the trace is large.
-        until = self._clock() + after + _SAMPLES_MARGIN_NS
-        await asyncio.sleep((after + _SAMPLES_MARGIN_NS) / 1e9)
+        until = self._clock() + after + margin
+        await asyncio.sleep((after + margin) / 1e9)
         recorder = self.end_samples(key) or RankRecorder()
+        if capture.terms.has_agent:
+            self._apply(key, TimeMeasured(recorder.measure_time(capture), self._clock()))
+        if capture.terms.canary:
+            return
         host = self._sampling.host_columns(capture.asked_unix_ns, until)
         document = recorder.document(capture, self._processes.get(key[1]), self._host_name, host)
         try:

@@ -22,13 +22,17 @@ from fleetprof_sidecar.capture import Capture
 from fleetprof_sidecar.capture_machine import begin
 from fleetprof_sidecar.capture_work import CaptureWork, Key
 from fleetprof_sidecar.delivery import Put
+from fleetprof_sidecar.experience import Experience
 from fleetprof_sidecar.held_captures import HeldCaptures
 from fleetprof_sidecar.hub_messages import make_event, make_refusal
 from fleetprof_sidecar.leftovers import Leftovers
 from fleetprof_sidecar.order_desk import OrderDesk, Processes, find_occupant
+from fleetprof_sidecar.order_limits import OverLimit, check_limits, check_room
 from fleetprof_sidecar.orders import read_terms
 from fleetprof_sidecar.output import TracesDirectory
+from fleetprof_sidecar.process_index import MAX_PROCESSES
 from fleetprof_sidecar.process_news import translate
+from fleetprof_sidecar.room import Disk, disk_need_bytes
 from fleetprof_sidecar.sampling import Sampling
 from fleetprof_sidecar.slowdown import SlowdownWatches
 from fleetprof_sidecar.spool import Spool
@@ -57,6 +61,7 @@ class Captures:
         send: Callable[[hub_pb2.SidecarMessage], None],
         put: Put,
         host_name: str = "",
+        storage_limit_bytes: int = 0,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._processes = processes
@@ -65,7 +70,8 @@ class Captures:
         self._changed = asyncio.Event()
         self._send = send
         self._clock = clock
-        self._desk = OrderDesk(processes, traces.path)
+        self._desk = OrderDesk(processes, traces.path, Disk(traces.path, spool.path, storage_limit_bytes))
+        self._experience = Experience()
         self._leftovers = Leftovers(traces, processes)
         self._held = HeldCaptures(
             desk=self._desk,
@@ -155,8 +161,7 @@ class Captures:
         """One message of the hub."""
         match message.WhichOneof("body"):
             case "arm":
-                for order in message.arm.orders:
-                    self._arm(message.arm, order)
+                self._arm_all(message.arm)
             case "cancel":
                 cancel = message.cancel
                 reason = Reason(cancel.reason) if cancel.reason in set(Reason) else Reason.CANCELLED
@@ -172,6 +177,19 @@ class Captures:
                 for key in self._keys_of(message.release.capture_id):
                     self._release(key)
 
+    def _arm_all(self, arm: hub_pb2.Arm) -> None:
+        now = self._clock()
+        try:
+            check_limits(arm, now)
+            check_room(arm, self._held.values())
+        except OverLimit as problem:
+            log.warning("the hub sent an order that is not allowed: %s", problem)
+            for order in arm.orders[:MAX_PROCESSES]:
+                self._send(make_refusal(arm, order, Reason.OVER_LIMIT, str(problem), now))
+            return
+        for order in arm.orders:
+            self._arm(arm, order)
+
     def _arm(self, arm: hub_pb2.Arm, order: hub_pb2.Order) -> None:
         key = (arm.capture_id, order.process_id)
         if key in self._held:
@@ -181,7 +199,8 @@ class Captures:
             return
         now = self._clock()
         try:
-            terms = read_terms(arm, order, self._processes.get(order.process_id))
+            known = self._experience.of(order.process_id, arm.collect)
+            terms = read_terms(arm, order, self._processes.get(order.process_id), known)
         except ValueError as problem:
             log.warning("the hub sent an order that makes no sense: %s", problem)
             self._send(make_refusal(arm, order, Reason.INTERNAL, str(problem), now))
@@ -198,7 +217,9 @@ class Captures:
     def _place(self, key: Key) -> None:
         self._unplaced.discard(key)
         self.work.begin_samples(key, self._held[key])
-        refused = self._desk.place(self._held[key], self._clock())
+        promised = sum(disk_need_bytes(c.terms) for c in self._held.values() if c.awaits_file and not c.is_final)
+        promised -= disk_need_bytes(self._held[key].terms)
+        refused = self._desk.place(self._held[key], self._clock(), promised)
         if refused is not None:
             self._held.apply(key, refused)
 
@@ -206,6 +227,7 @@ class Captures:
         if not self._held[key].is_final:
             self._held.apply(key, happened.Cancel(Reason.CANCELLED, "the hub ended this capture", self._clock()))
         self.work.stop(key)
+        self._experience.note(self._held[key])
         self._slowdown.forget(key)
         self._unplaced.discard(key)
         self._held.remove(key)
@@ -222,6 +244,8 @@ class Captures:
 
     def on_process_event(self, event: seen.ProcessEvent) -> None:
         """One event of the process table."""
+        if isinstance(event, seen.Gone):
+            self._experience.forget(event.process_id)
         for key in [key for key in self._held if key[1] == event.process_id]:
             capture = self._held[key]
             view, has_order = self._processes.get(event.process_id), self._desk.holds(capture)
@@ -272,6 +296,7 @@ class Captures:
                 step=step.step if step is not None else None,
                 busy=view.busy if view is not None else None,
                 last_poll_unix_ns=view.last_poll_unix_ns if view is not None else 0,
+                profiles_itself=view is not None and view.profiles_itself,
                 hint=hint,
             ),
         )

@@ -1,11 +1,12 @@
-"""Verifies and compresses one finished trace: `python -m fleetprof_sidecar.compress SRC DST …`, a child of the sidecar.
+"""Verifies and compresses one finished trace: `python -m fleetprof_sidecar.compress DST … < SRC`, the sidecar's child.
 
 A child and not a thread: it runs at the lowest CPU priority, and an idle-priority thread that holds the interpreter's
 lock would delay the answers to Kineto's polls.
 
 Guarantees: one pass over the file in bounded memory, whatever is in it; DST appears whole or not at all; the answer is
 one JSON object on stdout (`Answer`), also for a file that is refused, with exit code 0; it ends by itself when its
-parent is gone. SRC is written by the trainer and so untrusted: it must be a regular file and no link.
+parent is gone. SRC is written by the trainer and so untrusted: the sidecar has opened it and found a regular file
+(shared_files.py), so that no name is looked up here, and what stands at the name meanwhile does not matter.
 """
 
 import argparse
@@ -15,11 +16,12 @@ import hashlib
 import json
 import os
 import re
-import stat
 import sys
 import zlib
 from pathlib import Path
 from typing import IO, Any, Final, TypedDict
+
+from fleetprof_api.memory_shortage import HELPER, go_first
 
 PART_BYTES: Final = 8 << 20
 _CHUNK_BYTES: Final = 1 << 20
@@ -27,13 +29,16 @@ _HEAD_BYTES: Final = 4 << 20
 _TAIL_BYTES: Final = 256 << 10
 _LEVEL: Final = 6
 _EVENTS: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
-# Slices, instants, begin events: what is measured. Metadata ("M") alone is an empty trace.
-_MEASURED: Final = re.compile(rb'"ph"\s*:\s*"[XBbi]"')
+# Slices and begin events: what is measured. Metadata ("M") and the instants ("i") that Kineto marks its window with are
+# in every trace, also where nothing ran.
+_MEASURED: Final = re.compile(rb'"ph"\s*:\s*"[XBb]"')
 # PyTorch records one per step of a torch.optim.Optimizer.
 _OPTIMIZER_STEP: Final = re.compile(rb'"name"\s*:\s*"Optimizer\.step#')
 _TRACE_ID: Final = re.compile(rb'"trace_id"\s*:\s*"([^"\\]{0,200})"')
 _LAST_EVENT: Final = re.compile(rb"\}\s*\]")
 _GZIP_WINDOW: Final = 31
+# Every event has one; metadata too, a few dozen of them.
+_PHASE: Final = b'"ph":'
 
 
 class Answer(TypedDict):
@@ -48,6 +53,7 @@ class Answer(TypedDict):
     part_sizes: list[int]
     part_sha256: list[str]
     optimizer_step: bool
+    events: int
 
 
 class Unusable(Exception):
@@ -59,7 +65,7 @@ class Unusable(Exception):
 
 
 class TraceCheck:
-    """Looks at a trace as it streams by: its id, whether it holds events and optimizer steps, whether it is whole.
+    """Looks at a trace as it streams by: its id, how many events and whether optimizer steps, whether it is whole.
 
     What Kineto of torch 2.13 writes is not always valid JSON (names are not escaped), so only the frame is checked: the
     top-level members before and after `traceEvents`, and that the array between them is closed.
@@ -72,6 +78,7 @@ class TraceCheck:
         self._tail = b""
         self._measured = False
         self.optimizer_step = False
+        self.events = 0
         self._ids: list[str] = []
 
     def feed(self, chunk: bytes) -> None:
@@ -90,6 +97,7 @@ class TraceCheck:
             chunk = self._head[match.end() :]
             self._head = b""
         window = self._rest + chunk
+        self.events += (self._rest[1 - len(_PHASE) :] + chunk).count(_PHASE)
         self._measured = self._measured or _MEASURED.search(window) is not None
         self.optimizer_step = self.optimizer_step or _OPTIMIZER_STEP.search(window) is not None
         self._rest = window[-32:]
@@ -176,23 +184,14 @@ class PartedWriter:
         self._in_part = 0
 
 
-def open_untrusted(path: Path) -> IO[bytes]:
-    """Opens a file that another party may have replaced by a link, a pipe or a device. Raises OSError, Unusable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise Unusable("CorruptTrace", "not a regular file")
-    return os.fdopen(descriptor, "rb", buffering=0)
-
-
-def compress_file(source: Path, target: Path, *, max_trace_bytes: int, limit_bytes: int) -> Answer:
-    """Verifies `source` and writes it to `target` as gzip. Raises Unusable and OSError; then `target` is not there."""
+def compress_file(trace: IO[bytes], target: Path, *, max_trace_bytes: int, limit_bytes: int) -> Answer:
+    """Verifies `trace` and writes it to `target` as gzip. Raises Unusable and OSError; then `target` is not there."""
     parent = os.getppid()
     partial = target.with_name(f"{target.name}.{os.getpid()}.part")
     check, engine = TraceCheck(), zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     trace_bytes = 0
     try:
-        with open_untrusted(source) as trace, partial.open("xb") as file:
+        with partial.open("xb") as file:
             writer = PartedWriter(file, limit_bytes)
             while chunk := trace.read(_CHUNK_BYTES):
                 if os.getppid() != parent:
@@ -222,6 +221,7 @@ def compress_file(source: Path, target: Path, *, max_trace_bytes: int, limit_byt
         part_sizes=writer.part_sizes,
         part_sha256=writer.part_sha256,
         optimizer_step=check.optimizer_step,
+        events=check.events,
     )
 
 
@@ -237,11 +237,16 @@ def refusal(reason: str, message: str) -> Answer:
         part_sizes=[],
         part_sha256=[],
         optimizer_step=False,
+        events=0,
     )
 
 
 def take_lowest_priority() -> None:
-    """Runs this process only when nothing else wants the CPU, as far as the system lets it."""
+    """Runs this process only when nothing else wants the CPU, as far as the system lets it.
+
+    When memory is short, the kernel ends it first.
+    """
+    go_first(HELPER)
     with contextlib.suppress(OSError):
         os.nice(19)
     with contextlib.suppress(OSError, AttributeError):
@@ -249,21 +254,18 @@ def take_lowest_priority() -> None:
 
 
 def main() -> None:
-    """Compresses the file named on the command line and prints the Answer."""
+    """Compresses the file on stdin and prints the Answer."""
     parser = argparse.ArgumentParser(prog="python -m fleetprof_sidecar.compress")
-    parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
     parser.add_argument("--max-trace-bytes", type=int, default=0, help="refuse a longer trace; 0: any length")
     parser.add_argument("--limit-bytes", type=int, required=True, help="most bytes that may be written")
     arguments = parser.parse_args()
     take_lowest_priority()
     try:
-        answer = compress_file(
-            arguments.source,
-            arguments.target,
-            max_trace_bytes=arguments.max_trace_bytes,
-            limit_bytes=arguments.limit_bytes,
-        )
+        with os.fdopen(os.dup(0), "rb", buffering=0) as trace:
+            answer = compress_file(
+                trace, arguments.target, max_trace_bytes=arguments.max_trace_bytes, limit_bytes=arguments.limit_bytes
+            )
     except Unusable as problem:
         answer = refusal(problem.reason, str(problem))
     except OSError as error:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -13,6 +12,8 @@ from fleetprof_api.ledger import Reason
 from fleetprof_sidecar.capture import Capture, StoredFile
 from fleetprof_sidecar.capture_events import FileChecked, FileRejected
 from fleetprof_sidecar.compress import Answer, refusal
+from fleetprof_sidecar.output import TracesDirectory
+from fleetprof_sidecar.shared_files import Planted
 from fleetprof_sidecar.spool import NoRoom, Spool
 
 # gzip of anything is at most this much longer than the thing itself.
@@ -22,15 +23,16 @@ _GZIP_OVERHEAD_BYTES: Final = 1 << 16
 class Compression:
     """Turns finished traces into files of the spool. A child needs a quarter of the machine's cores at most."""
 
-    def __init__(self, spool: Spool) -> None:
+    def __init__(self, spool: Spool, traces: TracesDirectory) -> None:
         self._spool = spool
+        self._traces = traces
         self._slots = max(1, min(4, (os.cpu_count() or 1) // 4))
         self._running = 0
         self._reserved_bytes = 0
         self._changed = asyncio.Condition()
 
-    async def compress(self, capture: Capture, source: Path, now_unix_ns: int) -> FileChecked | FileRejected:
-        """Verifies and compresses `source`; what is in the spool afterwards is named in the answer."""
+    async def compress(self, capture: Capture, now_unix_ns: int) -> FileChecked | FileRejected:
+        """Verifies and compresses the capture's finished file; what is in the spool then is named in the answer."""
         needed = capture.trace_bytes + _GZIP_OVERHEAD_BYTES
         async with self._changed:
             # Others' reservations shrink when they end: only when alone does the room left decide.
@@ -41,7 +43,7 @@ class Compression:
             limit = min(needed, self._room_bytes())
             self._reserved_bytes += limit
         try:
-            answer = await self._run(capture, source, limit)
+            answer = await self._open_and_run(capture, limit)
             return self._judge(capture, answer, self._spool.trace_path(capture).name, now_unix_ns)
         finally:
             async with self._changed:
@@ -55,7 +57,20 @@ class Compression:
         except NoRoom:
             return 0
 
-    async def _run(self, capture: Capture, source: Path, limit_bytes: int) -> Answer:
+    async def _open_and_run(self, capture: Capture, limit_bytes: int) -> Answer:
+        uid = capture.terms.uid
+        try:
+            source = self._traces.open(capture.file_name, uid if uid >= 0 else None)
+        except Planted as problem:
+            return refusal(Reason.CORRUPT_TRACE, f"what stands in the trace's place was not read: {problem}")
+        except OSError as problem:
+            return refusal(Reason.INTERNAL, f"the trace cannot be read: {problem.strerror}")
+        try:
+            return await self._run(capture, source, limit_bytes)
+        finally:
+            os.close(source)
+
+    async def _run(self, capture: Capture, source: int, limit_bytes: int) -> Answer:
         try:
             self._spool.room_bytes()
         except NoRoom as full:
@@ -66,11 +81,10 @@ class Compression:
             "-P",
             "-m",
             "fleetprof_sidecar.compress",
-            str(source),
             str(target),
             f"--max-trace-bytes={capture.terms.max_trace_bytes}",
             f"--limit-bytes={limit_bytes}",
-            stdin=subprocess.DEVNULL,
+            stdin=source,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -114,4 +128,5 @@ class Compression:
             ),
             at_unix_ns=now_unix_ns,
             optimizer_step=answer["optimizer_step"],
+            events=answer["events"],
         )

@@ -23,6 +23,7 @@ from typing import Final, Generic, TypeVar
 
 from fleetprof_sidecar.liveness import has_listener
 from fleetprof_sidecar.process_views import Credentials
+from fleetprof_sidecar.shared_files import set_mode
 
 _CREDENTIALS: Final = struct.Struct("=iII")
 _TIMESTAMP: Final = struct.Struct("=qq")
@@ -118,8 +119,8 @@ class DatagramSocket:
             with contextlib.suppress(OSError):  # a sandboxed kernel may not have it: then nothing has waited
                 bound.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
             bound.bind(self._address)
-            self.path.chmod(0o666)
-            self._inode = self.path.stat().st_ino
+            set_mode(self.path, 0o666)
+            self._inode = self.path.lstat().st_ino
         except OSError:
             bound.close()
             raise
@@ -140,7 +141,7 @@ class DatagramSocket:
         self._socket.close()
         os.close(self._wake)
         with contextlib.suppress(OSError):
-            if self.path.stat().st_ino == self._inode:
+            if self.path.lstat().st_ino == self._inode:
                 self.path.unlink()
 
     def send(self, data: bytes, address: str) -> bool:

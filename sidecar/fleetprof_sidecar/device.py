@@ -27,8 +27,8 @@ class DeviceReading:
 class DeviceSource(Protocol):
     """Where device samples come from; the real one is `NvmlSource`, tests have a recorded one."""
 
-    def read(self, now_unix_ns: int) -> list[DeviceReading]:
-        """All devices now; empty where there are none."""
+    def read(self, now_unix_ns: int, *, counters: bool) -> list[DeviceReading]:
+        """All devices now; empty where there are none. `counters`: with their profiling counters."""
 
 
 class NvmlSource:
@@ -38,11 +38,14 @@ class NvmlSource:
         self._load = load
         self._samplers: list[DeviceSampler] | None = None
 
-    def read(self, now_unix_ns: int) -> list[DeviceReading]:
+    def read(self, now_unix_ns: int, *, counters: bool) -> list[DeviceReading]:
         """All devices that NVML shows."""
         if self._samplers is None:
             self._samplers = self._open()
-        return [DeviceReading(now_unix_ns, device, sampler.sample()) for device, sampler in enumerate(self._samplers)]
+        return [
+            DeviceReading(now_unix_ns, device, sampler.sample(counters=counters))
+            for device, sampler in enumerate(self._samplers)
+        ]
 
     def _open(self) -> list[DeviceSampler]:
         try:

@@ -148,7 +148,7 @@ class HeldCaptures:
                 case Effect.CANCEL_IN_PROCESS:
                     self._desk.cancel_in_process(capture)
                 case Effect.TELL_AGENT_DONE:
-                    after_ns = 0 if capture.is_final else after_window_ns(capture.terms.iteration_ns)
+                    after_ns = 0 if capture.is_final else after_window_ns(capture.terms)
                     self._desk.tell_done(capture, after_ns)
                 case Effect.COMPRESS:
                     self.work.compress(key, capture)

@@ -8,6 +8,8 @@ import threading
 import time
 from typing import Final
 
+from fleetprof_agent.memory import ProcessMemory
+
 from fleetprof_sidecar.liveness import ProcessHandle, has_listener
 from fleetprof_sidecar.proc_files import read_environment
 from fleetprof_sidecar.process_views import Whereabouts
@@ -16,6 +18,7 @@ from fleetprof_sidecar.socket_directory import SocketDirectory
 
 LOOK_EVERY_S: Final = 1.0
 COLLECT_EVERY_S: Final = 60.0
+MEMORY_EVERY_S: Final = 10.0
 
 
 class Housekeeping:
@@ -49,7 +52,7 @@ class Housekeeping:
         self._handles.clear()
 
     def _serve(self) -> None:
-        look_at = collect_at = time.monotonic()
+        look_at = collect_at = memory_at = time.monotonic()
         while not self._stopping:
             self._wake.wait(max(0.0, look_at - time.monotonic()))
             self._wake.clear()
@@ -58,6 +61,9 @@ class Housekeeping:
             if now >= look_at:
                 look_at = now + LOOK_EVERY_S
                 self.look()
+            if now >= memory_at:
+                memory_at = now + MEMORY_EVERY_S
+                self.look_at_memory()
             if now >= collect_at:
                 collect_at = now + COLLECT_EVERY_S
                 self._directory.collect_garbage()
@@ -72,6 +78,13 @@ class Housekeeping:
         for process_id in [process_id for process_id in self._handles if process_id not in known]:
             self._handles.pop(process_id).close()
         self._table.expire()
+
+    def look_at_memory(self) -> None:
+        """Reads what processes without an agent may still take, where their pid is one of ours."""
+        for process in self._table.whereabouts():
+            if process.visible_pid and not process.agent_address:
+                headroom = ProcessMemory(process.visible_pid).headroom_bytes()
+                self._table.record_headroom(process.process_id, headroom)
 
     def _look_at(self, process: Whereabouts) -> None:
         if not process.examined:

@@ -1,86 +1,30 @@
 """The one connection of the sidecar: it dials the hub, says hello with all it holds, and stays in touch.
 
-Guarantees: no port is opened; TLS with the given authority and a token, plain text only to a loopback address and only
-when asked; whatever ends the stream, it dials again with growing pauses; the hub's messages are handed on one by one,
-and one that cannot be handled is logged and ends nothing. Sizes of messages are limited both ways.
+Guarantees: no port is opened; nothing is said to a hub that has not proved itself (`hub_address`); whatever ends the
+stream, it dials again with growing pauses; the hub's messages are handed on one by one, and one that cannot be handled
+is logged and ends nothing. Sizes of messages are limited both ways.
 """
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from contextlib import AsyncExitStack
+from typing import Final
 
-import grpc
 import grpc.aio
 from fleetprof_api import hub_pb2, hub_pb2_grpc
 
 from fleetprof_sidecar.backoff import Backoff
+from fleetprof_sidecar.hub_address import Address
 from fleetprof_sidecar.outbox import Outbox
 
 PROTOCOL_VERSION: Final = 1
-_MAX_MESSAGE_BYTES: Final = 4 << 20
 _WELCOME_PATIENCE_S: Final = 15.0
 _LEAST_HEARTBEAT_S: Final = 0.2
 _MOST_HEARTBEAT_S: Final = 60.0
-_OPTIONS: Final[list[tuple[str, Any]]] = [
-    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.enable_retries", 0),
-]
 
 log = logging.getLogger(__name__)
-
-
-class UnsafeAddress(ValueError):
-    """Plain text was asked for an address that is not this machine's own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HubAddress:
-    """Where the hub is and how to speak to it. Raises UnsafeAddress when that would expose the token."""
-
-    target: str  # host:port
-    token_file: Path
-    ca_file: Path | None = None  # None: the authorities that gRPC trusts by default
-    name: str = ""  # in the hub's certificate, when `target` is an address
-    plain_text: bool = False
-
-    def __post_init__(self) -> None:
-        host = self.target.rpartition(":")[0].strip("[]")
-        if self.plain_text and not _is_loopback(host):
-            raise UnsafeAddress(
-                f"--insecure-loopback: {host or self.target!r} is not a loopback address; give --ca-file instead"
-            )
-
-    def open_channel(self) -> grpc.aio.Channel:
-        """A channel, not yet connected. Raises OSError when the authority's file cannot be read."""
-        if self.plain_text:
-            return grpc.aio.insecure_channel(self.target, options=_OPTIONS)
-        roots = self.ca_file.read_bytes() if self.ca_file is not None else None
-        named = [("grpc.ssl_target_name_override", self.name)] if self.name else []
-        return grpc.aio.secure_channel(self.target, grpc.ssl_channel_credentials(roots), options=[*_OPTIONS, *named])
-
-    def read_token(self) -> str:
-        """The token, read anew each time: Kubernetes rotates it. Raises OSError, ValueError."""
-        token = self.token_file.read_text().strip()
-        if not token or not token.isascii() or not token.isprintable():
-            raise ValueError(f"{self.token_file} holds no token")
-        return token
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class HubLink:
@@ -88,14 +32,14 @@ class HubLink:
 
     def __init__(
         self,
-        address: HubAddress,
+        address: Address,
         *,
         hello: Callable[[], hub_pb2.Hello],
         heartbeat: Callable[[], hub_pb2.Heartbeat],
         receive: Callable[[hub_pb2.HubMessage], None],
         connected: Callable[[], None],
         first_pause_s: float = 0.5,
-        most_pause_s: float = 30.0,
+        most_pause_s: float | None = None,
     ) -> None:
         self._address = address
         self._hello = hello
@@ -104,7 +48,8 @@ class HubLink:
         self._connected = connected
         self._outbox = Outbox()
         self._news = asyncio.Event()
-        self._pause = Backoff(first_pause_s, most_pause_s)
+        self._pause = Backoff(first_pause_s, most_pause_s or address.most_pause_s)
+        self._told = ""
         self.is_connected = False
 
     def send(self, message: hub_pb2.SidecarMessage) -> None:
@@ -137,12 +82,16 @@ class HubLink:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError
             pause_s = self._pause.next_s()
-            log.warning("no connection to the hub at %s: %s", self._address.target, problem[:500])
+            if problem != self._told:  # a job may wait for days for a hub that nobody starts
+                log.warning("no connection to the hub at %s: %s", self._address, problem[:500])
+                self._told = problem
             await asyncio.sleep(pause_s)
 
     async def _converse(self) -> None:
-        metadata = grpc.aio.Metadata(("authorization", f"Bearer {self._address.read_token()}"))
-        async with self._address.open_channel() as channel:
+        async with AsyncExitStack() as stack:
+            dialled = stack.enter_context(self._address.dial())
+            channel = await stack.enter_async_context(dialled.channel)
+            metadata = grpc.aio.Metadata(("authorization", f"Bearer {dialled.token}"))
             stub: hub_pb2_grpc.HubAsyncStub = hub_pb2_grpc.HubStub(channel)
             stream = stub.Connect(self._speak(), metadata=metadata)
             beat: asyncio.Task[None] | None = None
@@ -154,8 +103,8 @@ class HubLink:
                     return
                 if first.WhichOneof("body") != "welcome" or first.welcome.protocol_version != PROTOCOL_VERSION:
                     raise ValueError(f"the hub does not speak protocol {PROTOCOL_VERSION}; update the older side")
-                log.info("connected to the hub at %s", self._address.target)
-                self.is_connected = True
+                log.info("connected to the hub at %s", self._address)
+                self.is_connected, self._told = True, ""
                 self._pause.reset()
                 self._connected()
                 beat = asyncio.create_task(self._beat(first.welcome.heartbeat_interval_ns / 1e9))

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import msgspec
 from fleetprof_api import hub_pb2
 from fleetprof_api.ledger import Reason
 
@@ -36,6 +37,8 @@ def make_event(capture: Capture) -> hub_pb2.CaptureEvent:
         trace_bytes=capture.trace_bytes,
         compressed_bytes=capture.trace.size_bytes if capture.trace is not None else 0,
         sha256=capture.trace.sha256 if capture.trace is not None else "",
+        time_cost=None if capture.time_cost is None else hub_pb2.TimeCost(**msgspec.structs.asdict(capture.time_cost)),
+        recording_cost=None if capture.cost is None else hub_pb2.RecordingCost(**msgspec.structs.asdict(capture.cost)),
     )
 
 
@@ -79,6 +82,7 @@ def make_process(view: ProcessView) -> hub_pb2.Process:
         last_poll_unix_ns=view.last_poll_unix_ns,
         poll_interval_ns=view.poll_interval_ns if view.polls_steadily else 0,
         restart_count=view.restart_count,
+        memory_headroom_bytes=view.memory_headroom_bytes,
         step=None
         if step is None
         else hub_pb2.StepState(

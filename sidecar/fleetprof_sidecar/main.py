@@ -17,23 +17,26 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from fleetprof_api import hub_pb2
+from fleetprof_api.memory_shortage import SERVICE, go_first
+from fleetprof_api.private_directory import PrivateDirectory
 
-from fleetprof_sidecar.backoff import Backoff
 from fleetprof_sidecar.capture import StoredFile
 from fleetprof_sidecar.captures import Captures
 from fleetprof_sidecar.device import NvmlSource
 from fleetprof_sidecar.host import HostSource
+from fleetprof_sidecar.hub_address import LocalHub
 from fleetprof_sidecar.hub_link import PROTOCOL_VERSION, HubLink
 from fleetprof_sidecar.hub_messages import make_device_sample, make_host_sample, make_process
 from fleetprof_sidecar.labels import read_labels
 from fleetprof_sidecar.log import set_up_logging
 from fleetprof_sidecar.output import TracesDirectory
-from fleetprof_sidecar.process_views import BusyChanged, Changed, Gone, ProcessEvent
+from fleetprof_sidecar.process_views import BusyChanged, Changed, Gone, OwnProfileBegan, ProcessEvent
 from fleetprof_sidecar.sampling import Sampling
 from fleetprof_sidecar.settings import Settings, read_settings
 from fleetprof_sidecar.spool import Spool, SpoolBusy
 from fleetprof_sidecar.trainer_side import TrainerSide
-from fleetprof_sidecar.upload import PartGrant, make_pool, put_parts
+from fleetprof_sidecar.upload import PartGrant
+from fleetprof_sidecar.upload_connections import UploadConnections
 
 UNUSABLE: Final = 3
 # Each upload holds one part of 8 MiB in memory.
@@ -52,7 +55,7 @@ class Sidecar:
         self._spool = spool
         self._table = trainers.table
         self._uploads = ThreadPoolExecutor(_UPLOADS_AT_ONCE, thread_name_prefix="upload")
-        self._pool = make_pool(settings.hub.ca_file)
+        self._connections = UploadConnections(settings.hub)
         self._link = HubLink(
             settings.hub,
             hello=self._hello,
@@ -69,6 +72,7 @@ class Sidecar:
             send=self._link.send,
             put=self._put,
             host_name=socket.gethostname(),
+            storage_limit_bytes=settings.storage_limit_bytes,
         )
         self._sampling.on_devices = self._captures.work.add_devices
 
@@ -100,12 +104,12 @@ class Sidecar:
     async def _put(self, stored: StoredFile, grants: Sequence[PartGrant], stop: threading.Event) -> list[str]:
         path = self._spool.path_of(stored.name)
         return await asyncio.get_running_loop().run_in_executor(
-            self._uploads, put_parts, self._pool, path, stored, grants, stop, Backoff(0.5, 8.0)
+            self._uploads, self._connections.put, path, stored, grants, stop
         )
 
     def _on_process_event(self, event: ProcessEvent) -> None:
         self._captures.on_process_event(event)
-        if isinstance(event, Changed | Gone | BusyChanged):
+        if isinstance(event, Changed | Gone | BusyChanged | OwnProfileBegan):
             self._link.beat_soon()
 
     def _wants_devices(self) -> bool:
@@ -156,11 +160,17 @@ async def _serve(settings: Settings, trainers: TrainerSide, spool: Spool) -> Non
 
 def main() -> None:
     """Runs the sidecar until SIGTERM or SIGINT."""
+    go_first(SERVICE)
     settings = read_settings(sys.argv[1:])
     set_up_logging(settings.log_level)
     code = 0
     try:
-        trainers = TrainerSide(settings.directory, command_launches=settings.command_launches)
+        if isinstance(settings.hub, LocalHub):
+            settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            PrivateDirectory(settings.directory).close()  # on a machine with other users: this one's, or none
+        trainers = TrainerSide(
+            settings.directory, command_launches=settings.command_launches, agent=settings.agent_directory
+        )
         spool = Spool(settings.spool, settings.spool_limit_bytes)
     except (ValueError, OSError, SpoolBusy) as problem:
         log.critical("cannot start: %s", problem)

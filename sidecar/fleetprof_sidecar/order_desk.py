@@ -12,13 +12,15 @@ from fleetprof_api.ledger import RankState, Reason
 
 from fleetprof_sidecar.capture import Capture
 from fleetprof_sidecar.capture_events import Refused
-from fleetprof_sidecar.orders import agent_command, build_order, window_ns
+from fleetprof_sidecar.orders import agent_command, build_order, cancel_command, window_end_unix_ns
 from fleetprof_sidecar.process_views import OrderRefused, ProcessView
+from fleetprof_sidecar.room import Disk, find_shortage
 
 # From the end of a window by time to Kineto's slot being free again.
 _WINDOW_MARGIN_NS: Final = 2_000_000_000
+_OWN_PROFILE_NS: Final = 60_000_000_000  # how long an agent's word is waited for that nothing is left of an order
 # Of the table's refusals; all others are about processes that never ask for work.
-_REASONS: Final = {"Outstanding": Reason.BUSY, "NotStepping": Reason.NOT_STEPPING}
+_REASONS: Final = {"Outstanding": Reason.BUSY, "NotStepping": Reason.NOT_STEPPING, "ProfilesItself": Reason.BUSY}
 
 
 class Processes(Protocol):
@@ -55,13 +57,14 @@ class Processes(Protocol):
 class OrderDesk:
     """For the captures of one sidecar."""
 
-    def __init__(self, processes: Processes, traces: Path) -> None:
+    def __init__(self, processes: Processes, traces: Path, disk: Disk) -> None:
         self._processes = processes
         self._traces = traces
+        self._disk = disk
         self._holders: dict[str, str] = {}  # process_id → capture_id
 
-    def place(self, capture: Capture, now_unix_ns: int) -> Refused | None:
-        """Has the order of `capture` delivered; why not, when it cannot be."""
+    def place(self, capture: Capture, now_unix_ns: int, promised_bytes: int = 0) -> Refused | None:
+        """Has the order of `capture` delivered; why not, when it cannot be. `promised_bytes`: room.find_shortage."""
         terms = capture.terms
         view = self._processes.get(terms.process_id)
         if view is None:
@@ -73,6 +76,8 @@ class OrderDesk:
         if now_unix_ns >= deliver_until:
             text = "the order reached the sidecar when the time to hand it over had passed: it was stopped or cut off"
             return Refused(Reason.TOO_LATE, text, now_unix_ns)
+        if shortage := find_shortage(terms, view, self._disk, promised_bytes, now_unix_ns):
+            return shortage
         if terms.has_agent:
             # First, so that the exit guard watches before Kineto can begin.
             self._processes.send_to_agent(terms.process_id, "arm", **agent_command(terms))
@@ -106,7 +111,8 @@ class OrderDesk:
     def cancel_in_process(self, capture: Capture) -> None:
         """Has the agent drop what Kineto has of this capture."""
         if self.holds(capture):
-            self._processes.send_to_agent(capture.terms.process_id, "cancel", capture=capture.terms.capture_id)
+            terms = capture.terms
+            self._processes.send_to_agent(terms.process_id, "cancel", **cancel_command(terms))
 
     def tell_done(self, capture: Capture, after_ns: int) -> None:
         """Lets the agent rest after `after_ns`."""
@@ -128,7 +134,10 @@ def find_occupant(captures: Iterable[Capture], process_id: str, now_unix_ns: int
         if capture.awaits_file:
             return terms.capture_id
         unstopped = capture.state == RankState.FAILED and capture.armed_unix_ns and not capture.written_unix_ns
-        window_end = (terms.start_unix_ns or 0) + window_ns(terms) + _WINDOW_MARGIN_NS
-        if unstopped and now_unix_ns < window_end:
+        free_unix_ns = (window_end_unix_ns(terms) or 0) + _WINDOW_MARGIN_NS
+        if capture.own_profile_unix_ns and not capture.dropped_by_agent:
+            # PyTorch 2.13 keeps an order that has not begun: the agent drops it after the job's own profile.
+            free_unix_ns = capture.failed_unix_ns + _OWN_PROFILE_NS
+        if unstopped and now_unix_ns < free_unix_ns:
             return terms.capture_id
     return ""

@@ -1,8 +1,9 @@
 """The directory that Kineto writes traces into, as seen by scanning it: unfinished, finished, left over.
 
 Guarantees: only regular files with the name of a trace of ours (`<capture>-r<rank>_<pid>.json`, `.tmp` while Kineto
-writes) are looked at or deleted, links are never followed: the trainer owns this directory and may put anything there.
-A scan is one pass over the directory; nothing runs between scans.
+writes) are looked at, read or deleted, and no link is ever followed, not even in the directory's own place: the trainer
+can write here and may put anything there (shared_files.py). A scan is one pass over the directory; nothing runs between
+scans.
 """
 
 import os
@@ -10,6 +11,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from fleetprof_sidecar.shared_files import open_folder, open_regular
 
 _NAME: Final = re.compile(r"(?P<stem>[a-z0-9][-a-z0-9]{0,62}-r\d{1,7})_(?P<pid>\d{1,10})\.json(?P<tmp>\.tmp)?")
 # Files whose capture nobody knows (the spool was lost) are kept this long, in case they are not ours after all.
@@ -39,7 +42,7 @@ class TracesDirectory:
         """All traces, finished ones first."""
         found = []
         try:
-            with os.scandir(self.path) as entries:
+            with open_folder(self.path) as folder, os.scandir(folder) as entries:
                 for entry in entries:
                     match = _NAME.fullmatch(entry.name)
                     if match is None:
@@ -60,7 +63,7 @@ class TracesDirectory:
                             modified_unix_ns=status.st_mtime_ns,
                         )
                     )
-        except FileNotFoundError:
+        except OSError:  # it is absent, or something stands in its place
             return []
         return sorted(found, key=lambda file: (not file.finished, file.name))
 
@@ -69,10 +72,20 @@ class TracesDirectory:
         if _NAME.fullmatch(name) is None:
             raise ValueError(f"{name!r} is not the name of a trace")
         try:
-            (self.path / name).unlink(missing_ok=True)
+            with open_folder(self.path) as folder:
+                os.unlink(name, dir_fd=folder)
+        except FileNotFoundError:
+            return True
         except OSError:
             return False
         return True
+
+    def open(self, name: str, owner: int | None) -> int:
+        """A descriptor of one trace, written by the user `owner`, where that is known. Raises Planted, OSError."""
+        if _NAME.fullmatch(name) is None:
+            raise ValueError(f"{name!r} is not the name of a trace")
+        with open_folder(self.path) as folder:
+            return open_regular(name, folder, owner)
 
     def find_stray(self, pid: int, since_unix_ns: int) -> str:
         """A sentence when Kineto wrote to its fallback because it refused our path (torch 2.15, facts §11); else ""."""

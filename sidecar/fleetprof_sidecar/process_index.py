@@ -61,8 +61,10 @@ class ProcessIndex:
         for impostor in impostors:  # the client gets its own record
             self._counters["refused_agents"] += 1
             self.remove(impostor, now)
+        process_id = name.removeprefix(_KINETO_PREFIX)
+        if process is not None and process.agent is not None and process.agent.hello.waits:
+            self._rename(process, process_id, now)
         if process is None:
-            process_id = name.removeprefix(_KINETO_PREFIX)
             if len(self._by_id) >= MAX_PROCESSES or process_id in self._by_id:
                 self._counters["refused_clients"] += 1
                 return None
@@ -100,6 +102,15 @@ class ProcessIndex:
             self._by_agent.pop(process.agent.address, None)
         self._roles_stale = True
         self._put(Gone(process.process_id, now, process.farewell))
+
+    def _rename(self, process: ProcessRecord, process_id: str, now: int) -> None:
+        """Its agent spoke before Kineto's socket was there: no order and no rank has named it yet."""
+        if process_id in self._by_id:
+            return
+        del self._by_id[process.process_id]
+        self._put(Gone(process.process_id, now, farewell=False))
+        process.process_id = process_id
+        self._by_id[process_id] = process
 
     def drop_agent(self, process: ProcessRecord, now: int) -> None:
         """The agent has left its process."""

@@ -5,6 +5,9 @@ Guarantees: changes nothing but the recorder that it is given; an event about an
 
 from typing import Any
 
+from fleetprof_api.ledger import Reason
+from fleetprof_api.recording import say_bytes
+
 from fleetprof_sidecar import capture_events as happened
 from fleetprof_sidecar import process_views as seen
 from fleetprof_sidecar.capture import Capture
@@ -30,6 +33,8 @@ def translate(
         case seen.BusyChanged(_, busy, at):
             step = view.step.step if view is not None and view.step is not None else None
             return [happened.BusyChanged(busy, step, at)]
+        case seen.OwnProfileBegan(_, at) if has_order:
+            return [happened.OwnProfileBegan(at)]
         case seen.Gone(_, at, farewell):
             return [happened.Gone(farewell, at)]
         case seen.AgentMessage(_, fields):
@@ -43,10 +48,26 @@ def _hear_agent(
     kind, mine = fields["t"], fields.get("capture") == capture_id
     if kind == "bye":
         return [happened.Gone(True, now_unix_ns)]
+    if kind == "dropping" and mine:
+        return [happened.AgentDropping(now_unix_ns)]
+    if kind == "ending" and mine:
+        return [happened.AgentEnding(now_unix_ns)]
     if kind == "cancelled" and mine:
         return [happened.AgentCancelled(now_unix_ns)]
+    if kind == "short" and mine:
+        return [happened.Cancel(Reason.NO_MEMORY, _say_shortage(fields), now_unix_ns)]
+    if kind == "memory" and mine:
+        return [
+            happened.MemoryMeasured(fields["before_bytes"], fields["peak_bytes"], fields["after_bytes"], now_unix_ns)
+        ]
     if recorder is not None and kind == "times" and mine:
         recorder.add_steps(fields["step"], fields["end_unix_ns"])
     if recorder is not None and kind == "device":
         recorder.add_device(fields)
     return []
+
+
+def _say_shortage(fields: dict[str, Any]) -> str:
+    left, needed = say_bytes(fields["headroom_bytes"]), say_bytes(fields["needed_bytes"])
+    when = "while it recorded, the process could" if fields["recording"] else "before it recorded, the process could"
+    return f"{when} take {left} more, and the trace would need {needed}; capture fewer iterations or less of collect"

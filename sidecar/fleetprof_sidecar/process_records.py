@@ -15,6 +15,7 @@ SETTLED_NS: Final = 10 * 10**9
 LOST_NS: Final = 12 * 10**9
 LOST_INTERVALS: Final = 3
 BUSY_PATIENCE: Final = 5  # a process that traces gets this many times longer before its silence counts as its end
+OURS_NS: Final = 120 * 10**9  # from an order's delivery to the end of what it began, at the latest
 _UNDECIDED: Final = Verdict(Role.UNKNOWN, candidate=False)
 
 
@@ -26,15 +27,24 @@ class Order:
     deliver_until_unix_ns: int
     last_delivery_step: int | None  # Kineto would begin later than asked when it hears of it after this step
     saw_busy: bool = False
+    saw_own_profile: bool = False
 
     def obstacle(self, idle: bool, step: StepView | None, now_unix_ns: int) -> str:
-        """Why it can never be given any more: "time", "busy" or "step"; "" while it can."""
-        if now_unix_ns >= self.deliver_until_unix_ns:
-            return "busy" if self.saw_busy or not idle else "time"
+        """Why it can never be given any more: "time", "busy", "own" or "step"; "" while it can."""
         self.saw_busy = self.saw_busy or not idle
+        if now_unix_ns >= self.deliver_until_unix_ns:
+            return self.missed
         if idle and self.last_delivery_step is not None and step is not None:
-            return "step" if step.latest_step(now_unix_ns) > self.last_delivery_step else ""
+            too_far = step.latest_step(now_unix_ns) > self.last_delivery_step
+            return ("own" if self.saw_own_profile else "step") if too_far else ""
         return ""
+
+    @property
+    def missed(self) -> str:
+        """Why its time is over."""
+        if self.saw_own_profile:
+            return "own"
+        return "busy" if self.saw_busy else "time"
 
 
 @dataclass(slots=True)
@@ -69,6 +79,8 @@ class Agent:
     credentials: Credentials
     hello: AgentHello
     step: StepView | None = None
+    headroom_bytes: int = 0
+    own_profile: str = ""
 
 
 def is_same_process(kineto: KinetoClient, agent: Agent) -> bool:
@@ -90,6 +102,9 @@ class ProcessRecord:
     farewell: bool = False
     verdict: Verdict = _UNDECIDED
     order: Order | None = None
+    headroom_bytes: int = 0  # of memory, as seen from here; its agent knows better
+    last_delivery_unix_ns: int = 0
+    profiles_itself: bool = False  # a profile of the job's own was seen at some time
 
     @property
     def credentials(self) -> Credentials:
@@ -102,6 +117,36 @@ class ProcessRecord:
     def step(self) -> StepView | None:
         """Its progress, if an agent reports it."""
         return self.agent.step if self.agent is not None else None
+
+    @property
+    def own_profile(self) -> str:
+        """What the job's own profiler is at, if an agent says it."""
+        return self.agent.own_profile if self.agent is not None else ""
+
+    @property
+    def is_in_danger(self) -> bool:
+        """Tells whether a trace of ours could meet the job's own profile, and no agent would keep them apart.
+
+        Kineto dies of a profile that begins while an on-demand trace is being ended (fleetprof_agent.kineto).
+        """
+        return self.profiles_itself and not self.has_agent
+
+    def take_own_profile(self, phase: str) -> bool:
+        """Its agent says what the job's own profiler is at. True when that has begun or ended."""
+        assert self.agent is not None
+        changes = bool(phase) is not bool(self.agent.own_profile)
+        self.agent.own_profile = phase
+        self.profiles_itself = self.profiles_itself or bool(phase)
+        if self.order is not None and phase:
+            self.order.saw_own_profile = True
+        return changes
+
+    def take_busy(self, busy: bool, now_unix_ns: int) -> None:
+        """Kineto's slot is taken, or free again: long after our last order, and before the first, not by us."""
+        assert self.kineto is not None
+        self.kineto.busy = busy
+        if busy and now_unix_ns - self.last_delivery_unix_ns > OURS_NS:
+            self.profiles_itself = True
 
     @property
     def has_agent(self) -> bool:
@@ -154,6 +199,12 @@ class ProcessRecord:
             raise OrderRefused(
                 "NotStepping", f"process {name} has not reported an optimizer step; start by time instead"
             )
+        if self.is_in_danger:
+            raise OrderRefused(
+                "ProfilesItself",
+                f"process {name} profiles itself, and a trace of ours that meets its profile may end the job where "
+                "nothing keeps them apart; load the agent",
+            )
         if self.order is not None:
             raise OrderRefused("Outstanding", f"another order for process {name} is not delivered yet")
 
@@ -203,7 +254,9 @@ class ProcessRecord:
             polls_kineto=self.polls(now_unix_ns),
             has_agent=self.has_agent,
             agent_waits=hello is not None and hello.waits,
-            busy=kineto is not None and kineto.busy,
+            busy=(kineto is not None and kineto.busy) or bool(self.own_profile),
+            own_profile=self.own_profile,
+            profiles_itself=self.profiles_itself,
             torch_version=hello.torch if hello is not None else "",
             python_version=hello.python if hello is not None else "",
             device_kind=hello.device_kind if hello is not None else "",
@@ -215,4 +268,5 @@ class ProcessRecord:
             poll_interval_ns=int(kineto.rhythm.interval_ns) if kineto is not None else 0,
             polls_steadily=kineto is not None and kineto.rhythm.is_steady,
             step=self.step,
+            memory_headroom_bytes=agent.headroom_bytes if agent is not None else self.headroom_bytes,
         )

@@ -57,7 +57,9 @@ class ProcessView:
     polls_kineto: bool
     has_agent: bool
     agent_waits: bool
-    busy: bool
+    busy: bool  # Kineto's one slot is taken, by a trace of ours or by the job's own profiler
+    profiles_itself: bool  # a profile of the job's own was seen at some time
+    own_profile: str  # what the job's own profiler is at, as its agent says: "", "warmup" or "active"
     torch_version: str
     python_version: str
     device_kind: str
@@ -69,6 +71,7 @@ class ProcessView:
     poll_interval_ns: int
     polls_steadily: bool
     step: StepView | None
+    memory_headroom_bytes: int = 0  # as the agent reads it; 0: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +105,9 @@ class Delivered:
 class Expired:
     """The order was never delivered, and is dropped.
 
-    why: "time" (no poll came until the deadline), "busy" (polls came, none of them idle), "step" (the process is too
-    far for its first step), "role" (it has shown itself to be a launcher or a worker since).
+    why: "time" (no poll came until the deadline), "busy" (polls came, none of them idle), "own" (as "busy", and its
+    agent says that it was the job's own profiler), "step" (the process is too far for its first step), "role" (it has
+    shown itself to be a launcher or a worker since).
     """
 
     process_id: str
@@ -130,6 +134,14 @@ class BusyChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnProfileBegan:
+    """The job's own profiler has taken Kineto's slot, as its agent says."""
+
+    process_id: str
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class AgentMessage:
     """A checked message of the process's agent: fields of wire.py, "t" among them."""
 
@@ -137,11 +149,13 @@ class AgentMessage:
     fields: dict[str, Any]
 
 
-ProcessEvent = Changed | Delivered | Expired | Gone | BusyChanged | AgentMessage
+ProcessEvent = Changed | Delivered | Expired | Gone | BusyChanged | OwnProfileBegan | AgentMessage
 
 
 class OrderRefused(Exception):
-    """No order was placed. reason: Unknown, Launcher, Worker, NotChosen, NotPolling, NotStepping, Outstanding."""
+    """No order was placed. reason: Unknown, Launcher, Worker, NotChosen, NotPolling, NotStepping, ProfilesItself,
+    Outstanding.
+    """
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)

@@ -1,8 +1,8 @@
 """The processes that this sidecar serves: one record joins a process's Kineto client and its agent.
 
 Guarantees: thread-safe; a record is keyed by socket addresses, never by a pid (containers of one pod repeat pids);
-`process_id` stays the same for the life of the process, and across a restart of the sidecar when Kineto's socket is
-known, because it is made from that socket's name. A config leaves only in answer to an idle poll, at most once, to a
+`process_id` stays the same from the process's first poll on, and across a restart of the sidecar when Kineto's socket
+is known, because it is made from that socket's name. A config leaves only in answer to an idle poll, at most once, to a
 process that may have one: a trainer, or one of unknown role that the caller chose explicitly (roles.py says which can
 be chosen); never a launcher or a worker. Nothing here blocks, reads a file or calls a subscriber: events are queued,
 and housekeeping.py hands them out and brings what /proc and the sockets say.
@@ -16,7 +16,7 @@ from typing import Any
 
 from fleetprof_agent import wire
 
-from fleetprof_sidecar.agent_messages import AgentDatagram, AgentHello, AgentReport, AgentSteps
+from fleetprof_sidecar.agent_messages import AgentDatagram, AgentHello, AgentProfile, AgentReport, AgentSteps
 from fleetprof_sidecar.event_queue import EventQueue
 from fleetprof_sidecar.kineto_config import FIRST_STEP_OFFSET
 from fleetprof_sidecar.kineto_wire import RequestMessage
@@ -31,6 +31,7 @@ from fleetprof_sidecar.process_views import (
     Expired,
     Gone,
     OrderRefused,
+    OwnProfileBegan,
     ProcessEvent,
     ProcessView,
     StepView,
@@ -103,7 +104,8 @@ class ProcessTable:
         `warmup_steps` before F - 2: it would shift the window without a word (measured, PyTorch 2.13 and 2.15).
         `chosen`: the caller takes this process although its role is unknown (`ProcessView.candidate` says whether
         that is possible).
-        Raises OrderRefused with reason Unknown, Launcher, Worker, NotChosen, NotPolling, NotStepping or Outstanding.
+        Raises OrderRefused with reason Unknown, Launcher, Worker, NotChosen, NotPolling, NotStepping, ProfilesItself or
+        Outstanding.
         """
         now = self._clock()
         with self._lock:
@@ -113,7 +115,7 @@ class ProcessTable:
                 raise OrderRefused("Unknown", f"no process {process_id!r} is here; it may have ended")
             process.check_order(now, first_step, chosen=chosen)
             last_step = None if first_step is None else first_step - FIRST_STEP_OFFSET - warmup_steps - 1
-            process.order = Order(config, deliver_until_unix_ns, last_step)
+            process.order = Order(config, deliver_until_unix_ns, last_step, saw_own_profile=bool(process.own_profile))
 
     def withdraw_order(self, process_id: str) -> bool:
         """Takes an order back. True when there was one that had not been delivered."""
@@ -174,13 +176,14 @@ class ProcessTable:
                 return
             process.kineto.note_poll(now - waited_ns)
             if process.kineto.busy is request.idle:
-                process.kineto.busy = not request.idle
+                process.take_busy(not request.idle, now)
                 self._events.put(BusyChanged(process.process_id, process.kineto.busy, now))
-            order = self._deliverable(process, request.idle, now)
+            order = self._deliverable(process, request.idle and not process.own_profile, now)
             if order is None:
                 send("")
             elif send(order.config):
                 process.order = None
+                process.last_delivery_unix_ns = now
                 self._events.put(Delivered(process.process_id, now))
             else:
                 self.counters["undelivered"] += 1
@@ -213,12 +216,16 @@ class ProcessTable:
                         self._events.put(Changed(process.process_id, now))
                 case AgentSteps():
                     before = process.agent.step
+                    process.agent.headroom_bytes = message.headroom_bytes
                     process.agent.step = StepView(
                         message.step, message.at_unix_ns, message.iteration_ns, message.per_iteration
                     )
+                    self._note_own_profile(process, message.own_profile, now)
                     if message.iteration_ns and (before is None or not before.iteration_ns):
                         # From now on a capture can begin with a step of it.
                         self._events.put(Changed(process.process_id, now))
+                case AgentProfile():
+                    self._note_own_profile(process, message.own_profile, now)
                 case AgentReport():
                     process.farewell = process.farewell or message.kind == "bye"
                     self._events.put(AgentMessage(process.process_id, {"t": message.kind, **message.fields}))
@@ -245,7 +252,7 @@ class ProcessTable:
             for process in self._processes:
                 order = process.order
                 if order is not None and now >= order.deliver_until_unix_ns:
-                    self._drop_order(process, "busy" if order.saw_busy else "time", now)
+                    self._drop_order(process, order.missed, now)
                 if process.is_lost(now):
                     self._processes.remove(process, now)
             self._processes.infer_roles(now)
@@ -263,6 +270,13 @@ class ProcessTable:
                 process.environment = environment
                 process.examined = True
                 self._processes.note_change()
+
+    def record_headroom(self, process_id: str, headroom_bytes: int) -> None:
+        """What a process without an agent may still take of memory, as seen from here."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            if process is not None:
+                process.headroom_bytes = headroom_bytes
 
     def record_exit(self, process_id: str) -> None:
         """The process is known to have ended."""
@@ -284,12 +298,19 @@ class ProcessTable:
 
     # ------------------------------------------------------------ inside, all under the lock
 
+    def _note_own_profile(self, process: ProcessRecord, phase: str, now: int) -> None:
+        if process.take_own_profile(phase):
+            self._events.put(OwnProfileBegan(process.process_id, now) if phase else Changed(process.process_id, now))
+
     def _deliverable(self, process: ProcessRecord, idle: bool, now: int) -> Order | None:
         order = process.order
         if order is None:
             return None
         if why := order.obstacle(idle, process.step, now):
             self._drop_order(process, why, now)
+            return None
+        if process.is_in_danger:
+            self._drop_order(process, "own", now)
             return None
         self._processes.refresh_roles(now)
         if process.verdict.role in (Role.LAUNCHER, Role.WORKER):

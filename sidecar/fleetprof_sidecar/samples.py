@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+from fleetprof_api.ledger import TimeCost
 from fleetprof_api.samples import DeviceColumns, HostColumns, RankSamples, StepColumns
 
-from fleetprof_sidecar.capture import Capture
+from fleetprof_sidecar.capture import Capture, Terms
 from fleetprof_sidecar.process_views import ProcessView
+from fleetprof_sidecar.time_cost import measure_time
 
 _MOST_ROWS: Final = 50_000
 _DEVICE_COLUMNS: Final = tuple(name for name in DeviceColumns.__struct_fields__ if name != "at_unix_ns")
@@ -19,11 +21,16 @@ _DEVICE_COLUMNS: Final = tuple(name for name in DeviceColumns.__struct_fields__ 
 _LEAST_AFTER_NS: Final = 1_000_000_000
 _MOST_AFTER_NS: Final = 5_000_000_000
 _AFTER_ITERATIONS: Final = 10
+# After a canary: the others wait for it, and one whole iteration tells that the rank goes on.
+_LEAST_AFTER_CANARY_NS: Final = 200_000_000
+_MOST_AFTER_CANARY_NS: Final = 20_000_000_000
 
 
-def after_window_ns(iteration_ns: int) -> int:
+def after_window_ns(terms: Terms) -> int:
     """How long after the trace its samples go on."""
-    return min(_MOST_AFTER_NS, max(_LEAST_AFTER_NS, _AFTER_ITERATIONS * iteration_ns))
+    if terms.canary:
+        return min(_MOST_AFTER_CANARY_NS, max(_LEAST_AFTER_CANARY_NS, 5 * terms.iteration_ns // 2))
+    return min(_MOST_AFTER_NS, max(_LEAST_AFTER_NS, _AFTER_ITERATIONS * terms.iteration_ns))
 
 
 class RankRecorder:
@@ -45,6 +52,10 @@ class RankRecorder:
             if len(self._device) >= _MOST_ROWS:
                 return
             self._device[at] = {name: columns[name][row] for name in _DEVICE_COLUMNS if name in columns}
+
+    def measure_time(self, capture: Capture) -> TimeCost:
+        """What the recording did to the iterations, as far as was said."""
+        return measure_time(self._steps, capture.terms, capture.armed_unix_ns, capture.written_unix_ns)
 
     def document(self, capture: Capture, view: ProcessView | None, host_name: str, host: HostColumns) -> bytes:
         """`samples.json` of this rank."""

@@ -29,19 +29,23 @@ class Sampling:
         self._clock = clock
         self._history = HostHistory()
         self._captures: dict[Hashable, int] = {}
+        self._with_counters: set[Hashable] = set()
         self._changed = asyncio.Event()
         self.on_devices: Callable[[list[DeviceReading]], None] = lambda readings: None
         self.latest_host = HostReading(at_unix_ns=0)
         self.latest_devices: list[DeviceReading] = []
 
-    def begin(self, capture: Hashable, interval_ns: int) -> None:
-        """Samples at least every `interval_ns` until `end`."""
+    def begin(self, capture: Hashable, interval_ns: int, *, counters: bool = False) -> None:
+        """Samples at least every `interval_ns` until `end`, with the devices' profiling counters if asked to."""
         self._captures[capture] = interval_ns
+        if counters:
+            self._with_counters.add(capture)
         self._changed.set()
 
     def end(self, capture: Hashable) -> None:
         """The capture needs no more samples; repeating it is no error."""
         self._captures.pop(capture, None)
+        self._with_counters.discard(capture)
 
     def host_columns(self, begin_unix_ns: int, end_unix_ns: int) -> HostColumns:
         """The host within [begin, end], as far as it was sampled."""
@@ -54,7 +58,9 @@ class Sampling:
             self._history.add(self.latest_host)
             if self._wants_devices():
                 # The driver may take milliseconds per device.
-                self.latest_devices = await asyncio.to_thread(self._devices.read, self._clock())
+                self.latest_devices = await asyncio.to_thread(
+                    self._devices.read, self._clock(), counters=bool(self._with_counters)
+                )
                 self.on_devices(self.latest_devices)
             else:
                 self.latest_devices = []

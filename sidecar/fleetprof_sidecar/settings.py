@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from fleetprof_sidecar.hub_link import HubAddress, UnsafeAddress
+from fleetprof_sidecar.hub_address import Address, HubAddress, LocalHub
 
 _WORKLOAD: Final = re.compile(
     r"(?P<api_version>[a-z0-9.-]+(?:/v[0-9a-z]+)?)/(?P<kind>[A-Z][A-Za-z0-9]*)/(?P<name>[a-z0-9.-]+)"
@@ -31,7 +31,8 @@ class Settings:
 
     directory: Path
     spool: Path
-    hub: HubAddress
+    hub: Address
+    agent_directory: Path | None = None
     namespace: str = "default"
     pod_name: str = ""
     pod_uid: str = ""
@@ -42,6 +43,7 @@ class Settings:
     ends_with_pod: bool = False
     command_launches: bool = False
     spool_limit_bytes: int = 4 << 30
+    storage_limit_bytes: int = 0
     grace_seconds: float = 20.0
     log_level: str = "info"
 
@@ -77,12 +79,13 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     """The settings. Ends the process with exit code 2 and a message when they are wrong, as argparse does."""
     parser = _Parser(environment)
     parser.setting("directory", required=True, metavar="DIR", help="the socket directory shared with the trainers")
+    parser.setting("agent-directory", metavar="DIR", help="where the agent is put; default: agent/ in --directory")
     parser.setting("spool", required=True, metavar="DIR", help="private directory for finished traces and the journal")
-    parser.setting("hub", required=True, metavar="HOST:PORT", help="where the hub listens")
-    parser.setting("token-file", required=True, metavar="FILE", help="holds the bearer token; read again on each dial")
+    parser.setting("state", metavar="DIR", help="local mode's state directory, which tells where the hub is")
+    parser.setting("hub", metavar="HOST:PORT", help="without --state: where the hub listens, over TLS")
+    parser.setting("token-file", metavar="FILE", help="holds the bearer token; read again on each dial")
     parser.setting("ca-file", metavar="FILE", help="certificate authority of the hub; default: gRPC's own list")
     parser.setting("hub-name", default="", metavar="NAME", help="the hub's name in its certificate, if HOST is not it")
-    parser.switch("insecure-loopback", help="plain text, to a loopback address only")
     parser.setting("namespace", default="default", help="namespace of the pod")
     parser.setting("pod-name", default="")
     parser.setting("pod-uid", default="")
@@ -98,6 +101,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         "command-launches", help="the trainers' container, which we cannot see into, runs torchrun or its like"
     )
     parser.setting("spool-limit-bytes", default=4 << 30, type=int, help="most bytes of finished traces on disk")
+    parser.setting(
+        "storage-limit-bytes", default=0, type=int, help="most bytes of disk that the pod as a whole may take; 0: any"
+    )
     parser.setting("grace-seconds", default=20.0, type=float, help="how long SIGTERM waits for uploads")
     parser.setting("log-level", default="info", choices=("debug", "info", "warning", "error"))
     given = parser.parse_args(arguments)
@@ -108,29 +114,17 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
 
 
 def _check(given: argparse.Namespace, labels: list[str]) -> Settings:
-    host, _, port = given.hub.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"--hub: {given.hub!r} must be HOST:PORT with a port from 1 to 65535")
-    if given.insecure_loopback and given.ca_file:
-        raise ValueError("--insecure-loopback and --ca-file exclude each other")
     if given.spool_limit_bytes < _LEAST_SPOOL_BYTES:
         raise ValueError(f"--spool-limit-bytes: must be {_LEAST_SPOOL_BYTES} or more")
+    if given.storage_limit_bytes < 0:
+        raise ValueError("--storage-limit-bytes: must be 0 or more")
     if not 0 <= given.grace_seconds <= 3600:
         raise ValueError("--grace-seconds: must be from 0 to 3600")
-    try:
-        hub = HubAddress(
-            target=given.hub,
-            token_file=Path(given.token_file),
-            ca_file=Path(given.ca_file) if given.ca_file else None,
-            name=given.hub_name,
-            plain_text=given.insecure_loopback,
-        )
-    except UnsafeAddress as problem:
-        raise ValueError(str(problem)) from None
     return Settings(
         directory=Path(given.directory),
         spool=Path(given.spool),
-        hub=hub,
+        hub=_read_address(given),
+        agent_directory=Path(given.agent_directory) if given.agent_directory else None,
         namespace=given.namespace,
         pod_name=given.pod_name,
         pod_uid=given.pod_uid,
@@ -141,8 +135,27 @@ def _check(given: argparse.Namespace, labels: list[str]) -> Settings:
         ends_with_pod=given.ends_with_pod,
         command_launches=given.command_launches,
         spool_limit_bytes=given.spool_limit_bytes,
+        storage_limit_bytes=given.storage_limit_bytes,
         grace_seconds=given.grace_seconds,
         log_level=given.log_level,
+    )
+
+
+def _read_address(given: argparse.Namespace) -> Address:
+    if given.state:
+        if given.hub:
+            raise ValueError("--state and --hub exclude each other: the state directory tells where the hub is")
+        return LocalHub(Path(given.state))
+    if not given.hub or not given.token_file:
+        raise ValueError("--hub and --token-file are needed, or --state alone")
+    host, _, port = given.hub.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"--hub: {given.hub!r} must be HOST:PORT with a port from 1 to 65535")
+    return HubAddress(
+        target=given.hub,
+        token_file=Path(given.token_file),
+        ca_file=Path(given.ca_file) if given.ca_file else None,
+        name=given.hub_name,
     )
 
 

@@ -4,16 +4,18 @@
     <dir>/fleetprof                the sidecar's agent socket         <dir>/fleetprofagent<token>    one per agent
     <dir>/traces/                  Kineto writes here, the sidecar takes away
     <dir>/libkineto.conf           Kineto polls every second instead of every five
-    <dir>/agent/                   what PYTHONPATH names: sitecustomize.py, fleetprof_agent/
+    <dir>/agent/                   what PYTHONPATH names: sitecustomize.py, fleetprof_agent/ (local mode: elsewhere)
 
 Guarantees: a path that would crash a trainer is refused (libkineto copies it into 108 bytes unchecked, and terminates
 the process when an answer's path does not begin with exactly the string it was given: so no trailing slash, no symlink,
-no `..`, at most 54 characters). Every file appears whole or not at all. What belongs to a living process is never
-removed. A directory that was there before keeps its permissions.
+no `..`, at most 54 characters). Every file appears whole or not at all, and nothing is written, changed or removed
+through a link that a trainer has put there (shared_files.py). What belongs to a living process is never removed. A
+directory that was there before keeps its permissions.
 """
 
 import os
 import shutil
+import stat
 import struct
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -25,6 +27,7 @@ from fleetprof_agent import wire
 from fleetprof_api.pods import KINETO_BASE_CONFIG, KINETO_CONFIG_FILE, kineto_variables
 
 from fleetprof_sidecar.liveness import has_listener
+from fleetprof_sidecar.shared_files import make_folder, open_folder, write_whole
 
 MAX_PATH: Final = 54
 KINETO_SOCKET: Final = "dynolog"
@@ -52,16 +55,18 @@ def check_path(path: str) -> str:
     return path
 
 
-def trainer_environment(path: str, base_env: Mapping[str, str]) -> dict[str, str]:
+def trainer_environment(path: str, base_env: Mapping[str, str], *, agent: str = "") -> dict[str, str]:
     """`base_env` with what a trainer needs to be captured; a value that is there already is kept.
 
-    PYTHONPATH gets `<dir>/agent` in front, unless FLEETPROF_AGENT=0 turns the agent off.
+    PYTHONPATH gets `agent` (`<dir>/agent`) in front, unless FLEETPROF_AGENT=0 turns the agent off.
     Raises UnusableDirectory.
     """
     check_path(path)
+    agent = agent or f"{path}/agent"
+    if os.pathsep in agent:
+        raise UnusableDirectory(f"directory {agent!r} cannot be on PYTHONPATH: it has a {os.pathsep!r} in its name")
     environment = {**kineto_variables(path, f"{path}/{KINETO_CONFIG_FILE}"), **base_env}
     if base_env.get("FLEETPROF_AGENT") != "0":
-        agent = f"{path}/agent"
         given = base_env.get("PYTHONPATH", "")
         # An empty entry is the working directory; no value is none.
         others = [part for part in given.split(os.pathsep) if part != agent] if given else []
@@ -72,21 +77,26 @@ def trainer_environment(path: str, base_env: Mapping[str, str]) -> dict[str, str
 class SocketDirectory:
     """See the module. Raises UnusableDirectory for a path that no trainer should be given."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, agent: Path | None = None) -> None:
         self.path = Path(check_path(str(path)))
         self.traces = self.path / "traces"
-        self.agent = self.path / "agent"
+        self.agent = agent or self.path / "agent"
 
     def prepare(self) -> None:
         """Makes everything but the sockets; may be repeated. Raises OSError when the volume cannot be written."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not self.traces.is_dir():
-            self.traces.mkdir()
-            # Trainers of other uids write here; sticky, so that only they and we (its owner) take their files away.
-            self.traces.chmod(0o1777)
-            _grant_ourselves(self.traces)
-        _write_whole(self.path / KINETO_CONFIG_FILE, KINETO_BASE_CONFIG.encode())
-        self._hand_over_agent()
+        with open_folder(self.path) as folder:
+            if make_folder(self.traces.name, folder, 0o700):
+                with open_folder(self.traces.name, within=folder) as traces:
+                    # Trainers of other uids write here; sticky, so that only they and we (its owner) take their files.
+                    os.fchmod(traces, 0o1777)
+                    _grant_ourselves(traces)
+            write_whole(KINETO_CONFIG_FILE, folder, KINETO_BASE_CONFIG.encode())
+        self.agent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open_folder(self.agent.parent) as folder:
+            make_folder(self.agent.name, folder, 0o755)
+            with open_folder(self.agent.name, within=folder) as agent:
+                _hand_over_agent(agent)
         self.collect_garbage()
 
     def collect_garbage(self) -> int:
@@ -94,7 +104,7 @@ class SocketDirectory:
         removed = 0
         for prefix in (CLIENT_PREFIX, wire.AGENT_SOCKET_PREFIX):
             for path in self.path.glob(f"{prefix}*"):
-                if path.is_socket() and has_listener(str(path)) is False:
+                if _is_socket(path) and has_listener(str(path)) is False:
                     path.unlink(missing_ok=True)
                     removed += 1
         return removed
@@ -104,44 +114,51 @@ class SocketDirectory:
         self.collect_garbage()
         for name in (KINETO_SOCKET, wire.SIDECAR_SOCKET):
             path = self.path / name
-            if path.is_socket() and not has_listener(str(path)):
+            if _is_socket(path) and not has_listener(str(path)):
                 path.unlink(missing_ok=True)
 
-    def _hand_over_agent(self) -> None:
-        source = Path(fleetprof_agent.__file__).parent
-        files = {Path("fleetprof_agent") / path.name: path for path in sorted(source.glob("*.py"))}
-        pynvml = find_spec("pynvml")
-        if pynvml is not None and pynvml.origin is not None:
-            # Inside the package: beside it, it would stand before the job's own pynvml on PYTHONPATH.
-            files[Path("fleetprof_agent/pynvml.py")] = Path(pynvml.origin)
-        # Last: whoever finds it finds the rest.
-        files[Path("sitecustomize.py")] = files.pop(Path("fleetprof_agent/sitecustomize.py"))
-        for target, origin in files.items():
-            path = self.agent / target
-            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            _write_whole(path, origin.read_bytes())
-        for path in self.agent.rglob("*.py"):
-            if path.relative_to(self.agent) not in files:
-                path.unlink()  # of an older version; it could be imported in place of a new one
-        for cache in self.agent.rglob("__pycache__"):
-            shutil.rmtree(cache, ignore_errors=True)
+
+def _hand_over_agent(folder: int) -> None:
+    """Writes the agent into the open folder, and takes away what else of Python lies there."""
+    source = Path(fleetprof_agent.__file__).parent
+    package = {path.name: path for path in sorted(source.glob("*.py"))}
+    boot = package.pop("sitecustomize.py")
+    pynvml = find_spec("pynvml")
+    if pynvml is not None and pynvml.origin is not None:
+        # Inside the package: beside it, it would stand before the job's own pynvml on PYTHONPATH.
+        package["pynvml.py"] = Path(pynvml.origin)
+    make_folder("fleetprof_agent", folder, 0o755)
+    with open_folder("fleetprof_agent", within=folder) as inner:
+        for name, origin in package.items():
+            write_whole(name, inner, origin.read_bytes())
+        _remove_others(inner, {*package})
+    # Last: whoever finds it finds the rest.
+    write_whole(boot.name, folder, boot.read_bytes())
+    _remove_others(folder, {boot.name})
 
 
-def _write_whole(path: Path, data: bytes) -> None:
-    if path.is_file() and path.read_bytes() == data:
-        return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(data)
-    temporary.chmod(0o644)
-    temporary.replace(path)
+def _remove_others(folder: int, names: set[str]) -> None:
+    """Of an older version: a module could be imported in place of a new one, and so could its compiled form."""
+    for name in os.listdir(folder):
+        if name == "__pycache__":
+            shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+        elif name.endswith(".py") and name not in names:
+            os.unlink(name, dir_fd=folder)
 
 
-def _grant_ourselves(path: Path) -> None:
+def _is_socket(path: Path) -> bool:
+    try:
+        return stat.S_ISSOCK(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _grant_ourselves(folder: int) -> None:
     """A default ACL (acl(5)) that lets us read what a trainer with umask 077 writes; not every filesystem has it."""
     anyone = 0xFFFFFFFF
     entries = [(0x01, 7, anyone), (0x02, 7, os.getuid()), (0x04, 0, anyone), (0x10, 7, anyone), (0x20, 0, anyone)]
     value = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
     try:
-        os.setxattr(path, _ACL, value)
+        os.setxattr(folder, _ACL, value)
     except OSError:
         return

@@ -60,6 +60,7 @@ class Spool:
     """A directory as described above, locked for this process until `close`. Raises SpoolBusy, OSError."""
 
     def __init__(self, path: Path, limit_bytes: int) -> None:
+        self.path = path
         self._limit_bytes = limit_bytes
         self._journal = path / "journal"
         self._files = path / "files"

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from fleetprof_api.memory_shortage import SERVICE, go_first
+
 from fleetprof_sidecar.log import set_up_logging
 from fleetprof_sidecar.socket_directory import SocketDirectory
 
@@ -105,6 +107,7 @@ class Supervisor:
 
 def main() -> None:
     """Runs `fleetprof-sidecar` with our arguments and environment until SIGTERM or SIGINT."""
+    go_first(SERVICE)
     set_up_logging(os.environ.get("FLEETPROF_LOG_LEVEL", "info"))
     directory = None
     try:

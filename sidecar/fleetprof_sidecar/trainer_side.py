@@ -34,8 +34,9 @@ class TrainerSide:
         clock: Callable[[], int] = time.time_ns,
         allowed_uids: frozenset[int] | None = None,
         command_launches: bool = False,
+        agent: Path | None = None,
     ) -> None:
-        self.directory = SocketDirectory(path)
+        self.directory = SocketDirectory(path, agent)
         self.table = ProcessTable(clock, command_launches=command_launches)
         self._kineto = KinetoEndpoint(str(self.directory.path), self.table, allowed_uids)
         self._agents = AgentEndpoint(str(self.directory.path), self.table, allowed_uids)

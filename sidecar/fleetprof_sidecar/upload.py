@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
+from fleetprof_api.local_hub import UPLOAD_SCHEME
+
 from fleetprof_sidecar.backoff import Backoff
 from fleetprof_sidecar.capture import StoredFile
 
 if TYPE_CHECKING:
-    import urllib3
+    from urllib3 import PoolManager
 
 TRIES: Final = 4
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-_CONNECT_TIMEOUT_S: Final = 10.0
-_READ_TIMEOUT_S: Final = 60.0
 
 
 class PartGrant(Protocol):
@@ -43,25 +43,8 @@ class FileDamaged(Exception):
     """The file is not what it was when it was written; nothing helps."""
 
 
-def make_pool(ca_file: Path | None = None) -> "urllib3.PoolManager":
-    """Connections for uploads, which trust `ca_file` beside the system's authorities. Raises OSError.
-
-    Imported here: an idle sidecar does without.
-    """
-    import urllib3
-
-    context = None
-    if ca_file is not None:
-        import ssl
-
-        context = ssl.create_default_context()
-        context.load_verify_locations(ca_file)
-    timeout = urllib3.Timeout(connect=_CONNECT_TIMEOUT_S, read=_READ_TIMEOUT_S)
-    return urllib3.PoolManager(num_pools=4, maxsize=4, retries=False, timeout=timeout, ssl_context=context)
-
-
 def put_parts(
-    pool: "urllib3.PoolManager",
+    pool: "PoolManager",
     path: Path,
     stored: StoredFile,
     grants: Sequence[PartGrant],
@@ -81,11 +64,11 @@ def put_parts(
     return etags
 
 
-def _put(pool: "urllib3.PoolManager", part: bytes, grant: PartGrant, stop: threading.Event, backoff: Backoff) -> str:
+def _put(pool: "PoolManager", part: bytes, grant: PartGrant, stop: threading.Event, backoff: Backoff) -> str:
     import urllib3
 
     where = urlsplit(grant.url)
-    if where.scheme not in ("http", "https"):
+    if where.scheme not in ("http", "https", UPLOAD_SCHEME):
         raise UploadBroken(f"the granted URL is of scheme {where.scheme[:16]!r}, not http or https")
     problem = ""
     for attempt in range(TRIES):
@@ -95,7 +78,7 @@ def _put(pool: "urllib3.PoolManager", part: bytes, grant: PartGrant, stop: threa
             response = pool.request(
                 "PUT", grant.url, body=part, headers=dict(grant.headers), redirect=False, preload_content=False
             )
-        except urllib3.exceptions.HTTPError as error:
+        except (urllib3.exceptions.HTTPError, OSError) as error:
             problem = f"{where.hostname}: {type(error).__name__}"
             continue
         try:

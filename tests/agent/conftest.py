@@ -21,11 +21,12 @@ from typing import Any
 
 import pytest
 from fleetprof_agent import wire
-from fleetprof_sidecar.kineto_config import StepStart, TraceOrder, build_config
+from fleetprof_sidecar.kineto_config import StepStart, TimeStart, TraceOrder, build_config
 from fleetprof_sidecar.kineto_wire import RequestMessage, build_reply, parse
 from fleetprof_sidecar.socket_directory import SocketDirectory, trainer_environment
 
 PATIENCE_S = 60.0  # a torch import on a loaded machine takes its time; no test measures time with this
+SOON_MS = 5000  # a poll, and Kineto's look a second before the start, on a loaded machine
 PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pathsep)
 
 PRELUDE = """\
@@ -98,7 +99,8 @@ class SidecarSide:
         if self._config and request.idle:
             config, self._config = self._config, ""
             self.delivered += 1
-        self._kineto.sendto(build_reply(config), address)
+        with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):  # the process ended after it had asked
+            self._kineto.sendto(build_reply(config), address)
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         """The messages of one kind so far."""
@@ -123,8 +125,17 @@ class SidecarSide:
 
     def order(self, trace_id: str, first_step: int, steps: int, collect: tuple[str, ...] = ()) -> None:
         """Has the next idle poll answered with an order for this window, and waits until it has been."""
+        self._give(trace_id, StepStart(first_step=first_step, steps=steps), collect)
+
+    def order_soon(self, trace_id: str, duration_ms: int) -> None:
+        """The same for a window in time, some seconds ahead, once it is known that somebody polls."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: bool(self.polls), PATIENCE_S), "nobody polls"
+        start_unix_ms = time.time_ns() // 1_000_000 + SOON_MS
+        self._give(trace_id, TimeStart(start_unix_ms=start_unix_ms, duration_ms=duration_ms), ())
+
+    def _give(self, trace_id: str, start: StepStart | TimeStart, collect: tuple[str, ...]) -> None:
         output = f"{self.directory}/traces/{trace_id}.json"
-        start = StepStart(first_step=first_step, steps=steps)
         config = build_config(TraceOrder(output=output, trace_id=trace_id, start=start, collect=collect))
         with self._changed:
             before = self.delivered
@@ -142,8 +153,8 @@ class SidecarSide:
         self.command(
             "arm",
             capture=capture,
-            first_step=1,
-            last_step=2,
+            first_step=None,  # no test says which window it orders: the agent cannot know that it is over
+            last_step=None,
             sample_interval_ns=sample_interval_ns,
             until_unix_ns=until,
         )

@@ -99,7 +99,7 @@ print([name for name in os.listdir(os.environ["KINETO_IPC_SOCKET_DIR"]) if name.
     job = ground.start(newest, prelude + script)
     assert job.wait() == 0
     assert job.output == "['_optimizer_post_hook', '_ignore_step']\n[]\n"
-    assert [message["role"] for message in ground.side.messages] == [wire.WAITING]
+    assert [message["role"] for message in ground.side.messages] == [wire.WAITING] * 2
 
 
 def test_directory_that_takes_no_socket_of_ours_leaves_the_job_alone(ground: Any, newest: str, prelude: str) -> None:

@@ -19,13 +19,13 @@ def test_window_begins_with_the_step_that_was_asked_for(ground: Any, python: str
     now = side.await_message("steps", lambda message: message["iteration_ns"] > 0)
     side.arm("offset")
     first = now["step"] + 4_000_000_000 // now["iteration_ns"]
-    side.order("offset", first, 5)
+    side.order("offset", first, 6)
     path = side.trace("offset")
     side.command("done", capture="offset", after_ns=500_000_000)
     side.await_message("times", lambda message: message["step"][-1] > first + 20)
     times = read_times(side, "offset")
     marked = [[step for step, end in times.items() if begin <= end <= finish] for begin, finish in read_marks(path)]
-    # Kineto ends its recording in a thread of its own, which may come late on a loaded machine.
+    # Kineto ends its recording in a thread of its own: within the last mark at the earliest, late on a loaded machine.
     assert marked[:5] == [[first + index] for index in range(5)]
     assert min(times) < first - 10  # there is a before
     assert job.stop() == 0
@@ -131,17 +131,20 @@ def test_cancel_in_the_process(ground: Any, python: str, prelude: str, state: st
     if state != "forgotten":
         side.arm("first")
     ahead = 4_000_000_000 // now["iteration_ns"] if state == "pending" else 2
-    side.order("first", now["step"] + ahead, 100_000)
+    side.order("first-r0", now["step"] + ahead, 100_000)
     if state != "pending":
-        side.await_collecting("first")
+        side.await_collecting("first-r0")
     side.command("cancel", capture="first")
     side.await_message("cancelled", lambda message: message["capture"] == "first")
+    # Dropping what is recorded can take long: that it has begun is said first.
+    begun = any(message["capture"] == "first" for message in side.of("dropping"))
+    assert begun or state == "pending"
 
     later = side.await_message("steps", lambda message: message["step"] > now["step"])
     side.arm("second")
-    side.order("second", later["step"] + 4_000_000_000 // later["iteration_ns"], 3)
-    assert len(read_marks(side.trace("second"))) >= 3
-    assert list(Path(ground.directory, "traces").glob("first_*.json")) == []
+    side.order("second-r0", later["step"] + 4_000_000_000 // later["iteration_ns"], 3)
+    assert len(read_marks(side.trace("second-r0"))) >= 3
+    assert list(Path(ground.directory, "traces").glob("first-r0_*.json")) == []
     assert job.stop() == 0
 
 

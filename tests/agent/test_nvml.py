@@ -88,9 +88,9 @@ def sample_twice(nvml: Any) -> "dict[str, int | None]":
     """The second sample: GPM tells of the time between two."""
     sampler = open_device(nvml, "aa", 0, None)
     assert sampler is not None
-    first = sampler.sample()
+    first = sampler.sample(counters=True)
     assert all(first[field] is None for field in GPM_METRICS)
-    return sampler.sample()
+    return sampler.sample(counters=True)
 
 
 def test_fields_are_those_of_the_contract() -> None:
@@ -116,6 +116,25 @@ def test_what_is_not_there_is_none(nvml: Recorded, missing: list[str]) -> None:
     assert sample_twice(nvml) == WHOLE | dict.fromkeys(missing)
 
 
+def test_profiling_counters_are_left_alone_unless_asked_for() -> None:
+    nvml = Recorded()
+    sampler = open_device(nvml, "aa", 0, None)
+    assert sampler is not None
+    for _ in range(3):
+        assert sampler.sample() == WHOLE | dict.fromkeys(GPM_METRICS)
+    assert [call for call in nvml.calls if "Gpm" in call] == []
+
+
+def test_profiling_counters_tell_of_one_capture_only() -> None:
+    """The first sample of each capture that asks for them begins anew: not one of them spans the time in between."""
+    nvml = Recorded()
+    sampler = open_device(nvml, "aa", 0, None)
+    assert sampler is not None
+    seen = [sampler.sample(counters=counters)["sm_active_permille"] for counters in (True, True, False, True, True)]
+    assert seen == [None, 876, None, None, 876]
+    assert nvml.calls.count("nvmlGpmSampleAlloc") == 2
+
+
 def test_older_driver_says_throttle_reasons_by_the_older_name() -> None:
     assert sample_twice(Recorded("nvmlDeviceGetCurrentClocksEventReasons"))["throttle_reasons"] == 8
 
@@ -125,7 +144,7 @@ def test_what_is_not_supported_is_not_asked_again() -> None:
     sampler = open_device(nvml, "aa", 0, None)
     assert sampler is not None
     for _ in range(5):
-        sampler.sample()
+        sampler.sample(counters=True)
     assert nvml.calls.count("nvmlGpmQueryDeviceSupport") == 1
 
 

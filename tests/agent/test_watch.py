@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fleetprof_agent import wire
 from fleetprof_agent.ring import MASK, StepRing
-from fleetprof_agent.watch import MOST_SAMPLES, SECOND_NS, CaptureWatch, InvalidArm
+from fleetprof_agent.watch import CANCEL_DROPS, MOST_SAMPLES, SECOND_NS, CaptureWatch, InvalidArm
 
 ARM = {"t": "arm", "capture": "c1", "until_unix_ns": 100 * SECOND_NS, "sample_interval_ns": SECOND_NS // 10}
 CANCEL = {"t": "cancel", "capture": "c1"}
@@ -179,3 +179,58 @@ def test_cancel_waits_for_the_profiler_of_the_job(world: World) -> None:
 def test_wrong_orders_are_refused(world: World, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidArm, match=next(iter(wrong))):
         world.watch(**wrong)
+
+
+class Guard:
+    """A memory guard of which tests say what it finds."""
+
+    def __init__(self, *, short_at: int, begins_at: int) -> None:
+        self.due = 0
+        self.shortage = {"headroom_bytes": 5, "needed_bytes": 9, "recording": False}
+        self.has_begun = False
+        self.finished = 0
+        self._short_at, self._begins_at = short_at, begins_at
+
+    def look(self, now: int, step: int) -> bool:
+        self.due = now + SECOND_NS // 10
+        self.has_begun = now >= self._begins_at
+        return now >= self._short_at
+
+    def finish(self) -> "dict[str, int]":
+        self.finished += 1
+        return {"before_bytes": 1, "peak_bytes": 3, "after_bytes": 2}
+
+
+def guarded(world: World, guard: Guard) -> CaptureWatch:
+    return CaptureWatch(ARM, 0, world.ring, world.send, None, world.drop_trace, guard)  # type: ignore[arg-type]
+
+
+def test_a_recording_that_needs_too_much_is_dropped_told_and_measured(world: World) -> None:
+    guard = Guard(short_at=2 * SECOND_NS, begins_at=SECOND_NS)
+    watch = guarded(world, guard)
+    ended = run(watch, 0, 9 * SECOND_NS)
+    assert (watch.is_over, world.drops) == (True, CANCEL_DROPS)
+    assert ended < 3 * SECOND_NS
+    kinds = [message["t"] for message in world.sent if message["t"] != "times"]
+    assert (kinds[0], kinds[-2:]) == ("short", ["cancelled", "memory"])
+    assert (world.of("short")[0]["headroom_bytes"], world.of("memory")[0]["peak_bytes"]) == (5, 3)
+
+
+def test_one_that_has_not_begun_is_told_and_left_to_the_sidecar(world: World) -> None:
+    guard = Guard(short_at=0, begins_at=99 * SECOND_NS)
+    watch = guarded(world, guard)
+    run(watch, 0, SECOND_NS)
+    assert (len(world.of("short")) > 1, world.drops) == (True, 0)
+    watch.obey({"t": "done", "capture": "c1"}, SECOND_NS)
+    run(watch, SECOND_NS, 2 * SECOND_NS)
+    assert (watch.is_over, guard.finished, world.of("memory")) == (True, 0, [])
+
+
+def test_memory_is_measured_once_after_the_trace_is_written_and_not_in_the_hook(world: World) -> None:
+    guard = Guard(short_at=99 * SECOND_NS, begins_at=0)
+    watch = guarded(world, guard)
+    run(watch, 0, SECOND_NS)
+    watch.obey({"t": "done", "capture": "c1", "after_ns": SECOND_NS}, SECOND_NS)
+    assert guard.finished == 0  # obey may run in an optimizer step, tick never does
+    run(watch, SECOND_NS, 3 * SECOND_NS)
+    assert (guard.finished, world.of("memory")[0]["after_bytes"], world.drops) == (1, 2, 0)

@@ -86,7 +86,7 @@ def test_a_child_that_fails_says_so_in_one_line(
 
 
 def test_a_hostile_trace_is_a_problem_in_its_summary(tmp_path: Path) -> None:
-    (tmp_path / "t").write_bytes(gzip.compress(b'{"traceEvents": [' + b"[" * (20 << 20)))
+    (tmp_path / "t").write_bytes(gzip.compress(b'{"traceEvents": [' + b"1" * (20 << 20)))
     done = run_child(tmp_path / "t")
     assert done.returncode == 0, done.stderr
     assert [problem.kind for problem in unpack_summary(done.stdout, 3).problems] == ["refused"]

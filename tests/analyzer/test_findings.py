@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from fleetprof_analyzer.findings import find_findings
+from fleetprof_api.rank_tables import OperatorLaunches
 from fleetprof_api.report import CopyStatistics, IdleCauses, KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.stragglers import Straggler, Stragglers
 
@@ -41,7 +43,8 @@ def report_of(
           "launching": 40, "host_operators": 39}, {"exposed_communication": 99, "exposed_memory": 29}, []),
         ({"data_loading": 30}, {}, [("data_loading", 30)]),
         ({"launching": 40, "host_operators": 30, "host_runtime": 10}, {}, [("launch_bound", 80)]),
-        ({"waiting": 400, "unknown": 300}, {}, []),
+        ({"waiting": 400, "waiting_short": 360, "unknown": 300}, {}, []),
+        ({"waiting": 400, "waiting_short": 40}, {}, [("waiting", 360)]),
         ({"data_loading": 100, "host_python": 300, "synchronization": 200}, {"exposed_communication": 250},
          [("python", 300), ("exposed_communication", 250), ("synchronization", 200), ("data_loading", 100)]),
         ({}, {"exposed_memory": 50}, [("exposed_copies", 50)]),
@@ -78,6 +81,26 @@ def test_a_straggler_stands_for_the_waiting_that_it_causes(verdict: str, gain: f
     assert [finding.kind for finding in findings] == found
     if found == ["straggler"]:
         assert (findings[0].message, findings[0].ranks, findings[0].gain_permille) == ("Rank 3 is late", [3], 200)
+
+
+@pytest.mark.parametrize(("verdict", "cause", "words"), [
+    ("straggler", "data_loading", "workers"), ("straggler", "host", "cores"), ("straggler", "slow_gpu", "other GPUs"),
+    ("straggler", "throttling", "power limit"), ("straggler", "garbage_collection", "gc.freeze"),
+    ("straggler", "mixed", "evidence"), ("slow_link", "network", "nvlink"), ("slow_link", None, "these ranks"),
+    ("heavy_stage", "stage_imbalance", "move layers"), ("moving_imbalance", None, "length"),
+])  # fmt: skip
+def test_the_advice_on_stragglers_follows_from_the_cause(verdict: str, cause: str | None, words: str) -> None:
+    ranks = [] if cause is None else [Straggler(rank=3, lateness_ns=1, cause=cause)]
+    (finding,) = find_findings(report_of(stragglers=Stragglers(verdict=verdict, reason="so", gain=0.1, ranks=ranks)))
+    assert words in finding.advice
+
+
+def test_a_launch_bound_job_names_the_operators_that_launch_most() -> None:
+    operators = [OperatorLaunches(name=name, own_launches=count) for name, count in
+                 (("(none)", 90), ("aten::add_", 50), ("aten::mm", 70))]  # fmt: skip
+    report = msgspec.structs.replace(report_of({"launching": 90}), launching_operators=operators)
+    (finding,) = find_findings(report)
+    assert finding.names == ["aten::mm", "aten::add_"]
 
 
 def test_the_advice_on_copies_fits_the_memory() -> None:

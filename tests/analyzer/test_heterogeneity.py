@@ -151,8 +151,10 @@ def test_a_capture_shows_the_rank_that_waits_least() -> None:
     assert box.outside == [2]
 
 
-def test_cpu_only_ranks_have_the_time_of_their_host_by_iteration(shared_traces) -> None:
-    report = analyze_directory(shared_traces / "ddp4_gloo_cpu")
+def test_cpu_only_ranks_have_the_time_of_their_host_by_iteration(shared_traces: Path, tmp_path: Path) -> None:
+    for trace in (shared_traces / "ddp4_gloo_cpu").glob("ddp4_full_*"):  # one of two recordings
+        (tmp_path / trace.name).symlink_to(trace)
+    report = analyze_directory(tmp_path)
     for rank in report.ranks:
         for iteration in rank.iterations:
             t = iteration.time_ns

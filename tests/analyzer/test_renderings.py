@@ -11,7 +11,7 @@ import pytest
 from fleetprof_analyzer.capture_report import analyze_capture
 from fleetprof_analyzer.views.page import render_page
 from fleetprof_analyzer.views.terminal import render_text
-from fleetprof_api.ledger import LedgerEntry, RankState, Reason
+from fleetprof_api.ledger import LedgerEntry, RankState, Reason, RecordingCost
 from fleetprof_api.report import Problem, Report
 from fleetprof_api.store.memory import MemoryStore
 from planted_traces import plant_capture
@@ -97,6 +97,41 @@ def test_the_policy_allows_exactly_this_style_sheet(report: Report) -> None:
     assert f"'sha256-{digest}'" in html.unescape(text)
     assert "@import" not in style[1]
     assert re.findall(r"url\(([^)]*)\)", style[1]) == ["#hatch"]
+
+
+MIB = 10**6
+COST = RecordingCost(
+    iterations=10,
+    events=75_450,
+    trace_bytes=19 * MIB,
+    memory_before_bytes=700 * MIB,
+    memory_peak_bytes=840 * MIB,
+    memory_after_bytes=715 * MIB,
+)
+
+
+@pytest.mark.parametrize("with_times", [True, False])
+def test_what_the_recording_took_of_memory_stands_beside_its_cost_in_time(report: Report, with_times: bool) -> None:
+    more = msgspec.structs.replace(COST, memory_peak_bytes=900 * MIB, memory_after_bytes=700 * MIB)
+    lines = [
+        LedgerEntry(rank=rank, process_id=f"p{rank}", state=RankState.UPLOADED, recording_cost=cost)
+        for rank, cost in enumerate((COST, more, None, RecordingCost(events=5)))
+    ]
+    shown = msgspec.structs.replace(report, ledger=lines)
+    if not with_times:
+        shown = msgspec.structs.replace(shown, capture_cost=None)
+    text, page = render_text(shown, width=160), html.unescape(render_page(shown))
+    for part in (
+        "+200 MB",
+        "rank 1: from 700 MB to 900 MB, for 75,450 events; 2 ranks measured",
+        "+15.0 MB",
+        "rank 0: 715 MB",
+    ):
+        assert part in text
+        assert part in page
+    Page(render_page(shown))
+    assert "Memory of the recording" not in render_text(report, width=160)
+    assert "memory at its peak" not in render_page(report)
 
 
 def test_hostile_names_are_shown_as_text(hostile: Report) -> None:

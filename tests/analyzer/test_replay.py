@@ -10,6 +10,7 @@ from planted_shapes import Shape
 SHAPES = (
     Shape(dp=3, layers=2), Shape(dp=2, tp=2, layers=2), Shape(dp=2, pp=3, microbatches=3, layers=1),
     Shape(dp=3, sharded=True, layers=2), Shape(dp=3, layers=2, meets_on_host=True),
+    Shape(dp=4, sharded=True, replicas=2, layers=2),
 )  # fmt: skip
 
 
@@ -22,19 +23,25 @@ def naive(replay: Replay) -> tuple[int, list[int]]:
         arrivals: dict[int, list[int]] = {}
         blocked = []
         for rank in range(len(replay.matched.ranks)):
-            time = stood = 0
+            time = host = stood = 0
+            with_host = bool(replay.has_host[rank])
             for mark in np.flatnonzero(layout.mark_rank == rank).tolist():
                 operation = int(layout.mark_operation[mark])
                 collective = int(layout.collective[operation])
-                time += int(scenario.own_ns[mark])
+                host += int(scenario.host_ns[mark])
+                time = max(time + int(scenario.work_ns[mark]), host + int(scenario.tail_ns[mark]))
                 if layout.mark_joins[mark]:
                     stood += max(ends[collective] - time, 0)
                     time = max(time, ends[collective])
+                if layout.mark_waits[mark]:
+                    host = max(host, ends[collective] if layout.mark_joins[mark] else time)
+                if layout.mark_joins[mark] or layout.mark_waits[mark]:
                     continue
                 previous = int(layout.previous[operation])
-                waits = replay.gather("after_local")[operation] or previous < 0
-                ready = [time] if waits else []
-                ready += [ends[int(layout.collective[previous])]] if previous >= 0 else []
+                waits = replay.gather("after_local")[operation] or (previous < 0 and not with_host)
+                ready = ([time] if waits else []) + ([host] if with_host else [])
+                before = [one for one in (previous, int(layout.behind[operation])) if one >= 0]
+                ready += [ends[int(layout.collective[one])] for one in before]
                 arrivals.setdefault(collective, []).append(max(ready) + int(scenario.lag_ns[operation]))
             blocked.append(stood)
         new = [max(arrivals[c]) + int(scenario.transfer_ns[c]) for c in range(layout.collectives)]
@@ -43,8 +50,9 @@ def naive(replay: Replay) -> tuple[int, list[int]]:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"dp{shape.dp} tp{shape.tp} pp{shape.pp} {shape.layers}")
-def test_it_agrees_with_a_naive_one_and_with_the_traces(shape: Shape) -> None:
-    _, traces, job = draw("none", 3, [shape])
+@pytest.mark.parametrize("launch_share", [0.5, 1.5], ids=["device-bound", "launch-bound"])
+def test_it_agrees_with_a_naive_one_and_with_the_traces(shape: Shape, launch_share: float) -> None:
+    _, traces, job = draw("none", 3, [shape], launch_shares=[launch_share])
     matched = match(operations_of(job, traces))
     assert matched.unmatched == 0
     replay = Replay(matched)

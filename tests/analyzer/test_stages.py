@@ -14,86 +14,15 @@ import pytest
 from fleetprof_analyzer.iterations import Asked, find_iterations
 from fleetprof_analyzer.measures.launch_calls import find_calls
 from fleetprof_analyzer.measures.main_thread import find_main_thread
-from fleetprof_analyzer.measures.stage_labels import fill, find_labels
+from fleetprof_analyzer.measures.stage_gaps import fill
+from fleetprof_analyzer.measures.stage_labels import find_labels
 from fleetprof_analyzer.measures.stage_names import function_of, is_loss_like
 from fleetprof_analyzer.measures.stages import bound_by_passes, find_passes, measure_stages
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.reading.reader import read_trace
-from fleetprof_analyzer.trace import Trace
-from fleetprof_api.report_tables import Stages
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-MAIN, AUTOGRAD = 1, 2
-US = 1000
-
-
-def row(
-    name: str, start: int, end: int, *, thread: int = MAIN, category: str = "cpu_op", **args: Any
-) -> dict[str, Any]:
-    return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": start, "dur": end - start,
-            "args": args}  # fmt: skip
-
-
-def kernel(start: int, end: int, correlation: int, name: str = "gemm", category: str = "kernel") -> dict[str, Any]:
-    return {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": 7, "ts": start, "dur": end - start,
-            "args": {"device": 0, "stream": 7, "correlation": correlation}}  # fmt: skip
-
-
-def launch(at: int, correlation: int, thread: int = MAIN, name: str = "cudaLaunchKernel") -> dict[str, Any]:
-    return row(name, at, at + 2, thread=thread, category="cuda_runtime", correlation=correlation)
-
-
-def iteration(
-    at: int, number: int, *, marks: bool = True, loader: bool = True, threads: bool = True
-) -> list[dict[str, Any]]:
-    """1000 µs: data 0-100, zero-grad 100-150, forward 150-450, loss 450-500, backward 500-800, optimizer 800-980."""
-    back = AUTOGRAD if threads else MAIN
-    base = 10 * number
-    events = [
-        row("aten::to", at + 60, at + 100),
-        launch(at + 80, base + 1, name="cudaMemcpyAsync"),
-        kernel(at + 82, at + 90, base + 1, "Memcpy HtoD (Pinned -> Device)", "gpu_memcpy"),
-        row("aten::linear", at + 150, at + 300, **{"Sequence number": base + 1}),
-        row("aten::addmm", at + 160, at + 290, **{"Sequence number": base + 1}),
-        row("aten::relu", at + 310, at + 440, **{"Sequence number": base + 2}),
-        launch(at + 170, base + 2), kernel(at + 180, at + 400, base + 2),
-        row("aten::mse_loss", at + 450, at + 500, **{"Sequence number": base + 3}),
-        row("autograd::engine::evaluate_function: MseLossBackward0", at + 510, at + 560, thread=back,
-            **{"Sequence number": base + 3}),
-        row("autograd::engine::evaluate_function: ReluBackward0", at + 570, at + 650, thread=back,
-            **{"Sequence number": base + 2}),
-        row("autograd::engine::evaluate_function: AddmmBackward0", at + 660, at + 780, thread=back,
-            **{"Sequence number": base + 1}),
-        row("aten::mm", at + 670, at + 770, thread=back),
-        row("nccl:all_reduce", at + 775, at + 800, thread=back, category="user_annotation"),
-        launch(at + 680, base + 3, back), kernel(at + 700, at + 860, base + 3),
-        row("aten::_foreach_add_", at + 830, at + 950),
-        launch(at + 840, base + 4), kernel(at + 870, at + 900, base + 4),
-    ]  # fmt: skip
-    if loader:
-        events.append(row("enumerate(DataLoader)#_Iter.__next__", at, at + 55, category="user_annotation"))
-    if marks:
-        events += [
-            row("Optimizer.zero_grad#SGD.zero_grad", at + 100, at + 150, category="user_annotation"),
-            row("Optimizer.step#SGD.step", at + 800, at + 980, category="user_annotation"),
-            row(f"ProfilerStep#{number}", at, at + 1000, category="user_annotation"),
-        ]
-    return events
-
-
-def read(events: list[dict[str, Any]]) -> Trace:
-    return read_trace(io.BytesIO(json.dumps({"traceEvents": events}, default=str).encode()), "t", Problems())
-
-
-def measure(trace: Trace) -> Stages:
-    found = find_iterations(trace, None, Asked(), Problems())
-    return measure_stages(trace, find_calls(trace), found.iterations, found.marks)
-
-
-def times(stages: Stages) -> dict[str, int]:
-    return {stage.stage: stage.time_ns // US for stage in stages.stages}
-
+from planted_loop import AUTOGRAD, MAIN, US, iteration, kernel, launch, measure, read, row, times
 
 WHOLE = {
     "data_loading": 100,
@@ -163,6 +92,33 @@ def test_the_next_batch_fetched_ahead_is_other_and_what_follows_it_is_backward()
     found = times(measure(read(ahead)))
     # Of each iteration: loss 450 to 460, other 460 to 480 and 980 to 1000, backward from 480.
     assert (found["loss"], found["other"], found["backward"]) == (20, 80, 640)
+
+
+@pytest.mark.parametrize(("copied", "stage"), [("aten::to", "data_loading"), ("aten::item", "forward")])
+def test_time_blocked_in_copies_before_the_forward_pass_is_data_loading(copied: str, stage: str) -> None:
+    """Sparse features are passed around before each forward pass, and their lengths are waited for (torchrec).
+
+    The network is all sums and views, which look like a loss; what is before it carries its first node's number.
+    """
+    events = []
+    for n in (1, 2):
+        at, functions = 1000 * n, {"ReluBackward0": "SumBackward0", "AddmmBackward0": "ViewBackward0"}
+        for event in iteration(at, n):
+            for old, new in functions.items():
+                event["name"] = event["name"].replace(old, new)
+            if event["name"] in ("aten::linear", "aten::addmm"):
+                event |= {"ts": event["ts"] + 120, "dur": event["dur"] - 120}
+            events.append(event)
+        events += [
+            row("c10d::alltoall_base_", at + 155, at + 165),
+            row(copied, at + 165, at + 260, **{"Sequence number": 10 * n + 1}),
+            launch(at + 170, 10 * n + 7, name="cudaMemcpyAsync"),
+            row("cudaStreamSynchronize", at + 175, at + 255, category="cuda_runtime", correlation=10 * n + 8),
+            kernel(at + 240, at + 250, 10 * n + 7, "Memcpy DtoH (Device -> Pinned)", "gpu_memcpy"),
+        ]
+    found = times(measure(read(events)))
+    assert found["data_loading"] == (200 if stage == "forward" else 420)
+    assert found["forward"] + found["loss"] == (700 if stage == "forward" else 480)
 
 
 def test_a_loss_is_found_by_autograds_functions_where_the_engines_rows_are_missing() -> None:

@@ -280,18 +280,6 @@ def test_a_naive_twin_agrees_on_real_traces(shared_traces: Path, folder: str) ->
         agree(load(file), gzip.decompress(file.read_bytes()))
 
 
-@pytest.mark.parametrize(
-    ("file", "sampled"),
-    [("sampled_2of128/sampled_rank-0.json.gz", True), ("nccl_a100/nccl_data.json.gz", False),
-     ("df_index_v100/df_index_resolver.json.gz", False), ("resnet50_v100_old/worker0.pt.trace.json.gz", False),
-     ("dlrm_v100_8ranks/worker0_step_12.1694128201545.pt.trace.json.gz", False)],
-)  # fmt: skip
-def test_a_sampled_trace_is_recognised(shared_traces: Path, file: str, sampled: bool) -> None:
-    share = rank_of(summary_of((shared_traces / file).read_bytes())).recorded_permille
-    assert share is not None
-    assert (share < 500) == sampled
-
-
 def test_tables_do_not_depend_on_the_order_of_ranks() -> None:
     summaries = [summary_of(plant(rank).gzipped()) for rank in range(4)]
     for order in itertools.permutations(summaries):

@@ -11,6 +11,7 @@ from pathlib import Path
 import piecework
 import pytest
 from fleetprof_analyzer.analysis import analyze_directory
+from fleetprof_analyzer.memory import free_share
 from fleetprof_analyzer.workers import work_in_processes
 from planted_traces import plant
 
@@ -39,13 +40,39 @@ def test_what_work_raises_is_raised(jobs: int) -> None:
         list(work_in_processes(piecework.refuse, range(3), jobs))
 
 
+@pytest.mark.attack
+def test_workers_are_limited_and_the_kernel_prefers_them_to_a_trainer() -> None:
+    assert set(dict(work_in_processes(piecework.read_limits, range(2), 2, 1 << 30)).values()) == {(1000, 1 << 30)}
+    sizes = [1 << 20, 2 << 30]
+    assert dict(work_in_processes(piecework.take, sizes, 2, 1 << 30)) == {0: 1 << 20, 1: -1}
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("limit", "available", "processes", "share"),
+    [
+        ("max", "MemAvailable:    8388608 kB", 1, (8 << 30) * 4 // 5),
+        ("max", "MemAvailable:    8388608 kB", 4, (8 << 30) * 4 // 5 // 4),
+        (str(2 << 30), "MemAvailable:    8388608 kB", 2, (2 << 30) * 4 // 5 // 2),
+        ("max", "MemAvailable:       1024 kB", 8, 384 << 20),
+        ("max", "", 1, None),
+    ],
+)
+def test_what_they_may_take_leaves_the_machine_something(
+    tmp_path: Path, limit: str, available: str, processes: int, share: int | None
+) -> None:
+    (tmp_path / "memory.max").write_text(limit)
+    (tmp_path / "meminfo").write_text(f"MemTotal:       16000000 kB\n{available}\n")
+    assert free_share(processes, (tmp_path / "memory.max",), tmp_path / "meminfo") == share
+
+
 @pytest.mark.parametrize(("pieces", "jobs"), [(1, 8), (5, 1)])
 def test_one_piece_or_one_job_starts_no_process(pieces: int, jobs: int) -> None:
     assert {pid for _, pid in work_in_processes(piecework.process_of, range(pieces), jobs)} == {os.getpid()}
 
 
 def test_where_no_process_can_be_started_this_one_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(jobs: int):
+    def start(jobs: int, memory_bytes: int | None):
         raise PermissionError("/dev/shm")
 
     monkeypatch.setattr("fleetprof_analyzer.workers._start", start)
@@ -101,7 +128,7 @@ def test_a_trace_whose_reader_was_killed_is_a_problem_of_its_rank(
     for rank in range(2):
         (tmp_path / f"rank{rank}.json").write_text(plant(rank).text())
 
-    def killed_at_the_second(work, pieces, jobs):
+    def killed_at_the_second(work, pieces, jobs, memory_bytes):
         yield from ((0, work(pieces[0])), (1, None))
 
     monkeypatch.setattr("fleetprof_analyzer.analysis.work_in_processes", killed_at_the_second)

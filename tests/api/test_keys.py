@@ -18,6 +18,7 @@ parts = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,20}", fullmatch=True)
         (keys.summary_key("ns", "u1", 3), "v1/ns/u1/ranks/3/summary.json.gz"),
         (keys.report_key("ns", "u1"), "v1/ns/u1/report.json"),
         (keys.report_page_key("ns", "u1"), "v1/ns/u1/report.html"),
+        (keys.workload_key("ns", "0af3"), "v1/ns/workloads/0af3.json"),
     ],
 )
 def test_the_layout(key: str, expected: str) -> None:

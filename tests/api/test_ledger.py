@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from fleetprof_api import hub_pb2 as pb
-from fleetprof_api.ledger import LedgerEntry, RankState, Reason, is_final, merge_entries
+from fleetprof_api.ledger import LedgerEntry, RankState, Reason, RecordingCost, is_final, merge_entries
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +27,8 @@ entries = st.builds(
     trace_bytes=st.integers(0, 2),
     compressed_bytes=st.integers(0, 2),
     sha256=st.sampled_from(["", "x", "y"]),
+    recording_cost=st.none()
+    | st.builds(RecordingCost, events=st.integers(0, 2), memory_peak_bytes=times, memory_after_bytes=times),
 )
 
 
@@ -80,3 +82,7 @@ def test_a_line_is_final_when_its_trace_is_stored_or_lost(state: RankState) -> N
 
 def test_the_states_are_those_of_the_protocol() -> None:
     assert {state.value for state in RankState} | {"RANK_STATE_UNSPECIFIED"} == set(pb.RankState.keys())
+
+
+def test_a_line_knows_what_its_recording_took_as_the_protocol_does() -> None:
+    assert set(RecordingCost.__struct_fields__) == {field.name for field in pb.RecordingCost.DESCRIPTOR.fields}

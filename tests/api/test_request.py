@@ -74,7 +74,7 @@ WRONG = [
     ("spec.traces", "All", "must be Full, Summary or Auto, got 'All'"),
     ("spec.redact", ["Secrets"], "must be Shapes, Paths or Names, got 'Secrets'"),
     ("spec.limits.maxTraceBytes", 1, "must be a whole number from 1048576 to 68719476736, got 1"),
-    ("spec.limits.maxSlowdownPercent", 0, "must be a whole number from 1 to 1000, got 0"),
+    ("spec.limits.maxSlowdownPercent", -1, "must be a whole number from 0 to 1000, got -1"),
     ("spec.activeDeadlineSeconds", 29, "must be a whole number from 30 to 86400, got 29"),
     ("spec.ttlSecondsAfterFinished", -1, "must be a whole number from 0 to 31536000, got -1"),
     ("spec.suspend", "yes", "must be true or false, got 'yes'"),

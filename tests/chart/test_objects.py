@@ -8,6 +8,24 @@ from chart import NAMESPACE, S3, VALUE_SETS, Objects, matches, render
 pytestmark = pytest.mark.cluster
 
 
+# Where cert-manager keeps the certificates, nobody of ours does.
+NO_KEEPER = {
+    "Secret": {"-fleetprof-tls", "-fleetprof-webhook-tls"},
+    **{
+        kind: {"-fleetprof-certificates"}
+        for kind in (
+            "Deployment",
+            "ServiceAccount",
+            "Role",
+            "RoleBinding",
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "NetworkPolicy",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+        )
+    },
+}
 # What a switch adds to, or takes from, a release with nothing but a bucket.
 KINDS = {
     "S3": {},
@@ -25,33 +43,42 @@ KINDS = {
         "NetworkPolicy": {"+fleetprof-store"},
     },
     "no webhook": {
-        "Deployment": {"-fleetprof-webhook"},
+        "Deployment": {"-fleetprof-webhook", "-fleetprof-certificates"},
         "Service": {"-fleetprof-webhook"},
-        "ServiceAccount": {"-fleetprof-webhook"},
+        "Secret": {"-fleetprof-webhook-tls"},
+        "ServiceAccount": {"-fleetprof-webhook", "-fleetprof-certificates"},
         "PodDisruptionBudget": {"-fleetprof-webhook"},
-        "NetworkPolicy": {"-fleetprof-webhook"},
-        "ClusterRole": {"-fleetprof-webhook"},
-        "ClusterRoleBinding": {"-fleetprof-webhook"},
+        "NetworkPolicy": {"-fleetprof-webhook", "-fleetprof-certificates"},
+        "Role": {"-fleetprof-certificates"},
+        "RoleBinding": {"-fleetprof-certificates"},
+        "ClusterRole": {"-fleetprof-webhook", "-fleetprof-certificates"},
+        "ClusterRoleBinding": {"-fleetprof-webhook", "-fleetprof-certificates"},
+        "ValidatingAdmissionPolicy": {"-fleetprof-requester", "-fleetprof-certificates"},
+        "ValidatingAdmissionPolicyBinding": {"-fleetprof-requester", "-fleetprof-certificates"},
         "MutatingWebhookConfiguration": {"-fleetprof"},
     },
     "no CRD": {"CustomResourceDefinition": {"-profilerequests.fleetprof.io"}},
     "no policies, no budgets": {
-        "NetworkPolicy": {f"-fleetprof-{part}" for part in ("analyzer", "operator", "release", "webhook")},
+        "NetworkPolicy": {
+            f"-fleetprof-{part}" for part in ("analyzer", "certificates", "operator", "release", "webhook")
+        },
         "PodDisruptionBudget": {"-fleetprof-operator", "-fleetprof-webhook"},
     },
     "monitored": {"ServiceMonitor": {"+fleetprof"}},
     "cert-manager": {
-        "Secret": {"-fleetprof-tls"},
+        **NO_KEEPER,
         "Issuer": {"+fleetprof-selfsigned", "+fleetprof-ca"},
-        "Certificate": {"+fleetprof-ca", "+fleetprof-tls"},
+        "Certificate": {"+fleetprof-ca", "+fleetprof-tls", "+fleetprof-webhook-tls"},
     },
-    "cert-manager with an issuer": {"Secret": {"-fleetprof-tls"}, "Certificate": {"+fleetprof-tls"}},
-    "accounts of others": {"ServiceAccount": {f"-fleetprof-{part}" for part in ("analyzer", "operator", "webhook")}},
+    "cert-manager with an issuer": {**NO_KEEPER, "Certificate": {"+fleetprof-tls", "+fleetprof-webhook-tls"}},
+    "accounts of others": {
+        "ServiceAccount": {f"-fleetprof-{part}" for part in ("analyzer", "certificates", "operator", "webhook")}
+    },
     "no rights": {
-        "ClusterRole": {f"-fleetprof-{part}" for part in ("editor", "operator", "viewer", "webhook")},
-        "ClusterRoleBinding": {"-fleetprof-operator", "-fleetprof-webhook"},
-        "Role": {"-fleetprof-operator-own"},
-        "RoleBinding": {"-fleetprof-operator-own"},
+        "ClusterRole": {f"-fleetprof-{part}" for part in ("certificates", "editor", "operator", "viewer", "webhook")},
+        "ClusterRoleBinding": {"-fleetprof-certificates", "-fleetprof-operator", "-fleetprof-webhook"},
+        "Role": {"-fleetprof-certificates", "-fleetprof-operator-own"},
+        "RoleBinding": {"-fleetprof-certificates", "-fleetprof-operator-own"},
     },
 }
 
@@ -95,12 +122,13 @@ def test_every_selector_finds_its_pods_and_no_others(name: str) -> None:
         assert len(found) == 1, f"{where} finds {found}"
 
 
-def test_roles_are_annotations_of_the_accounts() -> None:
+def test_the_operators_role_is_an_annotation_of_its_account() -> None:
     accounts = render(VALUE_SETS["S3 with roles"]).of_kind("ServiceAccount")
     assert {name: account["metadata"].get("annotations") for name, account in accounts.items()} == {
         "fleetprof-operator": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/writer"},
-        "fleetprof-analyzer": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/reader"},
+        "fleetprof-analyzer": None,
         "fleetprof-webhook": None,
+        "fleetprof-certificates": None,
     }
 
 
@@ -117,8 +145,8 @@ def test_the_bundled_store_s_credentials_are_random_and_stay_with_its_data() -> 
 
 
 def test_the_certificates_secret_has_no_content_that_an_upgrade_could_put_back() -> None:
-    secret = render().one("Secret", "fleetprof-tls")
-    assert secret.keys() == {"apiVersion", "kind", "metadata", "type"}
+    for name in ("fleetprof-tls", "fleetprof-webhook-tls"):
+        assert render().one("Secret", name).keys() == {"apiVersion", "kind", "metadata", "type"}
 
 
 def test_the_crd_is_kept_when_the_release_goes() -> None:
@@ -134,12 +162,13 @@ def test_an_older_api_server_is_given_no_field_that_it_does_not_know(version: st
 
 def test_cert_manager_makes_the_secret_that_we_would_and_the_ca_reaches_the_webhook() -> None:
     own = render(VALUE_SETS["cert-manager"])
-    certificate = own.one("Certificate", "fleetprof-tls")["spec"]
-    assert certificate["secretName"] == "fleetprof-tls"
-    assert certificate["dnsNames"] == [f"fleetprof-hub.{NAMESPACE}.svc", f"fleetprof-webhook.{NAMESPACE}.svc"]
-    assert certificate["issuerRef"] == {"name": "fleetprof-ca", "kind": "Issuer", "group": "cert-manager.io"}
+    for name, host in (("fleetprof-tls", "fleetprof-hub"), ("fleetprof-webhook-tls", "fleetprof-webhook")):
+        certificate = own.one("Certificate", name)["spec"]
+        assert certificate["secretName"] == name
+        assert certificate["dnsNames"] == [f"{host}.{NAMESPACE}.svc"]
+        assert certificate["issuerRef"] == {"name": "fleetprof-ca", "kind": "Issuer", "group": "cert-manager.io"}
     annotations = own.one("MutatingWebhookConfiguration", "fleetprof")["metadata"]["annotations"]
-    assert annotations == {"cert-manager.io/inject-ca-from": f"{NAMESPACE}/fleetprof-tls"}
+    assert annotations == {"cert-manager.io/inject-ca-from": f"{NAMESPACE}/fleetprof-webhook-tls"}
     theirs = render(VALUE_SETS["cert-manager with an issuer"]).one("Certificate", "fleetprof-tls")["spec"]
     assert theirs["issuerRef"] == {"name": "ours", "kind": "ClusterIssuer", "group": "cert-manager.io"}
 

@@ -15,6 +15,7 @@ import yaml
 from api_server import ApiServer, run_api_server
 from chart import CHART, VALUE_SETS
 from fleetprof_api import pods
+from fleetprof_operator.requests.analyzer_job import build_job
 from foreign_kinds import install_kinds
 
 pytestmark = pytest.mark.cluster
@@ -220,3 +221,31 @@ def test_a_pod_starts_although_no_webhook_answers(server: ApiServer) -> None:
     status, answer = server.call("POST", "/api/v1/namespaces/labelled/pods", pod)
     assert status == 201, answer
     assert [container["name"] for container in answer["spec"]["containers"]] == ["trainer"]
+
+
+@pytest.mark.attack
+def test_the_quota_of_analyses_counts_their_pods_and_nothing_else(server: ApiServer, release: Helm) -> None:
+    """No controller counts here: the test says how much is used."""
+    del release
+    root = f"/api/v1/namespaces/{chart.NAMESPACE}"
+    server.call("POST", f"{root}/serviceaccounts", {"metadata": {"name": "default"}})
+    _, quota = server.call("GET", f"{root}/resourcequotas/fleetprof-analyzer")
+    assert quota["spec"] == {"scopes": ["Terminating"], "hard": {
+        "pods": "64", "requests.cpu": "64", "requests.memory": "256Gi", "limits.memory": "512Gi"}}  # fmt: skip
+    used = {"pods": "64", "requests.cpu": "1", "requests.memory": "1Gi", "limits.memory": "1Gi"}
+    full = {"status": {"hard": quota["spec"]["hard"], "used": used}}
+    assert server.call("PATCH", f"{root}/resourcequotas/fleetprof-analyzer/status", full)[0] == 200
+    (analysis,) = [
+        yaml.safe_load(text) for text in server.call("GET", f"{root}/configmaps/fleetprof-analyzer")[1]["data"].values()
+    ]
+    job = build_job(analysis, "report", namespace="a", uid="u", name="n", analysis=None, deadline_s=600)
+    of_analysis = job["spec"]["template"]["spec"]
+    lasting = {key: value for key, value in of_analysis.items() if key != "activeDeadlineSeconds"}
+    for name, spec, status in (("analysis", of_analysis, 403), ("operator", lasting, 201)):
+        answer, said = server.call("POST", f"{root}/pods", {"metadata": {"name": name}, "spec": spec})
+        assert answer == status, said
+    assert (
+        "exceeded quota: fleetprof-analyzer"
+        in server.call("POST", f"{root}/pods", {"metadata": {"name": "analysis"}, "spec": of_analysis})[1]["message"]
+    )
+    server.call("DELETE", f"{root}/pods/operator", {"gracePeriodSeconds": 0})

@@ -1,7 +1,8 @@
 """Every pod that the chart makes, with every set of values: restricted, bounded, and holding no more than it needs."""
 
 import pytest
-from chart import VALUE_SETS, render
+from chart import NAMESPACE, VALUE_SETS, render
+from fleetprof_api.pods import ANALYSIS_AUDIENCE, AUDIENCE, IDENTITY_DIRECTORY
 
 pytestmark = pytest.mark.cluster
 
@@ -31,7 +32,8 @@ def test_every_container_is_restricted_and_bounded(values) -> None:
             assert ":" in container["image"], where
             assert not any("hostPort" in port for port in container.get("ports", [])), where
         for volume in spec.get("volumes", []):
-            assert volume.keys() - {"name"} <= {"emptyDir", "secret", "configMap", "persistentVolumeClaim"}, owner
+            kinds = {"emptyDir", "secret", "configMap", "persistentVolumeClaim", "projected"}
+            assert volume.keys() - {"name"} <= kinds, owner
 
 
 @pytest.mark.parametrize("values", CASES)
@@ -62,27 +64,53 @@ def test_only_who_speaks_to_the_api_server_holds_a_token() -> None:
         "fleetprof-operator": True,
         "fleetprof-webhook": True,
         "fleetprof-release": True,
+        "fleetprof-certificates": True,
         "fleetprof-store": False,
         "analyzer Jobs": False,
     }
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("values", CASES)
-def test_only_the_store_s_own_users_hold_its_credentials(values) -> None:
+def test_only_the_operator_holds_the_store_s_credentials(values) -> None:
+    """The store itself has them by other names."""
     for owner, template in render(values).pods():
-        if owner.endswith(("-webhook", "-release")):
+        if not owner.endswith(("-operator", "-store")):
             names = {item["name"] for container in template["spec"]["containers"] for item in container["env"]}
             assert not any(name.startswith("AWS_") for name in names), owner
             assert "FLEETPROF_STORE" not in names, owner
 
 
-def test_no_one_but_the_operator_ever_sees_the_authority_s_key() -> None:
+@pytest.mark.attack
+@pytest.mark.parametrize("values", CASES)
+def test_an_analysis_holds_a_token_for_the_operator_alone(values) -> None:
+    objects = render(values)
+    spec = objects.analyzer_pod()["spec"]
+    (volume,) = spec["volumes"]
+    token, authority = volume["projected"]["sources"]
+    assert token["serviceAccountToken"]["audience"] == ANALYSIS_AUDIENCE != AUDIENCE
+    assert [item["key"] for item in authority["secret"]["items"]] == ["ca.crt"]
+    (container,) = spec["containers"]
+    assert container["volumeMounts"] == [{"name": "identity", "mountPath": IDENTITY_DIRECTORY, "readOnly": True}]
+    ((name, hub),) = [tuple(item.values()) for item in container["env"]]
+    assert name == "FLEETPROF_HUB"
+    assert hub.partition(":")[0].endswith(f"-hub.{NAMESPACE}.svc")
+    account = objects.of_kind("ServiceAccount").get(spec["serviceAccountName"], {"metadata": {}})
+    assert "annotations" not in account["metadata"]  # no cloud's role comes in by one
+
+
+@pytest.mark.attack
+def test_hub_and_webhook_have_keys_of_their_own_and_nobody_mounts_an_authority_s() -> None:
     for name in ("S3", "cert-manager"):
         for owner, template in render(VALUE_SETS[name]).pods():
             for volume in template["spec"].get("volumes", []):
                 if "secret" in volume:
                     keys = {item["key"] for item in volume["secret"]["items"]}
-                    assert keys == {"ca.crt", "tls.crt", "tls.key"}, owner
+                    of_hub = volume["secret"]["secretName"] == "fleetprof-tls"
+                    # The webhook gives the hub's authority to sidecars, and holds none of the hub's keys.
+                    only_authority = of_hub and owner == "fleetprof-webhook"
+                    assert keys == ({"ca.crt"} if only_authority else {"tls.crt", "tls.key"}), owner
+                    assert of_hub or owner == "fleetprof-webhook", owner
 
 
 def test_one_operator_at_a_time_and_two_webhooks_on_two_nodes() -> None:

@@ -32,7 +32,11 @@ SERVED: Rights = {
 }
 RAY: Rights = {("rayclusters.ray.io", "get", "")}
 TOKENS: Rights = {("tokenreviews.authentication.k8s.io", "create", "")}
-WEBHOOK: Rights = {("mutatingwebhookconfigurations.admissionregistration.k8s.io", "get patch", "fleetprof")}
+GUARD: Rights = {
+    ("validatingadmissionpolicybindings.admissionregistration.k8s.io", "get", "fleetprof-requester"),
+}
+OLD_GUARD: Rights = {("mutatingwebhookconfigurations.admissionregistration.k8s.io", "get", "fleetprof")}
+BUNDLE: Rights = {("mutatingwebhookconfigurations.admissionregistration.k8s.io", "get patch", "fleetprof")}
 OWN: Rights = {
     ("jobs.batch", "create delete list watch", ""),
     ("pods", "list", ""),
@@ -45,9 +49,12 @@ CERTIFICATES: Rights = {("secrets", "get patch", "fleetprof-tls")}
 @pytest.mark.parametrize(
     ("name", "roles"),
     [
-        ("S3", {"fleetprof-operator": SERVED | TOKENS | WEBHOOK, "fleetprof-operator-own": OWN}),
+        ("S3", {"fleetprof-operator": SERVED | TOKENS | GUARD, "fleetprof-operator-own": OWN}),
         ("no webhook", {"fleetprof-operator": SERVED | TOKENS, "fleetprof-operator-own": OWN}),
-        ("cert-manager", {"fleetprof-operator": SERVED | TOKENS, "fleetprof-operator-own": OWN - CERTIFICATES}),
+        (
+            "cert-manager",
+            {"fleetprof-operator": SERVED | TOKENS | GUARD, "fleetprof-operator-own": OWN - CERTIFICATES},
+        ),
         ("namespaced", {f"{NAMESPACE}/fleetprof-operator": SERVED, "fleetprof-operator-own": OWN}),
         (
             "two namespaces",
@@ -56,7 +63,7 @@ CERTIFICATES: Rights = {("secrets", "get patch", "fleetprof-tls")}
         (
             "owners",
             {
-                "fleetprof-operator": SERVED | TOKENS | WEBHOOK | {("pipelines.example.com", "get", "")},
+                "fleetprof-operator": SERVED | TOKENS | GUARD | {("pipelines.example.com", "get", "")},
                 "fleetprof-operator-own": OWN,
             },
         ),
@@ -71,7 +78,25 @@ def test_the_operator_holds_exactly_these_rights(name: str, roles: dict[str, Rig
 
 def test_a_right_on_a_kind_is_there_with_the_kind() -> None:
     objects = render(VALUE_SETS["S3"], "--api-versions=ray.io/v1")
-    assert rights(objects.one("ClusterRole", "fleetprof-operator")) == SERVED | TOKENS | WEBHOOK | RAY
+    assert rights(objects.one("ClusterRole", "fleetprof-operator")) == SERVED | TOKENS | GUARD | RAY
+
+
+def test_before_kubernetes_1_30_the_webhook_s_configuration_is_the_guard() -> None:
+    objects = render(VALUE_SETS["S3"], "--kube-version=1.29.0")
+    assert rights(objects.one("ClusterRole", "fleetprof-operator")) == SERVED | TOKENS | OLD_GUARD
+    assert not objects.of_kind("ValidatingAdmissionPolicy")
+
+
+def test_the_certificates_identity_holds_two_rights_and_nobody_else_holds_them() -> None:
+    objects = render()
+    assert rights(objects.one("ClusterRole", "fleetprof-certificates")) == BUNDLE
+    assert rights(objects.one("Role", "fleetprof-certificates")) == {("secrets", "get patch", "fleetprof-webhook-tls")}
+    for kind in ("Role", "ClusterRole"):
+        for name, role in objects.of_kind(kind).items():
+            changes = {right for right in rights(role) if right[1] != "get"}
+            assert name == "fleetprof-certificates" or not changes & (
+                BUNDLE | {("secrets", "get patch", "fleetprof-webhook-tls")}
+            )
 
 
 def test_the_webhook_may_read_quotas_and_nothing_of_pods() -> None:
@@ -148,9 +173,10 @@ def documented(table: str) -> set[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ("In every namespace (a ClusterRole)", SERVED | RAY | TOKENS | WEBHOOK),
+        ("In every namespace (a ClusterRole)", SERVED | RAY | TOKENS | GUARD | OLD_GUARD),
         ("In its own namespace", OWN),
         ("### The webhook", QUOTAS),
+        ("### The certificates' identity", BUNDLE | {("secrets", "get patch", "")}),
     ],
 )
 def test_every_right_is_explained_and_no_other_is(table: str, expected: Rights) -> None:

@@ -28,14 +28,21 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
     (deployment,) = (item for key, item in objects.of_kind("Deployment").items() if key.endswith("-operator"))
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     told = {item["name"]: item["value"] for item in container["env"] if "value" in item}
-    template = tmp_path / "pod.yaml"
-    template.write_text(objects.of_kind("ConfigMap").popitem()[1]["data"]["pod.yaml"])
-    settings = read_settings([], told | {"FLEETPROF_NAMESPACE": NAMESPACE, "FLEETPROF_ANALYZER_POD": str(template)})
+    mounted = {}
+    for flag, ending, file in (("ANALYZER_POD", "-analyzer", "pod.yaml"), ("BOUNDS", "-bounds", "bounds.yaml")):
+        (text,) = (c["data"][file] for key, c in objects.of_kind("ConfigMap").items() if key.endswith(ending))
+        path = tmp_path / file
+        path.write_text(text)
+        mounted[f"FLEETPROF_{flag}"] = str(path)
+    settings = read_settings([], told | {"FLEETPROF_NAMESPACE": NAMESPACE} | mounted)
+    assert settings.bounds.of("team-a").max_iterations == (50 if name == "bounds" else 100)
     assert settings.namespaces == tuple(told["FLEETPROF_NAMESPACES"].split(",") if told["FLEETPROF_NAMESPACES"] else ())
     assert settings.tls_names[0].endswith(f"-hub.{NAMESPACE}.svc")
     assert (settings.hub_listen.port, settings.http_listen.port) == (8443, 8080)
     assert settings.analyzer_pod == objects.analyzer_pod()
     assert (settings.max_captures, settings.max_captures_per_namespace) == (200, 20)
+    assert (settings.analysis_max_parallelism, settings.max_analyses_per_namespace) == (32, 4)
+    assert settings.analysis_max_resources == {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "16Gi"}
     known = {f"FLEETPROF_{field.name.upper()}" for field in dataclasses.fields(settings)}
     assert {key for key in told if key.startswith("FLEETPROF_")} <= known
 
@@ -94,22 +101,16 @@ def test_operator_and_hook_know_where_they_serve(name: str, namespaces: str) -> 
         ),
     ],
 )
-def test_operator_and_analyzer_are_told_of_the_store_in_the_form_that_they_read(values, location) -> None:
-    for name in ("fleetprof-operator", "analyzer Jobs"):
-        assert parse_location(environment(render(values), name)["FLEETPROF_STORE"]) == location
+def test_the_operator_is_told_of_the_store_in_the_form_that_it_reads(values, location) -> None:
+    assert parse_location(environment(render(values), "fleetprof-operator")["FLEETPROF_STORE"]) == location
 
 
 @pytest.mark.parametrize(
-    ("name", "operator", "analyzer"),
-    [
-        ("S3", None, None),
-        ("S3 with roles", None, None),
-        ("S3 with Secrets", "writer", "reader"),
-        ("bundled store", "fleetprof-store", "fleetprof-store"),
-    ],
+    ("name", "operator"),
+    [("S3", None), ("S3 with roles", None), ("S3 with Secrets", "writer"), ("bundled store", "fleetprof-store")],
 )
-def test_credentials_come_from_secrets_or_not_at_all(name: str, operator: str | None, analyzer: str | None) -> None:
-    for part, secret in (("fleetprof-operator", operator), ("analyzer Jobs", analyzer)):
+def test_credentials_come_from_secrets_or_not_at_all(name: str, operator: str | None) -> None:
+    for part, secret in (("fleetprof-operator", operator), ("analyzer Jobs", None)):
         found = {key: value for key, value in environment(render(VALUE_SETS[name]), part).items() if key[:3] == "AWS"}
         expected = {
             key: {"secretKeyRef": {"name": secret, "key": key}}

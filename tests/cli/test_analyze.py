@@ -84,3 +84,14 @@ def _target(link: Path) -> str:
         return os.readlink(link)
     except OSError:
         return ""
+
+
+def test_recordings_of_several_windows_in_one_folder_are_told_apart_by_their_files(fleetprof, tmp_path: Path) -> None:
+    for rank in range(2):
+        for window in range(2):
+            (tmp_path / f"rank{rank}-{window}.json").write_text(plant(rank).text())
+    refused = fleetprof("analyze", tmp_path)
+    assert refused.returncode == 1
+    assert "each of 2 ranks has 2 traces" in refused.stderr
+    assert "or name its files: fleetprof analyze FILE…" in refused.stderr
+    assert fleetprof("analyze", *sorted(tmp_path.glob("*-0.json"))).returncode == 0

@@ -30,7 +30,7 @@ def test_the_demo_trains_captures_and_reports(
 
 
 def assert_nothing_is_left(sockets: Path, folder: Path) -> None:
-    assert list(sockets.glob("fp-*")) == []
+    assert list(sockets.glob("fp*/*")) == []
     assert [line for line in processes_of(1) if str(folder / "demo") in line[2]] == []
     assert not (folder / "demo" / "state" / "hub.json").exists()
 

@@ -1,6 +1,7 @@
 """`fleetprof doctor`: each fault of a set-up is found and comes with what to do."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from fleetprof_cli.checks import (
 )
 from fleetprof_cli.fleet_checks import judge_fleet
 from fleetprof_cli.run_folder import RunRecord, new_run_folder, run_folders
+from fleetprof_cli.socket_directories import socket_directories
 from fleetprof_cli.state import StateDirectory
 from fleetprof_cli.store_location import StoreLocation
 
@@ -101,15 +103,75 @@ def test_what_dead_runs_left_is_named(state: StateDirectory, tmp_path: Path) -> 
     def record(directory: str) -> RunRecord:
         return RunRecord(name="x", namespace="l", pid=1, socket_directory=directory, started_unix_ns=1, command=["x"])
 
-    with dead.hold(record("/tmp/fp-0-dead")):
+    directories = [tmp_path / "alive", tmp_path / "dead"]
+    for directory in directories:
+        directory.mkdir()
+    with dead.hold(record(str(tmp_path / "dead"))):
         (dead.spool / "trace.json.gz").write_bytes(b"x" * 2048)
-    with alive.hold(record("/tmp/fp-0-alive")):
-        directories = [Path("/tmp/fp-0-alive"), Path("/tmp/fp-0-dead")]
+    with alive.hold(record(str(tmp_path / "alive"))):
         checks = list(judge_leftovers(run_folders(state), directories))
     assert [check.verdict for check in checks] == [Verdict.WARN] * 2
     assert "2.0 KiB of traces not stored" in checks[0].found
     assert checks[0].advice.startswith("the next `fleetprof up` sends them")
-    assert checks[1].advice.endswith("rm -r /tmp/fp-0-dead")
+    assert checks[1].advice.endswith(f"rm -r {tmp_path}/dead")
+
+
+HOSTILE = [
+    "a b; touch pwned",
+    "$(touch pwned)",
+    "it's",
+    "\x1b]0;owned\x07",
+    "new\nline",
+    "\u202eevil",
+    "-rf",
+    "\udcff\\",
+]
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_pasted_advice_touches_what_it_names_and_nothing_else(tmp_path: Path, name: str) -> None:
+    victim = tmp_path / name
+    victim.mkdir()
+    (tmp_path / "other").mkdir()
+    (check,) = [check for check in judge_leftovers([], [victim]) if check.verdict is Verdict.WARN]
+    assert (check.found + check.advice).isprintable()
+    command = check.advice.partition(": ")[2]
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True, timeout=60)
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+@pytest.mark.attack
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a directory away")
+def test_nothing_of_another_user_is_named(
+    state: StateDirectory, tmp_path: Path, sockets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(sockets))
+    planted = sockets / "fp0-$(touch pwned)" / "x"
+    planted.mkdir(parents=True, mode=0o700)
+    planted.parent.chmod(0o700)
+    assert planted in socket_directories()
+    os.chown(planted.parent, 12345, -1)
+    assert planted not in socket_directories()
+    os.chown(planted, 12345, -1)
+    assert [check.verdict for check in judge_leftovers([], [planted])] == [Verdict.OK]
+    state.prepare()
+    os.chown(state.path, 12345, -1)
+    (check,) = check_state(state)
+    assert (check.verdict, "another user" in check.found) == (Verdict.FAIL, True)
+
+
+def test_a_store_that_others_can_enter_is_named(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store").chmod(0o750)
+    tmp_path.chmod(0o755)
+    (check,) = judge_store(StoreLocation(directory=str(tmp_path / "store")))
+    assert (check.verdict, check.advice) == (
+        Verdict.WARN,
+        f"unless it is meant for them: chmod -R go= {tmp_path}/store",
+    )
+    (tmp_path / "store").chmod(0o700)
+    assert list(judge_store(StoreLocation(directory=str(tmp_path / "store")))) == []
 
 
 def make_trainer(**fields) -> pb.Process:
@@ -125,9 +187,14 @@ def make_trainer(**fields) -> pb.Process:
     return pb.Process(**{name: value for name, value in (values | fields).items() if value is not None})
 
 
-def make_sidecar(*processes: pb.Process, heard_s: float = 1) -> pb.SidecarStatus:
+def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False) -> pb.SidecarStatus:
     identity = pb.Identity(namespace="local", pod_name="pod", workload=pb.Workload(kind="Job", name="train"))
-    return pb.SidecarStatus(identity=identity, processes=processes, last_heartbeat_unix_ns=NOW - int(heard_s * S))
+    return pb.SidecarStatus(
+        identity=identity,
+        processes=processes,
+        connected_unix_ns=0 if left else NOW - 100 * S,
+        last_heartbeat_unix_ns=NOW - int(heard_s * S),
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,12 +214,19 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1) -> pb.SidecarStatus
         (make_sidecar(make_trainer(poll_interval_ns=5 * S)), Verdict.WARN, "polls every 5.0 s"),
         (make_sidecar(make_trainer(busy=True)), Verdict.OK, "a profile is being taken"),
         (make_sidecar(make_trainer(), heard_s=60), Verdict.WARN, "last heard of 60.0 s ago"),
+        (make_sidecar(heard_s=60, left=True), Verdict.OK, "left 60.0 s ago"),
         (make_sidecar(make_trainer(), heard_s=-5), Verdict.WARN, "its clock is 5.0 s ahead"),
     ],
 )
 def test_what_the_hub_sees_is_judged(sidecar: pb.SidecarStatus, verdict: Verdict, said: str) -> None:
     checks = list(judge_fleet([sidecar], NOW))
     assert any(check.verdict == verdict and said in f"{check.found} {check.advice}" for check in checks), checks
+
+
+def test_a_job_that_has_ended_is_no_fault() -> None:
+    checks = list(judge_fleet([make_sidecar(heard_s=60, left=True), make_sidecar(make_trainer())], NOW))
+    assert {check.verdict for check in checks} == {Verdict.OK}
+    assert [check.name for check in checks].count("job train") == 1
 
 
 @pytest.mark.parametrize(("hosts", "told"), [(["a", "a"], False), (["a", "b"], True)])

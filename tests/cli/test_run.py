@@ -3,12 +3,15 @@
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fleetprof_api.memory_shortage import SERVICE
 from fleetprof_cli.run_folder import run_folders
 from fleetprof_cli.state import StateDirectory
 from local_system import processes_of, wait_until
@@ -33,7 +36,7 @@ def test_traces_that_could_not_be_stored_are_sent_by_the_next_hub(
     trainers = f'exec "{sys.executable}" "{SIMULATION}" --directory "$KINETO_IPC_SOCKET_DIR" --ranks 2 --poll-ms 300'
     job = start("run", "--name", "sim", "--linger", "1", "--", "bash", "-c", trainers, log="job.log")
     wait_until(lambda: fleetprof("list", "-o", "json").stdout.count('"step": ') >= 2, "two ranks")
-    uid = fleetprof("capture", "--no-wait", "--iterations", "40", "-o", "text").stdout.strip()
+    uid = fleetprof("capture", "--no-wait", "--iterations", "40", "--canary", "never", "-o", "text").stdout.strip()
     (folder,) = run_folders(state)
     wait_until(lambda: len(list((folder.spool / "journal").glob(f"{uid}-*"))) == 2, "the orders")
     first.kill()
@@ -66,14 +69,75 @@ def test_output_and_arguments_pass_through_untouched(fleetprof: Callable[..., Fi
     assert done.stdout == "a b|--name|-o||"
 
 
-def test_the_command_gets_what_kineto_needs(fleetprof: Callable[..., Finished]) -> None:
+def test_the_command_gets_what_kineto_needs(fleetprof: Callable[..., Finished], state: StateDirectory) -> None:
     done = fleetprof("run", "--", sys.executable, "-c", "import os, json; print(json.dumps(dict(os.environ)))")
     environment = json.loads(done.stdout)
     directory = environment["KINETO_IPC_SOCKET_DIR"]
     assert environment["KINETO_USE_DAEMON"] == "1"
     assert environment["KINETO_ONDEMAND_TRACE_DIR"] == f"{directory}/traces"
-    assert environment["PYTHONPATH"].split(":")[0] == f"{directory}/agent"
     assert not Path(directory).exists()
+    # Nobody else can ever make them anew for a child that outlives the run.
+    assert stat.S_IMODE(Path(directory).parent.stat().st_mode) == 0o700
+    agent = Path(environment["PYTHONPATH"].split(":")[0])
+    assert (agent.name, agent.parents[2], agent.exists()) == ("agent", state.path, False)
+
+
+LOOK = """
+import os
+def read(pid): return int(open(f"/proc/{pid}/oom_score_adj").read())
+parent = os.getppid()
+others = {int(pid) for pid in open(f"/proc/{parent}/task/{parent}/children").read().split()} - {os.getpid()}
+print(read(os.getpid()), read(parent), *(read(pid) for pid in others))
+"""
+
+
+@pytest.mark.attack
+def test_the_kernel_prefers_the_sidecar_to_the_command_when_memory_is_short(fleetprof: Callable[..., Finished]) -> None:
+    """`fleetprof run` itself stays as it is: its end would be the job's, and the command would inherit its score."""
+    own = int(Path("/proc/self/oom_score_adj").read_text())
+    done = fleetprof("run", "--", sys.executable, "-c", LOOK)
+    assert [int(score) for score in done.stdout.split()] == [own, own, max(own, SERVICE)], done.stderr
+
+
+ANOTHER_USER = """
+import os, sys
+os.setgroups([]); os.setgid(12345); os.setuid(12345)
+for path in sys.argv[1:]:
+    for act in (os.makedirs, os.rmdir, lambda p: os.rename(p, p + "-away"), lambda p: os.symlink("/", p)):
+        try:
+            act(path)
+            print("did", path)
+        except (PermissionError, FileExistsError):
+            print("refused")
+        except FileNotFoundError:
+            print("absent")
+"""
+
+
+@pytest.mark.attack
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another user")
+def test_another_user_cannot_make_anew_what_children_of_a_finished_run_still_name(
+    fleetprof: Callable[..., Finished], environment: dict[str, str]
+) -> None:
+    """A helper that the job left behind has them on PYTHONPATH and in KINETO_IPC_SOCKET_DIR."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o1777)  # as /tmp is
+        more = {"TMPDIR": folder, "FLEETPROF_STATE": f"{folder}/state"}
+        done = fleetprof(
+            "run", "--", "printenv", "KINETO_IPC_SOCKET_DIR", "KINETO_CONFIG", "PYTHONPATH", env=environment | more
+        )
+        named = [line.split(":")[0] for line in done.stdout.split()]
+        assert len(named) == 3
+        assert all(path.startswith(folder) for path in named)
+        above = {str(parent) for path in named for parent in Path(path).parents if parent.is_relative_to(folder)}
+        tried = subprocess.run(
+            [sys.executable, "-c", ANOTHER_USER, *named, *sorted(above - {folder})],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+    assert set(tried.stdout.split()) == {"refused"}
 
 
 def test_without_the_agent_pythonpath_is_as_it_was(fleetprof: Callable[..., Finished]) -> None:
@@ -116,12 +180,13 @@ def test_a_signal_reaches_the_command_once(
 
 def test_nothing_is_left_behind(fleetprof: Callable[..., Finished], state: StateDirectory, sockets: Path) -> None:
     assert fleetprof("run", "--", "true").returncode == 0
-    assert list(sockets.iterdir()) == []
+    assert list(sockets.glob("*/*")) == []
     assert run_folders(state) == []
 
 
+@pytest.mark.parametrize("place", ["file", "file/state"])
 def test_the_job_runs_even_when_nothing_of_ours_can(
-    fleetprof: Callable[..., Finished], environment: dict[str, str], tmp_path: Path
+    fleetprof: Callable[..., Finished], environment: dict[str, str], tmp_path: Path, place: str
 ) -> None:
     (tmp_path / "file").write_text("")
     done = fleetprof(
@@ -130,7 +195,7 @@ def test_the_job_runs_even_when_nothing_of_ours_can(
         "bash",
         "-c",
         "echo ${KINETO_USE_DAEMON:-unset}; exit 3",
-        env=environment | {"FLEETPROF_STATE": str(tmp_path / "file" / "state")},
+        env=environment | {"FLEETPROF_STATE": str(tmp_path / place)},
     )
     assert (done.returncode, done.stdout) == (3, "unset\n")
     (line,) = done.stderr.splitlines()

@@ -4,20 +4,19 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fleetprof_api.local_hub import HubRecord
 from fleetprof_cli.leftovers import send_leftovers
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.run_folder import (
-    MAX_SOCKET_DIRECTORY,
     RunRecord,
-    make_socket_directory,
     new_run_folder,
     run_folders,
-    socket_directories,
 )
-from fleetprof_cli.state import HubRecord, StateDirectory, choose_port, lasting_ports, port_is_free
+from fleetprof_cli.state import StateDirectory
 from fleetprof_cli.store_location import StoreLocation
 
 RECORD = HubRecord(address="127.0.0.1:1", pid=7, store=StoreLocation(directory="/d"), started_unix_ns=5)
@@ -41,53 +40,7 @@ def test_the_secrets_stay(state: StateDirectory) -> None:
     again = StateDirectory(state.path)
     assert state.token() == again.token() != ""
     assert state.upload_secret() == again.upload_secret()
-    assert state.ports() == again.ports()
     assert len(state.token()) >= 32
-
-
-def test_ports_that_were_given_up_are_chosen_anew(state: StateDirectory) -> None:
-    state.prepare()
-    before = state.ports()
-    state.renew_ports(hub=before.hub)
-    assert state.ports().hub == before.hub
-    state.renew_ports()
-    assert StateDirectory(state.path).ports() == state.ports()
-
-
-@pytest.mark.parametrize(
-    ("ephemeral", "first", "last", "count"),
-    [
-        ((32768, 60999), 10_000, 65535, 27304),  # Linux's default
-        ((1024, 59999), 60000, 65535, 5536),
-        ((40000, 65535), 10_000, 39999, 30000),
-        ((1024, 65535), None, None, 0),
-    ],
-)
-def test_ports_are_chosen_where_no_connection_gets_them(
-    ephemeral: tuple[int, int], first: int | None, last: int | None, count: int
-) -> None:
-    ports = lasting_ports(*ephemeral)
-    assert len(ports) == count
-    assert ports[:1] == ([] if first is None else [first])
-    assert ports[-1:] == ([] if last is None else [last])
-
-
-def test_a_port_is_chosen_even_where_connections_may_get_every_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "range").write_text("1024\t65535\n")
-    monkeypatch.setattr("fleetprof_cli.state._EPHEMERAL", tmp_path / "range")
-    assert port_is_free("127.0.0.1", choose_port())
-    monkeypatch.setattr("fleetprof_cli.state._EPHEMERAL", tmp_path / "none")
-    assert choose_port() in lasting_ports(32768, 60999)
-
-
-def test_a_damaged_file_of_ports_is_removed_and_named(state: StateDirectory) -> None:
-    state.prepare()
-    (state.path / "ports").write_text("{")
-    with pytest.raises(Failure, match="was damaged"):
-        state.ports()
-    assert state.ports().hub > 0
 
 
 def test_a_hub_is_found_while_it_is_published(state: StateDirectory) -> None:
@@ -163,23 +116,14 @@ async def test_traces_of_a_run_elsewhere_are_left_to_it(
     )
     with folder.hold(record):
         (folder.spool / "a.trace.json.gz").write_bytes(b"x")
-    await send_leftovers(state, RECORD)
+    await send_leftovers(state)
     assert folder.unsent_bytes() == 1
     assert capsys.readouterr().err == ""
 
 
-def test_a_socket_directory_is_short_and_private() -> None:
-    directory = make_socket_directory()
-    assert directory in socket_directories()
-    assert len(str(directory)) <= MAX_SOCKET_DIRECTORY
-    assert mode(directory) == 0o700
-    directory.rmdir()
-
-
-def test_a_temporary_directory_with_a_long_name_is_left_aside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    deep = tmp_path / ("d" * 60)
-    deep.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(deep))
-    directory = make_socket_directory()
-    assert directory.parent == Path("/tmp")
-    directory.rmdir()
+@pytest.mark.parametrize("words", [["list"], ["report"], ["doctor"]])
+def test_looking_makes_nothing(
+    fleetprof: Callable[..., subprocess.CompletedProcess[str]], state: StateDirectory, words: list[str]
+) -> None:
+    fleetprof(*words)
+    assert not state.path.exists()

@@ -52,6 +52,10 @@ def make_status(*states: int, succeeded: str = "True", reason: str = "", message
     [
         (make_status(pb.UPLOADED, pb.UPLOADED), ExitCode.DONE),
         (make_status(pb.UPLOADED, pb.FAILED), ExitCode.PARTIAL),
+        (
+            make_status(pb.UPLOADED, pb.UPLOADED, reason="PartiallyCaptured"),
+            ExitCode.PARTIAL,
+        ),  # from different steps on
         (make_status(pb.FAILED, pb.FAILED, succeeded="False"), ExitCode.CAPTURE_FAILED),
         (make_status(pb.UPLOADED, succeeded="False", reason="AnalysisFailed"), ExitCode.PARTIAL),
         (make_status(succeeded="False", reason="NothingMatched"), ExitCode.REFUSED),
@@ -145,10 +149,11 @@ def test_durations(number: int, text: str) -> None:
     assert duration_text(number) == text
 
 
-def make_sidecar(name: str, namespace: str = "local", host: str = "h1") -> pb.SidecarStatus:
+def make_sidecar(name: str, namespace: str = "local", host: str = "h1", left: bool = False) -> pb.SidecarStatus:
     workload = pb.Workload(api_version="batch/v1", kind="Job", name=name)
     return pb.SidecarStatus(
         sidecar_id=host + name,
+        connected_unix_ns=0 if left else 100 * S,
         identity=pb.Identity(namespace=namespace, node_name=host, workload=workload),
         processes=[
             pb.Process(process_id="a", role=pb.TRAINER, rank=0, polls_kineto=True),
@@ -165,7 +170,9 @@ def test_sidecars_of_one_workload_are_one_job() -> None:
     assert len(running.trainers()) == 2
 
 
-FLEET = group_jobs([make_sidecar("a"), make_sidecar("b"), make_sidecar("b", namespace="team")])
+FLEET = group_jobs(
+    [make_sidecar("a"), make_sidecar("b"), make_sidecar("b", namespace="team"), make_sidecar("gone", left=True)]
+)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +187,7 @@ def test_a_job_is_chosen_by_name(name: str, namespace: str | None, chosen: tuple
 @pytest.mark.parametrize(
     ("name", "said", "code"),
     [
+        ("gone", "no job gone is running", ExitCode.REFUSED),
         (None, "several jobs are running", ExitCode.INVALID),
         ("b", "several jobs are named b", ExitCode.REFUSED),
         ("c", "no job c is running", ExitCode.REFUSED),
@@ -191,6 +199,12 @@ def test_a_choice_that_cannot_be_made_names_what_there_is(name: str | None, said
     assert caught.value.message == said
     assert caught.value.exit_code == code
     assert "b (namespace team)" in caught.value.next_step
+
+
+def test_a_job_that_has_ended_stands_in_nobodys_way() -> None:
+    """The hub remembers for a while who was there."""
+    jobs = group_jobs([make_sidecar("a"), make_sidecar("gone", left=True), make_sidecar("a", host="h2", left=True)])
+    assert choose_job(jobs, None, None).hosts == ("h1",)
 
 
 def test_the_only_job_needs_no_name() -> None:

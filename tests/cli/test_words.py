@@ -2,11 +2,15 @@
 
 from datetime import datetime
 
+import click
 import pytest
+from click.testing import CliRunner
 from fleetprof_api.request import parse_request
+from fleetprof_cli.cluster.commands import capture as cluster_capture
+from fleetprof_cli.commands import capture as local_capture
 from fleetprof_cli.job_name import as_label, name_job
 from fleetprof_cli.listen import ListenAddress, join_address, parse_listen
-from fleetprof_cli.request_flags import Job, Wishes, make_document, parse_ranks
+from fleetprof_cli.request_flags import Job, Wishes, find_contradiction, make_document, parse_ranks
 from fleetprof_cli.store_location import StoreLocation, parse_store
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,7 +53,13 @@ def test_any_text_makes_a_label(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "ranks"),
-    [("0", [0]), ("0,8,16-19", [0, 8, 16, 17, 18, 19]), (" 1 , 2-2 ", [1, 2])],
+    [
+        ("0", [0]),
+        ("0,8,16-19", [0, 8, 16, 17, 18, 19]),
+        (" 1 , 2-2 ", [1, 2]),
+        ("2-4,3,2", [2, 3, 4]),
+        ("0-1023", list(range(1024))),
+    ],
 )
 def test_ranks_are_numbers_and_ranges(text: str, ranks: list[int]) -> None:
     assert parse_ranks(text) == ranks
@@ -63,6 +73,7 @@ def test_ranks_are_numbers_and_ranges(text: str, ranks: list[int]) -> None:
         ("1,", "must be a rank or a range of ranks"),
         ("3-1", "from a lower to a higher rank"),
         ("0-99999", "use --sample or --every"),
+        ("0-1000,2000-3000", "use --sample or --every"),
     ],
 )
 def test_wrong_ranks_are_refused_with_the_rule(text: str, rule: str) -> None:
@@ -95,24 +106,71 @@ def test_flags_make_the_request_that_a_file_would_hold(wishes: Wishes, spec: dic
     assert parse_request(document).metadata.name == "llama-1121-094512"
 
 
+@pytest.mark.parametrize(
+    ("wishes", "says"),
+    [
+        (Wishes(iterations=5, duration_ms=500), "--iterations and --duration-ms exclude each other"),
+        (Wishes(warmup=1, duration_ms=500), "--warmup counts iterations"),
+        (Wishes(ranks=[1], sample=2), "--ranks and --sample exclude each other"),
+        (Wishes(sample=2, every=2), "--sample and --every exclude each other"),
+        (Wishes(duration_ms=20_000), "--duration-ms above 10,000 needs --ranks, --sample or --every"),
+        (Wishes(duration_ms=20_000, ranks=[0]), ""),
+        (Wishes(warmup=1), ""),
+    ],
+)
+def test_what_flags_cannot_say_together_is_said_in_their_names(wishes: Wishes, says: str) -> None:
+    problem = find_contradiction(wishes)
+    assert says in problem
+    assert bool(problem) == bool(says)
+
+
+FLAGS = [
+    ("--iterations=0", "--iterations", "1<=x<=100"),
+    ("--duration-ms=1", "--duration-ms", "10<=x<=60000"),
+    ("--warmup=101", "--warmup", "0<=x<=100"),
+    ("--sample=0", "--sample", "1<=x<=100000"),
+    ("--every=1", "--every", "2<=x<=100000"),
+    ("--max-trace-mib=0", "--max-trace-mib", "1<=x<=65536"),
+    ("--max-slowdown=-1", "--max-slowdown", "0<=x<=1000"),
+    ("--deadline=29", "--deadline", "30<=x<=86400"),
+    ("--collect=Shapes,foo", "--collect", "'foo' is not one of Shapes"),
+    ("--ranks=a", "--ranks", "must be a rank"),
+]
+
+
+@pytest.mark.parametrize("command", [local_capture.command, cluster_capture.command])
+@pytest.mark.parametrize(("flag", "name", "rule"), FLAGS)
+def test_a_wrong_flag_is_refused_in_its_own_name_before_anybody_is_asked(
+    command: click.Command, flag: str, name: str, rule: str
+) -> None:
+    done = CliRunner().invoke(command, ["job/llama", flag])
+    assert done.exit_code == 2
+    assert f"Invalid value for '{name}'" in done.output
+    assert rule in " ".join(done.output.split())
+    assert "spec." not in done.output
+
+
+def test_what_to_collect_may_be_named_in_any_case_and_twice() -> None:
+    context = click.Context(local_capture.command)
+    option = next(p for p in local_capture.command.params if p.name == "collect")
+    assert option.process_value(context, ("shapes,STACKS", "Shapes")) == ["Shapes", "Stacks"]
+
+
 def test_a_long_job_name_still_makes_a_valid_request() -> None:
     document = make_document(JOB.target(), "a" * 37 + "-" + "b" * 14, "local", Wishes(), NOW)
     assert len(parse_request(document).metadata.name or "") <= 52
 
 
 @pytest.mark.parametrize(
-    ("text", "address", "loopback"),
+    ("text", "address"),
     [
-        ("127.0.0.1:0", ListenAddress("127.0.0.1", 0), True),
-        ("localhost:80", ListenAddress("localhost", 80), True),
-        ("[::1]:80", ListenAddress("::1", 80), True),
-        ("0.0.0.0:80", ListenAddress("0.0.0.0", 80), False),
-        ("host.example:80", ListenAddress("host.example", 80), False),
+        ("127.0.0.1:0", ListenAddress("127.0.0.1", 0)),
+        ("[::1]:80", ListenAddress("::1", 80)),
+        ("host.example:80", ListenAddress("host.example", 80)),
     ],
 )
-def test_an_address_is_host_and_port(text: str, address: ListenAddress, loopback: bool) -> None:
+def test_an_address_is_host_and_port(text: str, address: ListenAddress) -> None:
     assert parse_listen(text) == address
-    assert address.is_loopback() is loopback
     assert join_address(address.host, address.port) == text
 
 

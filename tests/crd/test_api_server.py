@@ -20,7 +20,7 @@ def name(api: ApiServer) -> str:
         "ranks": {"list": [0, 8]},
         "collect": ["Shapes"],
         "redact": ["Paths"],
-        "limits": {"maxTraceBytes": 1 << 30},
+        "limits": {"maxTraceBytes": 1 << 29},
         "storage": {"profile": "cold"},
         "analysis": {"parallelism": 2, "resources": {"requests": {"cpu": 1, "memory": "2Gi"}}},
         "ttlSecondsAfterFinished": 3600,
@@ -35,7 +35,9 @@ def name(api: ApiServer) -> str:
 def test_defaults_are_filled_in(api: ApiServer) -> None:
     code, answer = api.call("POST", f"{REQUESTS}?dryRun=All&fieldValidation=Strict", VALID)
     assert code == 201, answer
-    assert answer["spec"] == VALID["spec"] | {"traces": "Full", "activeDeadlineSeconds": 900, "suspend": False}
+    limits = {"maxTraceBytes": 1 << 30, "maxSlowdownPercent": 200}
+    defaults = {"traces": "Full", "canary": "Auto", "limits": limits, "activeDeadlineSeconds": 900, "suspend": False}
+    assert answer["spec"] == VALID["spec"] | defaults
 
 
 CHANGES: list[tuple[str, Any]] = [
@@ -49,6 +51,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("redact", None),
     ("limits", {"maxTraceBytes": 1 << 31}),
     ("limits", None),
+    ("canary", "Never"),
     ("activeDeadlineSeconds", 60),
     ("storage", None),
     ("analysis", {"parallelism": 3}),
@@ -100,6 +103,7 @@ STATUS = {
         }
     ],
     "headline": {"busyPermille": 613, "straggler": "rank 17", "topFinding": "rank 17 reads slowly"},
+    "requester": "lena",
     "reportURL": "s3://traces/v1/default/uid/report.html",
     "completionTime": "2026-11-21T09:46:12Z",
 }
@@ -112,8 +116,8 @@ def test_the_table_shows_where_a_request_stands(api: ApiServer, name: str) -> No
     assert head == ["NAME", "TARGET", "CAPTURED", "RANKS", "STATE", "AGE"]
     assert row[:5] == [name, "Job/llama", "511", "512", "PartiallyCaptured"]
     head, row = (line.split() for line in api.kubectl("get", "fleetprof", name, "-o", "wide").stdout.splitlines())
-    assert head[5:] == ["AGE", "BUSY", "STRAGGLER", "REPORT"]
-    assert row[6:] == ["613", "rank", "17", "s3://traces/v1/default/uid/report.html"]
+    assert head[5:] == ["AGE", "BUSY", "STRAGGLER", "REQUESTER", "REPORT"]
+    assert row[6:] == ["613", "rank", "17", "lena", "s3://traces/v1/default/uid/report.html"]
 
 
 def test_a_status_does_not_change_what_was_asked_and_the_reverse(api: ApiServer, name: str) -> None:

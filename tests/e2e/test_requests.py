@@ -1,6 +1,7 @@
 """Requests that meet each other, are withdrawn, or name ranks that do not answer."""
 
 import json
+import signal
 import sys
 
 import pytest
@@ -75,14 +76,15 @@ def test_nothing_matches(local: Local) -> None:
     assert "nobody" in done.stderr
 
 
-def test_nothing_speaks_kineto(local: Local) -> None:
+def test_what_never_speaks_kineto_is_waited_for_with_the_reason(local: Local) -> None:
     job = local.run("deaf", ranks=1, environment={"DEAF_RANK": "0"})
     job.await_steps(agents=0)
+    capture = local.begin("capture", "deaf")
+    wait_until(lambda: "with KINETO_USE_DAEMON=1" in capture.said(), "the reason")
 
-    done = local.command("capture", "deaf", "-o", "json")
+    capture.process.send_signal(signal.SIGINT)
 
-    assert done.returncode == 5, (done.stdout, done.stderr)
-    assert "KINETO_USE_DAEMON" in done.stderr
+    assert capture.process.wait(30) == 4, capture.said()
     assert job.stop() == 0
 
 

@@ -37,6 +37,6 @@ def test_a_report_of_summaries(local: Local, traces: str) -> None:
         assert kept == set()
     else:
         assert kept == {f"ranks/{rank}/trace.json.gz" for rank in report.whole_traces}
-        assert 1 <= len(kept) < 3
+        assert kept, "no rank's trace was kept"
     assert job.stop() == 0
     assert not list((local.state / "runs").glob("*/spool/files/*")), "something stayed in the spool"

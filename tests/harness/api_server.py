@@ -182,13 +182,29 @@ class ApiServer:
             env=os.environ | {"HOME": str(self._folder)},
         )
 
-    def call(self, method: str, path: str, document: object = None, user: str = "admin") -> tuple[int, dict[str, Any]]:
-        """One request to the API: the HTTP status and the answer. A PATCH is a merge patch."""
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    def call(
+        self,
+        method: str,
+        path: str,
+        document: object = None,
+        user: str = "admin",
+        *,
+        account: str = "",
+        kind: str = "",
+        token: str = "",
+    ) -> tuple[int, dict[str, Any]]:
+        """One request to the API: the HTTP status and the answer. A PATCH is a merge patch unless `kind` says another.
+
+        `account` is a service account, NAMESPACE:NAME, in whose name the call is made: with its rights and no other.
+        """
+        kind = kind or ("application/merge-patch+json" if method == "PATCH" else "application/json")
+        headers = {"Authorization": f"Bearer {token or self._tokens[user]}", "Content-Type": kind}
+        if account:
+            headers["Impersonate-User"] = f"system:serviceaccount:{account}"
         request = urllib.request.Request(
             f"https://127.0.0.1:{self.port}{path}",
             json.dumps(document).encode() if document is not None else None,
-            {"Authorization": f"Bearer {self._tokens[user]}", "Content-Type": kind},
+            headers,
             method=method,
         )
         context = create_default_context(cafile=str(self._folder / "apiserver.crt"))
@@ -214,8 +230,9 @@ class ApiServer:
             assert process.poll() is None, f"{process.args} ended; see the logs in {self._folder}"
         if not (self._folder / "apiserver.crt").exists():
             return False
-        context = create_default_context(cafile=str(self._folder / "apiserver.crt"))
         try:
+            # The file is there before its content is.
+            context = create_default_context(cafile=str(self._folder / "apiserver.crt"))
             with urllib.request.urlopen(f"https://127.0.0.1:{self.port}/readyz", context=context, timeout=5):
                 return True
         except OSError:

@@ -1,5 +1,6 @@
 """Captures with everything around them in memory: processes, devices, a clock that is set by hand."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,15 @@ NOW = 1000 * S
 
 def view(process_id: str = "p", **more: Any) -> ProcessView:
     base: dict[str, Any] = dict.fromkeys(ProcessView.__slots__, "") | {
-        **{"process_id": process_id, "pid": 7, "role": Role.TRAINER, "rank": 0, "local_rank": 0, "world_size": 1},
+        **{
+            "process_id": process_id,
+            "pid": 7,
+            "uid": os.getuid(),
+            "role": Role.TRAINER,
+            "rank": 0,
+            "local_rank": 0,
+            "world_size": 1,
+        },
         **{"has_agent": True, "busy": False, "polls_kineto": True, "rank_source": "RANK_AGENT", "poll_interval_ns": S},
         **{"last_poll_unix_ns": NOW, "step": StepView(10, NOW, S, 1)},
     }
@@ -75,7 +84,7 @@ class Table:
 class RecordedDevices:
     """A device source that plays back."""
 
-    def read(self, now_unix_ns: int) -> list[DeviceReading]:
+    def read(self, now_unix_ns: int, *, counters: bool) -> list[DeviceReading]:
         return [DeviceReading(now_unix_ns, 0, {"power_milliwatts": 300_000})]
 
 

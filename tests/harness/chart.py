@@ -20,11 +20,10 @@ S3 = ("store.s3.bucket=traces", "store.s3.region=eu-central-1")
 NAMESPACED = (*S3, "scope.cluster=false", "crds.enabled=false", "webhook.enabled=false")
 VALUE_SETS: dict[str, tuple[str, ...]] = {
     "S3": S3,
-    "S3 with Secrets": (*S3, "store.credentials.operatorSecret=writer", "store.credentials.analyzerSecret=reader"),
+    "S3 with Secrets": (*S3, "store.credentials.operatorSecret=writer"),
     "S3 with roles": (
         *S3,
         r"operator.serviceAccount.annotations.eks\.amazonaws\.com/role-arn=arn:aws:iam::1:role/writer",
-        r"analyzer.serviceAccount.annotations.eks\.amazonaws\.com/role-arn=arn:aws:iam::1:role/reader",
     ),
     "MinIO": ("store.s3.bucket=traces", "store.s3.prefix=a/b", "store.s3.endpoint=https://minio.example:9000"),
     "bundled store": ("store.bundled.enabled=true",),
@@ -49,9 +48,10 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         *S3,
         *(
             f"{part}.serviceAccount.{what}"
-            for part in ("operator", "webhook", "analyzer")
+            for part in ("operator", "webhook", "certificates", "analyzer")
             for what in ("create=false",)
         ),
+        "certificates.serviceAccount.name=d",
         "operator.serviceAccount.name=a",
         "webhook.serviceAccount.name=b",
         "analyzer.serviceAccount.name=c",
@@ -72,6 +72,16 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         "networkPolicy.extraEgress[0].ports[0].port=80",
         "networkPolicy.extraEgress[0].to[0].ipBlock.cidr=169.254.170.23/32",
     ),
+    "bounds": (
+        *S3,
+        "bounds.contact=the platform team",
+        "bounds.default.maxIterations=10",
+        "bounds.default.collect={Shapes,Modules}",
+        "bounds.namespaces.team-a.maxRanks=8",
+        "bounds.namespaces.team-a.maxIterations=50",
+        "bounds.namespaces.team-a.maxTraceBytes=2147483648",
+    ),
+    "no bounds at admission": (*S3, "bounds.admission=false"),
     "another name": (*S3, "fullnameOverride=profiler"),
 }
 

@@ -21,6 +21,7 @@ import msgspec
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.hub_pb2_grpc import CapturesStub
 from fleetprof_api.ledger import RankState
+from fleetprof_api.local_hub import find_hub
 from fleetprof_api.report import Report
 
 TRAINING = Path(__file__).with_name("training.py")
@@ -124,6 +125,18 @@ class Job:
 
 
 @dataclass
+class Command:
+    """A `fleetprof` command that runs beside the test."""
+
+    process: subprocess.Popen
+    output: Path
+
+    def said(self) -> str:
+        """All that it wrote so far."""
+        return self.output.read_text()
+
+
+@dataclass
 class Local:
     """One state directory with its hub, jobs and captures."""
 
@@ -131,8 +144,9 @@ class Local:
     environment: dict[str, str]
     hub: subprocess.Popen | None = None
     jobs: list[Job] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
     extra_up: list[str] = field(default_factory=list)
-    channel: grpc.Channel | None = None
+    connection: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     @property
     def state(self) -> Path:
@@ -149,6 +163,20 @@ class Local:
             check=False,
             **options,
         )
+
+    def begin(self, *words: str) -> Command:
+        """Starts one `fleetprof` command; returns at once."""
+        output = self.folder / f"{words[0]}.log"
+        with output.open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "fleetprof_cli.main", *words],
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.commands.append(command := Command(process, output))
+        return command
 
     def up(self) -> None:
         """Starts the hub and waits until it answers."""
@@ -180,16 +208,15 @@ class Local:
     def _metadata(self) -> list[tuple[str, str]]:
         return [("authorization", f"Bearer {(self.state / 'token').read_text().strip()}")]
 
-    def address(self) -> str:
-        """HOST:PORT of the hub."""
-        return json.loads((self.state / "hub.json").read_text())["address"]
-
     def captures(self) -> CapturesStub:
         """The hub's service for clients, over a channel to where the hub is now."""
-        if self.channel is not None:
-            self.channel.close()
-        self.channel = grpc.insecure_channel(self.address())
-        return CapturesStub(self.channel)
+        self._hang_up()
+        way = self.connection.enter_context(find_hub(self.state))
+        self.connection.enter_context(channel := grpc.insecure_channel(way.target))
+        return CapturesStub(channel)
+
+    def _hang_up(self) -> None:
+        self.connection.close()
 
     def fleet(self) -> pb.FleetReply:
         """All sidecars and processes that the hub knows."""
@@ -258,6 +285,7 @@ class Local:
                 "target": {"workload": {"apiVersion": "batch/v1", "kind": "Job", "name": name}},
                 "window": {"iterations": iterations},
                 "activeDeadlineSeconds": deadline_s,
+                "canary": "Never",
                 **spec,
             },
         }
@@ -305,6 +333,10 @@ class Local:
 
     def close(self) -> None:
         """Stops all that is left, by pid, and insists that nothing stays behind."""
+        for command in self.commands:
+            if command.process.poll() is None:
+                command.process.kill()
+                command.process.wait(10)
         for job in self.jobs:
             if job.process.poll() is None:
                 family = processes_of(job.process.pid)
@@ -324,8 +356,7 @@ class Local:
             except subprocess.TimeoutExpired:
                 self.hub.kill()
                 self.hub.wait(10)
-        if self.channel is not None:
-            self.channel.close()
+        self._hang_up()
         shutil.rmtree(self.environment["TMPDIR"], ignore_errors=True)
 
 

@@ -1,6 +1,7 @@
 """Work for test_workers.py, in a module of its own since the workers import it by name."""
 
 import os
+import resource
 import signal
 import time
 from pathlib import Path
@@ -23,6 +24,18 @@ def refuse(number: int) -> int:
 
 def process_of(_: int) -> int:
     return os.getpid()
+
+
+def read_limits(_: int) -> tuple[int, int]:
+    """The score by which the kernel chooses whom to end, and most bytes of data."""
+    return int(Path("/proc/self/oom_score_adj").read_text()), resource.getrlimit(resource.RLIMIT_DATA)[0]
+
+
+def take(size_bytes: int) -> int:
+    try:
+        return len(bytearray(size_bytes))
+    except MemoryError:
+        return -1
 
 
 def wait_for_ever(folder: str) -> None:

@@ -17,11 +17,13 @@ from planted_shapes import Fault, Shape, without_fault
 from planted_traces_of_jobs import Clarity, samples_of, traces_of
 
 FAULTS = ("slow_gpu", "slow_host", "data_loader", "garbage_collection", "slow_link", "throttling", "heavier_stage")
+OFTEN = ("collection_often", "throttling_often")  # in most iterations, but not in all
 NO_FAULTS = ("none", "moving_lengths", "pauses_everywhere")
+_KINDS = (FAULTS, NO_FAULTS, OFTEN)
 CAUSES = {
     "slow_gpu": "slow_gpu", "slow_host": "host", "data_loader": "data_loading",
     "garbage_collection": "garbage_collection", "slow_link": "network", "throttling": "throttling",
-    "heavier_stage": "stage_imbalance",
+    "heavier_stage": "stage_imbalance", "collection_often": "garbage_collection", "throttling_often": "throttling",
 }  # fmt: skip
 
 SHAPES = (
@@ -58,9 +60,13 @@ class Case:
         return [self.fault.rank] if self.fault.rank >= 0 else []
 
 
-def draw(kind: str, seed: int, shapes: Sequence[Shape] = SHAPES) -> tuple[Case, list[Trace], Job]:
-    """One case with its traces."""
-    source = np.random.default_rng([seed, FAULTS.index(kind) if kind in FAULTS else 100 + NO_FAULTS.index(kind)])
+def draw(
+    kind: str, seed: int, shapes: Sequence[Shape] = SHAPES, *, launch_shares: Sequence[float] = (0.2, 0.5, 0.8),
+    sequence: bool | None = None,
+) -> tuple[Case, list[Trace], Job]:  # fmt: skip
+    """One case with its traces. `sequence`: whether collectives say their number; None: most do."""
+    streams = {kind: 100 * number + at for number, kinds in enumerate(_KINDS) for at, kind in enumerate(kinds)}
+    source = np.random.default_rng([seed, streams[kind]])
     fitting = [shape for shape in shapes if _fits(kind, shape)]
     if kind == "slow_link" and source.random() < 0.7:
         fitting = [shape for shape in fitting if _identifiable(kind, shape, Fault())]
@@ -69,18 +75,19 @@ def draw(kind: str, seed: int, shapes: Sequence[Shape] = SHAPES) -> tuple[Case, 
         shape,
         kernel_noise=float(source.choice([0.01, 0.02, 0.05])),
         rank_spread=float(source.choice([0.003, 0.006, 0.015])),
-        launch_share=float(source.choice([0.2, 0.5, 0.8])),
+        launch_share=float(source.choice(launch_shares)),
         asks_loss=bool(source.random() < 0.7),
         iterations=int(source.choice([8, 8, 10, 12])),
     )
-    if kind == "slow_host":
+    if kind == "slow_host" and max(launch_shares) < 1:
         shape = replace(shape, launch_share=float(source.uniform(0.7, 0.95)))
-    if kind in ("data_loader", "garbage_collection", "pauses_everywhere"):
+    if kind in ("data_loader", "garbage_collection", "collection_often", "pauses_everywhere"):
         # Where the host never waits for its device, it runs ahead, and such a fault costs nothing.
         shape = replace(shape, asks_loss=True)
     fault = _plant(kind, shape, source)
     job = Job(shape, fault, seed)
-    said = Clarity(sequence=bool(source.random() < 0.7))
+    most = bool(source.random() < 0.7)
+    said = Clarity(sequence=most if sequence is None else sequence, pair_sequence=sequence is True)
     healthy = job if kind in NO_FAULTS else Job(shape, _mended(shape, fault), seed)
     gain = 1 - healthy.length_ns / job.length_ns
     return (
@@ -148,6 +155,14 @@ def _plant(kind: str, shape: Shape, source: np.random.Generator) -> Fault:
         clocks = np.full((ranks, count), 1755.0) + source.normal(0, 5, (ranks, count))
         clocks[rank] /= ones[rank]
         return Fault(kind, rank, device=ones, clock_megahertz=clocks if source.random() < 0.5 else None)
+    if kind in OFTEN:
+        often = source.permutation(count) < source.integers(2, 2 + count // 4)  # without it: two, or a few more
+        if kind == "throttling_often":
+            ones[rank, ~often] = source.uniform(1.15, 1.6)
+            return Fault(kind, rank, device=ones)
+        ones[:] = 0
+        ones[rank, ~often] = length_us * source.uniform(0.08, 0.5, int((~often).sum()))
+        return Fault(kind, rank, pause_us=ones, pause_is_seen=False)
     if kind == "slow_host":
         ones[rank] = source.uniform(1.5, 3)
         return Fault(kind, rank, host=ones)

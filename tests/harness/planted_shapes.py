@@ -21,6 +21,9 @@ class Shape:
     launch_share: float = 0.3  # host's launch time over the kernels' time
     data_us: int = 1500
     sharded: bool = False  # gather each layer's weights ahead and scatter its gradients (FSDP), instead of buckets
+    replicas: int = 1  # of the shards: gradients are scattered among the shards, then reduced over replicas (HSDP)
+    close_behind: bool = False  # gradients stand behind the tensor-parallel reduction, beside compute
+    stray_ranks: tuple[int, ...] = ()  # (from, to): one tiny send per iteration, beside the program
     asks_loss: bool = True  # the host waits for the device at the end of each iteration
     contention: float = 1.05  # factor on kernels beside a collective, also one that only waits
     meets_on_host: bool = False  # a barrier over gloo after loading data; not in pipelines
@@ -64,7 +67,7 @@ class Fault:
 class Recorded:
     """Rows of one stage:
 
-    parallel lists, one entry per instruction; starts and durations are vectors over its ranks.
+    parallel lists, one entry per instruction; starts and durations are vectors over its ranks, nan where it has none.
     """
 
     category: list[str] = field(default_factory=list)

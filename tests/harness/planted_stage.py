@@ -31,7 +31,12 @@ class Stage:
         self.finished = np.zeros(n)
         shape = job.shape
         index = np.arange(n).reshape(shape.dp, shape.tp)
-        self.groups = {"tp": list(index), "dp": list(index.T), "world": [np.arange(n)]}
+        shards = index.reshape(shape.replicas, -1, shape.tp)
+        self.groups = {
+            "tp": list(index), "dp": list(index.T), "world": [np.arange(n)],
+            "shard": [shards[r, :, t] for r in range(shape.replicas) for t in range(shape.tp)],
+            "replica": [shards[:, s, t] for s in range(shards.shape[1]) for t in range(shape.tp)],
+        }  # fmt: skip
         self.links = {name: job.link(name, [self.ranks[g] for g in groups]) for name, groups in self.groups.items()}
 
     def run(self) -> Iterator[bool]:
@@ -69,6 +74,8 @@ class Stage:
             self._join(handle)
         for number in range(4):
             self._kernel(f"adam_{number}", 0.5, batch=None)
+        if shape.stray_ranks:
+            self._stray(*shape.stray_ranks)
         if shape.asks_loss:
             self._wait_for_device()
         yield from self._settle()
@@ -120,10 +127,11 @@ class Stage:
         shape = self.job.shape
         if self.number > 0:
             yield from self._receive(self.number - 1, "forward", batch)
-        ahead = self._collective("all_gather", "dp", 4 << 20, "gather") if shape.sharded else None
+        family = "shard" if shape.replicas > 1 else "dp"
+        ahead = self._collective("all_gather", family, 4 << 20, "gather") if shape.sharded else None
         for layer in range(self._layers()):
             if shape.sharded:
-                following = self._collective("all_gather", "dp", 4 << 20, "gather")
+                following = self._collective("all_gather", family, 4 << 20, "gather")
                 self._join(ahead)
                 ahead = following
             for number in range(3):
@@ -142,13 +150,25 @@ class Stage:
         layers = self._layers()
         every = max(1, layers // shape.buckets)
         for layer in range(layers):
+            if shape.replicas > 1:
+                self._join(self._collective("all_gather", "shard", 4 << 20, "gather"))
             for number in range(4):
                 self._kernel(f"backward_{number}", 1.5, batch)
-            if shape.tp > 1:
-                self._join(self._collective("all_reduce", "tp", 8 << 20, "tensor"))
+            tensor = self._collective("all_reduce", "tp", 8 << 20, "tensor") if shape.tp > 1 else None
+            if not shape.close_behind:
+                self._join(tensor)
             if shape.dp > 1 and last and (shape.sharded or (layer + 1) % every == 0):
                 kind = "reduce_scatter" if shape.sharded else "all_reduce"
-                self._handles.append(self._collective(kind, "dp", 25 << 20, "gradient"))
+                family = "shard" if shape.replicas > 1 else "dp"
+                behind = tensor if shape.close_behind else None
+                self._handles.append(self._collective(kind, family, 25 << 20, "gradient", behind))
+                if shape.replicas > 1:
+                    self._handles.append(
+                        self._collective("all_reduce", "replica", 25 << 18, "replica", self._handles[-1])
+                    )
+            if shape.close_behind:
+                self._kernel("backward_weights", 0.5, batch)
+                self._join(tensor)
         if self.number > 0:
             self._send(self.number - 1, "backward", batch)
 
@@ -198,9 +218,14 @@ class Stage:
         self.streams["compute"] = start + time
         self.recorded.add("kernel", name, "compute", start, time, self.correlation, np.rint(512 * weight * length))
 
-    def _collective(self, kind: str, family: str, size: int, stream: str) -> np.ndarray:
+    def _collective(
+        self, kind: str, family: str, size: int, stream: str, behind: np.ndarray | None = None
+    ) -> np.ndarray:
+        """`behind`: the end of a collective on another stream that this one's stream waits for."""
         launched = self._launch("cudaLaunchKernelExC")
         ready = np.maximum(np.maximum(launched, self._stream("compute")), self._stream(stream))
+        if behind is not None:
+            ready = np.maximum(ready, behind)
         end = np.zeros(len(ready))
         for group, link in zip(self.groups[family], self.links[family], strict=True):
             transfer = (20 * US + size / 150) * link * np.exp(0.04 * self.noise.standard_normal())
@@ -231,6 +256,23 @@ class Stage:
         self.correlation += 1
         self.recorded.add("cuda_runtime", "cudaStreamSynchronize", "host", self.host, end - self.host, self.correlation)
         self.host = end
+
+    def _stray(self, sender: int, receiver: int) -> None:
+        """A few bytes from one rank of the stage to another: a logged value, no part of the program."""
+        if not np.isin((sender, receiver), self.ranks).all():
+            return
+        launched = self._launch("cudaLaunchKernelExC")
+        ready = np.maximum(launched, self._stream("compute"))
+        places = [int(np.flatnonzero(self.ranks == rank)[0]) for rank in (sender, receiver)]
+        end = ready[places].max() + 4 * US
+        for place, kind, other in zip(places, ("send", "recv"), (receiver, sender), strict=True):
+            start, length = np.full(len(ready), np.nan), np.full(len(ready), np.nan)
+            start[place], length[place] = ready[place], end - ready[place]
+            self.recorded.add(
+                "kernel", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "stray", start, length,
+                self.correlation, None, (kind, "stray", 4, -1, other),
+            )  # fmt: skip
+        self.streams["compute"][places[1]] = max(self.streams["compute"][places[1]], end)
 
     # ------------------------------------------------------------------ between stages
 
@@ -283,5 +325,5 @@ class Stage:
     ) -> None:
         self.recorded.add(
             "kernel", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", stream, start, end - start,
-            correlation, None, (kind, "pp", 4 << 20, -1, other),
+            correlation, None, (kind, "pp", 4 << 20, self._count(f"pp {kind} {other}"), other),
         )  # fmt: skip

@@ -23,6 +23,7 @@ class Clarity:
 
     groups: bool = True
     sequence: bool = True
+    pair_sequence: bool = False  # sends and receives say a sequence number
     drift_ppm: float = 5.0
     skew_s: float = 5.0
 
@@ -59,14 +60,13 @@ def traces_of(job: Job, said: Clarity, seed: int) -> list[Trace]:
                 else collectives.setdefault(_describe(job, stage, column, one, said), len(collectives))
                 for one in recorded.collective
             ]
-            begin = np.rint((start[:, column] * drift[rank]) + offset[rank]).astype(np.int64) + BASE_NS
-            end = (
-                np.rint((start[:, column] + duration[:, column]) * drift[rank] + offset[rank]).astype(np.int64)
-                + BASE_NS
-            )
+            here = np.isfinite(duration[:, column])
+            times = np.stack((start[here, column], start[here, column] + duration[here, column]))
+            begin, end = np.rint(times * drift[rank] + offset[rank]).astype(np.int64) + BASE_NS
             rows = _rows(
-                category=category, name=name, place=place, start_ns=begin, duration_ns=np.maximum(end - begin, 1),
-                correlation=recorded.correlation, shape=shape, collective=collective,
+                category=category[here], name=name[here], place=place[here], start_ns=begin,
+                duration_ns=np.maximum(end - begin, 1), correlation=np.array(recorded.correlation)[here],
+                shape=np.array(shape)[here], collective=np.array(collective)[here],
             )  # fmt: skip
             rows = _with_extra(rows, [e for e in recorded.extra if e[0] == column], name_of, drift[rank], offset[rank])
             traces[rank] = Trace(
@@ -103,6 +103,12 @@ def _rows(**said: Any) -> Rows:
 def _describe(job: Job, stage: Any, column: int, one: tuple[Any, ...], said: Clarity) -> Collective:
     kind, family, elements, sequence, other = one
     shape = job.shape
+    if family == "stray":
+        ends = {"target": other} if kind == "send" else {"source": other}
+        return Collective(
+            name=kind, group_name="log", group_ranks=str(list(shape.stray_ranks)), group_size=2, elements_in=elements,
+            elements_out=elements, data_type="bfloat16", **ends,
+        )  # fmt: skip
     if family == "pp":
         peer = int(shape.stage(other)[column])
         mine = int(stage.ranks[column])
@@ -110,7 +116,7 @@ def _describe(job: Job, stage: Any, column: int, one: tuple[Any, ...], said: Cla
         members = tuple(shape.rank(mine // (shape.pp * shape.tp), p, mine % shape.tp) for p in range(shape.pp))
         return Collective(
             name=kind, group_name="pp", group_ranks=str(list(members)), group_size=len(members), elements_in=elements,
-            elements_out=elements, data_type="bfloat16", **ends,
+            elements_out=elements, data_type="bfloat16", sequence=sequence if said.pair_sequence else None, **ends,
         )  # fmt: skip
     group = next(g for g in stage.groups[family] if column in g)
     members = [int(rank) for rank in stage.ranks[group]]

@@ -1,5 +1,6 @@
 """Pods of every shape, as the API server would hand them to a webhook, and the settings of an installation."""
 
+import json
 from typing import Any
 
 from fleetprof_operator.injection.settings import InjectionSettings
@@ -9,6 +10,23 @@ CA = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 SETTINGS = InjectionSettings(
     image="ghcr.io/fleetprof/sidecar:0.1.0", hub="fleetprof-hub.fleetprof-system.svc:8443", ca=CA, hub_ip="10.0.0.9"
 )
+
+
+def make_review(pod: dict[str, Any], namespace: str, *, resource: str = "pods", uid: str = "r-1") -> bytes:
+    """The review of a new object, in the order of fields in which the API server writes it."""
+    request = {
+        "uid": uid,
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": resource},
+        "name": "p",
+        "namespace": namespace,
+        "operation": "CREATE",
+        "userInfo": {"username": "ada"},
+        "object": pod,
+    }
+    review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+    return json.dumps(review, separators=(",", ":")).encode()
+
 
 NAMES = st.sampled_from(["train", "logger", "proxy", "data", "metrics"])
 CPU = st.sampled_from(["100m", "1", "8", "0.5"])

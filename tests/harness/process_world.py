@@ -1,6 +1,6 @@
 """A process table on a clock of the test's, with the processes' ends of its datagrams."""
 
-from fleetprof_sidecar.agent_messages import AgentHello, AgentReport, AgentSteps
+from fleetprof_sidecar.agent_messages import AgentHello, AgentProfile, AgentReport, AgentSteps
 from fleetprof_sidecar.kineto_wire import RequestMessage
 from fleetprof_sidecar.process_views import Credentials
 from fleetprof_sidecar.processes import ProcessTable
@@ -47,8 +47,19 @@ class World:
     def say(self, token: str, message: AgentSteps | AgentReport) -> None:
         self.table.record_agent(f"/run/fp/fleetprofagent{token}", message, OWN)
 
-    def steps(self, token: str, step: int, iteration_ns: int = S // 10, pid: int = 7, per_iteration: int = 1) -> None:
-        self.say(token, AgentSteps(pid, step, self.now, iteration_ns, per_iteration))
+    def steps(
+        self,
+        token: str,
+        step: int,
+        iteration_ns: int = S // 10,
+        pid: int = 7,
+        per_iteration: int = 1,
+        own_profile: str = "",
+    ) -> None:
+        self.say(token, AgentSteps(pid, step, self.now, iteration_ns, per_iteration, own_profile=own_profile))
+
+    def profile(self, token: str, own_profile: str, pid: int = 7) -> None:
+        self.say(token, AgentProfile(pid, own_profile))
 
     def told(self, kind: type) -> list:
         self.table.dispatch_events()

@@ -151,7 +151,8 @@ class Ground:
                 "apiVersion": "fleetprof.io/v1alpha1",
                 "kind": "ProfileRequest",
                 "metadata": {"name": name},
-                "spec": {"target": target, "window": {"iterations": 5}, "activeDeadlineSeconds": 120} | spec,
+                "spec": {"target": target, "window": {"iterations": 5}, "activeDeadlineSeconds": 120, "canary": "Never"}
+                | spec,
             },
         )
 

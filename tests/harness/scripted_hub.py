@@ -6,10 +6,14 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import grpc.aio
-from fleetprof_api import hub_pb2, hub_pb2_grpc
+import msgspec
+from fleetprof_api import hub_pb2, hub_pb2_grpc, local_hub
+from fleetprof_api.private_directory import PrivateDirectory
+from fleetprof_api.store.location import StoreLocation
 
 TOKEN = "the-token"
 
@@ -59,11 +63,26 @@ class HttpStore:
             self._server.server_close()
 
 
-class ScriptedHub(hub_pb2_grpc.HubServicer):
-    """A real gRPC server that keeps what sidecars say, grants uploads to `store`, and sends what it is told."""
+def write_state(state: Path, address: str = "unix:", ca_file: str = "", token: str = TOKEN) -> None:
+    """A state directory as `fleetprof up` leaves it for sidecars."""
+    state.mkdir(mode=0o700, exist_ok=True)
+    (state / local_hub.TOKEN_FILE).write_text(f"{token}\n")
+    record = local_hub.HubRecord(
+        address=address, pid=1, store=StoreLocation(directory="/d"), started_unix_ns=1, ca_file=ca_file
+    )
+    (state / local_hub.RECORD_FILE).write_bytes(msgspec.json.encode(record))
 
-    def __init__(self, store: HttpStore) -> None:
+
+class ScriptedHub(hub_pb2_grpc.HubServicer):
+    """A real gRPC server that keeps what sidecars say, grants uploads to `store`, and sends what it is told.
+
+    It listens in the state directory `state`.
+    """
+
+    def __init__(self, store: HttpStore, state: Path) -> None:
         self.store = store
+        self.state_directory = state
+        write_state(state)
         self.hellos: list[hub_pb2.Hello] = []
         self.events: list[hub_pb2.CaptureEvent] = []
         self.heartbeats: list[hub_pb2.Heartbeat] = []
@@ -76,19 +95,22 @@ class ScriptedHub(hub_pb2_grpc.HubServicer):
         self.protocol_version = 1
         self._outgoing: asyncio.Queue[hub_pb2.HubMessage | None] = asyncio.Queue()
         self._server: grpc.aio.Server | None = None
-        self.port = 0
+        self._directory: PrivateDirectory | None = None
 
     async def start(self) -> None:
         self._outgoing = asyncio.Queue()
-        self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        self._server = grpc.aio.server()
         hub_pb2_grpc.add_HubServicer_to_server(self, self._server)
-        self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        self._directory = PrivateDirectory(self.state_directory)
+        self._server.add_insecure_port(f"unix:{self._directory.place(local_hub.HUB_SOCKET)}")
         await self._server.start()
 
     async def stop(self) -> None:
         if self._server is not None:
             await self._server.stop(None)
             self._server = None
+        if self._directory is not None:
+            self._directory.close()
 
     def send(self, **body: Any) -> None:
         self._outgoing.put_nowait(hub_pb2.HubMessage(**body))

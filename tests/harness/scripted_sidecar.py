@@ -174,7 +174,7 @@ class ScriptedSidecar:
 
 
 def make_request(deadline_s: int = 60, target: dict[str, Any] | None = None, **spec: Any) -> ProfileRequest:
-    """Five iterations of Job/llama."""
+    """Five iterations of Job/llama, without a canary unless it is asked for."""
     return parse_request(
         {
             "apiVersion": "fleetprof.io/v1alpha1",
@@ -183,6 +183,7 @@ def make_request(deadline_s: int = 60, target: dict[str, Any] | None = None, **s
                 "target": target or {"workload": {"apiVersion": "batch/v1", "kind": "Job", "name": "llama"}},
                 "window": {"iterations": 5},
                 "activeDeadlineSeconds": deadline_s,
+                "canary": "Never",
             }
             | spec,
         }

@@ -14,6 +14,11 @@ if os.environ.get("DEAF_RANK") == os.environ.get("RANK", "0"):
     # Kineto reads this once, at the import: a rank that nobody can reach through it.
     os.environ.pop("KINETO_USE_DAEMON", None)
 
+if "HOLD_IMPORT" in os.environ:
+    import held_import
+
+    held_import.hold(os.environ["HOLD_IMPORT"])
+
 import torch
 from torch import nn
 

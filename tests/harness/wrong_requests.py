@@ -124,7 +124,7 @@ WRONG: list[tuple[str, Any, str, str]] = [
     ("spec.traces", "All", "spec.traces", '"Full", "Summary", "Auto"'),
     ("spec.redact", ["Secrets"], "spec.redact[0]", '"Shapes", "Paths", "Names"'),
     ("spec.limits.maxTraceBytes", 1, "spec.limits.maxTraceBytes", "greater than or equal to 1048576"),
-    ("spec.limits.maxSlowdownPercent", 0, "spec.limits.maxSlowdownPercent", "greater than or equal to 1"),
+    ("spec.limits.maxSlowdownPercent", 1001, "spec.limits.maxSlowdownPercent", "less than or equal to 1000"),
     ("spec.activeDeadlineSeconds", 29, "spec.activeDeadlineSeconds", "greater than or equal to 30"),
     ("spec.activeDeadlineSeconds", 86401, "spec.activeDeadlineSeconds", "less than or equal to 86400"),
     ("spec.ttlSecondsAfterFinished", -1, "spec.ttlSecondsAfterFinished", "greater than or equal to 0"),

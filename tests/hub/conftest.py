@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -40,16 +41,23 @@ class OutageStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.error: StoreError | None = None
+        self._calls: Counter[str] = Counter()
         for name in ("put", "get", "open", "list", "delete", "grant_upload", "complete_upload", "abort_upload"):
-            setattr(self, name, self._plugged(getattr(self, name)))
+            setattr(self, name, self._plugged(name, getattr(self, name)))
 
-    def _plugged(self, method: Callable[..., Any]) -> Callable[..., Any]:
+    def _plugged(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **named: Any) -> Any:
+            self._calls[name] += 1
             if self.error is not None:
                 raise self.error
             return method(*args, **named)
 
         return call
+
+    def count_calls(self) -> Counter[str]:
+        """Calls of each method from now on, by name."""
+        self._calls = Counter()
+        return self._calls
 
     def pull_plug(self, message: str = "the store cannot be reached", *, retryable: bool = True) -> None:
         self.error = StoreError(message, retryable=retryable)

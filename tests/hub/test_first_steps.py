@@ -16,7 +16,8 @@ def rank(step: int | None = 100, iteration_ns: int = SECOND, **fields: Any) -> p
 
 
 STEPS = rank()
-WAITS = rank(None, has_agent=False, agent_waits=True)
+WAITS = rank(None, has_agent=False, agent_waits=True, torch_version="2.15.0")
+IMPORTS = rank(None, has_agent=False, agent_waits=True)
 ONCE = rank(1, 0)  # torch.compile may take minutes before the second
 NO_AGENT = rank(None, has_agent=False)
 
@@ -38,12 +39,21 @@ NO_AGENT = rank(None, has_agent=False)
         ),
         ([NO_AGENT, NO_AGENT], ""),  # nobody knows what they do
         ([NO_AGENT, WAITS], "1 of 2 ranks have made no optimizer step yet"),
+        (
+            [IMPORTS, WAITS, STEPS],
+            "1 of 3 ranks are still importing PyTorch and 1 of 3 ranks have made no optimizer step yet",
+        ),
     ],
 )
 def test_whose_iterations_are_not_there_yet(ranks: list[pb.Process], says: str) -> None:
     found = find_stepless(ranks, Window(iterations=5))
     assert found.partition(";")[0] == says
     assert ("durationMillis does not wait" in found) == bool(says)
+
+
+@pytest.mark.parametrize("window", [Window(iterations=5), Window(duration_millis=500)])
+def test_no_window_begins_while_pytorch_is_being_imported(window: Window) -> None:
+    assert find_stepless([STEPS, IMPORTS], window) == "1 of 2 ranks are still importing PyTorch"
 
 
 @pytest.mark.parametrize("ranks", [[WAITS], [ONCE], [NO_AGENT], [STEPS]])

@@ -98,6 +98,13 @@ def test_begin_at_one_step(ranks: list[pb.Process], first_step: int, start_ms: i
     assert f"step {first_step}" in plan.explanation
 
 
+def test_a_patient_plan_leaves_every_rank_as_long_as_one_whose_polls_have_no_rhythm() -> None:
+    # P = 10,500 ms; 1.1 * 10,500 / 100 = 115.5 → 116 steps
+    plan = make_plan([rank(), rank(step=103)], FIVE, NOW, patient=True)
+    assert (plan.mode, plan.first_step) == ("step", 103 + 116 + 2)
+    assert plan.deliver_until_unix_ns - NOW >= 10_500 * MS
+
+
 @pytest.mark.parametrize(
     ("ranks", "warmup", "first_step", "deliver_ms", "start_ms"),
     [

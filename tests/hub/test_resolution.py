@@ -101,18 +101,21 @@ def test_who_is_asked(sidecars: list[SidecarRecord], expected: dict[int, str]) -
     assert chosen(find(*sidecars)) == expected
 
 
-WAITING = {"role": pb.ROLE_UNSPECIFIED, "agent_waits": True}  # a rank where /proc cannot be seen, before its first step
+LOADED = {"agent_waits": True, "torch_version": "2.15.0"}
+WAITING = {"role": pb.ROLE_UNSPECIFIED, **LOADED}  # a rank where /proc cannot be seen, before its first step
+IMPORTING = {"role": pb.ROLE_UNSPECIFIED, "agent_waits": True}  # the same, before PyTorch is there
 STEPPING = {"has_agent": True, "step": pb.StepState(step=9, iteration_ns=SECOND)}
 IN_TIME = {"window": {"durationMillis": 500}}
-NO_RANK_YET = "no process of Job/llama has made an optimizer step yet, 2 have PyTorch and the agent loaded"
+NOBODY = "no process of Job/llama has made an optimizer step yet"
+NO_RANK_YET = f"{NOBODY}, 2 have PyTorch and the agent loaded"
 
 
 @pytest.mark.parametrize(
     ("sidecars", "fields", "expected"),
     [
         # its environment says that it is a rank
-        ([sidecar("a", trainer("p", 0, agent_waits=True))], {}, "1 of 1 ranks have made no optimizer step yet"),
-        ([sidecar("a", trainer("p", 0, agent_waits=True))], IN_TIME, {0: "a/p"}),
+        ([sidecar("a", trainer("p", 0, **LOADED))], {}, "1 of 1 ranks have made no optimizer step yet"),
+        ([sidecar("a", trainer("p", 0, **LOADED))], IN_TIME, {0: "a/p"}),
         ([sidecar("a", trainer("p", 0, **STEPPING))], {}, {0: "a/p"}),
         # one rank has stepped, the other has not, and only its agent says that it is a rank
         ([sidecar("a", trainer("p", 0, **STEPPING), trainer("q", 1, **WAITING))], {}, "1 of 2 ranks have made no"),
@@ -124,12 +127,22 @@ NO_RANK_YET = "no process of Job/llama has made an optimizer step yet, 2 have Py
         # where a trainer is there, nobody waits for those who are no ranks, or whose rank it is
         ([sidecar("a", trainer("p", 0, **STEPPING), trainer("q", **WAITING))], {}, {0: "a/p"}),
         ([sidecar("a", trainer("p", 0, **STEPPING), trainer("q", 0, **WAITING))], {}, {0: "a/p"}),
-        ([sidecar("a", trainer("p", 0, **STEPPING), trainer("w", 1, role=pb.WORKER, agent_waits=True),
-                  trainer("l", 2, role=pb.LAUNCHER, agent_waits=True))], {}, {0: "a/p"}),
+        ([sidecar("a", trainer("p", 0, **STEPPING), trainer("w", 1, role=pb.WORKER, **LOADED),
+                  trainer("l", 2, role=pb.LAUNCHER, **LOADED))], {}, {0: "a/p"}),
         # nobody has shown yet that it trains; a process that is here for long is not taken for a rank then
         ([sidecar("a", trainer("p", **WAITING), trainer("q", 3, **WAITING), SETTLED)], {}, NO_RANK_YET),
         ([sidecar("a", trainer("p", **WAITING))], IN_TIME, {0: "a/p"}),
         ([sidecar("a", trainer("p", polls_kineto=False, **WAITING), SETTLED)], {}, {0: "a/u"}),
+        # nothing is to be seen of an import, whatever the window, and whether Kineto is there or not
+        ([sidecar("a", trainer("p", 0, agent_waits=True))], IN_TIME, "1 of 1 ranks are still importing PyTorch"),
+        ([sidecar("a", trainer("p", 0, agent_waits=True, polls_kineto=False))], {}, "1 of 1 ranks are still importing"),
+        ([sidecar("a", trainer("p", 0, **STEPPING), trainer("q", 1, **IMPORTING))], IN_TIME, "1 of 2 ranks are still"),
+        ([sidecar("a", trainer("p", 0, **LOADED), trainer("q", 1, **IMPORTING))], {},
+         "1 of 2 ranks are still importing PyTorch and 1 of 2 ranks have made no optimizer step yet; a window"),
+        ([sidecar("a", trainer("p", **IMPORTING), SETTLED)], IN_TIME, f"{NOBODY}, 1 is still importing PyTorch"),
+        ([sidecar("a", trainer("p", polls_kineto=False, **IMPORTING), SETTLED)], {}, f"{NOBODY}, 1 is still"),
+        ([sidecar("a", trainer("p", **IMPORTING), trainer("q", **WAITING))], {},
+         f"{NOBODY}, 1 is still importing PyTorch and 1 has PyTorch and the agent loaded; a window"),
     ],
 )  # fmt: skip
 def test_first_steps_that_are_waited_for(

@@ -23,7 +23,7 @@ def _resolved(status: pb.CaptureStatus) -> str:
     return next(c.message for c in status.conditions if c.type == "TargetsResolved")
 
 
-@pytest.mark.parametrize("reason", ["TooLate", "NotPolling"])
+@pytest.mark.parametrize("reason", ["TooLate", "NotPolling", "Busy"])
 async def test_when_every_rank_missed_the_first(ground: Any, kit: Any, reason: str) -> None:
     sidecar, uid, first = await _arm(ground, kit)
 
@@ -58,7 +58,7 @@ async def test_is_not_tried_a_third_time(ground: Any, kit: Any) -> None:
 
 @pytest.mark.parametrize(
     ("other", "reason"),
-    [("ARMED", ""), ("FAILED", "ProcessKilled"), ("FAILED", "Busy")],
+    [("ARMED", ""), ("FAILED", "ProcessKilled"), ("FAILED", "NotStepping")],
 )
 async def test_where_one_rank_took_its_order_or_failed_otherwise_the_others_have_missed_it(
     ground: Any, kit: Any, other: str, reason: str
@@ -113,4 +113,19 @@ async def test_a_hub_that_is_killed_in_between_agrees_on_it_after_its_restart(gr
 
     assert [order.rank for order in second.orders] == [0, 1]
     await sidecar.deliver(ground.store, second)
+    assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")
+
+
+async def test_waits_for_the_gap_between_the_cycles_of_the_jobs_own_profiler(ground: Any, kit: Any) -> None:
+    busy = kit.make_process(1)
+    busy.busy = True
+    sidecar = await ground.add_sidecar(0, kit.make_process(0), busy)
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    status = await ground.await_status(uid, lambda status: "profiled by their job" in _resolved(status))
+    assert "1 of 2 ranks are being profiled by their job" in _resolved(status)
+
+    sidecar.processes[1].busy = False
+    await sidecar.beat()
+
+    await sidecar.deliver(ground.store, await sidecar.expect("arm"))
     assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")

@@ -18,6 +18,7 @@ from cryptography.x509.oid import NameOID
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.hub_pb2_grpc import CapturesStub
 from fleetprof_api.store.memory import MemoryStore
+from fleetprof_operator.hub import server as server_module
 from fleetprof_operator.hub.authentication import Principal
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.messages import ProtocolError, parse_message
@@ -118,6 +119,10 @@ def _event(**fields: Any) -> bytes:
             "process.poll_interval_ns: must not be",
         ),
         (
+            [_hello(processes=[pb.Process(process_id="a", memory_headroom_bytes=-1)])],
+            "process.memory_headroom_bytes: must not be",
+        ),
+        (
             [_hello(processes=[pb.Process(process_id="a", step=pb.StepState(step=-1))])],
             "process.step.step: must not be",
         ),
@@ -127,6 +132,10 @@ def _event(**fields: Any) -> bytes:
         ([HELLO, _event(state=77)], "event.state: 77 is not a state"),
         ([HELLO, _event(message="x" * 1025)], "event: a text of 1025 characters"),
         ([HELLO, _event(trace_bytes=-1)], "event: sizes must not be negative"),
+        (
+            [HELLO, _event(recording_cost=pb.RecordingCost(events=-1))],
+            "event.recording_cost: must not be negative",
+        ),
         ([HELLO, _event(armed_unix_ns=-1)], "event.armed_unix_ns: must not be negative"),
     ],
 )
@@ -151,7 +160,7 @@ def test_no_bytes_are_taken_for_anything_but_a_protocol_error(data: list[bytes])
 
 async def test_a_sidecar_that_sends_too_fast_is_read_more_slowly(ground: Any, kit: Any) -> None:
     sidecar = await ground.add_sidecar(0)
-    for _ in range(2500):
+    for _ in range(1900):  # somewhat more than its burst
         await sidecar.beat()
     uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid  # and others are served meanwhile
     await sidecar.say_all(await sidecar.expect("arm"), "FAILED", reason="Busy", message="busy")
@@ -296,3 +305,44 @@ def _make_certificate() -> tuple[bytes, bytes]:
     return certificate.public_bytes(serialization.Encoding.PEM), key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+
+
+@pytest.mark.attack
+async def test_connections_are_bounded_and_those_that_are_there_go_on(
+    ground: Any, kit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reaches the port may connect without a token; each connection takes memory."""
+    monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 20)
+    server = await serve(ground.hub, "127.0.0.1:0", token=kit.TOKEN)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel, asyncio.timeout(60):
+        call = channel.stream_stream("/fleetprof.v1.Hub/Connect")(metadata=METADATA)
+        await call.write(HELLO)
+        assert pb.HubMessage.FromString(await call.read()).HasField("welcome")
+        held = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(60)]
+        for _, writer in held:
+            writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+        spoken_to = [await _has_bytes(reader) for reader, _ in held]
+        assert spoken_to.count(True) == 19
+        await call.write(pb.SidecarMessage(heartbeat=pb.Heartbeat()).SerializeToString())
+        assert not call.done()
+        for _, writer in held:
+            writer.close()
+        while not await _is_served(server.port):
+            await asyncio.sleep(0.05)
+        call.cancel()
+    await server.stop()
+
+
+async def _has_bytes(reader: asyncio.StreamReader) -> bool:
+    """Whether the server's first words come, or the end."""
+    try:
+        return await reader.read(9) != b""
+    except ConnectionError:
+        return False
+
+
+async def _is_served(port: int) -> bool:
+    try:
+        return await _is_welcomed(port)
+    except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+        return False

@@ -1,5 +1,6 @@
 """What a sidecar may upload, and what it may not."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,6 +52,19 @@ async def test_hostile_sizes_are_refused(ground: Any, kit: Any, sizes: list[int]
     assert grant.retry_after_ns == 0
 
 
+@pytest.mark.attack
+@pytest.mark.parametrize(("kind", "most"), [(pb.SAMPLES, 4 << 20), (pb.SUMMARY, 1 << 17)])
+async def test_what_others_read_whole_has_a_limit_of_its_own(ground: Any, kit: Any, kind: int, most: int) -> None:
+    sidecar = await ground.add_sidecar(0)
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    order = (await sidecar.expect("arm")).orders[0]
+    for size, refusal in ((most, ""), (most + 1, f"{most + 1} bytes are more than the {most} that this request")):
+        parts = [pb.Part(size_bytes=size, sha256=bytes(32))]
+        asked = pb.UploadRequest(capture_id=uid, process_id=order.process_id, rank=0, object=kind, parts=parts)
+        await sidecar.call.write(pb.SidecarMessage(upload_request=asked))
+        assert (await sidecar.expect("upload_grant")).refusal.startswith(refusal)
+
+
 async def test_an_upload_that_was_not_granted_is_begun_again(ground: Any, kit: Any) -> None:
     sidecar = await ground.add_sidecar(0)
     uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
@@ -71,3 +85,90 @@ async def test_asking_again_replaces_the_earlier_grant(ground: Any, kit: Any) ->
     assert (await sidecar.upload(ground.store, uid, order, b"trace")).accepted
     with pytest.raises(StoreError):
         ground.store.receive(first.parts[0].url, b"trace")
+
+
+@pytest.mark.attack
+async def test_what_is_said_again_and_again_reaches_the_store_once(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0)
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    arm = await sidecar.expect("arm")
+    order = arm.orders[0]
+    await sidecar.say_all(arm, "WRITTEN")
+    calls = ground.store.count_calls()
+    await sidecar.ask_upload(uid, order, b"trace")
+    grant = await sidecar.expect("upload_grant")
+    etags = [ground.store.receive(part.url, b"trace") for part in grant.parts]
+    done = pb.UploadDone(
+        capture_id=uid, process_id=order.process_id, object=pb.TRACE, upload_id=grant.upload_id, etags=etags
+    )
+    for _ in range(50):
+        await sidecar.call.write(pb.SidecarMessage(upload_done=done))
+    assert (await sidecar.expect("upload_verdict")).accepted
+    await sidecar.ask_upload(uid, order, b"samples", pb.SAMPLES)  # answered when all before it were heard
+    await sidecar.expect("upload_grant")
+    verdicts = [m.upload_verdict for m in sidecar.received if m.WhichOneof("body") == "upload_verdict"]
+    assert all(verdict.accepted for verdict in verdicts)  # a repeated word does not make it upload again
+    assert calls["complete_upload"] == 1
+
+
+@pytest.mark.attack
+async def test_an_upload_that_failed_is_not_joined_again(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0)
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    order = (await sidecar.expect("arm")).orders[0]
+    calls = ground.store.count_calls()
+    await sidecar.ask_upload(uid, order, b"trace")
+    grant = await sidecar.expect("upload_grant")
+    wrong = pb.UploadDone(
+        capture_id=uid, process_id=order.process_id, object=pb.TRACE, upload_id=grant.upload_id, etags=["?"]
+    )
+    for _ in range(5):
+        await sidecar.call.write(pb.SidecarMessage(upload_done=wrong))
+        assert not (await sidecar.expect("upload_verdict")).accepted
+    assert calls["complete_upload"] == 1
+    assert (await sidecar.upload(ground.store, uid, order, b"trace")).accepted  # begun again, it is as good as any
+
+
+@pytest.mark.attack
+async def test_claims_of_an_upload_are_looked_up_once(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0)
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    arm = await sidecar.expect("arm")
+    calls = ground.store.count_calls()
+    ground.store.pull_plug()
+    for _ in range(200):
+        await sidecar.say_all(arm, "UPLOADED")
+    await sidecar.say(uid, arm.orders[0].process_id, 7, "UPLOADED")  # of a rank that is not its own
+    ground.store.plug_in()
+    assert kit.states(await ground.await_end(uid)) == {0: "UploadFailed"}
+    tries = calls["list"]
+    for _ in range(200):
+        await sidecar.say_all(arm, "UPLOADED")
+    await sidecar.beat()
+    assert calls["list"] == tries < 50
+
+
+@pytest.mark.attack
+async def test_the_number_of_signed_parts_is_bounded(ground: Any, kit: Any) -> None:
+    ground.settings = replace(ground.settings, max_parts=32)
+    await ground.restart_hub()
+    sidecar = await ground.add_sidecar(0, *[kit.make_process(rank) for rank in range(3)])
+    uid = (await ground.hub.submit(kit.make_request(limits={"maxTraceBytes": 1 << 36}), "team", fail_fast=True)).uid
+    orders = (await sidecar.expect("arm")).orders
+
+    async def ask(order: pb.Order, count: int) -> pb.UploadGrant:
+        parts = [pb.Part(size_bytes=8 << 20, sha256=bytes(32))] * count
+        asked = pb.UploadRequest(
+            capture_id=uid, process_id=order.process_id, rank=order.rank, object=pb.TRACE, parts=parts
+        )
+        await sidecar.call.write(pb.SidecarMessage(upload_request=asked))
+        grant: pb.UploadGrant = await sidecar.expect("upload_grant")
+        return grant
+
+    refused = await ask(orders[0], 33)
+    assert (refused.refusal, refused.retry_after_ns) == ("33 parts are more than 32; make each larger", 0)
+    assert [len((await ask(order, 32)).parts) for order in orders[:2]] == [32, 32]
+    later = await ask(orders[2], 1)
+    assert "are under way; wait for them" in later.refusal
+    assert later.retry_after_ns > 0
+    assert len((await ask(orders[0], 32)).parts) == 32  # in place of its first

@@ -85,20 +85,60 @@ async def test_fail_fast_waits_for_the_polls_that_a_fresh_sidecar_has_not_heard_
     assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")
 
 
-async def test_fail_fast_waits_for_polls_no_longer_than_they_can_take(ground: Any, kit: Any) -> None:
-    sidecar = await ground.add_sidecar(0, kit.make_process(0))
-    sidecar.processes = []
+@pytest.mark.parametrize(
+    ("processes", "says"),
+    [
+        ([], "has it imported torch yet"),
+        ([{"role": pb.LAUNCHER}], "no trainer of Job/llama yet: 1 launcher"),
+        ([{"role": pb.LAUNCHER}, {"role": pb.ROLE_UNSPECIFIED}], "1 launcher, 1 unknown"),
+    ],
+    ids=["nobody", "a launcher", "a launcher and a process that is too young to be told"],
+)
+@pytest.mark.parametrize("fail_fast", [True, False])
+async def test_a_job_that_starts_is_waited_for_as_soon_as_it_has_a_sidecar(
+    ground: Any, kit: Any, processes: list[dict[str, Any]], says: str, fail_fast: bool
+) -> None:
+    sidecar = await ground.add_sidecar(0)
+    sidecar.processes = [kit.make_process(n, first_seen_unix_ns=2**62, **p) for n, p in enumerate(processes)]
     await sidecar.beat()
-    await ground.await_fleet(lambda fleet: not fleet[0].processes)
+    await ground.await_fleet(lambda fleet: len(fleet[0].processes) == len(processes))
+    uid = (await ground.hub.submit(kit.make_request(deadline_s=600), "team", fail_fast=fail_fast)).uid
+    ground.skew_ns = 500 * 10**9  # longer than anything else is waited for
+    status = await ground.await_status(uid, lambda s: bool(s.conditions))
+    assert kit.condition(status, "TargetsResolved") == ("False", "NothingSpeaksKineto")
+    assert kit.succeeded(status) == ("Unknown", "Waiting")
+    assert says in _message(status, "Succeeded")
+
+    sidecar.processes = [kit.make_process(0, **ground.heard_now())]
+    await sidecar.beat()
+
+    await sidecar.deliver(ground.store, await sidecar.expect("arm"))
+    assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")
+
+
+async def test_a_job_that_ends_before_it_trains_ends_the_wait(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0, kit.make_process(0, role=pb.LAUNCHER))
     uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
-    ground.skew_ns = 13 * 10**9
+    await ground.await_status(uid, lambda s: kit.succeeded(s) == ("Unknown", "Waiting"))
+    await sidecar.disconnect()
     status = await ground.await_end(uid)
-    assert kit.succeeded(status) == ("False", "NothingSpeaksKineto")
-    assert "has it imported torch yet" in _message(status, "Succeeded")
+    assert kit.succeeded(status) == ("False", "NothingMatched")
     assert "deadline" not in _message(status, "Succeeded")
 
 
-WAITS = {"has_agent": False, "agent_waits": True, "step": None}
+async def test_a_rank_that_the_job_must_have_is_waited_for_while_its_ranks_appear(ground: Any, kit: Any) -> None:
+    born = {"world_size": 2, "first_seen_unix_ns": time.time_ns()}
+    sidecar = await ground.add_sidecar(0, kit.make_process(0, **born))
+    with pytest.raises(CaptureRefused, match="rank 2 of Job/llama not there"):
+        await ground.hub.submit(kit.make_request(ranks={"list": [2]}), "team", fail_fast=True)
+    await ground.hub.submit(kit.make_request(ranks={"list": [1]}), "team", fail_fast=True)
+    sidecar.processes = [kit.make_process(0, **born), kit.make_process(1, **born)]
+    await sidecar.beat()
+    assert [order.rank for order in (await sidecar.expect("arm")).orders] == [1]
+
+
+WAITS = {"has_agent": False, "agent_waits": True, "torch_version": "2.15.0", "step": None}
+IMPORTS = WAITS | {"torch_version": ""}
 ONE_STEP = {"step": pb.StepState(step=1, at_unix_ns=1, iteration_ns=0, steps_per_iteration=1)}
 
 
@@ -107,9 +147,11 @@ ONE_STEP = {"step": pb.StepState(step=1, at_unix_ns=1, iteration_ns=0, steps_per
     [
         (WAITS, "1 of 2 ranks have made no optimizer step yet"),
         (WAITS | {"role": pb.ROLE_UNSPECIFIED}, "1 of 2 ranks have made no optimizer step yet"),
+        (IMPORTS, "1 of 2 ranks are still importing PyTorch"),
+        (IMPORTS | SILENT, "1 of 2 ranks are still importing PyTorch"),
         (ONE_STEP, "1 of 2 ranks have not made their second iteration yet"),
     ],
-    ids=["no step", "no step, /proc not visible", "one step"],
+    ids=["no step", "no step, /proc not visible", "no PyTorch", "no PyTorch, nor Kineto", "one step"],
 )
 @pytest.mark.parametrize("fail_fast", [True, False])
 async def test_first_steps_are_waited_for_beyond_all_patience_but_the_deadline(
@@ -218,6 +260,17 @@ async def test_the_order_carries_what_the_request_says(ground: Any, kit: Any) ->
     assert (arm.max_trace_bytes, arm.max_slowdown_percent) == (1 << 30, 50)
     assert arm.give_up_unix_ns == submitted + 60 * 10**9
     assert arm.sample_interval_ns == 20_000_000
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(("limits", "percent"), [(None, 200), ({}, 200), ({"maxSlowdownPercent": 0}, 0)])
+async def test_a_capture_has_a_limit_of_slowdown_unless_that_is_switched_off(
+    ground: Any, kit: Any, limits: dict[str, int] | None, percent: int
+) -> None:
+    sidecar = await ground.add_sidecar(0)
+    request = kit.make_request(**({} if limits is None else {"limits": limits}))
+    await ground.hub.submit(request, "team", fail_fast=True)
+    assert (await sidecar.expect("arm")).max_slowdown_percent == percent
 
 
 async def test_a_process_that_has_just_started_may_still_show_its_agent(ground: Any, kit: Any) -> None:

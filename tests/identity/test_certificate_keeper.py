@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from cryptography import x509
 from fleetprof_operator.cluster import Refused, Unreachable
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
+from fleetprof_operator.identity.certificates import Certificates, renew_certificates
 from scripted_cluster import ScriptedCluster
 
 SECRET = "/api/v1/namespaces/fleetprof-system/secrets/fleetprof-tls"
@@ -107,6 +109,43 @@ async def test_a_bundle_that_an_upgrade_took_away_comes_back(world: World) -> No
         hook["clientConfig"].pop("caBundle", None)
     await world.keeper().ensure()
     assert all(world.bundles())
+
+
+async def test_what_was_trusted_before_an_upgrade_is_trusted_for_an_hour_more(world: World) -> None:
+    before = renew_certificates(Certificates(), ["old"], world.now).ca_crt
+    for hook in world.cluster.objects[WEBHOOKS]["webhooks"]:
+        hook["clientConfig"]["caBundle"] = base64.b64encode(before).decode()
+    keeper = world.keeper()
+    await keeper.ensure()
+    own = world.data()["ca.crt"]
+    assert {base64.b64decode(bundle) for bundle in world.bundles()} == {own + before}
+    world.now += timedelta(minutes=59)
+    await keeper.ensure()
+    assert {base64.b64decode(bundle) for bundle in world.bundles()} == {own + before}
+    world.now += timedelta(minutes=1)
+    await keeper.ensure()
+    assert {base64.b64decode(bundle) for bundle in world.bundles()} == {own}
+
+
+async def test_an_upgrade_from_one_certificate_for_both_keeps_the_hub_s_authority(world: World) -> None:
+    both = renew_certificates(Certificates(), ["hub", "webhook"], world.now)
+    fields = {"ca.crt": both.ca_crt, "ca.key": both.ca_key, "tls.crt": both.tls_crt, "tls.key": both.tls_key}
+    world.cluster.objects[SECRET]["data"] = {key: base64.b64encode(value).decode() for key, value in fields.items()}
+    keeper = world.keeper(webhook="")
+    await keeper.ensure()
+    assert world.data()["ca.crt"] == both.ca_crt  # pods that run trust it
+    leaf = x509.load_pem_x509_certificate(keeper.current().certificate_chain)
+    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["hub"]
+
+
+async def test_a_bundle_that_is_none_is_replaced(world: World) -> None:
+    for hook, text in zip(world.cluster.objects[WEBHOOKS]["webhooks"], ("!", "bm9uc2Vuc2U="), strict=True):
+        hook["clientConfig"]["caBundle"] = text
+    keeper = world.keeper()
+    await keeper.ensure()
+    assert {base64.b64decode(bundle) for bundle in world.bundles()} == {world.data()["ca.crt"]}
+    assert keeper.trouble == ""
 
 
 async def test_without_a_webhook_nobody_asks_for_its_configuration(world: World) -> None:

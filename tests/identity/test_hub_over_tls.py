@@ -2,11 +2,14 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 from fleetprof_api import hub_pb2
 from fleetprof_api.store.memory import MemoryStore
@@ -14,7 +17,8 @@ from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.server import RunningServer, ServerTls, serve
 from fleetprof_operator.identity.certificates import Certificates, renew_certificates
 from fleetprof_operator.identity.token_review import TokenReviews
-from fleetprof_sidecar.hub_link import PROTOCOL_VERSION, HubAddress, HubLink
+from fleetprof_sidecar.hub_address import HubAddress
+from fleetprof_sidecar.hub_link import PROTOCOL_VERSION, HubLink
 from scripted_cluster import ScriptedCluster
 
 NAME = "fleetprof-hub.fleetprof-system.svc"
@@ -49,8 +53,10 @@ class World:
     async def start(self) -> None:
         self.server = await serve(self.hub, "127.0.0.1:0", tls=self.tls, captures=False)
 
-    async def connects(self, *, name: str = NAME, **identity: str) -> bool:
-        """Whether a sidecar with this identity is welcomed."""
+    def link(
+        self, *, connected: Callable[[], None], name: str = NAME, pause_s: float = 0.1, **identity: str
+    ) -> HubLink:
+        """What a sidecar dials with."""
         assert self.server is not None
         address = HubAddress(
             target=f"127.0.0.1:{self.server.port}",
@@ -59,21 +65,23 @@ class World:
             name=name,
         )
         who = {"namespace": "team-a", "pod_name": "llama-0", "pod_uid": "u-1", **identity}
-        welcomed = asyncio.Event()
-        self.log.clear()
-
-        def hello() -> hub_pb2.Hello:
-            return hub_pb2.Hello(protocol_version=PROTOCOL_VERSION, sidecar_id="s-1", identity=hub_pb2.Identity(**who))
-
-        link = HubLink(
+        return HubLink(
             address,
-            hello=hello,
+            hello=lambda: hub_pb2.Hello(
+                protocol_version=PROTOCOL_VERSION, sidecar_id="s-1", identity=hub_pb2.Identity(**who)
+            ),
             heartbeat=hub_pb2.Heartbeat,
             receive=lambda message: None,
-            connected=welcomed.set,
-            first_pause_s=60,
-            most_pause_s=60,
+            connected=connected,
+            first_pause_s=pause_s,
+            most_pause_s=pause_s,
         )
+
+    async def connects(self, *, name: str = NAME, **identity: str) -> bool:
+        """Whether a sidecar with this identity is welcomed."""
+        welcomed = asyncio.Event()
+        self.log.clear()
+        link = self.link(connected=welcomed.set, name=name, pause_s=60, **identity)
         running = asyncio.create_task(link.run())
         try:
             async with asyncio.timeout(60):
@@ -116,6 +124,31 @@ async def test_a_token_that_is_refused_opens_nothing(world: World) -> None:
     assert not await world.connects()
 
 
+async def test_a_sidecar_whose_token_expires_dials_again_with_the_fresh_one(world: World) -> None:
+    def until(seconds: float) -> str:
+        return jwt.encode({"exp": time.time() + seconds}, "x" * 32)
+
+    shown: list[str] = []
+
+    def review(token: str) -> dict[str, Any]:
+        shown.append(token)
+        return VERDICT
+
+    world.cluster.review = review
+    (world.folder / "token").write_text(first := until(1.0))
+    welcomes = asyncio.Semaphore(0)
+    link = world.link(connected=welcomes.release)
+    running = asyncio.create_task(link.run())
+    async with asyncio.timeout(60):
+        await welcomes.acquire()
+        (world.folder / "token").write_text(fresh := until(3600))  # as the kubelet does, well before
+        await welcomes.acquire()
+    assert shown == [first, fresh]
+    assert link.is_connected
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_a_hub_of_another_name_or_authority_is_not_trusted(world: World) -> None:
     assert not await world.connects(name="other.example")
     stranger = renew_certificates(Certificates(), [NAME], datetime.now(UTC))
@@ -148,7 +181,8 @@ async def test_the_command_lines_calls_are_not_served(world: World) -> None:
         ca_file=world.folder / "ca.crt",
         name=NAME,
     )
-    async with address.open_channel() as channel:
+    async with AsyncExitStack() as stack:
+        channel = await stack.enter_async_context(stack.enter_context(address.dial()).channel)
         stub: Any = hub_pb2_grpc.CapturesStub(channel)
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await stub.List(hub_pb2.ListRequest(), metadata=(("authorization", "Bearer good"),))

@@ -49,6 +49,8 @@ def token(key: str = "one", kid: str | None = None, algorithm: str = "RS256", **
 async def test_a_good_token_is_its_pods() -> None:
     principal = await IssuerKeys(cluster_with("one")).authenticate(token())
     assert principal == Principal("team-a", "llama-0", "u-1")
+    assert principal is not None
+    assert abs(principal.expires_unix_ns / 1e9 - time.time() - 3600) < 60
 
 
 @pytest.mark.parametrize(

@@ -103,3 +103,48 @@ async def test_an_api_server_that_is_away_is_no_verdict() -> None:
     cluster.is_away = True
     with pytest.raises(CannotAuthenticate, match="does not review tokens"):
         await TokenReviews(cluster).authenticate(token())
+
+
+class Beforehand:
+    """Says that words which begin with `ey` may be tokens."""
+
+    def __init__(self) -> None:
+        self.is_away = False
+
+    async def authenticate(self, token: str) -> Principal | None:
+        if self.is_away:
+            raise CannotAuthenticate("no keys")
+        return Principal("team-a", "llama-0", "u-1") if token.startswith("ey") else None
+
+
+@pytest.mark.attack
+async def test_the_api_server_is_asked_only_about_tokens_that_it_signed() -> None:
+    cluster = ScriptedCluster()
+    cluster.review = lambda _: status()
+    beforehand = Beforehand()
+    authenticator = TokenReviews(cluster, beforehand=beforehand, clock=Clock())
+    for number in range(100):
+        assert await authenticator.authenticate(f"word-{number}") is None
+    assert (cluster.calls, len(authenticator._known)) == ([], 0)
+    assert await authenticator.authenticate(token()) is not None
+    assert len(cluster.calls) == 1
+
+
+async def test_where_the_keys_cannot_be_read_the_api_server_decides_alone() -> None:
+    cluster = ScriptedCluster()
+    cluster.review = lambda _: status(authenticated=False)
+    beforehand = Beforehand()
+    beforehand.is_away = True
+    authenticator = TokenReviews(cluster, beforehand=beforehand, clock=Clock())
+    assert await authenticator.authenticate("word") is None
+    cluster.review = lambda _: status()
+    assert await authenticator.authenticate(token()) is not None
+    assert len(cluster.calls) == 2
+
+
+async def test_a_principal_is_as_good_as_its_token() -> None:
+    cluster = ScriptedCluster()
+    cluster.review = lambda _: status()
+    principal = await TokenReviews(cluster, clock=Clock()).authenticate(token(1_000_100))
+    assert principal is not None
+    assert principal.expires_unix_ns == 1_000_100 * 10**9

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from api_server import ApiServer
 from cryptography import x509
+from fleetprof_api.pods import ANALYSIS_AUDIENCE, AUDIENCE
 from fleetprof_operator.cluster import Cluster
 from fleetprof_operator.hub.authentication import Authenticator, Principal
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
@@ -69,6 +70,17 @@ async def test_a_pods_token_and_no_other_is_good(
         "nonsense",
     ):
         assert await authenticator.authenticate(bad) is None
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("kind", [TokenReviews, IssuerKeys])
+async def test_a_token_of_an_analysis_is_no_sidecars_and_the_other_way_round(
+    api_server: ApiServer, cluster: Cluster, pod: dict[str, Any], kind: type
+) -> None:
+    for audience, other in ((AUDIENCE, ANALYSIS_AUDIENCE), (ANALYSIS_AUDIENCE, AUDIENCE)):
+        authenticator: Authenticator = kind(cluster, audience=audience)
+        assert await authenticator.authenticate(issue(api_server, pod, audience)) is not None
+        assert await authenticator.authenticate(issue(api_server, pod, other)) is None
 
 
 async def test_a_pods_token_is_no_key_to_the_api(api_server: ApiServer, pod: dict[str, Any]) -> None:

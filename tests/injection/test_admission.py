@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from fleetprof_operator.injection.admission import InvalidReview, allow, read_review, refuse
+from fleetprof_operator.injection.admission import InvalidReview, allow, read_head, read_review, refuse
 from fleetprof_operator.injection.requester import note_requester
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +32,8 @@ def review(**changes: Any) -> dict[str, Any]:
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
-        (b"[" * 100_000, "not JSON"),
+        (b"[" * 100_000, "kind: must be AdmissionReview"),
+        (b'{"a": ' + b"[" * 100_000, "not JSON"),
         (b"[]", "kind: must be AdmissionReview"),
         (b'{"kind": "Pod"}', "kind: must be AdmissionReview"),
         (b'{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1"}', "apiVersion: must be"),
@@ -41,11 +42,40 @@ def review(**changes: Any) -> dict[str, Any]:
         (json.dumps(review(object=None)).encode(), "object: must be an object"),
         (json.dumps(review(userInfo=[])).encode(), "userInfo: must be an object"),
         (json.dumps(review(resource={})).encode(), "resource: must be a text"),
+        (json.dumps(review(namespace="kube-system/secrets?x=")).encode(), "namespace: must be a DNS label"),
+        (json.dumps(review(namespace="../../../apis/apps/v1/deployments")).encode(), "namespace: must be a DNS label"),
     ],
 )
 def test_a_body_that_is_no_review_is_named(body: bytes, said: str) -> None:
     with pytest.raises(InvalidReview, match=said):
         read_review(body)
+
+
+def test_an_object_stays_text_until_it_is_read() -> None:
+    deep = json.dumps(review()).replace('{"metadata": {}}', '{"metadata": ' + "[" * 50_000 + "]" * 50_000 + "}")
+    try:
+        asked = read_review(deep.encode())
+    except InvalidReview:
+        return  # found while the review was taken apart
+    with pytest.raises(InvalidReview, match="object is not JSON"):
+        asked.read_object()
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (json.dumps(review()).encode(), ("r-1", "team-a")),
+        (json.dumps(review(), separators=(",", ":")).encode()[:150], ("r-1", "team-a")),
+        (b"", ("", "")),
+        # What a user can write in front of the namespace is a JSON text, whose quotes are escaped.
+        (
+            json.dumps({"uid": "r-1", "name": 'x","namespace":"team-b', "namespace": "team-a"}).encode(),
+            ("r-1", "team-a"),
+        ),
+    ],
+)
+def test_the_head_of_a_review_says_whom_to_answer(head: bytes, expected: tuple[str, str]) -> None:
+    assert read_head(head) == expected
 
 
 @given(st.binary() | st.recursive(st.none() | st.text(), lambda v: st.dictionaries(st.text(), v)).map(json.dumps))

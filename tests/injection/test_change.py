@@ -79,6 +79,24 @@ def test_the_sidecar_knows_its_pod_and_its_hub(inject) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("amounts", "limit"),
+    [
+        ([None], None),
+        (["10Gi"], 18 << 30),  # and the sidecar's own part
+        (["10Gi", None], 18 << 30),
+        (["10Gi", "512Mi"], (18 << 30) + (512 << 20)),
+    ],
+)
+def test_the_sidecar_knows_how_much_disk_its_pod_may_take_before_it_is_evicted(inject, amounts, limit) -> None:
+    containers = [
+        {"name": f"c{number}", "image": "i", "resources": {"limits": {"ephemeral-storage": amount}} if amount else {}}
+        for number, amount in enumerate(amounts)
+    ]
+    told = environment(sidecar(inject(*containers))).get("FLEETPROF_STORAGE_LIMIT_BYTES")
+    assert told == (None if limit is None else str(limit))
+
+
 def test_the_sidecar_holds_a_token_for_us_and_none_for_the_api(inject) -> None:
     change = inject()
     volumes = {volume["name"]: volume for volume in change.pod["spec"]["volumes"]}

@@ -11,9 +11,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from fleetprof_operator.injection import webhook as webhook_module
+from fleetprof_operator.injection.arrivals import MAX_BODY_BYTES
 from fleetprof_operator.injection.namespace_limits import NamespaceLimitsReader
 from fleetprof_operator.injection.settings import InjectionSettings
-from fleetprof_operator.injection.webhook import MAX_BODY_BYTES, Webhook
+from fleetprof_operator.injection.webhook import Webhook
 from pods_to_inject import SETTINGS
 
 POD = {"metadata": {"generateName": "t-"}, "spec": {"containers": [{"name": "train", "image": "x"}]}}
@@ -78,6 +79,7 @@ async def world() -> AsyncIterator[World]:
     yield made
     for client in made.clients:
         await client.close()
+    made.webhook.close()
 
 
 async def test_a_pod_gets_its_patch(world: World) -> None:
@@ -165,8 +167,9 @@ async def test_ready_means_that_a_pod_would_get_its_sidecar(world: World) -> Non
 
 
 async def test_bodies_are_bounded_and_what_is_no_review_is_named(world: World) -> None:
-    async with world.clients[0].post("/pods", data=io.BytesIO(b"x" * (MAX_BODY_BYTES + 1))) as answer:
-        assert answer.status == 413
+    for place in ("/pods", "/requests"):
+        async with world.clients[0].post(place, data=io.BytesIO(b"x" * (MAX_BODY_BYTES + 1))) as answer:
+            assert answer.status == 413
     async with world.clients[0].post("/pods", data=b"{}") as answer:
         assert answer.status == 400
         assert "AdmissionReview" in (await answer.json())["error"]

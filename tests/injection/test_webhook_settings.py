@@ -8,6 +8,7 @@ from fleetprof_operator.injection.webhook_settings import read_settings
 
 GOOD = {
     "FLEETPROF_TLS_DIRECTORY": "/etc/fleetprof/tls",
+    "FLEETPROF_HUB_CA_FILE": "/etc/fleetprof/hub/ca.crt",
     "FLEETPROF_HUB": "my-fleetprof-hub.tools.svc:8443",
     "FLEETPROF_SIDECAR_IMAGE": "ghcr.io/fleetprof/sidecar:0.1.0",
     "MY_FLEETPROF_HUB_SERVICE_HOST": "10.0.0.9",
@@ -33,6 +34,7 @@ def test_the_environment_of_the_chart() -> None:
         ({"FLEETPROF_HUB": "hub"}, "hub: 'hub' must be HOST:PORT"),
         ({"FLEETPROF_HUB": "hub:99999"}, "must be HOST:PORT"),
         ({"FLEETPROF_TLS_DIRECTORY": ""}, "FLEETPROF_TLS_DIRECTORY"),
+        ({"FLEETPROF_HUB_CA_FILE": ""}, "FLEETPROF_HUB_CA_FILE"),
         ({"FLEETPROF_SIDECAR_IMAGE": "a b"}, "image"),
         ({"FLEETPROF_SIDECAR_PULL_POLICY": "Sometimes"}, "image_pull_policy"),
         ({"FLEETPROF_SIDECAR_USER": "0"}, "run_as_user"),

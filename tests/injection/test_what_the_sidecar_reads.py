@@ -27,7 +27,7 @@ def test_the_sidecar_starts_from_its_containers_environment_alone(inject) -> Non
     assert settings.node_name == "node-7"
     assert settings.hub.target == "10.0.0.9:8443"
     assert settings.hub.name == "fleetprof-hub.fleetprof-system.svc"
-    assert settings.hub.plain_text is False
+    assert str(settings.hub.ca_file) == environment(sidecar)["FLEETPROF_CA_FILE"]
     assert settings.labels_file == Path("/var/run/secrets/fleetprof.io/labels")
     assert settings.ends_with_pod is True
     assert settings.grace_seconds == 25

@@ -73,6 +73,7 @@ def world(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> It
         "FLEETPROF_LISTEN": f"127.0.0.1:{port}",
         "FLEETPROF_HEALTH_LISTEN": f"127.0.0.1:{health}",
         "FLEETPROF_TLS_DIRECTORY": str(folder),
+        "FLEETPROF_HUB_CA_FILE": str(folder / "ca.crt"),
         "FLEETPROF_HUB": "fleetprof-hub.fleetprof-system.svc:8443",
         "FLEETPROF_SIDECAR_IMAGE": "ghcr.io/fleetprof/sidecar:0.1.0",
     }

@@ -36,10 +36,13 @@ def make_state(
     [
         (make_state(("True", "Complete"), (4, 4)), ExitCode.DONE),
         (make_state(("True", "PartiallyCaptured"), (4, 3)), ExitCode.PARTIAL),
+        (make_state(("True", "PartiallyCaptured"), (4, 4)), ExitCode.PARTIAL),
         (make_state(("False", "AnalysisFailed"), (4, 4)), ExitCode.PARTIAL),
         (make_state(("False", "AllRanksFailed"), (4, 0)), ExitCode.CAPTURE_FAILED),
         (make_state(("False", "NothingMatched")), ExitCode.REFUSED),
         (make_state(("False", "DeadlineExceeded")), ExitCode.CAPTURE_FAILED),
+        (make_state(("False", "CanaryHarmed")), ExitCode.CAPTURE_FAILED),
+        (make_state(("False", "BeyondBounds")), ExitCode.REFUSED),
         (make_state(("Unknown", "Capturing"), (4, 0), gone=True), ExitCode.CAPTURE_FAILED),
         (make_state(None, gone=True), ExitCode.CAPTURE_FAILED),
     ],

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import msgspec
 import pandas
 import pytest
 from fleetprof import Profile, Tables
@@ -64,6 +65,17 @@ def test_a_profile_shows_itself_without_control_characters() -> None:
     assert "12.0 % at most: the \N{REPLACEMENT CHARACTER} GPU waits" in shown
     assert ".tables: report, ranks, findings" in shown
     assert not {"\x1b", "\x07"} & set(shown)
+
+
+def test_in_a_notebook_it_is_the_same_as_text_in_html() -> None:
+    hostile = msgspec.structs.replace(REPORT, title="<script>alert(1)</script>")
+    shown = Profile(hostile, Nowhere())._repr_html_()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;: 2 ranks, from nowhere" in shown
+    assert "12.0 %</td><td style='text-align: left'>the \N{REPLACEMENT CHARACTER} GPU waits" in shown
+    assert "<code>ranks</code>" in shown
+    assert "<script" not in shown
+    tables = Tables(REPORT)._repr_html_()
+    assert "<code>ranks</code></td><td>2</td><td style='text-align: left'>One trace" in tables
 
 
 def test_findings_and_stragglers_are_tables() -> None:

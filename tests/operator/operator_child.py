@@ -5,6 +5,7 @@ Run as `python operator_child.py SETTINGS_JSON`; says `{"hub": port, "http": por
 
 import asyncio
 import json
+import socket
 import sys
 from pathlib import Path
 
@@ -27,7 +28,7 @@ async def run(given: dict[str, object]) -> None:
     settings = read_settings([*arguments, *map(str, given.get("arguments") or [])], {})
     set_up_logging(settings.log_level)
     store = DirectoryStore(folder, b"s" * 32, "")
-    uploads = await serve_uploads(store, "127.0.0.1", 0)
+    uploads = await serve_uploads(store, socket.create_server(("127.0.0.1", 0)))
     cluster = await Cluster.connect()
     operator = Operator(
         settings,

@@ -31,8 +31,9 @@ async def ground(api: ApiServer, tmp_path: Path) -> AsyncIterator[Ground]:
     template = tmp_path / "pod.yaml"
     template.write_text(yaml.safe_dump(TEMPLATE))
     ground = Ground(
-        api, tmp_path, "--analyzer-pod", str(template), "--report-url", "https://p.example/{namespace}/{uid}"
-    )
+        api, tmp_path, "--analyzer-pod", str(template), "--report-url", "https://p.example/{namespace}/{uid}",
+        "--analysis-max-resources", "cpu=8",
+    )  # fmt: skip
     ground.start_operator()
     try:
         yield ground
@@ -90,6 +91,14 @@ async def test_a_report_is_made_by_one_pod_and_its_headline_is_shown(ground: Gro
     assert status["reportURL"] == f"https://p.example/{ground.namespace}/{uid}"
     ground.delete()
     await ground.until(lambda: job(ground, "report", uid) is None, "the Job's deletion")
+
+
+async def test_whoever_asks_for_more_than_is_allowed_is_told(ground: Ground) -> None:
+    await capture(ground, analysis={"parallelism": 1000, "resources": {"requests": {"cpu": "96"}}})
+    await ground.until(lambda: ("Warning", "AnalysisCut") in ground.events(), "the Event")
+    told = [e["message"] for e in ground.must("GET", ground.path("events"))["items"] if e["reason"] == "AnalysisCut"]
+    said = "the analysis is cut to what the installation allows: parallelism 1000 to 32, requests.cpu 96 to 8"
+    assert told == [said]
 
 
 async def test_why_it_failed_is_the_analyzers_own_sentence(ground: Ground) -> None:

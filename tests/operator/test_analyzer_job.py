@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fleetprof_api.request import Analysis
 from fleetprof_operator.requests.analysis_outcome import Outcome, find_sentence, read_outcome
-from fleetprof_operator.requests.analyzer_job import Shards, build_job, job_name, plan_shards
+from fleetprof_operator.requests.analyzer_job import Shards, build_job, find_cuts, job_name, plan_shards
 
 UID = "0b0e9b62-7f0e-4d8a-9d0c-1f3a5b7c9d11"
 TEMPLATE: Any = {
@@ -102,6 +102,51 @@ def test_the_requests_resources_go_over_the_templates(asked: Any, requests: Any,
     assert resources["resources"] == {"requests": requests, "limits": limits}
 
 
+@pytest.mark.attack
+def test_what_a_request_asks_is_cut_to_the_installations_bounds() -> None:
+    asked = {"requests": {"cpu": "96", "memory": "900Gi", "ephemeral-storage": "2Ti"},
+             "limits": {"cpu": "96", "memory": "900Gi"}}  # fmt: skip
+    most = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "16Gi"}
+    analysis = Analysis.model_validate({"parallelism": 1000, "resources": asked})
+    assert plan_shards(1000, analysis.parallelism, 32) == Shards(32, 32)
+    assert plan_shards(100_000, None, 4) == Shards(1000, 4)
+    job = build_job(TEMPLATE, "report", namespace="team", uid=UID, name="five", analysis=analysis, deadline_s=600,
+                    max_resources=most)  # fmt: skip
+    resources = job["spec"]["template"]["spec"]["containers"][0]["resources"]
+    assert resources == {"requests": most, "limits": {"cpu": "8", "memory": "32Gi"}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"), [("2Gi", "2Gi"), ("4096Mi", "4096Mi"), ("4097Mi", "4Gi"), ("5e9", "4Gi"), ("4294967297", "4Gi")]
+)
+def test_what_is_within_them_stays_as_it_was_written(asked: str, given: str) -> None:
+    analysis = Analysis.model_validate({"resources": {"limits": {"memory": asked}}})
+    job = build_job(TEMPLATE, "report", namespace="team", uid=UID, name="five", analysis=analysis, deadline_s=600,
+                    max_resources={"memory": "4Gi"})  # fmt: skip
+    assert job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] == {"memory": given}
+
+
+@pytest.mark.parametrize(
+    ("analysis", "cuts"),
+    [
+        (None, []),
+        ({"parallelism": 32, "resources": {"requests": {"cpu": "8000m"}, "limits": {"memory": "4Gi"}}}, []),
+        ({"parallelism": 33}, ["parallelism 33 to 32"]),
+        (
+            {"resources": {"requests": {"cpu": "96"}, "limits": {"cpu": "96", "memory": "5Gi"}}},
+            ["requests.cpu 96 to 8", "limits.cpu 96 to 8", "limits.memory 5Gi to 4Gi"],
+        ),
+    ],
+)
+def test_what_is_cut_is_named(analysis: Any, cuts: list[str]) -> None:
+    asked = Analysis.model_validate(analysis) if analysis else None
+    assert find_cuts(asked, 32, {"cpu": "8", "memory": "4Gi"}) == cuts
+
+
+def test_the_quota_of_analyses_knows_their_pods_by_a_deadline() -> None:
+    assert build()["spec"]["template"]["spec"]["activeDeadlineSeconds"] == 600
+
+
 def test_there_is_always_a_memory_limit() -> None:
     bare = {"spec": {"containers": [{"name": "a"}]}}
     assert build(template=bare)["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] == {"memory": "4Gi"}
@@ -150,7 +195,8 @@ FAILED = Outcome("failed", "BackoffLimitExceeded", "it reached the limit")
         ([pod(exitCode=4, message=" the bucket\nrefuses us ")], "", "the bucket refuses us"),
         ([pod(exitCode=1, message="older"), pod("2026-11-21T13:00:00Z", exitCode=1, message="newer")], "", "newer"),
         ([pod(exitCode=137, reason="OOMKilled")], "",
-         "the analyzer ran out of memory; raise spec.analysis.resources.limits.memory, or the installation's"),
+         "the analyzer ran out of memory; raise spec.analysis.resources.limits.memory, or the installation's "
+         "(analyzer.resources, and analyzer.maxResources, which requests are cut to)"),
         ([pod(exitCode=0, message="well done")], "", "it reached the limit"),
         ([pod(exitCode=1)], "", "it reached the limit"),
     ],

@@ -1,6 +1,7 @@
 """Requests from `kubectl apply` to their end, against a real API server with simulated sidecars."""
 
 import asyncio
+import json
 
 import pytest
 from request_ground import Ground, condition, message
@@ -24,6 +25,13 @@ async def test_two_ranks_are_captured_and_the_end_is_written(ground: Ground) -> 
     }
     assert status["ranks"] == {"targeted": 2, "armed": 2, "captured": 2, "uploaded": 2, "failed": 0}
     assert (status["target"], status["observedGeneration"]) == ("Job/llama", 1)
+    assert (status["requester"], ground.ledger(made)["requester"]) == ("unknown", "unknown")  # no admission here
+    audit = [line for line in map(json.loads, ground.log().splitlines()) if line["logger"] == "fleetprof.audit"]
+    assert [(line["audit"], line["requester"], line["request"]) for line in audit] == [
+        ("taken", "unknown", uid),
+        ("ended", "unknown", uid),
+    ]
+    assert audit[1]["outcome"] == "Complete"
     await ground.until(lambda: "finalizers" not in ground.request()["metadata"], "the finalizer to go")
     assert (ground.store / f"v1/{ground.namespace}/{uid}/ledger.json").exists()
     assert not ground.request()["metadata"].get("annotations")

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fleetprof_api.store.memory import MemoryStore
+from fleetprof_operator.hub.call_refusals import Refusal
+from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.log import JsonLines, about
 from fleetprof_operator.requests.metrics import RESULTS, STATES, Metrics
 from fleetprof_operator.requests.settings import Listen, read_settings
@@ -46,6 +49,7 @@ def test_settings_come_from_flags_and_environment_and_the_flag_wins() -> None:
         (["--analysis-deadline-seconds", "5"], "--analysis-deadline-seconds: must be from 60 to 86400"),
         (["--report-url", "https://x/{secret}"], "--report-url: may hold {namespace}, {name} and {uid} only"),
         (["--analyzer-pod", "/nowhere"], "--analyzer-pod: /nowhere cannot be read"),
+        (["--bounds", "/nowhere"], "--bounds: /nowhere cannot be read"),
         (["--log-level", "loud"], "invalid choice: 'loud'"),
     ],
 )
@@ -98,7 +102,7 @@ def test_a_line_is_one_object_and_says_what_it_is_about() -> None:
 
 
 def test_every_metric_is_documented_and_nothing_else() -> None:
-    metrics = Metrics(dict, lambda: 0)
+    metrics = Metrics(dict, Hub(store=MemoryStore()))
     metrics.note_end("Complete", None)
     exposed = set(re.findall(r"^# TYPE (fleetprof_\w+) ", generate_latest(metrics.registry).decode(), re.MULTILINE))
     names = {name for name in exposed if not name.endswith("_created")}
@@ -106,19 +110,23 @@ def test_every_metric_is_documented_and_nothing_else() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == names
     for state in STATES:
         assert f"`{state}`" in page
+    for kind in Refusal:
+        assert f"`{kind.value}`" in page
 
 
 def test_label_sets_are_bounded() -> None:
     import fleetprof_api.hub_pb2 as pb
 
-    metrics = Metrics(lambda: {"Waiting": 2, "a state of tomorrow": 1}, lambda: 3)
+    metrics = Metrics(lambda: {"Waiting": 2, "a state of tomorrow": 1}, Hub(store=MemoryStore()))
     ranks = [pb.CaptureEvent(state=pb.UPLOADED), pb.CaptureEvent(state=pb.FAILED, reason="TooLate"),
              pb.CaptureEvent(state=pb.FAILED, reason="whatever a sidecar says")]  # fmt: skip
     metrics.note_end("Complete", pb.CaptureStatus(ranks=ranks))
     text = generate_latest(metrics.registry).decode()
     assert 'fleetprof_requests{state="Waiting"} 2.0' in text
     assert 'fleetprof_requests{state="Other"} 1.0' in text
-    assert "fleetprof_sidecars_connected 3.0" in text
+    assert "fleetprof_sidecars_connected 0.0" in text
+    kinds = re.findall(r'fleetprof_hub_refusals_total{kind="(\w+)"} 0.0', text)
+    assert kinds == [kind.value for kind in Refusal]
     assert set(re.findall(r'fleetprof_ranks_finished_total{result="(\w+)"}', text)) == {
         "Uploaded",
         "TooLate",

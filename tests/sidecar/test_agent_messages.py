@@ -4,7 +4,7 @@ import json
 
 import pytest
 from fleetprof_agent import wire
-from fleetprof_sidecar.agent_messages import AgentHello, AgentReport, AgentSteps, parse_agent_message
+from fleetprof_sidecar.agent_messages import AgentHello, AgentProfile, AgentReport, AgentSteps, parse_agent_message
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +26,7 @@ HELLO = {
     "started_unix_ns": 1_790_000_000_000_000_000,
     "kineto": "dynoconfigclient4f5cf5f4-0f2b-4a36-b4a0-b5bd9d2cbb6c",
 }
-STEPS = {"pid": 17, "step": 5, "at_unix_ns": 1, "iteration_ns": 2, "per_iteration": 1}
+STEPS = {"pid": 17, "step": 5, "at_unix_ns": 1, "iteration_ns": 2, "per_iteration": 1, "own_profile": "warmup"}
 COLUMNS = {"at_unix_ns": [1, 2], "utilization_permille": [None, 5], "power_milliwatts": [1, 2]}
 DEVICE = {"pid": 17, "capture": "c", **COLUMNS}
 
@@ -45,6 +45,13 @@ def test_steps_are_taken_whole():
     assert parse_agent_message(wire.encode("steps", **STEPS)) == AgentSteps(**STEPS)
 
 
+def test_what_the_jobs_own_profiler_is_at_is_one_of_three_words():
+    assert parse_agent_message(wire.encode("profile", pid=17, own_profile="active")) == AgentProfile(17, "active")
+    assert parse_agent_message(wire.encode("profile", pid=17)) == AgentProfile(17, "")
+    with pytest.raises(ValueError, match="own_profile"):
+        parse_agent_message(wire.encode("profile", pid=17, own_profile="idle"))
+
+
 def test_device_columns_are_taken_and_unknown_ones_dropped():
     said = parse_agent_message(wire.encode("device", **DEVICE, invented=[1, 2]))
     assert said == AgentReport(17, "device", {"capture": "c", **COLUMNS})
@@ -58,6 +65,13 @@ def test_device_columns_are_taken_and_unknown_ones_dropped():
         ("cancelled", {"capture": "c"}, None),
         ("bye", {"capture": "", "reason": "exit"}, None),
         ("bye", {}, {"capture": "", "reason": ""}),
+        ("short", {"capture": "c", "headroom_bytes": 1, "needed_bytes": 2, "recording": True}, None),
+        (
+            "short",
+            {"capture": "c", "headroom_bytes": 1, "needed_bytes": 2, "recording": 7},
+            {"capture": "c", "headroom_bytes": 1, "needed_bytes": 2, "recording": False},
+        ),
+        ("memory", {"capture": "c", "before_bytes": 1, "peak_bytes": 3, "after_bytes": 2}, None),
         ("armed", {"capture": "c", "extra": 1}, {"capture": "c"}),
     ],
 )
@@ -87,6 +101,9 @@ def test_text_is_made_printable():
         ("steps", {**STEPS, "step": 2**63}, "step"),
         ("steps", {**STEPS, "per_iteration": 0}, "per_iteration"),
         ("steps", {"pid": 1}, "step"),
+        ("steps", {**STEPS, "headroom_bytes": -1}, "headroom_bytes"),
+        ("short", {"pid": 1, "capture": "c", "headroom_bytes": 1}, "needed_bytes"),
+        ("memory", {"pid": 1, "capture": "c", "before_bytes": 1, "peak_bytes": 2**63, "after_bytes": 1}, "peak_bytes"),
         ("times", {"pid": 1, "capture": "c", "step": [1], "end_unix_ns": []}, "times"),
         ("times", {"pid": 1, "capture": "c", "step": [None], "end_unix_ns": [1]}, "step"),
         ("times", {"pid": 1, "capture": "C!", "step": [], "end_unix_ns": []}, "capture"),
@@ -136,5 +153,5 @@ def test_no_message_raises_anything_but_value_error(kind, fields, junk):
         message = parse_agent_message(data)
     except ValueError:
         return
-    assert isinstance(message, AgentHello | AgentSteps | AgentReport)
+    assert isinstance(message, AgentHello | AgentSteps | AgentProfile | AgentReport)
     assert 0 < message.pid < 2**31

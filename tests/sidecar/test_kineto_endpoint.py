@@ -69,12 +69,14 @@ def test_an_order_is_given_once_at_an_idle_poll(short_directory, client):
         table.subscribe(seen.append)
         assert process.poll() == ""
         table.mark_trainer(process.process_id)
-        table.place_order(process.process_id, "REQUEST_TRACE_ID=x\n", time.time_ns() + 10**12, None)
-        assert process.poll(BUSY) == ""
-        assert process.poll() == "REQUEST_TRACE_ID=x\n"
-        assert process.poll() == ""
+        for order in ("REQUEST_TRACE_ID=x\n", "REQUEST_TRACE_ID=y\n"):  # busy with x, not with a profile of the job's
+            table.place_order(process.process_id, order, time.time_ns() + 10**12, None)
+            if order.endswith("y\n"):
+                assert process.poll(BUSY) == ""
+            assert process.poll() == order
+            assert process.poll() == ""
         table.dispatch_events()
-        assert [event.process_id for event in seen if isinstance(event, Delivered)] == [process.process_id]
+        assert [event.process_id for event in seen if isinstance(event, Delivered)] == [process.process_id] * 2
 
 
 def test_a_client_that_knows_the_directory_by_another_spelling_is_never_answered(short_directory, client):

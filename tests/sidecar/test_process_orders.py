@@ -2,7 +2,7 @@
 
 import pytest
 from fleetprof_sidecar.process_records import SETTLED_NS
-from fleetprof_sidecar.processes import Delivered, Expired, OrderRefused, StepView
+from fleetprof_sidecar.processes import Delivered, Expired, OrderRefused, OwnProfileBegan, StepView
 from process_world import World
 
 S = 10**9
@@ -24,7 +24,7 @@ def refusal(world: World, name: str, **options) -> str:
 
 
 def test_an_order_goes_out_with_the_next_idle_poll_and_only_once(world):
-    trainer(world)
+    trainer(world, step=1)
     world.table.place_order("A", "config", world.now + 60 * S, None)
     assert [world.poll("A", 7, idle=idle) for idle in (False, True, True)] == ["", "config", ""]
     assert [event.process_id for event in world.told(Delivered)] == ["A"]
@@ -44,7 +44,7 @@ def test_an_order_that_the_kernel_did_not_take_waits_for_the_next_poll(world):
     ("idle", "why"), [([], "time"), ([False, False], "busy"), ([False], "busy")], ids=["silent", "busy", "busy once"]
 )
 def test_an_order_expires_at_its_deadline_with_what_was_seen(world, idle, why):
-    trainer(world)
+    trainer(world, step=1)
     world.table.place_order("A", "config", world.now + 5 * S, None)
     for answer in idle:
         world.now += S
@@ -148,3 +148,64 @@ def test_who_turns_out_to_be_a_launcher_loses_its_order(world):
     world.hello("x", pid=8, kineto="B", rank=0)
     assert world.poll("A", 7) == ""
     assert [event.why for event in world.told(Expired)] == ["role"]
+
+
+@pytest.mark.parametrize("phase", ["warmup", "active"])
+def test_an_order_waits_for_the_gap_between_the_cycles_of_the_jobs_own_profiler(world, phase):
+    trainer(world, step=1)
+    world.profile("x", phase)
+    world.table.place_order("A", "config", world.now + 60 * S, None)
+    view = world.table.get("A")
+    assert (view.busy, view.own_profile, view.profiles_itself) == (True, phase, True)
+    assert world.poll("A", 7) == ""  # idle by Kineto's word, which may be older than the agent's
+    world.profile("x", "")
+    assert world.poll("A", 7) == "config"
+    assert len(world.told(OwnProfileBegan)) == 1
+
+
+def test_an_order_that_met_only_the_jobs_own_profiler_says_so(world):
+    trainer(world, step=1)
+    world.table.place_order("A", "config", world.now + 5 * S, None)
+    world.profile("x", "warmup")
+    world.now += 6 * S
+    world.table.expire()
+    assert [event.why for event in world.told(Expired)] == ["own"]
+
+
+def test_what_a_lost_word_said_the_next_report_says_again(world):
+    trainer(world, step=1)
+    world.steps("x", 2, own_profile="active")
+    world.steps("x", 3, own_profile="active")
+    world.profile("x", "active")
+    assert len(world.told(OwnProfileBegan)) == 1
+    assert world.table.get("A").own_profile == "active"
+
+
+@pytest.mark.attack
+def test_without_the_agent_a_job_that_profiles_itself_has_no_order(world):
+    """Its profile may meet the end of ours, and Kineto dies of that."""
+    trainer(world)
+    world.poll("A", 7, idle=False)  # nobody has ordered anything
+    assert refusal(world, "A") == "ProfilesItself"
+    world.hello("x", kineto="A", rank=0)
+    world.steps("x", 1)
+    world.table.place_order("A", "config", world.now + 60 * S, None)
+
+
+@pytest.mark.attack
+def test_without_the_agent_an_order_is_taken_back_from_a_job_that_begins_to_profile_itself(world):
+    trainer(world)
+    world.table.place_order("A", "config", world.now + 60 * S, None)
+    assert [world.poll("A", 7, idle=idle) for idle in (False, True)] == ["", ""]
+    assert [event.why for event in world.told(Expired)] == ["own"]
+
+
+def test_a_process_that_is_busy_with_our_order_does_not_count_as_profiling_itself(world):
+    trainer(world)
+    world.table.place_order("A", "config", world.now + 60 * S, None)
+    assert world.poll("A", 7) == "config"
+    world.now += 5 * S
+    world.poll("A", 7, idle=False)
+    world.poll("A", 7)
+    assert world.table.get("A").profiles_itself is False
+    world.table.place_order("A", "config", world.now + 60 * S, None)

@@ -158,6 +158,17 @@ def test_a_trainers_environment_gains_what_it_lacks(before, after):
     assert before == unchanged
 
 
+def test_the_agent_may_lie_elsewhere(short_directory, tmp_path):
+    directory = SocketDirectory(short_directory, tmp_path / "agent")
+    directory.prepare()
+    assert not (directory.path / "agent").exists()
+    assert (tmp_path / "agent/sitecustomize.py").is_file()
+    environment = trainer_environment(PATH, {"PYTHONPATH": "/a"}, agent=str(tmp_path / "agent"))
+    assert environment["PYTHONPATH"] == f"{tmp_path}/agent:/a"
+    with pytest.raises(UnusableDirectory, match="cannot be on PYTHONPATH"):
+        trainer_environment(PATH, {}, agent="/a:/b")
+
+
 def test_no_environment_is_made_for_an_unusable_path():
     with pytest.raises(UnusableDirectory):
         trainer_environment("/run/fleetprof/", {})

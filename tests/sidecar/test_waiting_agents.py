@@ -13,6 +13,11 @@ from fleetprof_sidecar.roles import Environment
 S = 10**9
 
 
+def begin(world: Any) -> None:
+    """Process A, pid 7, begins to import PyTorch: nobody knows Kineto's socket yet."""
+    world.hello("x", role=wire.WAITING, rank=4, world_size=8)
+
+
 def wait(world: Any, **known: Any) -> None:
     """The agent of process A, pid 7, has been loaded."""
     world.hello("x", kineto="A", role=wire.WAITING, rank=4, world_size=8, **known)
@@ -31,6 +36,8 @@ def poll(world: Any) -> None:
 @pytest.mark.parametrize(
     ("happened", "role", "polls", "has_agent", "waits"),
     [
+        ([begin, poll], Role.UNKNOWN, True, False, True),
+        ([begin, poll, wait, step], Role.TRAINER, True, True, False),
         ([wait], Role.UNKNOWN, False, False, True),
         ([wait, poll], Role.UNKNOWN, True, False, True),
         ([poll, wait], Role.UNKNOWN, True, False, True),
@@ -53,6 +60,16 @@ def test_what_is_known_of_a_process(
     assert view.rank_source == ("RANK_AGENT" if has_agent else "RANK_ENVIRON")
     told = make_process(view)
     assert (told.has_agent, told.agent_waits, told.HasField("step")) == (has_agent, waits, has_agent)
+
+
+def test_a_process_that_has_not_polled_yet_has_the_name_of_its_agent_until_it_does(world: Any) -> None:
+    begin(world)
+    assert world.ids() == ["fleetprofagentx"]
+    poll(world)
+    assert world.ids() == ["A"]
+    assert [event.process_id for event in world.told(Gone)] == ["fleetprofagentx"]
+    begin(world)  # once more: the same
+    assert world.ids() == ["A"]
 
 
 def test_the_first_step_is_told(world: Any) -> None:

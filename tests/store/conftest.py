@@ -1,6 +1,7 @@
 """The three stores behind one fixture, and the PUT that a sidecar would send."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +22,9 @@ def served_directory(tmp_path: Path) -> Iterator[DirectoryStore]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    running = asyncio.run_coroutine_threadsafe(serve_uploads(store, "127.0.0.1", 0), loop).result(10)
+    running = asyncio.run_coroutine_threadsafe(
+        serve_uploads(store, socket.create_server(("127.0.0.1", 0))), loop
+    ).result(10)
     yield store
     asyncio.run_coroutine_threadsafe(running.stop(), loop).result(10)
     loop.call_soon_threadsafe(loop.stop)

@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import socket
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -41,6 +42,31 @@ def test_objects_are_plain_files(tmp_path: Path) -> None:
     assert not (tmp_path / "v1").exists()
 
 
+@pytest.mark.attack
+def test_what_it_makes_is_for_its_user_alone(tmp_path: Path, served_directory: DirectoryStore) -> None:
+    store = DirectoryStore(tmp_path / "new" / "store", SECRET, "http://h:1")
+    before = os.umask(0)
+    try:
+        store.put("v1/team/uid/report.json", b"{}")
+        grant = served_directory.grant_upload(KEY, [PART], lifetime_s=60)
+        store.grant_upload(KEY, [PART], lifetime_s=60)
+        with urllib3.PoolManager(retries=False) as http:
+            etag = http.request("PUT", grant.parts[0].url, body=b"trace").headers["ETag"]
+        served_directory.complete_upload(KEY, grant.upload_id, [PART], [etag])
+    finally:
+        os.umask(before)
+    made = [*(tmp_path / "new").rglob("*"), tmp_path / "new", *served_directory.root.rglob("*")]
+    assert len(made) > 12
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_dir()} == {0o700}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_file()} == {0o600}
+
+
+def test_a_root_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    DirectoryStore(tmp_path, SECRET, "")
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
 def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = DirectoryStore(tmp_path, SECRET, "")
     store.put("v1/a", b"old")
@@ -59,7 +85,15 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
 def test_a_root_that_cannot_be_made_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=f"{tmp_path}/file/store"):
-        DirectoryStore(tmp_path / "file" / "store", SECRET, "")
+        DirectoryStore(tmp_path / "file" / "store", SECRET, "").prepare()
+
+
+def test_reading_makes_nothing(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path / "new" / "store", SECRET, "")
+    assert list(store.list("v1/")) == []
+    with pytest.raises(NotFound):
+        store.get("v1/a")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_key_below_an_object_is_an_error_and_no_crash(tmp_path: Path) -> None:

@@ -12,11 +12,24 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.communication.host_chain import HostChain, Waits, follow_host, kept_waits, no_host
+from fleetprof_analyzer.intervals import Union, join, union
 from fleetprof_analyzer.trace import Bools, Int32s, Int64s
 
 _STRIDE: Final = 1 << 32
 _KEPT_SHARE: Final = 0.9
 _AGREEING_SHARE: Final = 0.5
+_LAUNCH, _JOIN, _WAIT = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """When the host of a GPU rank launched what, where it waited, and which operations it waited for itself."""
+
+    row_launch_ns: Int64s
+    launch_ns: Int64s
+    waits: Waits
+    held: Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +46,32 @@ class Work:
     start_ns: Int64s
     end_ns: Int64s
     tolerance_ns: int
+    host: Host | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
     """Marks in chain order:
 
-    operation launches and joins. `reached_ns` is when the chain had come to a launch mark.
+    operation launches, joins, and waits of the host for its device (`mark_waits`; on a join: for the operation).
+    `reached_ns` is when the chain had come to a launch mark. The host passed [`host_start_ns`, `host_end_ns`) before a
+    mark with something else than waiting.
     """
 
     mark_operation: Int32s
     mark_joins: Bools
+    mark_waits: Bools
     own_ns: Int64s
     own_start_ns: Int64s  # of each mark: where its own time begins; it is one piece, own_ns long
     reached_ns: Int64s  # per operation
+    host: HostChain
+    host_start_ns: Int64s
+    host_end_ns: Int64s
+
+    @property
+    def passed(self) -> Bools:
+        """The marks that are no launches: they own no segment."""
+        return np.asarray(self.mark_joins | self.mark_waits)
 
 
 def find_joins(work: Work, position: Int64s) -> Int64s:
@@ -95,21 +120,83 @@ def build_chain(work: Work, join_row: Int64s) -> Chain:
     """The marks of the operations in chain order."""
     rows, count = len(work.row_start_ns), len(work.end_ns)
     joined = np.flatnonzero(join_row <= rows)
-    operation = np.concatenate((np.arange(count), joined))
-    row = np.concatenate((work.launch_row, join_row[joined]))
-    joins = np.concatenate((np.zeros(count, np.bool_), np.ones(len(joined), np.bool_)))
-    place = np.concatenate((2 * np.arange(count), _places(work, join_row, joined)))
-    order = np.lexsort((operation, place, row))
-    operation, row, joins = operation[order], row[order], joins[order]
+    waits, idle = _waits(work)
+    operation = np.concatenate((np.arange(count), joined, np.zeros(len(waits.row), np.int64)))
+    row = np.concatenate((work.launch_row, join_row[joined], waits.row))
+    kind = np.repeat((_LAUNCH, _JOIN, _WAIT), (count, len(joined), len(waits.row)))
+    place, ended = _places(work, join_row, joined), work.end_ns[joined]
+    if work.host is not None:
+        before = np.searchsorted(work.host.launch_ns, waits.start_ns)
+        operation[count + len(joined) :] = np.maximum(before - 1, 0)
+        place = _behind_waits(place, join_row[joined], ended, waits, 2 * before - 1, work.tolerance_ns)
+        places = np.concatenate((2 * np.arange(count), place, 2 * before - 1))
+    else:
+        places = np.concatenate((2 * np.arange(count), place))
+    moment = np.concatenate((work.end_ns, ended, waits.end_ns + work.tolerance_ns))
+    order = np.lexsort((operation, np.where(kind == _LAUNCH, 0, moment), places, row))
+    time = _times(work, operation[order], row[order], kind[order] == _JOIN)
+    # A call that returned before the chain was there waited for less.
+    misplaced = (kind[order] == _WAIT) & (time > moment[order])
+    if misplaced.any():
+        there = order[misplaced] - count - len(joined)
+        idle = join(idle, union(*(np.sort(one) for one in (waits.start_ns[there], waits.end_ns[there]))))
+        order, time = order[~misplaced], time[~misplaced]
+    operation, row, kind, moment = operation[order], row[order], kind[order], moment[order]
+    joins, local = kind == _JOIN, work.row_end_ns[row]
+    before_mark = np.concatenate((local[:1], time[:-1]))
+    own = np.maximum(local - before_mark, 0)
+    reached = np.zeros(count, np.int64)
+    launches = kind == _LAUNCH
+    reached[operation[launches]] = time[launches]
+    if work.host is None:
+        return Chain(
+            operation.astype(np.int32), joins, np.zeros(len(row), np.bool_), own, before_mark, reached, no_host(own),
+            before_mark, before_mark,
+        )  # fmt: skip
+    held = joins & work.host.held[operation]
+    start = waits.start_ns[np.maximum(order - count - len(joined), 0)] if len(waits.row) else moment
+    launched = np.append(work.host.row_launch_ns[:1], work.host.row_launch_ns)[row] if rows else before_mark
+    came = np.where(launches | held, work.host.launch_ns[operation], np.where(kind == _WAIT, start, launched))
+    went = np.where(held, work.end_ns[operation], np.where(kind == _WAIT, np.minimum(time, moment), came))
+    resumed = np.maximum.accumulate(np.maximum(came, went))
+    came = np.maximum(came, np.concatenate((came[:1], resumed[:-1])))
+    host = follow_host(row, time, own, came, resumed, work.row_start_ns, work.row_end_ns, work.host.row_launch_ns, idle)
+    return Chain(
+        operation.astype(np.int32), joins, held | (kind == _WAIT), own, before_mark, reached, host,
+        np.concatenate((came[:1], resumed[:-1])), came,
+    )  # fmt: skip
+
+
+def _times(work: Work, operation: Int64s, row: Int64s, joins: Bools) -> Int64s:
+    """When the chain was at each mark."""
     local = work.row_end_ns[row]
     # A thread that woke before the range of what it waited for was closed has gone on at its own start.
     released = np.minimum(work.end_ns[operation], np.append(work.row_start_ns, np.iinfo(np.int64).max)[row])
-    time = np.maximum.accumulate(np.where(joins, np.maximum(local, released), local))
-    before = np.concatenate((local[:1], time[:-1]))
-    own = np.maximum(local - before, 0)
-    reached = np.zeros(count, np.int64)
-    reached[operation[~joins]] = time[~joins]
-    return Chain(operation.astype(np.int32), joins, own, before, reached)
+    return np.asarray(np.maximum.accumulate(np.where(joins, np.maximum(local, released), local)))
+
+
+def _waits(work: Work) -> tuple[Waits, Union]:
+    """The host's calls that waited for the whole chain, and when it waited for something else."""
+    none = np.zeros(0, np.int64)
+    if work.host is None:
+        return Waits(none, none, none), (none, none)
+    waits = work.host.waits
+    kept = kept_waits(waits, work.row_end_ns, work.tolerance_ns)
+    others = union(waits.start_ns[~kept], waits.end_ns[~kept])
+    return Waits(waits.start_ns[kept], waits.end_ns[kept], waits.row[kept]), others
+
+
+def _behind_waits(
+    place: Int64s, row: Int64s, ended_ns: Int64s, waits: Waits, wait_place: Int64s, tolerance_ns: int
+) -> Int64s:
+    """A join whose operation outlasted a wait of the host at its row comes after that: the host did not wait for it."""
+    place = place.copy()
+    first, stop = np.searchsorted(waits.row, row), np.searchsorted(waits.row, row, side="right")
+    for number in np.flatnonzero(stop > first):
+        here = slice(int(first[number]), int(stop[number]))
+        outlasted = wait_place[here][waits.end_ns[here] + tolerance_ns < ended_ns[number]]
+        place[number] = max(place[number], int(outlasted.max(initial=place[number])))
+    return place
 
 
 def _places(work: Work, join_row: Int64s, joined: Int64s) -> Int64s:

@@ -6,15 +6,17 @@ UCC. Guarantees: pure; None where the trace holds no communication.
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from fleetprof_api.samples import RankSamples
 
-from fleetprof_analyzer.communication.chain import Chain, Work, build_chain, find_joins, next_owner
+from fleetprof_analyzer.communication.behind import find_behind
+from fleetprof_analyzer.communication.chain import Chain, Host, Work, build_chain, find_joins, next_owner
 from fleetprof_analyzer.communication.gaps import Fill, add_fills, fill_segments
+from fleetprof_analyzer.communication.host_chain import Waits
 from fleetprof_analyzer.communication.kinds import kind_of
 from fleetprof_analyzer.communication.operations import Columns, Group, RankOperations, encode
 from fleetprof_analyzer.communication.process_group import group_of, peer_of
@@ -61,16 +63,36 @@ def extract_operations(
     iterations, iteration = assign_iterations(found, source.launch_ns, said.kind, said.group)
     position = position_in_program(iteration, said.kind, len(iterations))
     end = source.start_ns + source.duration_ns
-    work = Work(source.row_start_ns, source.row_end_ns, source.launch_row, source.start_ns, end, source.tolerance_ns)
+    work = Work(
+        source.row_start_ns,
+        source.row_end_ns,
+        source.launch_row,
+        source.start_ns,
+        end,
+        source.tolerance_ns,
+        _host(source),
+    )
     chain = build_chain(work, find_joins(work, position))
     previous_end = _previous_end(source.place, source.start_ns, end)
     after_local = _follows_chain(source, chain.reached_ns, said.kind)
     ready = np.where(after_local, np.maximum(chain.reached_ns, previous_end), previous_end)
-    lag = np.where(ready > np.iinfo(np.int64).min, np.maximum(source.start_ns - ready, 0), 0)
+    launched = np.maximum(ready, source.launch_ns)
+    behind = find_behind(source.place, launched, source.start_ns, end, position)
+    ready, launched = (np.where(behind >= 0, np.maximum(moment, end[behind]), moment) for moment in (ready, launched))
+    late, lag = (
+        np.where(moment > np.iinfo(np.int64).min, np.maximum(source.start_ns - moment, 0), 0)
+        for moment in (ready, ready if work.host is None else launched)
+    )
     at_once = _joins_at_once(chain.mark_operation, chain.mark_joins, len(end))
     segment, fill = _fill(
-        source, chain, after_local, np.where(at_once & after_local, lag, 0), np.where(after_local, 0, lag)
+        source, chain, after_local, np.where(at_once & after_local, late, 0), np.where(after_local, 0, late)
     )
+    if work.host is not None:
+        fill = _fill_host(source, chain, fill)
+    leads = work.host is not None and _leads(source)
+    # Of a host that is followed anyway the chain with its gaps says nothing: left out, for the summary's size.
+    begins = np.zeros(len(chain.mark_operation), np.bool_)
+    begins[~chain.passed] = np.diff(iteration, prepend=-2)[chain.mark_operation[~chain.passed]] != 0
     bounds = [(i.start_ns, i.start_ns + i.duration_ns) for i in found.iterations] if found.iterations else []
     columns = Columns(
         iteration=iteration,
@@ -80,20 +102,28 @@ def extract_operations(
         elements=said.elements,
         peer=said.peer,
         place=source.place,
+        behind=behind,
         after_local=after_local,
         launch_ns=source.launch_ns,
         start_ns=source.start_ns,
         duration_ns=source.duration_ns,
+        late_ns=np.where(leads & after_local, 0, late),
         lag_ns=lag,
         segment_ns=segment,
-        busy_ns=fill.busy_ns,
+        busy_ns=np.where(leads & after_local, 0, fill.busy_ns),
         data_ns=fill.data_ns,
         collection_ns=fill.collection_ns,
         pause_ns=fill.pause_ns,
         quiet_ns=fill.quiet_ns,
         mark_operation=chain.mark_operation,
         mark_joins=chain.mark_joins,
-        own_ns=chain.own_ns,
+        mark_waits=chain.mark_waits,
+        own_ns=np.zeros_like(chain.own_ns) if leads else chain.own_ns,
+        work_ns=chain.host.work_ns,
+        host_ns=chain.host.host_ns,
+        lead_ns=np.where(begins, chain.host.lead_ns, 0),
+        tail_host_ns=chain.host.tail_host_ns,
+        tail_work_ns=chain.host.tail_work_ns,
     )
     return RankOperations(
         source=trace.source,
@@ -109,6 +139,7 @@ def extract_operations(
         signatures=sign_kernels(trace, source.local, source.overlapped),
         sampled=trace.recorded_permille is not None and trace.recorded_permille < _WHOLE_PERMILLE,
         cut=source.cut,
+        leads=leads,
     )
 
 
@@ -119,7 +150,7 @@ def _fill(source: Source, chain: Chain, after_local: Bools, lag_ns: Int64s, host
     that do not wait for the chain: it passes beside the device's work, so it is split by itself.
     """
     count = len(lag_ns)
-    owner = next_owner(chain.mark_operation, chain.mark_joins | ~after_local[chain.mark_operation], count)
+    owner = next_owner(chain.mark_operation, chain.passed | ~after_local[chain.mark_operation], count)
     kept, late = (owner < count) & (chain.own_ns > 0), lag_ns > 0
     start = np.concatenate((chain.own_start_ns[kept], (source.start_ns - lag_ns)[late]))
     end = np.concatenate(((chain.own_start_ns + chain.own_ns)[kept], source.start_ns[late]))
@@ -133,6 +164,51 @@ def _fill(source: Source, chain: Chain, after_local: Bools, lag_ns: Int64s, host
     segment = host_ns.copy()
     np.add.at(segment, operation, end - start)
     return segment, add_fills(parts)
+
+
+def _fill_host(source: Source, chain: Chain, fill: Fill) -> Fill:
+    """What filled the host's own time, instead of the device's gaps: those hide a host that leads."""
+    count = len(source.start_ns)
+    owner = next_owner(chain.mark_operation, chain.passed, count)
+    kept = (owner < count) & (chain.host_end_ns > chain.host_start_ns)
+    found = fill_segments(
+        chain.host_start_ns[kept], chain.host_end_ns[kept], owner[kept], count, source.fillings(busy=False)
+    )
+    return replace(fill, data_ns=found.data_ns, collection_ns=found.collection_ns)
+
+
+def _host(source: Source) -> Host | None:
+    if source.row_launch_ns is None or source.waits is None:
+        return None
+    start, end = source.waits
+    waits = Waits(start, end, np.searchsorted(source.row_launch_ns, start).astype(np.int64))
+    return Host(source.row_launch_ns, source.launch_ns, waits, _held(source))
+
+
+def _held(source: Source) -> Bools:
+    """Operations of the host's backends that the host itself waits for: it launches nothing before their end."""
+    passed = _launched_meanwhile(source)
+    held = np.zeros(len(passed), np.bool_)
+    if source.on_host.any():
+        held[source.on_host] = passed[source.on_host].mean() <= 1 - _SYNCHRONISED_SHARE
+    return held
+
+
+def _leads(source: Source) -> bool:
+    """Whether the host goes on while its device communicates.
+
+    Where it never does, it waits in a way that was not recorded, and its time is no own time.
+    """
+    passed = _launched_meanwhile(source)[~source.on_host]
+    return len(passed) > 0 and float(passed.mean()) >= 1 - _SYNCHRONISED_SHARE
+
+
+def _launched_meanwhile(source: Source) -> Bools:
+    """Whether the host launched something between an operation's launch and its end."""
+    assert source.row_launch_ns is not None
+    launched = np.sort(np.concatenate((source.row_launch_ns, source.launch_ns)))
+    end = source.start_ns + source.duration_ns - source.tolerance_ns
+    return np.asarray(np.searchsorted(launched, source.launch_ns, side="right") < np.searchsorted(launched, end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +267,7 @@ def _follows_chain(source: Source, reached_ns: Int64s, kind: npt.NDArray[np.int8
     follows = ~source.on_host
     if source.kind == "cpu":
         return np.ones(len(follows), np.bool_)
-    launch, waits = source.launch_ns, source.waits_end_ns
+    launch, waits = source.launch_ns, None if source.waits is None else source.waits[1]
     if waits is None:
         waited = launch >= reached_ns
     else:

@@ -47,7 +47,9 @@ class Columns:
     """n operations in the order of their launch, and m marks on the rank's chain of own work.
 
     The chain is the rank's local work in launch order. At an operation's mark the operation may begin; at its join
-    mark the chain waits for its end. `own_ns` of a mark is the local work since the mark before, gaps included.
+    mark the chain waits for its end; at a mark that waits the host waits for the chain, or on a join for its operation.
+    Times of a mark are since the mark before it: `own_ns` is the chain's time, gaps included, the others take the host
+    apart from it (host_chain.py) and say nothing where its launches were not recorded.
     """
 
     iteration: Int32s  # position in RankOperations.iterations, -1 outside
@@ -57,20 +59,28 @@ class Columns:
     elements: Int64s  # -1 where unsaid
     peer: Int32s  # the other rank of a send or receive, -1 otherwise
     place: Int32s  # stream or thread: operations of one place run one after the other
+    behind: Int64s  # the operation of another place that it begins behind, -1: none
     after_local: Bools  # begins only when the chain has come to its mark
     launch_ns: Int64s
     start_ns: Int64s
     duration_ns: Int64s
-    lag_ns: Int64s  # from the moment it could begin until it began
-    segment_ns: Int64s  # own time since the operation before: its marks' own_ns and, if the chain waits at once, lag_ns
+    late_ns: Int64s  # from the moment it could begin until it began
+    lag_ns: Int64s  # the part of it after its launch
+    segment_ns: Int64s  # the chain's own time since the operation before, gaps included, also one before it is launched
     busy_ns: Int64s  # of the segment: the device worked
-    data_ns: Int64s  # of the segment's rest: a data loader ran
+    data_ns: Int64s  # of the segment's rest, or of the host's own time: a data loader ran
     collection_ns: Int64s  # of the rest: the garbage collector ran
     pause_ns: Int64s  # the longest gap of the segment outside data loading
     quiet_ns: Int64s  # the part of that gap in which no thread of the host did anything that was recorded
     mark_operation: Int32s
     mark_joins: Bools
+    mark_waits: Bools
     own_ns: Int64s
+    work_ns: Int64s
+    host_ns: Int64s
+    lead_ns: Int64s
+    tail_host_ns: Int64s
+    tail_work_ns: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +100,9 @@ class RankOperations:
     signatures: list[Signature] = field(default_factory=list)
     sampled: bool = False
     cut: bool = False
+    # The host launches further work while collectives run, so it does not wait for them and is always followed: then
+    # own_ns, late_ns and busy_ns are left out, which only its chain alone would need.
+    leads: bool = False
 
     def __len__(self) -> int:
         return len(self.columns.start_ns)
@@ -110,6 +123,7 @@ class _Head(msgspec.Struct):
     signatures: list[Signature]
     sampled: bool
     cut: bool
+    leads: bool
     columns: list[tuple[str, str, int]] = []
 
 

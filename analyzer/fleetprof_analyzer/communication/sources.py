@@ -59,7 +59,8 @@ class Source:
     data: Union
     collection: Union
     recorded: Union
-    waits_end_ns: Int64s | None  # when calls that wait for the device returned, sorted; None: calls were not recorded
+    row_launch_ns: Int64s | None  # None: launches were not recorded
+    waits: tuple[Int64s, Int64s] | None  # starts and ends of calls that wait for the device; None: calls not recorded
     local: Rows
     local_launch_ns: Int64s
     overlapped: Bools
@@ -115,7 +116,8 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows) -> Source | None:
         data=_union_of(host, trace.names, is_data_loading),
         collection=_union_of(host, trace.names, is_collection),
         recorded=_recorded(host, trace.names),
-        waits_end_ns=_waits(host, trace.names),
+        row_launch_ns=None if np.array_equal(launch, rows.start_ns) else chain_launch,
+        waits=_waits(host, trace.names),
         local=local,
         local_launch_ns=local_launch,
         overlapped=covered(local.start_ns, union(chosen.start_ns, chosen.end_ns)),
@@ -158,7 +160,8 @@ def _read_host(trace: Trace, ranges: Rows) -> Source:
         data=data,
         collection=_union_of(host, trace.names, is_collection),
         recorded=_recorded(host, trace.names),
-        waits_end_ns=None,
+        row_launch_ns=None,
+        waits=None,
         local=NO_ROWS,
         local_launch_ns=NO_ROWS.start_ns,
         overlapped=np.zeros(0, np.bool_),
@@ -198,12 +201,12 @@ def _described_by_host(operations: Rows, launch_ns: Int64s, host: Rows) -> Rows:
     return replace(operations, collective=np.where(around, calls.collective[at], operations.collective))
 
 
-def _waits(host: Rows, names: list[str]) -> Int64s | None:
+def _waits(host: Rows, names: list[str]) -> tuple[Int64s, Int64s] | None:
     calls = host.category == Category.RUNTIME
     if not calls.any():
         return None
     calls &= where_name(host, names, lambda name: _WAITS.search(name) is not None)
-    return np.sort(host.select(calls).end_ns)
+    return union(host.start_ns[calls], host.end_ns[calls])
 
 
 def _ranges(trace: Trace) -> Rows:

@@ -16,7 +16,8 @@ from fleetprof_analyzer.measures.host_activity import read_host
 from fleetprof_analyzer.measures.idle import Part, explain_gaps
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
 from fleetprof_analyzer.measures.main_thread import find_main_thread
-from fleetprof_analyzer.measures.stage_labels import Label, fill, find_labels
+from fleetprof_analyzer.measures.stage_gaps import fill
+from fleetprof_analyzer.measures.stage_labels import Label, find_labels
 from fleetprof_analyzer.measures.stages import bound_by_passes, find_passes
 from fleetprof_analyzer.trace import Trace
 

@@ -18,6 +18,10 @@ from fleetprof_analyzer.ordering import distinct, order_by
 from fleetprof_analyzer.trace import Bools, Category, Int64s, Rows, Trace
 
 _PROFILER_STEP: Final = re.compile(r"^ProfilerStep")
+_UPLOAD: Final = re.compile(r"HtoD|HostToDevice")
+_COPY: Final = re.compile(r"HtoD|HostToDevice|DtoH|DeviceToHost")
+# What reads a number, as a printed loss, prepares no batch.
+_READS: Final = re.compile(r"^aten::(?:item|_local_scalar_dense|is_nonzero)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class MainThread:
     """Rows of the main thread by kind, and of autograd anywhere.
 
     `top` are its outermost operators; `trains` tells which of them hold an operator that autograd will go back through,
-    `uploads` which launch a copy from the host to the device.
+    `uploads` which launch a copy from the host to the device, `copies` one in either direction.
     """
 
     place: int
@@ -33,12 +37,14 @@ class MainThread:
     top: Rows
     trains: Bools
     uploads: Bools
+    copies: Bools
     data: Rows
     zero_grad: Rows
     optimizer: Rows
     model: Rows
     autograd: Rows  # on any thread
     beside: Rows  # all rows of the threads that run autograd for this one
+    behind: Rows  # of backward(), behind autograd's last function
     collectives: Rows  # on any thread
     helps: Bools  # which places are those threads, shape (places,)
     updates: Rows  # in-place operators that are no part of a backward pass
@@ -71,7 +77,8 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         operators=own,
         top=top,
         trains=_holds(top, _made_nodes(own, passes)),
-        uploads=_holds(top, _upload_calls(trace, calls, place)),
+        uploads=_holds(top, _copy_calls(trace, calls, place, _UPLOAD)),
+        copies=_holds(top, _copy_calls(trace, calls, place, _COPY)) & ~where_name(top, trace.names, matcher(_READS)),
         data=_sorted(rows.select(here & where_name(rows, trace.names, is_data_loading))),
         zero_grad=named(names.ZERO_GRAD, here),
         optimizer=named(names.OPTIMIZER_STEP, here),
@@ -79,6 +86,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         autograd=passes,
         beside=_sorted(rows.select(on_host & helps[rows.place])),
         helps=helps,
+        behind=named(names.BEHIND, here),
         collectives=named(names.COLLECTIVE, on_host),
         updates=own.select(where_name(own, trace.names, matcher(names.UPDATE))),
     )
@@ -135,10 +143,10 @@ def _made_nodes(own: Rows, autograd: Rows) -> Int64s:
     return np.asarray(numbered.start_ns[last])
 
 
-def _upload_calls(trace: Trace, calls: LaunchCalls, place: int) -> Int64s:
-    """When this thread called for copies from the host to the device."""
+def _copy_calls(trace: Trace, calls: LaunchCalls, place: int, direction: re.Pattern[str]) -> Int64s:
+    """When this thread called for copies between host and device."""
     copies = trace.rows.select(trace.rows.category == Category.MEMCPY)
-    copies = copies.select(where_name(copies, trace.names, lambda name: "HtoD" in name or "HostToDevice" in name))
+    copies = copies.select(where_name(copies, trace.names, matcher(direction)))
     position = calls.of(copies)
     made = calls.calls.take(position[position >= 0])
     return np.asarray(made.start_ns[made.place == place])

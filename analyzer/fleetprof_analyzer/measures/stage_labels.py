@@ -1,10 +1,9 @@
-"""Labels one iteration's time on the main thread with its stages (docs/measures.md#stages).
+"""Finds the stages of one iteration on the main thread (docs/measures.md#stages).
 
-From operators, autograd and PyTorch's own marks; no stacks, no annotations of the user. Guarantees: pure; the pieces
-cover the iteration without gaps or overlaps; a stage that nothing marks is filled in from its neighbours and listed.
+From operators, autograd and PyTorch's own marks; no stacks, no annotations of the user. Guarantees: pure; a stage that
+is found without a mark of its own is listed as inferred. What lies between the stages is filled in by `stage_gaps`.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,14 +14,13 @@ from fleetprof_api.report_tables import StageName
 from fleetprof_analyzer.intervals import covered, union
 from fleetprof_analyzer.measures import stage_names as names
 from fleetprof_analyzer.measures.main_thread import MainThread, between
-from fleetprof_analyzer.trace import Bools, Rows, Trace
+from fleetprof_analyzer.naming import matcher, where_name
+from fleetprof_analyzer.trace import Bools, Int64s, Rows, Trace
 
-# What goes before what where two cover one time.
-_PRIORITY: Final[tuple[StageName, ...]] = (
-    "data_loading", "zero_grad", "optimizer", "backward", "loss", "forward", "other"
-)  # fmt: skip
 _LAST_OPERATORS: Final = 6
-_LEAST_DATA_DIVISOR: Final = 100
+_LEAST_SILENCE_DIVISOR: Final = 100
+# PyTorch's own Python before the first operator of a stage takes up to this long.
+_LEAST_SILENCE_NS: Final = 200_000
 _MOST_FUNCTIONS: Final = 32
 # Of one iteration (accumulated gradients); what is beyond is taken as one.
 _MOST_PASSES: Final = 256
@@ -48,69 +46,102 @@ class Labels:
         return [span for stage in stages for span in self.spans.get(stage, [])]
 
 
+def least_silence(length: int) -> int:
+    """From how many ns on it counts that the main thread runs no operator, in an iteration of that length."""
+    return max(length // _LEAST_SILENCE_DIVISOR, _LEAST_SILENCE_NS)
+
+
 def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start: int, end: int) -> Labels:
     """What marks say about one iteration."""
     found = Labels()
     inside = slice(*np.searchsorted(thread.top.start_ns, (start, end)).tolist())
-    top, trains, uploads = between(thread.top, start, end), thread.trains[inside], thread.uploads[inside]
-    marked: list[tuple[StageName, Rows]] = [
-        ("data_loading", thread.data),
-        ("zero_grad", thread.zero_grad),
-        ("optimizer", thread.optimizer),
-    ]
+    top, trains, copies = between(thread.top, start, end), thread.trains[inside], thread.copies[inside]
+    marked: list[tuple[StageName, Rows]] = [("data_loading", thread.data), ("zero_grad", thread.zero_grad)]
     for stage, rows in marked:
         for row_start, row_end in _spans(rows, start, end):
             found.add(stage, row_start, row_end)
     own = [(max(a, start), min(b, end)) for a, b in passes if a < end and b > start]
     if len(own) > _MOST_PASSES:
         own[_MOST_PASSES - 1 :] = [(own[_MOST_PASSES - 1][0], own[-1][1])]
-    _find_uploads(found, top, trains, uploads, own)
+    _find_uploads(found, top, trains, copies, own)
     previous = start
     for number, (first, last) in enumerate(own):
         limit = own[number + 1][0] if number + 1 < len(own) else end
         backward = _extend(trace, thread, top, trains, first, last, limit)
         found.add("backward", *backward)
-        _find_forward(trace, thread, found, top, trains, previous, backward[0])
+        _find_forward(trace, thread, found, top, trains, (previous, backward[0]), end - start)
         previous = backward[1]
+    _find_steps(thread, found, top.start_ns[trains], start, end)
     if not found.spans.get("optimizer") and own:
         updates = between(thread.updates, previous, end)
         if len(updates):
             found.add("optimizer", int(updates.start_ns.min()), min(int(updates.end_ns.max()), end))
             found.inferred.add("optimizer")
     if not own:
-        _find_forward(trace, thread, found, top, trains, start, end)
+        _find_forward(trace, thread, found, top, trains, (start, end), end - start)
     return found
 
 
-def _find_uploads(found: Labels, top: Rows, trains: Bools, uploads: Bools, passes: Sequence[Span]) -> None:
-    """The leading operators that autograd does not go through, up to the last copy to the device."""
+def _find_steps(thread: MainThread, found: Labels, trained: Int64s, start: int, end: int) -> None:
+    """The optimizer's own part of its steps: what a closure does in one is a stage of its own."""
+    passes = found.of("backward")
+    for begin, step_end in _spans(thread.optimizer, start, end):
+        reached = begin
+        for first, last in passes:
+            if not begin <= first < step_end:
+                continue
+            if reached > begin:  # between two calls of the closure
+                at = int(np.searchsorted(trained, reached))
+                found.add("optimizer", reached, min(first, int(trained[at]) if at < len(trained) else first))
+            reached = last
+        found.add("optimizer", reached, step_end)
+
+
+def _find_uploads(found: Labels, top: Rows, trains: Bools, copying: Bools, passes: Sequence[Span]) -> None:
+    """The leading operators that autograd does not go through, up to the last copy to the device or from it."""
     before = np.ones(len(top), np.bool_) if not passes else top.start_ns < passes[0][0]
     leading = np.logical_and.accumulate(before & ~trains) if len(top) else before
-    copies = np.flatnonzero(leading & uploads)
-    if len(copies):
-        end = int(top.end_ns[copies[-1]])
-        found.add("data_loading", max([int(top.start_ns[0]), *(b for _, b in found.of("zero_grad") if b < end)]), end)
-        found.inferred.add("data_loading")
+    copies = np.flatnonzero(leading & copying)
+    if len(copies) == 0:
+        return
+    # Marks may lie in between: each stretch between them ends with its own last copy.
+    marked = found.of("data_loading", "zero_grad")
+    ends = {max([int(top.start_ns[0]), *(b for _, b in marked if b < end)]): end for end in top.end_ns[copies].tolist()}
+    for begin, end in ends.items():
+        found.add("data_loading", begin, min([end, *(a for a, b in marked if a > begin and b > end)]))
+    found.inferred.add("data_loading")
 
 
 def _extend(trace: Trace, thread: MainThread, top: Rows, trains: Bools, first: int, last: int, limit: int) -> Span:
-    """A backward pass with what belongs to it before and after: its seed, autograd's threads, collectives it began."""
+    """A backward pass with what belongs to it before and after.
+
+    Its seed; autograd's threads; the collectives that the main thread waits for in silence: they begin before its next
+    operator, and it waits no longer than that; and what backward() does behind them.
+    """
     before = int(np.searchsorted(top.end_ns, first, side="right")) - 1
     if before >= 0 and names.SEED.search(trace.names[top.name[before]]):
         first = int(top.start_ns[before])
+    around = thread.optimizer.end_ns[(thread.optimizer.start_ns <= first) & (thread.optimizer.end_ns > first)]
+    limit = min([limit, *around.tolist()])
     for starts in (thread.optimizer.start_ns, top.start_ns[trains]):
         following = int(np.searchsorted(starts, last))
         limit = min(limit, int(starts[following])) if following < len(starts) else limit
-    for begun in (between(thread.collectives, first, min(limit, last + 1)), between(thread.beside, first, limit)):
-        if len(begun):
-            last = max(last, int(begun.end_ns.max()))
+    following = int(np.searchsorted(top.start_ns, last))
+    silent = min(limit, int(top.start_ns[following])) if following < len(top) else limit
+    begun = between(thread.collectives, first, max(silent, min(limit, last + 1)))
+    if len(begun):
+        last = max(last, min(int(begun.end_ns.max()), silent))
+    for rows in (between(thread.beside, first, limit), between(thread.behind, first, limit)):
+        if len(rows):
+            last = max(last, int(rows.end_ns.max()))
     return first, min(last, limit)
 
 
 def _find_forward(
-    trace: Trace, thread: MainThread, found: Labels, top: Rows, trains: Bools, start: int, end: int
+    trace: Trace, thread: MainThread, found: Labels, top: Rows, trains: Bools, part: Span, length: int
 ) -> None:
-    """Forward and loss between two points: from the model's range or the first operator to the last one."""
+    """Forward and loss in a part of an iteration, from the model's range or the first operator to the last one."""
+    start, end = part
     # Gradients may be set to zero, and the next batch fetched, behind the forward pass: that does not begin it.
     trained = between(top.select(trains), start, end).start_ns
     before = int(trained[0]) if len(trained) else end
@@ -121,7 +152,10 @@ def _find_forward(
     if len(rows) == 0:
         return
     model = [(a, b) for a, b in _spans(thread.model, start, end) if a >= start]
-    first = min([int(rows.start_ns[0]), *(a for a, _ in model if a >= begin)])
+    first = _forward_start(
+        trace, thread, rows, min([before, *(a for a, _ in model if a >= begin)]), bool(model), length
+    )
+    rows = rows.select(rows.end_ns > first)
     last = int(min(rows.end_ns.max(), end))
     loss = _loss_start(trace, thread, rows, model, end)
     found.add("forward", first, min(last, loss))
@@ -130,6 +164,22 @@ def _find_forward(
     turn = int(ahead.start_ns[0]) if len(ahead) else last
     found.add("loss", loss, turn)
     found.add("other", turn, int(min(ahead.end_ns.max(), end)) if len(ahead) else last)
+
+
+def _forward_start(trace: Trace, thread: MainThread, rows: Rows, trained: int, marked: bool, length: int) -> int:
+    """Where forward begins: with the model or what autograd goes through, or with the operators right before that.
+
+    No long silence is passed on the way back; nor, where the model marks its range, what communicates or uploads.
+    """
+    ahead = rows.select(rows.start_ns < trained)
+    if len(ahead) == 0:
+        return trained
+    barred = np.append(ahead.start_ns[1:], trained) - np.maximum.accumulate(ahead.end_ns) >= least_silence(length)
+    if marked:
+        communicates = where_name(ahead, trace.names, matcher(names.COMMUNICATES))
+        barred |= communicates | _fetches(thread, ahead)
+    passed = len(ahead) if not barred.any() else int(barred[::-1].argmax())
+    return int(ahead.start_ns[len(ahead) - passed]) if passed else trained
 
 
 def _fetches(thread: MainThread, rows: Rows) -> Bools:
@@ -164,58 +214,14 @@ def _loss_start(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Sp
         made = between(thread.operators, begin, end)
         made = made.select(made.detail == reached)
         if len(made):
-            start = int(made.start_ns[0])
+            # Those before it made nothing, and carry its number all the same.
+            start = int(made.start_ns[-1])
             enclosing = np.flatnonzero((rows.start_ns <= start) & (rows.end_ns > start))
             return int(rows.start_ns[enclosing[0]]) if len(enclosing) else start
     for position in range(max(0, len(rows) - _LAST_OPERATORS), len(rows)):
         if names.is_loss_operator(trace.names[rows.name[position]]):
             return int(rows.start_ns[position])
     return end
-
-
-def fill(thread: MainThread, found: Labels, start: int, end: int) -> list[Label]:
-    """The iteration cut into labelled pieces without gaps."""
-    borders = {time for spans in found.spans.values() for span in spans for time in span}
-    cuts = sorted({start, end, *(time for time in borders if start < time < end)})
-    stages: list[StageName | None] = [None] * (len(cuts) - 1)
-    for one in reversed(_PRIORITY):
-        reached = start
-        for first, last in sorted(found.spans.get(one, ())):
-            begin = bisect_left(cuts, max(first, reached))
-            count = min(bisect_left(cuts, last), len(stages)) - begin
-            if count > 0:
-                stages[begin : begin + count] = [one] * count
-            reached = max(reached, last)
-    labels: list[Label] = []
-    for position, marked in enumerate(stages):
-        left, right = cuts[position], cuts[position + 1]
-        stage = marked
-        if stage is None:
-            before = next((s for s in reversed(stages[:position]) if s is not None), None)
-            after = next((s for s in stages[position + 1 :] if s is not None), None)
-            stage = _fill_gap(thread, found, before, after, (left, right), end - start)
-        labels.append((left, right, stage))
-    return labels
-
-
-def _fill_gap(
-    thread: MainThread, found: Labels, before: StageName | None, after: StageName | None, gap: Span, length: int
-) -> StageName:
-    """What a piece that nothing marks belongs to."""
-    at = np.searchsorted(thread.top.start_ns, gap)
-    works = bool(at[1] > at[0])
-    long = (gap[1] - gap[0]) * _LEAST_DATA_DIVISOR >= length
-    if (before is None or before == "optimizer") and long and "data_loading" not in found.spans:
-        found.inferred.add("data_loading")
-        return "data_loading"
-    if after is None:
-        return "other"
-    if before == "backward" and after in ("optimizer", "zero_grad"):
-        return "optimizer" if works and after == "optimizer" else "backward"
-    if before == "forward" and after == "backward" and works and "loss" not in found.spans:
-        found.inferred.add("loss")
-        return "loss"
-    return after
 
 
 def _spans(rows: Rows, start: int, end: int) -> list[Span]:

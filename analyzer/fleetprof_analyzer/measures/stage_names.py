@@ -17,6 +17,12 @@ AUTOGRAD: Final = re.compile(
     r"^autograd::engine::evaluate_function|^(?:struct )?torch::autograd::|Backward\d*$|^Backward \d+$"
 )
 COLLECTIVE: Final = re.compile(r"^(?:nccl|gloo|mpi|ucc|xccl):")
+COMMUNICATES: Final = re.compile(r"^(?:c10d|_c10d_functional)::|^record_param_comms$")
+# What backward() does on its own thread behind autograd's last function: gradients leave their buckets.
+BEHIND: Final = re.compile(
+    r"^torch(?:\.|::)distributed(?:\.|::)(?:ddp(?:\.|::))?reducer::|^FSDP::(?:root_)?post_backward"
+    r"|^FullyShardedDataParallel\._post_backward"
+)
 SEED: Final = re.compile(r"^aten::ones(?:_like)?$")
 UPDATE: Final = re.compile(
     r"^aten::(?:_foreach_\w+_|_fused_(?:adam|adamw|sgd|adagrad)_?|add_|sub_|mul_|div_|addcdiv_|addcmul_|lerp_|sqrt_)$"

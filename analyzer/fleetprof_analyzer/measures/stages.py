@@ -17,11 +17,13 @@ from fleetprof_api.report_tables import StageName, Stages, StageTime
 from fleetprof_analyzer.intervals import union
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
 from fleetprof_analyzer.measures.main_thread import MainThread, between, find_main_thread
-from fleetprof_analyzer.measures.stage_labels import Label, Span, fill, find_labels
+from fleetprof_analyzer.measures.silences import find_silences
+from fleetprof_analyzer.measures.stage_gaps import fill
+from fleetprof_analyzer.measures.stage_labels import Label, Span, find_labels
 from fleetprof_analyzer.trace import Int64s, Rows, Trace
 
 _ORDER: Final[tuple[StageName, ...]] = (
-    "data_loading", "forward", "loss", "backward", "zero_grad", "optimizer", "other"
+    "data_loading", "forward", "loss", "backward", "zero_grad", "optimizer", "host", "other"
 )  # fmt: skip
 
 
@@ -122,6 +124,7 @@ def _sum_up(
         iterations=len(labels),
         iterations_from=found_by,
         inferred=sorted(inferred),
+        silences=find_silences(trace, thread, [label for each in labels for label in each]),
         unknown_device_ns=int(rows.duration_ns[stage_of_row < 0].sum()),
     )
 

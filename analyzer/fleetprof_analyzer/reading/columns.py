@@ -13,7 +13,7 @@ import numpy as np
 from fleetprof_analyzer.limits import Limits, refuse
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.event import FRAME, INSTANT, LEFT_OUT, AnyEvent, Event, EventArgs, Instant
-from fleetprof_analyzer.reading.growing import GrowingRows, OperatorIds
+from fleetprof_analyzer.reading.growing import GrowingRows, OperatorIds, is_numbered
 from fleetprof_analyzer.reading.memory_rows import NAME as MEMORY
 from fleetprof_analyzer.reading.memory_rows import MemoryColumns
 from fleetprof_analyzer.reading.nanoseconds import (
@@ -132,7 +132,7 @@ class Columns:
             self._problems.add(Kind.BAD_TIMES, example, int(unreadable.sum()))
             rows = rows.select(~unreadable)
         self._rows.append(rows)
-        self._operator_ids.append(read_counts(pending.external_id).compress(category == Category.OPERATOR))
+        self._operator_ids.append(read_counts(pending.external_id).compress(is_numbered(category)))
 
     def count_events(self, count: int) -> None:
         """Counts events that were decoded, kept or not. Raises Refused."""
@@ -147,7 +147,7 @@ class Columns:
             raise refuse("the number of operators, annotations and kernels", self._limits.kept_rows, "rows")
 
     def append(self, rows: Rows, operator_ids: Int64s) -> None:
-        """Adds rows that were counted; `operator_ids` are PyTorch's numbers of the operators among them."""
+        """Adds rows that were counted; `operator_ids` are PyTorch's numbers of those that it numbers."""
         self.settle()
         self._rows.append(rows)
         self._operator_ids.append(operator_ids)

@@ -95,14 +95,18 @@ class EventStream(Generic[Decoded]):
             if text and not text.startswith(b"{"):
                 self._problems.add(Kind.NOT_A_TRACE, "the file is neither a JSON object nor a list")
                 return None
+            damaged = self._problems.count(Kind.CORRUPT_GZIP) > 0  # which is why nothing is there
             if not text and not more:
-                self._problems.note(Kind.EMPTY_FILE)
+                if not damaged:
+                    self._problems.note(Kind.EMPTY_FILE)
                 return None
             found = _find_list(text)
             if found is not None:
                 key, after = found
                 self._buffer = text[after:]
                 return text[:key]
+            if not more and damaged:
+                return None
             if not more:
                 self._problems.add(Kind.NOT_A_TRACE, 'the file holds no list "traceEvents"')
                 return None

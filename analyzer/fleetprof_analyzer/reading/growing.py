@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fleetprof_analyzer.trace import COLUMNS, NO_ROWS, Int64s, Rows
+from fleetprof_analyzer.trace import COLUMNS, NO_ROWS, Bools, Category, Int64s, Rows
 
 
 class GrowingNumbers:
@@ -50,23 +50,38 @@ class GrowingRows:
         return Rows(*(column.values() for column in self._columns.values()))
 
 
+def is_numbered(category: npt.NDArray[np.int8]) -> Bools:
+    """Which rows PyTorch numbers as they begin: operators, and annotations from the same blocks of numbers."""
+    return np.asarray((category == Category.OPERATOR) | (category == Category.ANNOTATION))
+
+
 class OperatorIds:
-    """PyTorch numbers the operators that run one after the other: how many of them were recorded."""
+    """PyTorch numbers operators and annotations as they begin: how many of them were recorded.
+
+    Each thread takes blocks of 512 numbers and fills them in order, so the end of a thread's last block is used by
+    nobody. What is missing lies before a block's last number, or is a whole block. (Before PyTorch 1.12 there were no
+    blocks: one number followed the other, and the same holds.)
+    """
 
     _FEWEST = 100
+    _BLOCK = 512
 
     def __init__(self) -> None:
         self._ids = GrowingNumbers()
 
     def append(self, ids: Int64s) -> None:
-        """Adds the numbers of operators; what is not above 0 is none."""
+        """Adds the numbers of operators and annotations; what is not above 0 is none."""
         self._ids.append(ids[ids > 0])
 
     def recorded_permille(self) -> int | None:
-        """Recorded operators of those that ran; None where there are too few to tell. Orders what it holds."""
+        """What was recorded of what ran; None where there is too little to tell. Orders what it holds."""
         ids = self._ids.values()
         if len(ids) < self._FEWEST:
             return None
         ids.sort()
+        block = (ids - 1) // self._BLOCK
+        last = ids[np.append(block[1:] != block[:-1], True)]
+        unused = int((-last[:-1] % self._BLOCK).sum())
+        ran = int(ids[-1] - ids[0] + 1) - unused
         distinct = 1 + int(np.count_nonzero(ids[1:] != ids[:-1]))
-        return min(1000, 1000 * distinct // int(ids[-1] - ids[0] + 1))
+        return min(1000, 1000 * distinct // ran)

@@ -18,10 +18,11 @@ from fleetprof_analyzer.reading.event_stream import EventStream
 from fleetprof_analyzer.reading.metadata import read_metadata
 from fleetprof_analyzer.reading.plausibility import drop_impossible
 from fleetprof_analyzer.reading.scanning import make_scanner
-from fleetprof_analyzer.trace import Trace
+from fleetprof_analyzer.trace import Category, Rows, Trace
 
 # Traces without a base time: Unix µs since 2001 are absolute, smaller numbers count from somewhere.
 _ABSOLUTE_FROM_NS: Final = 10**18
+_SAYS_WHY_EMPTY: Final = (Kind.EMPTY_FILE, Kind.NOT_A_TRACE, Kind.CORRUPT_GZIP, Kind.UNKNOWN_DEVICE)
 
 
 def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits | None = None) -> Trace:
@@ -39,8 +40,9 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits 
     base_ns = 0 if absolute or metadata.base_ns is None else metadata.base_ns
     rows = replace(rows, start_ns=rows.start_ns + base_ns)
     window_end_ns = None if columns.window_end_ns is None else columns.window_end_ns + base_ns
+    rows = _leave_out_foreign(rows, problems)
     rows = drop_impossible(rows, window_end_ns, problems)
-    if len(rows) == 0 and not problems.count(Kind.EMPTY_FILE) and not problems.count(Kind.NOT_A_TRACE):
+    if len(rows) == 0 and not any(problems.count(kind) for kind in _SAYS_WHY_EMPTY):
         problems.add(Kind.NO_EVENTS)
     absolute = len(rows) > 0 and int(rows.start_ns.min()) >= _ABSOLUTE_FROM_NS
     return Trace(
@@ -61,3 +63,17 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits 
         decoded_bytes=stream.decoded_bytes,
         base_ns=base_ns,
     )
+
+
+def _leave_out_foreign(rows: Rows, problems: Problems) -> Rows:
+    foreign = rows.category == Category.FOREIGN
+    if not foreign.any():
+        return rows
+    known = bool((rows.category <= Category.MEMSET).any())
+    problems.add(
+        Kind.UNKNOWN_DEVICE,
+        "work of a device of a kind that is not known (MTIA, HPU, Glow) is not measured"
+        + ("" if known else ": the rank is measured as if it had none"),
+        int(foreign.sum()),
+    )
+    return rows.select(~foreign)

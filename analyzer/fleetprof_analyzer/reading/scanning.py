@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fleetprof_analyzer.reading.columns import INSTANTS, Columns
 from fleetprof_analyzer.reading.event import EventArgs, Instant
+from fleetprof_analyzer.reading.growing import is_numbered
 from fleetprof_analyzer.trace import CATEGORIES, PYTHON_FUNCTION, Category, Int32s, Rows
 
 # An event that is kept has more bytes than these; a block with more rows is not taken.
@@ -114,7 +115,7 @@ class Scanner:
             collective=self._collectives(text, found, category, name),
             detail=found["detail"],
         )
-        columns.append(rows, found["external_id"][category == Category.OPERATOR])
+        columns.append(rows, found["external_id"][is_numbered(category)])
         return True
 
     def _reserve(self, rows: int) -> None:

@@ -4,6 +4,7 @@ Guarantees: pure; a cause is named only where one part holds half of the excess,
 clock that was not sampled is never blamed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,7 @@ import numpy as np
 from fleetprof_api.stragglers import Cause, Evidence
 
 from fleetprof_analyzer.stragglers.excess import Candidate
+from fleetprof_analyzer.stragglers.loaders import loading_ns
 from fleetprof_analyzer.stragglers.own_time import Floats, OwnTime
 from fleetprof_analyzer.trace import Bools
 
@@ -20,6 +22,10 @@ _QUIET_SHARE: Final = 0.8
 _SLOWED_SHARE: Final = 0.15
 _SLOWER_CLOCK: Final = 0.97
 _LOW_SHARE: Final = 0.25
+_CLEAR_SHARE: Final = 0.9
+_GONE: Final = 0.2  # of the pauses
+_LEAST_GONE: Final = 2
+_LEAST_SWING: Final = 0.05
 _PARTS: Final = {
     "busy": "work on the device",
     "data": "data loading",
@@ -46,7 +52,22 @@ def explain_device(table: OwnTime, candidate: Candidate) -> Explained:
         unit="%",
     )
     slower = _slower_clock(table, candidate)
-    return Explained("throttling" if slower else "slow_gpu", [longer, *slower])
+    busy = table.parts_ns["busy"][candidate.rank].astype(np.float64)
+    # Nobody does the same work, so its own fastest iterations tell.
+    above = busy - busy.min()
+    swings = float(np.median(above)) > _LEAST_SWING * busy.min() and _comes_and_goes(above, candidate)
+    return Explained("throttling" if slower or swings else "slow_gpu", [longer, *slower])
+
+
+def explain_loader(table: OwnTime, candidate: Candidate) -> Explained:
+    """The cause of a candidate that was found by its data loading: it takes longer than on the other ranks."""
+    loading = loading_ns(table)
+    usual = np.median(np.delete(loading, candidate.rank, axis=0), axis=1)
+    longer = Evidence(
+        measure="data loading, beside all other ranks that load", value=round(float(loading[candidate.rank].mean())),
+        usual=round(float(np.median(usual[usual > 0]))), unit="ns per iteration",
+    )  # fmt: skip
+    return Explained("data_loading", [longer])
 
 
 def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list[int]) -> Explained:
@@ -65,6 +86,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     mine = {name: float(values[rank][late].mean()) for name, values in own.items()}
     theirs = {name: float(usual[name][late].mean()) for name in own}
     excess = {name: mine[name] - theirs[name] for name in own}
+    excess |= _by_host(table, candidate, excess, reference)
     total = sum(max(value, 0.0) for value in excess.values()) or 1.0
     evidence = [
         Evidence(
@@ -96,9 +118,26 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     elif excess["busy"] >= _MOST_OF * total:
         slower = _slower_clock(table, candidate)
         evidence += slower
-        throttled = bool(slower) or _in_one_stretch(own["busy"][rank] - usual["busy"], candidate)
+        throttled = bool(slower) or _comes_and_goes(own["busy"][rank] - usual["busy"], candidate)
         cause = "throttling" if throttled else "slow_gpu"
     return Explained(cause, evidence)
+
+
+def _by_host(
+    table: OwnTime, candidate: Candidate, excess: dict[str, float], reference: Callable[[Floats], Floats]
+) -> dict[str, float]:
+    """The excess of the device's gaps, by what the host itself took longer for.
+
+    What the gaps show besides was there before, and hidden as long as the host was ahead.
+    """
+    rank, late = candidate.rank, candidate.iterations
+    longer = {}
+    for name, values in table.host_parts_ns.items():
+        own = values.astype(np.float64)
+        longer[name] = max(float((own[rank] - reference(own))[late].mean()), 0.0)
+    gaps = sum(max(excess[name], 0.0) for name in longer)
+    total = sum(longer.values())
+    return {name: gaps * value / total for name, value in longer.items()} if total > 0 else {}
 
 
 def _collected(
@@ -115,7 +154,8 @@ def _collected(
         return None
     pause = float(table.pause_ns[rank][late].mean())
     quiet = float(table.quiet_ns[rank][late].mean())
-    if candidate.pattern == "intermittent" and pause >= _PAUSE_SHARE * host and quiet >= _QUIET_SHARE * pause:
+    goes = candidate.pattern == "intermittent" or int((table.pause_ns[rank] < _GONE * pause).sum()) >= _LEAST_GONE
+    if goes and pause >= _PAUSE_SHARE * host and quiet >= _QUIET_SHARE * pause:
         return Evidence(
             measure="pauses in which no thread of the host did anything", value=round(quiet), usual=0,
             unit="ns per iteration",
@@ -143,12 +183,13 @@ def _slower_clock(table: OwnTime, candidate: Candidate) -> list[Evidence]:
     ]
 
 
-def _in_one_stretch(excess: Floats, candidate: Candidate) -> bool:
-    """Whether a device was slow in one part of the window and not before or after: clocks, not the chip."""
+def _comes_and_goes(excess: Floats, candidate: Candidate) -> bool:
+    """Whether a device was slow in one part of the window, or clearly either slow or not: clocks, not the chip."""
     late: Bools = candidate.iterations & (excess > 0)
     if not late.any():
         return False
     high = float(np.median(excess[late]))
     slow = excess > _MOST_OF * high
+    fast = excess < _LOW_SHARE * high
     edges = int(np.abs(np.diff(slow.astype(np.int8))).sum())
-    return bool((excess < _LOW_SHARE * high).sum() >= 2 and edges <= 2)
+    return bool(fast.sum() >= _LEAST_GONE and (edges <= 2 or (fast | slow).mean() >= _CLEAR_SHARE))

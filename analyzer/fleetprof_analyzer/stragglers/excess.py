@@ -43,6 +43,7 @@ class Candidate:
     excess: float
     iterations: Bools
     z: float = 0.0
+    by: str = "peers"  # found beside them, or without any by its "kernels" or its "loader"
 
 
 def relative_excess(table: OwnTime, values: Int64s) -> tuple[Floats, Bools]:
@@ -65,12 +66,13 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
     """Candidates of both patterns, each rank once, the largest excess first.
 
     The own time is tested as a whole and by its parts: where kernels differ by some percent from device to device, a
-    loader that takes as long shows among the loaders.
+    loader that takes as long shows among the loaders. The hosts' own time is tested as well: gaps of the device show
+    only where a host is late, which depends on what lead it had.
     """
     whole, has_peers = relative_excess(table, table.own_ns)
     parts = table.parts_ns
     tested = [whole]
-    for values in (parts["busy"], parts["data"], parts["host"] + parts["collection"]):
+    for values in (parts["busy"], parts["data"], parts["host"] + parts["collection"], table.host_ns):
         tested.append(relative_excess(table, values)[0])
     best: dict[int, Candidate] = {}
     for excess in tested:
@@ -78,6 +80,9 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
             known = best.get(candidate.rank)
             if known is None or candidate.excess > known.excess:
                 best[candidate.rank] = candidate
+    if table.host_ns.any():
+        # What comes and goes on one host stands out most among the longest gaps.
+        tested.append(relative_excess(table, table.pause_ns)[0])
     for excess in tested:
         # A rank whose only peer pauses is itself far below it then: that is no level of its own.
         usual = np.maximum(np.quantile(excess, _USUAL, axis=1), -_MOST_BELOW)

@@ -10,10 +10,11 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.stragglers.course import Scenario
 from fleetprof_analyzer.stragglers.excess import Candidate
 from fleetprof_analyzer.stragglers.own_time import OwnTime
 from fleetprof_analyzer.stragglers.reference import Reference, of_itself, of_peers
-from fleetprof_analyzer.stragglers.replay import Replay, Scenario
+from fleetprof_analyzer.stragglers.replay import Replay
 from fleetprof_analyzer.trace import Int64s
 
 _MOST: Final = 16
@@ -64,8 +65,13 @@ def explained_by_work(table: OwnTime, candidate: Candidate) -> bool:
     return more > _EXPLAINED * excess
 
 
-def judge(replay: Replay, table: OwnTime, candidates: list[Candidate], extra: dict[int, Int64s]) -> Judged:
-    """Names the candidates that matter. `extra` holds segments, shape (N,), of ranks whose reference is no peer's."""
+def judge(
+    replay: Replay, table: OwnTime, candidates: list[Candidate], extra: dict[int, tuple[Int64s, Int64s]]
+) -> Judged:
+    """Names the candidates that matter.
+
+    `extra` holds own work and host's time, shapes (N,), of ranks whose reference is no peer's.
+    """
     by_work = [candidate for candidate in candidates if explained_by_work(table, candidate)]
     rest = [candidate for candidate in candidates if candidate not in by_work][:_MOST]
     if not rest:
@@ -74,13 +80,14 @@ def judge(replay: Replay, table: OwnTime, candidates: list[Candidate], extra: di
     ranks = list(wanted)
 
     def fixed(chosen: list[int]) -> Scenario:
-        changed = np.zeros(len(replay.segment_ns), np.bool_)
-        segment, lag = replay.segment_ns.copy(), replay.lag_ns.copy()
+        changed = np.zeros(len(replay.work_ns), np.bool_)
+        work, host, lag = replay.work_ns.copy(), replay.host_ns.copy(), replay.lag_ns.copy()
         for rank in chosen:
             known = wanted[rank].known
             changed |= known
-            segment[known], lag[known] = wanted[rank].segment_ns[known], wanted[rank].lag_ns[known]
-        return replay.with_segments(segment, changed, lag)
+            work[known], host[known] = wanted[rank].work_ns[known], wanted[rank].host_ns[known]
+            lag[known] = wanted[rank].lag_ns[known]
+        return replay.with_times(work, host, changed, lag)
 
     scenarios = [replay.as_measured(), fixed(ranks)]
     scenarios += [fixed([rank]) for rank in ranks]
@@ -113,10 +120,12 @@ def judge(replay: Replay, table: OwnTime, candidates: list[Candidate], extra: di
     return Judged(named, [fault for fault in faults if fault not in named], joint, by_work)
 
 
-def _reference(replay: Replay, table: OwnTime, candidate: Candidate, extra: dict[int, Int64s]) -> Reference:
+def _reference(
+    replay: Replay, table: OwnTime, candidate: Candidate, extra: dict[int, tuple[Int64s, Int64s]]
+) -> Reference:
     if candidate.rank in extra:
         mine = (replay.layout.rank == candidate.rank) & (replay.iteration >= 0)
-        return Reference(extra[candidate.rank], replay.lag_ns, mine)
+        return Reference(*extra[candidate.rank], replay.lag_ns, mine)
     if len(table.peers(candidate.rank)):
         return of_peers(replay, table, candidate.rank)
     return of_itself(replay, candidate)

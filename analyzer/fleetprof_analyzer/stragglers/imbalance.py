@@ -38,24 +38,28 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     inside = replay.iteration >= 0
     roles = np.unique(table.role)
     level = np.array([float(table.own_ns[table.role == role].mean()) for role in roles])
-    even_roles = replay.segment_ns.copy()
-    for role, own in zip(roles, level, strict=True):
-        here = inside & (table.role[rank] == role)
-        even_roles[here] = np.rint(replay.segment_ns[here] * (level.mean() / max(own, 1.0))).astype(np.int64)
-    even = replay.segment_ns.copy()
+    of_role = dict(zip(roles.tolist(), level.tolist(), strict=True))
+    factor = np.array([level.mean() / max(of_role[int(r)], 1.0) for r in table.role])[rank]
     regular = inside & (replay.program_position >= 0)
     key = table.role[rank].astype(np.int64) * (int(replay.program_position.max()) + 2) + replay.program_position
     keys, owner = np.unique(key[regular], return_inverse=True)
-    total, count = np.bincount(owner, replay.segment_ns[regular], len(keys)), np.bincount(owner, minlength=len(keys))
     # A rank that is always somewhat faster or slower stays so: what is left moves.
-    level_of_role = dict(zip(roles.tolist(), level.tolist(), strict=True))
     always = np.array(
-        [own.mean() / max(level_of_role[int(r)], 1.0) for own, r in zip(table.own_ns, table.role, strict=True)]
-    )
-    even[regular] = np.rint((total / count)[owner] * always[rank[regular]]).astype(np.int64)
-    outcome = replay.run(
-        [replay.as_measured(), replay.with_segments(even_roles, inside), replay.with_segments(even, regular)]
-    )
+        [own.mean() / max(of_role[int(r)], 1.0) for own, r in zip(table.own_ns, table.role, strict=True)]
+    )[rank[regular]]
+
+    def shared_by_role(times: Int64s) -> Int64s:
+        return np.where(inside, np.rint(times * factor).astype(np.int64), times)
+
+    def shared_by_all(times: Int64s) -> Int64s:
+        total, count = np.bincount(owner, times[regular], len(keys)), np.bincount(owner, minlength=len(keys))
+        shared = times.copy()
+        shared[regular] = np.rint((total / count)[owner] * always).astype(np.int64)
+        return shared
+
+    even_roles = replay.with_times(shared_by_role(replay.work_ns), shared_by_role(replay.host_ns), inside)
+    even = replay.with_times(shared_by_all(replay.work_ns), shared_by_all(replay.host_ns), regular)
+    outcome = replay.run([replay.as_measured(), even_roles, even])
     measured = max(float(outcome.total_ns[0]), 1.0)
     stage_gain, moving_gain = (
         (measured - float(outcome.total_ns[1])) / measured,

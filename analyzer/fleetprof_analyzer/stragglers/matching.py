@@ -3,7 +3,8 @@
 By process group and sequence number where the traces say them; else by group, kind and order within the iteration;
 else, where nothing says the groups, by kind and order with all ranks as one group, which the ends of the operations
 must then confirm. A send is matched with its receive by the two ranks and their order. Guarantees: what cannot be
-matched is counted and never used; below 90 % agreement there is no match, and the reason is said.
+matched is counted and never used; below 90 % agreement, of all operations or of those that are no pairs, there is no
+match, and the reason is said.
 """
 
 from collections import Counter, defaultdict
@@ -41,6 +42,7 @@ class Matched:
     method: str = ""
     operations: int = 0  # of the common iterations, on all ranks
     unmatched: int = 0
+    unmatched_kinds: dict[str, int] = field(default_factory=dict)  # `unmatched` by kind
     missing: list[int] = field(default_factory=list)  # ranks that belong to groups and were not captured
     reason: str = ""  # why there is no match; empty where there is one
 
@@ -66,12 +68,23 @@ def match(ranks: Sequence[RankOperations]) -> Matched:
         if keys is None:
             continue
         found = _join(ordered, iterations, iteration, keys, method)
-        if found.unmatched <= (1 - _LEAST_AGREEMENT) * found.operations:
+        if _agrees(found):
             return found
     if found is None:
         return _refused(ordered, "the traces do not say which process group an operation belongs to")
     share = 100 * (1 - found.unmatched / max(found.operations, 1))
     return _refused(ordered, f"only {share:.0f} % of the operations have their partners on the other ranks")
+
+
+def _agrees(found: Matched) -> bool:
+    """Whether enough was matched: of all operations, and of the collectives, whom many pairs must not outvote."""
+    collectives = sum(
+        int(((iteration >= 0) & ~_is_pairwise(one)).sum())
+        for one, iteration in zip(found.ranks, found.iteration, strict=True)
+    )
+    unmatched = sum(count for kind, count in found.unmatched_kinds.items() if kind not in ("send", "receive"))
+    allowed = 1 - _LEAST_AGREEMENT
+    return found.unmatched <= allowed * found.operations and unmatched <= allowed * collectives
 
 
 def _refused(ranks: list[RankOperations], reason: str) -> Matched:
@@ -128,6 +141,10 @@ def _shifts_by_sequence(ranks: list[RankOperations]) -> list[int] | None:
     return [shift[number] for number in range(len(ranks))] if len(shift) == len(ranks) else None
 
 
+def _is_pairwise(one: RankOperations) -> Bools:
+    return np.isin(one.columns.kind, (_SEND, _RECEIVE))
+
+
 def _pair(one: RankOperations, position: int) -> tuple[int, int] | None:
     """(sender, receiver) of a send or receive that says its partner."""
     kind, peer = int(one.columns.kind[position]), int(one.columns.peer[position])
@@ -158,9 +175,11 @@ def _keys_by_sequence(ranks: list[RankOperations], iteration: list[Int64s]) -> l
     keys = []
     for one, numbers in zip(ranks, iteration, strict=True):
         of_rank = _sequence_keys(one)
-        told = sum(key is not None or _pair(one, position) is not None for position, key in enumerate(of_rank))
-        grouped = int(_grouped(one).sum())
-        if told < _LEAST_AGREEMENT * grouped or 2 * grouped < len(of_rank):
+        # Pairs that say their partner are matched by it, with every method: they speak for none.
+        asked = np.array([_pair(one, position) is None for position in range(len(of_rank))], np.bool_)
+        told = int(np.array([key is not None for key in of_rank], np.bool_)[asked].sum())
+        grouped = int(_grouped(one)[asked].sum())
+        if told < _LEAST_AGREEMENT * grouped or 2 * grouped < int(asked.sum()):
             return None
         keys.append(_with_pairs(one, numbers, _with_unsaid(one, numbers, of_rank)))
     return keys
@@ -248,10 +267,12 @@ def _join(
             collective[number][position] = len(whole)
         whole.append(expected <= captured)
     total = sum(int((numbers >= 0).sum()) for numbers in iteration)
-    matched = sum(int((of_rank >= 0).sum()) for of_rank in collective)
+    left: Counter[str] = Counter()
+    for one, numbers, found in zip(ranks, iteration, collective, strict=True):
+        left.update(KINDS[kind] for kind in one.columns.kind[(numbers >= 0) & (found < 0)].tolist())
     return Matched(
         ranks, iterations, iteration, collective, len(whole), np.array(whole, np.bool_), method=method,
-        operations=total, unmatched=total - matched, missing=sorted(missing),
+        operations=total, unmatched=left.total(), unmatched_kinds=dict(left), missing=sorted(missing),
     )  # fmt: skip
 
 

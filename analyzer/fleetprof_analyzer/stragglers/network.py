@@ -5,13 +5,13 @@ the same at the same place of the program: the data-parallel groups of one stage
 a group without sisters is never judged; a rank is named only where several slow groups meet in it.
 """
 
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.stragglers.replay import Replay, Scenario
+from fleetprof_analyzer.stragglers.replay import Replay
 from fleetprof_analyzer.trace import Int64s
 
 _SIGMA: Final = 1.4826
@@ -20,6 +20,7 @@ _SPREADS: Final = 6.0
 _LEAST_FACTOR: Final = 1.3
 _LEAST_GAIN: Final = 0.01
 _LEAST_OPERATIONS: Final = 3
+_ANY_STAGE: Final = "any stage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ def find_slow_links(replay: Replay, role: Int64s) -> Links:
     for key in slow:
         for _, number, others in deviations[key]:
             transfer[number] = min(int(transfer[number]), round(others))
-    outcome = replay.run([replay.as_measured(), Scenario(replay.own_ns, replay.lag_ns, transfer)])
+    measured = replay.as_measured()
+    outcome = replay.run([measured, replace(measured, transfer_ns=transfer)])
     gain = float((outcome.total_ns[0] - outcome.total_ns[1]) / max(int(outcome.total_ns[0]), 1))
     if gain < _LEAST_GAIN:
         return Links([], [], gain, 0, judged)
@@ -97,13 +99,19 @@ def find_slow_links(replay: Replay, role: Int64s) -> Links:
 def _sister_operations(
     replay: Replay, role: Int64s
 ) -> dict[tuple[tuple[object, ...], int], list[tuple[int, tuple[int, ...]]]]:
-    """(family, kind) -> [(collective, members)]; a family is roles, size, place of the program and iteration."""
+    """(family, kind) -> [(collective, members)]; a family is roles, size, place of the program and iteration.
+
+    A group that is the only one of its stage has its sisters in the other stages: those that pass as much on, the n-th
+    time in the iteration. Whoever does not say how much has none there.
+    """
     layout = replay.layout
-    kinds = replay.gather("kind")
+    kinds, elements = replay.gather("kind"), replay.gather("elements")
     order = np.argsort(layout.collective, kind="stable")
     cuts = np.flatnonzero(np.diff(layout.collective[order], prepend=-1))
     found: dict[tuple[tuple[object, ...], int], list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
-    for here in np.split(order, cuts[1:]):
+    alike: dict[tuple[tuple[object, ...], int], tuple[object, ...]] = {}
+    times: Counter[tuple[object, ...]] = Counter()
+    for here in sorted(np.split(order, cuts[1:]), key=lambda members: int(members[0]) if len(members) else -1):
         number = int(layout.collective[here[0]])
         if number >= replay.matched.count or not replay.matched.whole[number] or len(here) < 2:
             continue
@@ -111,9 +119,17 @@ def _sister_operations(
         if replay.program_position[first] < 0:
             continue
         roles = tuple(role[layout.rank[here]].tolist())
-        place = (int(replay.program_position[first]), int(replay.iteration[first]))
-        members = tuple(layout.rank[here].tolist())
-        found[(roles, len(here), *place), int(kinds[first])].append((number, members))
+        at = int(replay.iteration[first])
+        members, kind = tuple(layout.rank[here].tolist()), int(kinds[first])
+        family = (roles, len(here), int(replay.program_position[first]), at)
+        found[family, kind].append((number, members))
+        traffic = (kind, members, int(elements[first]), at)
+        times[traffic] += 1
+        if len(set(roles)) == 1 and elements[first] >= 0:
+            alike[family, kind] = (_ANY_STAGE, len(here), int(elements[first]), times[traffic], at)
+    for key, stages in alike.items():
+        if len(found[key]) == 1:
+            found[stages, key[1]] += found.pop(key)
     return found
 
 

@@ -22,6 +22,8 @@ class OwnTime:
     role: Int64s  # (R,)
     own_ns: Int64s  # (R, K)
     parts_ns: dict[str, Int64s]  # COMPONENTS -> (R, K)
+    host_ns: Int64s  # (R, K): the host's own time, also what its device hides; 0 where it was not recorded
+    host_parts_ns: dict[str, Int64s]  # the same by COMPONENTS, without busy
     pause_ns: Int64s  # (R, K): the two longest gaps
     quiet_ns: Int64s  # (R, K): of them without anything on the host
     work: Floats  # (R, K): threads launched, nan where unsaid
@@ -48,6 +50,9 @@ def tabulate(replay: Replay, role: Int64s) -> OwnTime:
     own = add(replay.segment_ns)
     parts = {name: add(replay.parts_ns[name]) for name in ("busy", "data", "collection")}
     parts["host"] = np.maximum(own - sum(parts.values()), 0)
+    host = add(replay.host_ns)
+    host_parts = {name: add(values) for name, values in replay.host_parts_ns.items()}
+    host_parts["host"] = np.maximum(host - sum(host_parts.values()), 0)
     pause, quiet = np.zeros((ranks, count), np.int64), np.zeros((ranks, count), np.int64)
     pauses, silences = replay.parts_ns["pause"], replay.parts_ns["quiet"]
     order = np.lexsort((-pauses, replay.iteration, layout.rank))
@@ -56,8 +61,9 @@ def tabulate(replay: Replay, role: Int64s) -> OwnTime:
     np.add.at(pause, (layout.rank[longest], replay.iteration[longest]), pauses[longest])
     np.add.at(quiet, (layout.rank[longest], replay.iteration[longest]), silences[longest])
     return OwnTime(
-        role, own, parts, pause, quiet, _by_iteration(replay, "work"), _by_iteration(replay, "clock_megahertz")
-    )
+        role, own, parts, host, host_parts, pause, quiet, _by_iteration(replay, "work"),
+        _by_iteration(replay, "clock_megahertz"),
+    )  # fmt: skip
 
 
 def _turns(rank: Int64s, iteration: Int64s) -> Int64s:

@@ -1,4 +1,4 @@
-"""How long a rank's segments would last if it were like its peers: what a what-if puts in their place.
+"""How long a rank's own times would be if it were like its peers: what a what-if puts in their place.
 
 Guarantees: pure; a rank is never its own reference while it has peers.
 """
@@ -15,9 +15,10 @@ from fleetprof_analyzer.trace import Bools, Int64s
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Segments and lags of the operations `known`, shape (N,); the others' values are as measured."""
+    """Own times and lags of the operations `known`, shape (N,); the others' values are as measured."""
 
-    segment_ns: Int64s
+    work_ns: Int64s
+    host_ns: Int64s
     lag_ns: Int64s
     known: Bools
 
@@ -25,12 +26,12 @@ class Reference:
 def of_peers(replay: Replay, table: OwnTime, rank: int) -> Reference:
     """The median of the peers at the same place of the program in the same iteration."""
     layout, peers = replay.layout, table.peers(rank)
-    segment, lag = replay.segment_ns.copy(), replay.lag_ns.copy()
-    known = np.zeros(len(segment), np.bool_)
+    work, host, lag = replay.work_ns.copy(), replay.host_ns.copy(), replay.lag_ns.copy()
+    known = np.zeros(len(work), np.bool_)
     mine = np.flatnonzero((layout.rank == rank) & (replay.iteration >= 0))
     regular = mine[replay.program_position[mine] >= 0]
     at = (replay.iteration[regular], replay.program_position[regular])
-    for target, values in ((segment, replay.segment_ns), (lag, replay.lag_ns)):
+    for target, values in ((work, replay.work_ns), (host, replay.host_ns), (lag, replay.lag_ns)):
         median = _median_of(replay, peers, values)[at]
         found = ~np.isnan(median)
         target[regular[found]] = median[found].astype(np.int64)
@@ -38,23 +39,29 @@ def of_peers(replay: Replay, table: OwnTime, rank: int) -> Reference:
     # Iterations of another shape: as a whole in proportion.
     odd = mine[~known[mine]]
     ratio = np.minimum(np.median(table.own_ns[peers], axis=0) / np.maximum(table.own_ns[rank], 1), 1.0)
-    segment[odd] = np.rint(replay.segment_ns[odd] * ratio[replay.iteration[odd]]).astype(np.int64)
+    strays = odd[replay.is_stray[odd]]
+    for times in (work, host):
+        times[odd] = np.rint(times[odd] * ratio[replay.iteration[odd]]).astype(np.int64)
+        # What lies before a stray is a part of the segment that the peers have there as one.
+        for stray in strays:
+            following = regular[np.searchsorted(regular, stray) :][:1]
+            times[following] = np.maximum(times[following] - times[stray], 0)
     known[odd] = True
-    return Reference(segment, lag, known)
+    return Reference(work, host, lag, known)
 
 
 def of_itself(replay: Replay, candidate: Candidate) -> Reference:
     """Without peers: where the rank was late, the median over its other iterations."""
-    segment, lag = replay.segment_ns.copy(), replay.lag_ns.copy()
+    work, host, lag = replay.work_ns.copy(), replay.host_ns.copy(), replay.lag_ns.copy()
     mine = (replay.layout.rank == candidate.rank) & (replay.program_position >= 0) & (replay.iteration >= 0)
     late = mine & candidate.iterations[np.maximum(replay.iteration, 0)]
     for position in np.unique(replay.program_position[late]):
         here = late & (replay.program_position == position)
         usual = mine & ~late & (replay.program_position == position)
-        for values in (segment, lag):
+        for values in (work, host, lag):
             if usual.any():
                 values[here] = np.minimum(values[here], int(np.median(values[usual])))
-    return Reference(segment, lag, late)
+    return Reference(work, host, lag, late)
 
 
 def _median_of(replay: Replay, peers: Int64s, values: Int64s) -> Floats:

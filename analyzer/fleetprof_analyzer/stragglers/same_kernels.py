@@ -55,10 +55,10 @@ def medians_of_others(values: Floats) -> Floats:
     return np.asarray((ordered[low + (place <= low)] + ordered[high + (place <= high)]) / 2)
 
 
-def find_slow_devices(replay: Replay, table: OwnTime) -> tuple[list[Candidate], dict[int, Int64s]]:
-    """(candidates among the ranks without peers, their segments with the device as fast as the others')."""
+def find_slow_devices(replay: Replay, table: OwnTime) -> tuple[list[Candidate], dict[int, tuple[Int64s, Int64s]]]:
+    """(candidates among the ranks without peers, their own work and host's time, the device as fast as the others')."""
     found: list[Candidate] = []
-    wanted: dict[int, Int64s] = {}
+    wanted: dict[int, tuple[Int64s, Int64s]] = {}
     alone = [rank for rank in range(len(replay.matched.ranks)) if len(table.peers(rank)) == 0]
     if not alone:
         return found, wanted
@@ -72,7 +72,10 @@ def find_slow_devices(replay: Replay, table: OwnTime) -> tuple[list[Candidate], 
         above = float(factors[rank] - np.median(others))
         if above > max(least_z(len(others)) * spread, _LEAST_FACTOR):
             every = np.ones(table.own_ns.shape[1], np.bool_)
-            found.append(Candidate(int(rank), "persistent", float(np.expm1(above)), every, above / spread))
+            found.append(
+                Candidate(int(rank), "persistent", float(np.expm1(above)), every, above / spread, by="kernels")
+            )
             busy = replay.parts_ns["busy"]
-            wanted[int(rank)] = replay.segment_ns - np.rint(busy * -np.expm1(-above)).astype(np.int64)
+            less = np.rint(busy * -np.expm1(-above)).astype(np.int64)
+            wanted[int(rank)] = (replay.work_ns - less, replay.host_ns)
     return found, wanted

@@ -23,11 +23,13 @@ from fleetprof_analyzer.communication.operations import (
     decode,
 )
 from fleetprof_analyzer.stragglers.alignment import align_clocks, ends_together
-from fleetprof_analyzer.stragglers.causes import explain, explain_device
+from fleetprof_analyzer.stragglers.causes import explain, explain_device, explain_loader
 from fleetprof_analyzer.stragglers.excess import find_candidates
 from fleetprof_analyzer.stragglers.faults import Fault, Judged, judge
 from fleetprof_analyzer.stragglers.imbalance import Imbalance, find_imbalance
+from fleetprof_analyzer.stragglers.loaders import can_compare_loaders, find_slow_loaders
 from fleetprof_analyzer.stragglers.matching import Matched, match
+from fleetprof_analyzer.stragglers.missing import find_missing
 from fleetprof_analyzer.stragglers.network import Links, find_slow_links
 from fleetprof_analyzer.stragglers.own_time import OwnTime, tabulate
 from fleetprof_analyzer.stragglers.replay import Replay
@@ -60,7 +62,7 @@ def judge_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Strag
     if lost and len(operations) < 2:
         return Stragglers(reason=f"the operations of {len(lost)} ranks were not stored with their summaries")
     try:
-        found = find_stragglers(operations)
+        found = find_stragglers(operations, [rank for rank, _, _ in summaries])
     except MemoryError:
         return Stragglers(reason="there is not enough memory to compare the ranks' operations")
     except Exception as error:
@@ -72,8 +74,19 @@ def judge_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Strag
     return msgspec.structs.replace(found, unidentifiable=[*found.unidentifiable, said])
 
 
-def find_stragglers(operations: Sequence[RankOperations]) -> Stragglers | None:
-    """The verdict over all ranks; None where there are not two ranks that communicate."""
+def find_stragglers(operations: Sequence[RankOperations], delivered: Sequence[int | None] = ()) -> Stragglers | None:
+    """The verdict over all ranks; None where there are not two ranks that communicate.
+
+    `delivered`: ranks that have a trace, also where their operations are not here.
+    """
+    found = _find_stragglers(operations, {*delivered, *(one.rank for one in operations)})
+    if found is None or not found.not_captured or found.verdict != "nobody":
+        return found
+    missing = f"ranks {_some(found.not_captured)} of the job were not captured"
+    return msgspec.structs.replace(found, reason=f"{found.reason}; {missing}")
+
+
+def _find_stragglers(operations: Sequence[RankOperations], delivered: set[int | None]) -> Stragglers | None:
     ranks, left_out = _usable(operations)
     if len(ranks) < 2:
         return Stragglers(reason="; ".join(left_out)) if left_out and len(operations) > 1 else None
@@ -92,24 +105,35 @@ def find_stragglers(operations: Sequence[RankOperations]) -> Stragglers | None:
         return Stragglers(
             reason="the matched operations wait for each other in a circle; the order of launches is lost"
         )
-    role = find_roles(matched)
+    role = find_roles(matched, replay.strays)
     table = tabulate(replay, role)
     candidates = find_candidates(table)
-    slow_devices, segments = find_slow_devices(replay, table)
+    # Of ranks without peers what goes on all the time is told by what all ranks have in common.
+    slow_loaders, extra = find_slow_loaders(replay, table)
+    candidates = slow_loaders + [candidate for candidate in candidates if candidate.rank not in extra]
+    slow_devices, times = find_slow_devices(replay, table)
     known = {candidate.rank for candidate in candidates}
     candidates += [candidate for candidate in slow_devices if candidate.rank not in known]
-    judged = judge(replay, table, candidates, {rank: s for rank, s in segments.items() if rank not in known})
-    return _decide(replay, table, judged, left_out)
+    extra |= {rank: both for rank, both in times.items() if rank not in known}
+    judged = judge(replay, table, candidates, extra)
+    missing = find_missing(operations, matched.missing, delivered)
+    return _decide(replay, table, judged, left_out, missing)
 
 
-def _decide(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str]) -> Stragglers:
+def _decide(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str], missing: list[int]) -> Stragglers:
     matched = replay.matched
     fidelity = replay.fidelity()
     unidentifiable = list(left_out)
-    if matched.missing:
+    if missing:
         unidentifiable.append(
-            f"ranks {_some(matched.missing)} belong to the job and were not captured: lateness that comes from them "
+            f"ranks {_some(missing)} belong to the job and were not captured: lateness that comes from them "
             "shows as a slow group, or not at all"
+        )
+    if matched.unmatched:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(matched.unmatched_kinds.items()))
+        unidentifiable.append(
+            f"what {matched.unmatched:,} of {matched.operations:,} operations waited for ({kinds}): the traces do not "
+            "say who took part"
         )
     verdict: Literal["straggler", "heavy_stage", "slow_link", "moving_imbalance", "nobody"] = "nobody"
     reason, named, links, gain = "", [], Links([], [], 0.0, 0, judged=True), 0.0
@@ -175,7 +199,7 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str])
         matched_by=matched.method,
         operations=matched.operations,
         unmatched=matched.unmatched,
-        not_captured=matched.missing,
+        not_captured=missing,
         clocks=_clocks(matched),
         unidentifiable=unidentifiable,
     )
@@ -201,8 +225,10 @@ def _usable(operations: Sequence[RankOperations]) -> tuple[list[RankOperations],
 def _straggler(replay: Replay, table: OwnTime, fault: Fault) -> Straggler:
     rank = fault.candidate.rank
     on_gpu = replay.matched.ranks[rank].kind == "gpu"
-    if fault.peers == 0 and fault.candidate.pattern == "persistent":
+    if fault.candidate.by == "kernels":
         found = explain_device(table, fault.candidate)
+    elif fault.candidate.by == "loader":
+        found = explain_loader(table, fault.candidate)
     else:
         found = explain(table, fault.candidate, on_gpu=on_gpu, indices=replay.matched.iterations)
     return Straggler(
@@ -247,9 +273,9 @@ def _unmeasured(table: OwnTime, matched: Matched) -> list[str]:
     said = []
     alone = [one.rank for number, one in enumerate(matched.ranks) if len(table.peers(number)) == 0]
     if alone:
+        what = "a slow host" if can_compare_loaders(table) else "a slow host or data loader"
         said.append(
-            f"a slow host or data loader on ranks {_some([rank for rank in alone if rank is not None])}: no other rank "
-            "does the same work"
+            f"{what} on ranks {_some([rank for rank in alone if rank is not None])}: no other rank does the same work"
         )
     if all(one.kind == "gpu" for one in matched.ranks) and not np.isfinite(table.clock_megahertz).any():
         said.append("a GPU whose clock is throttled all the time: its clock was not sampled; it shows as a slow GPU")

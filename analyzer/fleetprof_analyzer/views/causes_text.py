@@ -3,6 +3,7 @@
 Guarantees: causes that are not there are left out; parts stand beside their whole.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
@@ -37,6 +38,10 @@ _PARTS: Final = {
 CAUSES: Final = tuple((name, words) for name, words, _ in _CAUSES)
 
 
+_MOST_SILENCES: Final = 3
+_STAGES: Final = {"host": "host, between stages"}
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One cause: its words, its time, what it means, and its parts as text."""
@@ -48,13 +53,26 @@ class Cause:
 
 
 def add_stages(ranks: Sequence[Rank]) -> list[tuple[str, int, int]]:
-    """(stage, time of the main thread, time of device work) over all ranks, in the order of an iteration."""
+    """(stage in words, time of the main thread, time of device work) over all ranks, in the order of an iteration."""
     sums: dict[str, tuple[int, int]] = {}
     for rank in ranks:
         for stage in rank.stages.stages if rank.stages is not None else []:
             time_ns, device_ns = sums.get(stage.stage, (0, 0))
             sums[stage.stage] = (time_ns + stage.time_ns, device_ns + stage.device_ns)
-    return [(stage, *sums[stage]) for stage in get_args(StageName) if stage in sums]
+    named = {stage: _STAGES.get(stage, stage.replace("_", " ")) for stage in get_args(StageName)}
+    return [(words, *sums[stage]) for stage, words in named.items() if stage in sums]
+
+
+def list_silences(ranks: Sequence[Rank]) -> list[tuple[str, int]]:
+    """(between which rows of the main thread, time there) over all ranks: the longest places of the stage host."""
+    sums = Counter[tuple[str, str]]()
+    for rank in ranks:
+        for one in rank.stages.silences if rank.stages is not None else []:
+            sums[one.after, one.before] += one.time_ns
+    return [
+        (f"between {after or 'the start'} and {before or 'the end'}", time)
+        for (after, before), time in sorted(sums.items(), key=lambda one: (-one[1], one[0]))[:_MOST_SILENCES]
+    ]
 
 
 def list_causes(idle_ns: IdleCauses) -> list[Cause]:

@@ -40,9 +40,10 @@ def describe(report: Report) -> Headline:
         each = {len(rank.iterations) for rank in report.ranks}
         recorded = str(max(each)) if len(each) == 1 else f"{min(each)} to {max(each)}"
         facts.append(Fact("Median iteration", duration(int(median(durations))), f"{recorded} recorded per rank"))
-    if report.start.spread_ns is not None:
-        facts.append(Fact("Start spread", duration(report.start.spread_ns), f"over {len(report.start.ranks)} ranks"))
-    sentences = [*map(_time_sentence, report.totals), *_ledger_sentence(report), *_start_sentence(report.start)]
+    sentences = [
+        *map(_time_sentence, report.totals), *_ledger_sentence(report), *missing_ranks(report),
+        *_start_sentence(report.start),
+    ]  # fmt: skip
     if report.stragglers is not None and (said := sentence(report.stragglers)):
         sentences.append(said)
     if report.capture_cost is not None:
@@ -91,16 +92,27 @@ def _ledger_sentence(report: Report) -> list[str]:
     return [f"{len(missing)} of {len(asked)} ranks delivered no usable trace ({shown}); the ledger says why."]
 
 
+def missing_ranks(report: Report) -> list[str]:
+    """Ranks that no ledger tells of, and that the traces show to be missing."""
+    missing = [] if report.stragglers is None or report.ledger else report.stragglers.not_captured
+    if not missing:
+        return []
+    shown = ", ".join(map(str, missing[:8])) + (" …" if len(missing) > 8 else "")
+    of = len(report.ranks) + len(missing)
+    hidden = "what is late on them cannot be seen"
+    return [f"Traces of {len(missing)} of the job's {of} ranks are missing ({shown}): {hidden}."]
+
+
 def _start_sentence(start: StartSkew) -> list[str]:
     if len(start.ranks) < 2:
         return []
-    spread = "" if start.spread_ns is None else f"; their recordings begin within {duration(start.spread_ns)}"
+    # When they began says their clocks, which may differ by more than the starts: that stands further below.
     if start.same_first_iteration is None:
-        return [f"Whether all ranks recorded the same first iteration cannot be told from these traces{spread}."]
+        return ["Whether all ranks recorded the same first iteration cannot be told from these traces."]
     if not start.same_first_iteration:
-        return [f"The ranks did not record the same first iteration{spread}."]
+        return ["The ranks did not record the same first iteration."]
     how = "the agent's step times" if start.verified_by == "agent_steps" else "ProfilerStep numbers"
-    return [f"All {len(start.ranks)} ranks recorded the same first iteration, as {how} prove{spread}."]
+    return [f"All {len(start.ranks)} ranks recorded the same first iteration, as {how} prove."]
 
 
 def _cost_sentence(cost: CaptureCost) -> list[str]:

@@ -18,9 +18,10 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fleetprof_analyzer.views import bars, differences, distributions, plots, straggler_words
-from fleetprof_analyzer.views.causes_text import CAUSES, add_iterations, add_stages, list_causes
+from fleetprof_analyzer.views.causes_text import CAUSES, add_iterations, add_stages, list_causes, list_silences
 from fleetprof_analyzer.views.headline import describe
 from fleetprof_analyzer.views.launches_text import add_copies, find_sampled
+from fleetprof_analyzer.views.recording_words import describe_memory, judge_residue
 from fleetprof_analyzer.views.tables_text import sort_peaks
 from fleetprof_analyzer.views.text import amount, change, duration, parts_of, plain, rank_name, share, size
 
@@ -84,11 +85,14 @@ def _template() -> tuple[Template, str]:
         "share": share,
         "causes": list_causes,
         "add_stages": add_stages,
+        "list_silences": list_silences,
         "add_iterations": add_iterations,
         "cause_names": CAUSES,
         "sort_peaks": sort_peaks,
         "add_copies": add_copies,
         "find_sampled": find_sampled,
+        "describe_memory": describe_memory,
+        "judge_residue": judge_residue,
     }
     return environment.get_template("report.html.j2"), (folder / "report.css").read_text("utf-8")
 

@@ -89,10 +89,8 @@ def gain(one: Straggler) -> str:
 
 
 def notes(found: Stragglers) -> list[str]:
-    """What limits the section: what was not matched, how rough it is, what cannot be told."""
+    """What limits the section: what cannot be told, and how rough it is."""
     said = [f"Cannot be told from these traces: {text}." for text in found.unidentifiable]
-    if found.unmatched:
-        said.append(f"{found.unmatched} of {found.operations} operations have no partner on the other ranks: not used.")
     if found.approximate and found.fidelity is not None:
         off = percent(100 * (found.fidelity - 1))
         said.append(f"The replay's window is off by {off} from the measured one: gains are rough.")

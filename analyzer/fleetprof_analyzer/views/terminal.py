@@ -10,9 +10,11 @@ from textwrap import wrap
 
 from fleetprof_api.report import KindTotal, Rank, Report, TimeBreakdown
 
-from fleetprof_analyzer.views.causes_text import add_stages, list_causes, longest_iteration
+from fleetprof_analyzer.views.causes_text import add_stages, list_causes, list_silences, longest_iteration
 from fleetprof_analyzer.views.differences import list_differences
+from fleetprof_analyzer.views.headline import missing_ranks
 from fleetprof_analyzer.views.launches_text import list_launches, list_sampled
+from fleetprof_analyzer.views.recording_words import describe_memory, judge_residue
 from fleetprof_analyzer.views.straggler_words import list_stragglers
 from fleetprof_analyzer.views.tables_text import list_asked_classes, list_data_loading, list_memory, list_operators
 from fleetprof_analyzer.views.text import amount, change, duration, parts_of, plain, rank_name, share, size
@@ -40,7 +42,7 @@ def render_text(report: Report, width: int = 100) -> str:
         _energy(report),
         _start(report),
         list_stragglers(report.stragglers, width),
-        _cost(report),
+        _cost(report, width),
         _ledger(report, width),
         _problems(report, width),
     ]
@@ -62,9 +64,11 @@ def _head(report: Report) -> list[str]:
             request.start_mode, ""
         )
         lines.append(f"{asked}{where}{how}; {len(report.ranks)} of {_asked_ranks(report)} ranks recorded")
+        if request.requester:
+            lines.append(f"asked for by {plain(request.requester, 80)}")
         if request.outcome:
             lines.append(f"{plain(request.outcome)}: {plain(request.message)}".rstrip(": "))
-    return lines
+    return lines + missing_ranks(report)
 
 
 def _asked_ranks(report: Report) -> int:
@@ -102,9 +106,9 @@ def _stages(report: Report) -> list[str]:
     if not whole:
         return []
     lines = ["Stages of the training loop (main thread, device work launched in it)"]
-    for stage, time_ns, device_ns in sums:
-        words, on_device = stage.replace("_", " "), duration(device_ns)
-        lines.append(f"    {words:<22} {share(time_ns, whole):>8}  {duration(time_ns):>10}  {on_device:>10}")
+    for words, time_ns, device_ns in sums:
+        lines.append(f"    {words:<22} {share(time_ns, whole):>8}  {duration(time_ns):>10}  {duration(device_ns):>10}")
+    lines += [f"    the host {place}: {duration(time_ns)}" for place, time_ns in list_silences(report.ranks)]
     return lines
 
 
@@ -193,11 +197,22 @@ def _start(report: Report) -> list[str]:
         "none": ": neither the agent's step times nor ProfilerStep ranges are there",
     }[start.verified_by]
     spread = "unknown: a trace has no absolute time" if start.spread_ns is None else duration(start.spread_ns)
-    clocks = f" on {start.hosts} hosts, their clocks' offset included" if start.hosts > 1 else ""
+    hosts = f" on {start.hosts} hosts" if start.hosts > 1 else ""
+    clocks = f"{hosts}, their clocks' offset included" if start.hosts != 1 and start.spread_ns is not None else ""
     return [f"First iteration: {same[start.same_first_iteration]}{how}", f"Start spread: {spread}{clocks}"]
 
 
-def _cost(report: Report) -> list[str]:
+def _cost(report: Report, width: int) -> list[str]:
+    memory = describe_memory(report)
+    lines = _cost_in_time(report)
+    if memory is not None:
+        lines += ["Memory of the recording (resident, of a trainer)"]
+        lines += _wrapped(f"at its peak {memory.peak} ({memory.peak_context})", width)
+        lines += _wrapped(f"kept afterwards {memory.kept} ({memory.kept_context})", width)
+    return lines
+
+
+def _cost_in_time(report: Report) -> list[str]:
     cost = report.capture_cost
     if cost is None:
         return []
@@ -214,12 +229,11 @@ def _cost(report: Report) -> list[str]:
     )
     lines.append(f"  stall at the end {duration(cost.stall_ns)}")
     if cost.residue_ratio is not None:
-        zero = {True: "statistically zero", False: "NOT zero", None: "too few iterations for a verdict"}
         interval = ""
         if cost.residue_interval is not None:
             low, high = cost.residue_interval.low, cost.residue_interval.high
             interval = f" [{change(1 + low)}, {change(1 + high)}]"
-        lines.append(f"  residue afterwards {change(1 + cost.residue_ratio)}{interval}: {zero[cost.residue_is_zero]}")
+        lines.append(f"  residue afterwards {change(1 + cost.residue_ratio)}{interval}: {judge_residue(cost)}")
     return lines
 
 

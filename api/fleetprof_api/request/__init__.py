@@ -19,6 +19,7 @@ from fleetprof_api.request.kernel_classes import load_kernel_classes, plain_clas
 from fleetprof_api.request.refusal import InvalidRequest
 from fleetprof_api.request.spec import (
     Analysis,
+    Canary,
     Collect,
     KernelClass,
     Limits,
@@ -38,6 +39,7 @@ __all__ = [
     "API_VERSION",
     "KIND",
     "Analysis",
+    "Canary",
     "Collect",
     "Condition",
     "Failure",

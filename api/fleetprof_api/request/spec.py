@@ -7,6 +7,19 @@ from typing import Annotated, Final, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from fleetprof_api.kernel_class import MOST_KERNEL_CLASSES, MOST_PATTERN_CHARACTERS, PATTERN
+from fleetprof_api.limits import (
+    LEAST_TRACE_BYTES,
+    LONGEST_DEADLINE_NS,
+    LONGEST_WINDOW_NS,
+    LONGEST_WINDOW_OF_ALL_RANKS_NS,
+    MOST_ITERATIONS,
+    MOST_LISTED_RANKS,
+    MOST_SLOWDOWN_PERCENT,
+    MOST_TRACE_BYTES,
+    MOST_WARMUP_ITERATIONS,
+    SECOND_NS,
+)
+from fleetprof_api.recording import DEFAULT_MAX_TRACE_BYTES
 from fleetprof_api.request.part import Part, break_rule, require_exactly_one
 from fleetprof_api.request.target import Target
 
@@ -34,6 +47,14 @@ class Traces(StrEnum):
     AUTO = "Auto"
 
 
+class Canary(StrEnum):
+    """Whether one rank records one iteration before the others are asked. Never, not Off: that is YAML's false."""
+
+    AUTO = "Auto"
+    ALWAYS = "Always"
+    NEVER = "Never"
+
+
 class Redact(StrEnum):
     """What to remove before anything leaves the pod."""
 
@@ -46,7 +67,7 @@ class Ranks(Part):
     """Which ranks to capture; all when absent."""
 
     list_: list[Annotated[int, Field(ge=0, le=1_000_000)]] | None = Field(
-        default=None, alias="list", min_length=1, max_length=1024, description="Exactly these ranks."
+        default=None, alias="list", min_length=1, max_length=MOST_LISTED_RANKS, description="Exactly these ranks."
     )
     sample: int | None = Field(
         default=None, ge=1, le=100_000, description="So many ranks, spread evenly over the nodes."
@@ -67,17 +88,20 @@ class Window(Part):
     iterations: int | None = Field(
         default=None,
         ge=1,
-        le=100,
+        le=MOST_ITERATIONS,
         description="How many whole training iterations to record, the same ones on every rank.",
     )
     duration_millis: int | None = Field(
         default=None,
         ge=10,
-        le=60_000,
+        le=LONGEST_WINDOW_NS // 10**6,
         description="How long to record instead; above 10000 only together with `ranks`.",
     )
     warmup_iterations: int | None = Field(
-        default=None, ge=0, le=100, description="Iterations that are traced and thrown away before; needs `iterations`."
+        default=None,
+        ge=0,
+        le=MOST_WARMUP_ITERATIONS,
+        description="Iterations that are traced and thrown away before; needs `iterations`.",
     )
 
     @model_validator(mode="after")
@@ -91,14 +115,17 @@ class Window(Part):
 class Limits(Part):
     """The capture is aborted on a rank that passes a limit."""
 
-    max_trace_bytes: int | None = Field(
-        default=None, ge=1 << 20, le=1 << 36, description="A rank whose trace is larger gives it up."
+    max_trace_bytes: int = Field(
+        default=DEFAULT_MAX_TRACE_BYTES,
+        ge=LEAST_TRACE_BYTES,
+        le=MOST_TRACE_BYTES,
+        description="A rank whose trace is larger gives it up.",
     )
-    max_slowdown_percent: int | None = Field(
-        default=None,
-        ge=1,
-        le=1000,
-        description="A rank whose iterations become slower by more stops recording; needs the agent.",
+    max_slowdown_percent: int = Field(
+        default=200,
+        ge=0,
+        le=MOST_SLOWDOWN_PERCENT,
+        description="A rank whose iterations become slower by more stops recording; 0 lets it go on. Needs the agent.",
     )
 
 
@@ -118,7 +145,7 @@ def _write_number(value: object) -> object:
 _Quantity = Annotated[str, Field(pattern=_QUANTITY), BeforeValidator(_write_number)]
 
 
-def _read_quantity(text: str) -> Decimal:
+def read_quantity(text: str) -> Decimal:
     """The amount that a quantity of Kubernetes means; it fits the pattern."""
     suffix = text.lstrip("0123456789.")
     number = Decimal(text.removesuffix(suffix))
@@ -145,7 +172,7 @@ class Resources(Part):
             if not set(given or {}) <= set(_RESOURCES):
                 raise break_rule(f"{name} may name {', '.join(_RESOURCES[:-1])} and {_RESOURCES[-1]}")
         asked, most = self.requests or {}, self.limits or {}
-        if any(_read_quantity(asked[name]) > _read_quantity(most[name]) for name in set(asked) & set(most)):
+        if any(read_quantity(asked[name]) > read_quantity(most[name]) for name in set(asked) & set(most)):
             raise break_rule("requests must not be more than limits")
         return self
 
@@ -208,11 +235,16 @@ class Spec(Part):
     redact: list[Annotated[Redact, Field(strict=False)]] = Field(
         default=[], max_length=3, description="What to remove before anything leaves the pod."
     )
-    limits: Limits | None = Field(default=None, description="When to give a rank up.")
+    canary: Annotated[Canary, Field(strict=False)] = Field(
+        default=Canary.AUTO,
+        description="Whether one rank records one iteration first, and the others follow only if it is unharmed: where "
+        "no earlier capture tells what one costs (Auto), Always or Never.",
+    )
+    limits: Limits = Field(default_factory=Limits, description="When to give a rank up.")
     active_deadline_seconds: int = Field(
         default=900,
         ge=30,
-        le=86_400,
+        le=LONGEST_DEADLINE_NS // SECOND_NS,
         description="The request ends after so long, with what is stored by then; suspended time does not count.",
     )
     ttl_seconds_after_finished: int | None = Field(
@@ -230,8 +262,9 @@ class Spec(Part):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.window.duration_millis is not None and self.window.duration_millis > 10_000 and self.ranks is None:
-            raise break_rule("window.durationMillis above 10000 needs ranks to choose some ranks")
+        longest = LONGEST_WINDOW_OF_ALL_RANKS_NS // 10**6
+        if self.window.duration_millis is not None and self.window.duration_millis > longest and self.ranks is None:
+            raise break_rule(f"window.durationMillis above {longest} needs ranks to choose some ranks")
         for name, items in (("collect", self.collect), ("redact", self.redact)):
             if len(set(items)) != len(items):
                 raise break_rule(f"{name} must not name a value twice")

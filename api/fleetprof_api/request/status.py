@@ -104,6 +104,11 @@ class Status(_Part):
         max_length=330,
         description="What is profiled, as kind/name or as a label selector, shortened to 330 characters.",
     )
+    requester: str | None = Field(
+        default=None,
+        max_length=256,
+        description="Who made the request, by admission's word; unknown where no admission vouches for it.",
+    )
     ranks: RankCounts | None = Field(
         default=None, description="How many ranks got how far; the ledger of every rank is in the object store."
     )

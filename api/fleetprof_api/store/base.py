@@ -9,7 +9,7 @@ Guarantees that every implementation keeps (one shared test suite holds them all
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Protocol
+from typing import IO, Protocol, runtime_checkable
 
 
 class StoreError(Exception):
@@ -89,3 +89,17 @@ class Store(Protocol):
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         """Drops an unfinished upload; an unknown one is no error."""
+
+
+@runtime_checkable
+class SigningStore(Protocol):
+    """A store whose objects others can read and write by an address of one object, without a credential of its own.
+
+    Both raise StoreError; an address is good for `lifetime_s` from now, and what was begun by then may end later.
+    """
+
+    def sign_read(self, key: str, *, lifetime_s: int) -> PartGrant:
+        """An address to GET one object, which need not be there."""
+
+    def sign_write(self, key: str, data: UploadPart, *, lifetime_s: int) -> PartGrant:
+        """An address to PUT these bytes under this key, replacing what is there; other bytes are refused."""

@@ -3,6 +3,7 @@
 Guarantees: reads `v1/<namespace>/<uid>/` only; a damaged ledger is left out of lists, never an error for the others.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,7 @@ from fleetprof_api.store.base import NotFound, Store
 
 LATEST: Final = "latest"
 _MOST_NAMED: Final = 8
+_TIME_OF_CAPTURE: Final = re.compile(r"-\d{4}-\d{6}$")
 
 
 class NoSuchCapture(LookupError):
@@ -39,10 +41,17 @@ def read_captures(store: Store) -> list[StoredCapture]:
 
 
 def find_capture(captures: Sequence[StoredCapture], reference: str) -> StoredCapture:
-    """The one that is meant: uid, the beginning of one, name, or `latest`. Raises NoSuchCapture."""
+    """The one that is meant: uid, name, a job's latest, the beginning of a uid, or `latest`. Raises NoSuchCapture.
+
+    `captures` are the latest first. The job is that of `fleetprof capture`, which names its captures JOB-MMDD-hhmmss.
+    """
     if reference == LATEST and captures:
         return captures[0]
     found = [capture for capture in captures if reference in (capture.ledger.uid, capture.ledger.name)]
+    if not found:
+        of_job = [capture for capture in captures if _TIME_OF_CAPTURE.sub("", capture.ledger.name) == reference]
+        same_namespace = len({capture.ledger.namespace for capture in of_job}) == 1
+        found = of_job[:1] if same_namespace else of_job
     if not found:
         found = [capture for capture in captures if capture.ledger.uid.startswith(reference)]
     if len(found) == 1:
@@ -52,8 +61,9 @@ def find_capture(captures: Sequence[StoredCapture], reference: str) -> StoredCap
             "there is no capture yet" if not captures else f"there is no capture {reference}",
             "see what there is: fleetprof list",
         )
-    named = ", ".join(capture.ledger.uid for capture in found[:_MOST_NAMED])
-    raise NoSuchCapture(f"{reference} may be any of {named}", "name one by its whole uid")
+    named = ", ".join(f"{c.ledger.uid} ({c.ledger.namespace}/{c.ledger.name})" for c in found[:_MOST_NAMED])
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    raise NoSuchCapture(f"{reference} may be any of {named}{more}", "name one by its whole uid")
 
 
 def _read(store: Store) -> Iterator[StoredCapture]:

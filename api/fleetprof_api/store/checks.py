@@ -13,6 +13,7 @@ from fleetprof_api.store.base import StoreError, UploadPart
 MIN_PART_BYTES: Final = 5 << 20  # of every part but the last
 MAX_PART_BYTES: Final = 64 << 20  # ours; S3 would take 5 GiB, a retry of that is too dear
 MAX_PARTS: Final = 10_000
+MAX_WRITE_BYTES: Final = 512 << 20  # of an object written at once: a report of thousands of ranks
 MAX_KEY_CHARACTERS: Final = 900  # S3's limit is 1024, less room for a configured prefix
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
@@ -48,3 +49,12 @@ def check_parts(parts: Sequence[UploadPart]) -> None:
     problem = find_part_problem(parts)
     if problem:
         raise StoreError(problem, retryable=False)
+
+
+def find_write_problem(data: UploadPart) -> str:
+    """What is wrong with an object that is to be written at once, as a sentence; empty when nothing is."""
+    if not 0 <= data.size_bytes <= MAX_WRITE_BYTES:
+        return f"an object written at once has 0 to {MAX_WRITE_BYTES} bytes, got {data.size_bytes}"
+    if len(data.sha256) != 32:
+        return f"an object needs a SHA-256 of 32 bytes, got {len(data.sha256)}"
+    return ""

@@ -2,8 +2,9 @@
 
 Guarantees beyond `base`: an object appears by an atomic rename after it was synced; a key cannot leave the root; a
 grant's URL carries key, upload, part, size, SHA-256 and expiry under an HMAC-SHA-256, so the process that serves the
-PUTs (`fleetprof_operator.hub.uploads`) needs no memory of grants and may be restarted with the same secret. Only the
-standard library is used. Unfinished uploads lie in `<root>/.uploads/` and are dropped after a day.
+PUTs (`fleetprof_operator.hub.uploads`) needs no memory of grants and may be restarted with the same secret; what it
+makes is for its user alone, folders 0700 and files 0600, and what was there keeps its mode. Only the standard library
+is used. Unfinished uploads lie in `<root>/.uploads/` and are dropped after a day.
 """
 
 import errno
@@ -54,7 +55,7 @@ class PartWriter:
         self._part = part
         self._final = _part_path(folder, part.number)
         self._path = folder / f"{self._final.name}.{secrets.token_hex(4)}.tmp"
-        self._file = self._path.open("xb")
+        self._file = _create(self._path)
         self._digest = hashlib.sha256()
         self._size_bytes = 0
 
@@ -86,7 +87,7 @@ class PartWriter:
 
 
 class DirectoryStore:
-    """Objects as files below `root`, which is made when missing.
+    """Objects as files below `root`, which is made when something is put there, or by `prepare`; reading makes nothing.
 
     `secret` signs grants (32 random bytes, kept over restarts where grants must survive them); `base_url` is where
     `serve_uploads` listens, e.g. `http://127.0.0.1:8080` (empty: filled in by it); `clock` gives Unix nanoseconds.
@@ -102,16 +103,20 @@ class DirectoryStore:
         self._secret = secret
         self._clock = clock
         self._uploads = self.root / ".uploads"
+
+    def prepare(self) -> None:
+        """Makes the folders, where they are missing. Raises StoreError."""
         with _disk_errors(self.root):
-            self._uploads.mkdir(parents=True, exist_ok=True)
+            _make_folders(self._uploads)
 
     def put(self, key: str, data: bytes) -> None:
         """Writes a small object, replacing what is there."""
         path = self._path(key)
+        self.prepare()
         temporary = self._uploads / f"put-{secrets.token_hex(8)}.tmp"
         with _disk_errors(path):
             try:
-                with temporary.open("xb") as file:
+                with _create(temporary) as file:
                     file.write(data)
                     _sync(file)
                 _move(temporary, path)
@@ -173,12 +178,14 @@ class DirectoryStore:
         check_parts(parts)
         if not self.base_url:
             raise StoreError("no process serves uploads yet; ask again", retryable=True)
+        self.prepare()
         self._drop_stale_uploads()
         upload_id = secrets.token_hex(16)
         with _disk_errors(self._uploads):
             folder = self._uploads / upload_id
-            folder.mkdir()
-            (folder / "key").write_text(key, encoding="ascii")
+            folder.mkdir(mode=0o700)
+            with _create(folder / "key") as file:
+                file.write(key.encode("ascii"))
         expires_s = self._clock() // 1_000_000_000 + lifetime_s
         grants = []
         for number, part in enumerate(parts, 1):
@@ -237,7 +244,7 @@ class DirectoryStore:
             if [etag.strip('"') for etag in etags] != [part.sha256.hex() for part in parts]:
                 raise StoreError(f"the ETags for {key!r} are not those of its parts; begin again", retryable=False)
             whole = folder / f"whole.{secrets.token_hex(4)}"
-            with whole.open("xb") as out:
+            with _create(whole) as out:
                 for number, part in enumerate(parts, 1):
                     self._append(out, _part_path(folder, number), part, f"part {number} of {key!r}")
                 _sync(out)
@@ -305,6 +312,19 @@ def _part_path(folder: Path, number: int) -> Path:
     return folder / f"part-{number:05d}"
 
 
+def _make_folders(path: Path) -> None:
+    """With `parents`, Python's mkdir makes those above by the umask alone."""
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        _make_folders(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def _create(path: Path) -> IO[bytes]:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb")
+
+
 def _sync(file: IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())
@@ -313,7 +333,7 @@ def _sync(file: IO[bytes]) -> None:
 def _move(source: Path, target: Path) -> None:
     """Renames over `target`; a folder that is deleted meanwhile (it was empty) is made again."""
     for _ in range(3):
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _make_folders(target.parent)
         try:
             source.replace(target)
         except FileNotFoundError:

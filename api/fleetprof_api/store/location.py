@@ -101,14 +101,17 @@ def parse_capture_address(text: str) -> tuple[StoreLocation, str, str]:
 
 
 def open_location(location: StoreLocation, *, secret: bytes | None = None) -> "Store":
-    """The store there. `secret` signs the upload URLs of a directory; a reader needs none.
+    """The store there. `secret` signs the upload URLs of a directory, which is made then; a reader needs none.
 
     Raises StoreError, and ValueError for a prefix that cannot be.
     """
     if location.directory:
         from fleetprof_api.store.directory import DirectoryStore
 
-        return DirectoryStore(location.directory, secret or secrets.token_bytes(32), "")
+        store = DirectoryStore(location.directory, secret or secrets.token_bytes(32), "")
+        if secret:
+            store.prepare()
+        return store
     from fleetprof_api.store.s3 import S3Store
 
     return S3Store(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
 from fleetprof_api.store.base import Grant, NotFound, ObjectInfo, PartGrant, StoreError, UploadPart
-from fleetprof_api.store.checks import check_key, check_parts
+from fleetprof_api.store.checks import check_key, check_parts, find_write_problem
 
 
 class _Upload:
@@ -32,6 +32,7 @@ class MemoryStore:
         self._lock = threading.Lock()
         self._objects: dict[str, bytes] = {}
         self._uploads: dict[str, _Upload] = {}
+        self._addresses: dict[str, tuple[str, int]] = {}
 
     def put(self, key: str, data: bytes) -> None:
         """Writes a small object, replacing what is there."""
@@ -95,6 +96,44 @@ class MemoryStore:
                 raise StoreError("the bytes do not have the granted SHA-256", retryable=False)
             upload.received[int(number)] = bytes(data)
         return part.sha256.hex()
+
+    def sign_read(self, key: str, *, lifetime_s: int) -> PartGrant:
+        """An address that `fetch` takes."""
+        return self._sign(f"read {check_key(key)}", lifetime_s)
+
+    def sign_write(self, key: str, data: UploadPart, *, lifetime_s: int) -> PartGrant:
+        """An address that `write` takes."""
+        if problem := find_write_problem(data):
+            raise StoreError(problem, retryable=False)
+        what = f"write {check_key(key)} {data.size_bytes} {data.sha256.hex()}"
+        return self._sign(what, lifetime_s, {"Content-Length": str(data.size_bytes)})
+
+    def fetch(self, url: str) -> bytes:
+        """What a server's GET does. Raises StoreError, NotFound."""
+        verb, key, *_ = self._signed(url)
+        if verb != "read":
+            raise StoreError("this address is not for reading", retryable=False)
+        return self.get(key)
+
+    def write(self, url: str, data: bytes) -> None:
+        """What a server's PUT of a whole object does. Raises StoreError on any difference."""
+        verb, key, *terms = self._signed(url)
+        if verb != "write" or terms != [str(len(data)), hashlib.sha256(data).hexdigest()]:
+            raise StoreError("these are not the bytes that were signed", retryable=False)
+        self.put(key, data)
+
+    def _sign(self, what: str, lifetime_s: int, headers: dict[str, str] | None = None) -> PartGrant:
+        url = f"memory://signed/{secrets.token_hex(16)}"
+        with self._lock:
+            self._addresses[url] = what, self._clock() + lifetime_s * 1_000_000_000
+        return PartGrant(url, headers or {})
+
+    def _signed(self, url: str) -> Sequence[str]:
+        with self._lock:
+            what, expires_unix_ns = self._addresses.get(url, ("", 0))
+        if self._clock() >= expires_unix_ns:
+            raise StoreError("this address was never signed, or has expired", retryable=False)
+        return what.split()
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[UploadPart], etags: Sequence[str]) -> None:
         """Joins the parts into the object; repeating it is no error."""

@@ -79,7 +79,7 @@ WORDS: Final[dict[str, str]] = {
     "sha256": "of the stored trace",
     "sidecar_id": "the sidecar that holds the rank",
     "source": "file name, or object key below the request",
-    "stage": "data_loading, forward, loss, backward, zero_grad, optimizer, other",
+    "stage": "data_loading, forward, loss, backward, zero_grad, optimizer, host, other",
     "stages_iterations": "iterations that were looked at",
     "stages_reason": "why there are no stages",
     "start_ns": "where the rank's recording begins, on its own clock",

@@ -26,6 +26,10 @@
 {{- .Values.webhook.serviceAccount.name | default (printf "%s-webhook" (include "fleetprof.name" .)) -}}
 {{- end }}
 
+{{- define "fleetprof.certificatesAccount" -}}
+{{- .Values.certificates.serviceAccount.name | default (printf "%s-certificates" (include "fleetprof.name" .)) -}}
+{{- end }}
+
 {{- define "fleetprof.analyzerAccount" -}}
 {{- .Values.analyzer.serviceAccount.name | default (printf "%s-analyzer" (include "fleetprof.name" .)) -}}
 {{- end }}

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 import yaml
+from fleetprof_api.plain_text import make_printable
 
 from fleetprof_cli.cluster.request_state import RequestState, headline_lines
-from fleetprof_cli.messages import make_printable, say
+from fleetprof_cli.messages import say
 
 
 def print_document(document: Any, form: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from fleetprof_analyzer.analysis import NothingToAnalyze, analyze_directory
+from fleetprof_analyzer.analysis import NothingToAnalyze, SeveralJobs, analyze_directory
 from fleetprof_analyzer.trace_window import cut_directory
 from fleetprof_analyzer.views.page import render_page
 from fleetprof_analyzer.views.terminal import render_text
@@ -25,7 +25,7 @@ from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option
 from fleetprof_cli.reading_progress import show_reading
 from fleetprof_cli.tables import export_tables, tables_option
-from fleetprof_cli.terminal import print_report
+from fleetprof_cli.terminal import print_json, print_report
 from fleetprof_cli.trace_window import read_wanted, window_options, write_cut
 
 
@@ -82,13 +82,17 @@ def command(
                 )
                 return
             report = analyze_directory(folder, progress=progress, kernel_classes=asked, jobs=jobs)
+    except SeveralJobs as error:
+        raise Failure(str(error), next_step="or name its files: fleetprof analyze FILE…") from None
     except (NothingToAnalyze, OSError) as error:
         raise Failure(f"no trace could be read: {error}") from None
     if output == "text" and out is None:
         print_report(report)
     else:
         data = _render(report, output)
-        if out is None:
+        if out is None and output == "json":
+            print_json(data)
+        elif out is None:
             click.echo(data, nl=False)
         else:
             try:

@@ -10,9 +10,12 @@ from typing import Any
 
 import click
 from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.plain_text import make_printable
 
 from fleetprof_cli.capturing import take_capture
-from fleetprof_cli.messages import say
+from fleetprof_cli.completions import complete_job
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option, state_option
 from fleetprof_cli.request_options import read_file, read_wishes, request_options
 from fleetprof_cli.state import StateDirectory
@@ -20,28 +23,43 @@ from fleetprof_cli.status_text import exit_code, failure_lines, status_document
 
 
 @click.command("capture")
-@click.argument("job", required=False)
+@click.argument("job", required=False, shell_complete=complete_job)
 @click.option("--namespace", metavar="NAME", help="Namespace of the job, where several have its name.")
 @request_options
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for the end of the capture.")
+@click.option("--wait-for-job", is_flag=True, help="Wait until the job is there, when it is not started yet.")
 @output_option("text", "json", text="What goes to stdout: where the report is, or the capture's status.")
 @state_option
 @click.pass_context
 def command(context: click.Context, /, **flags: Any) -> None:
     """Capture a few iterations of a running job on every rank: the same ones on all of them.
 
-    JOB is its name; it may be left out when one job is running. Ctrl-C takes the capture back; a second one leaves.
+    JOB is its name; it may be left out when one job is running. A job that has just been started is waited for until it
+    trains. Ctrl-C takes the capture back; a second one leaves.
     """
     state: StateDirectory = context.obj
-    request = read_file(flags, flags["job"] or "")
+    request = read_file(flags, flags["job"] or ("--wait-for-job" if flags["wait_for_job"] else ""))
     wishes = read_wishes(flags)
-    status = asyncio.run(take_capture(state, request, wishes, flags["job"], flags["namespace"], wait=flags["wait"]))
+    try:
+        status = asyncio.run(
+            take_capture(
+                state,
+                request,
+                wishes,
+                flags["job"],
+                flags["namespace"],
+                wait=flags["wait"],
+                wait_for_job=flags["wait_for_job"],
+            )
+        )
+    except KeyboardInterrupt:
+        raise Failure("left before anything was asked", code=ExitCode.INTERRUPTED) from None
     if flags["output"] == "json":
         click.echo(json.dumps(status_document(status), indent=2))
     elif flags["wait"] and status.report_location:
-        click.echo(status.report_location)
+        click.echo(make_printable(status.report_location))
     elif not flags["wait"]:
-        click.echo(status.uid)
+        click.echo(make_printable(status.uid))
     if flags["wait"]:
         _say_next(status)
         sys.exit(exit_code(status))

@@ -135,7 +135,7 @@ def _await_hub(state: StateDirectory, hub: subprocess.Popen[bytes], log: Path) -
     end = time.monotonic() + _HUB_WITHIN_S
     while state.hub() is None:
         if hub.poll() is not None or time.monotonic() > end:
-            raise Failure(f"the hub did not start: {_tail(log)}")
+            raise Failure("the hub did not start:", details=_tail(log))
         time.sleep(0.05)
 
 
@@ -144,10 +144,11 @@ async def _await_training(state: StateDirectory, job: subprocess.Popen[bytes], r
     end = time.monotonic() + _STEPPING_WITHIN_S
     while True:
         if job.poll() is not None:
-            raise Failure(f"the job ended with code {job.returncode}: {_tail(log)}")
+            raise Failure(f"the job ended with code {job.returncode}:", details=_tail(log))
         if time.monotonic() > end:
             raise Failure(
-                f"the job did not begin to train within {_STEPPING_WITHIN_S:.0f} s: {_tail(log)}",
+                f"the job did not begin to train within {_STEPPING_WITHIN_S:.0f} s:",
+                details=_tail(log),
                 next_step=f"fleetprof doctor --state {state.path}",
             )
         try:
@@ -164,10 +165,8 @@ async def _await_training(state: StateDirectory, job: subprocess.Popen[bytes], r
 def _show(out: Path, status: pb.CaptureStatus) -> None:
     """Copies the report into OUT and prints it."""
     if not status.report_location:
-        reasons = "\n".join(failure_lines(status))
-        raise Failure(
-            f"the capture ended without a report\n{reasons}", code=exit_code(status) or ExitCode.CAPTURE_FAILED
-        )
+        code = exit_code(status) or ExitCode.CAPTURE_FAILED
+        raise Failure("the capture ended without a report", details=failure_lines(status), code=code)
     store = open_store(StoreLocation(directory=str(out / "store")))
     data = store.get(keys.report_key(status.namespace, status.uid))
     (out / "report.json").write_bytes(data)
@@ -198,6 +197,5 @@ def _hold() -> None:
         return
 
 
-def _tail(log: Path) -> str:
-    lines: Sequence[str] = log.read_text(errors="replace").strip().splitlines()
-    return "\n".join(lines[-8:]) or "it said nothing"
+def _tail(log: Path) -> Sequence[str]:
+    return log.read_text(errors="replace").strip().splitlines()[-8:] or ["it said nothing"]

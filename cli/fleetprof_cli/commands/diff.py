@@ -6,14 +6,15 @@ Guarantees: reads only; needs no hub; `-o json` prints one document (diff.v1.sch
 import click
 
 from fleetprof_cli.comparing import gate_option, show_diff
+from fleetprof_cli.completions import complete_reference
 from fleetprof_cli.options import output_option, state_option
 from fleetprof_cli.report_reference import read_reference
 from fleetprof_cli.state import StateDirectory
 
 
 @click.command("diff")
-@click.argument("before", type=click.Path(), metavar="BEFORE")
-@click.argument("after", type=click.Path(), metavar="AFTER")
+@click.argument("before", metavar="BEFORE", shell_complete=complete_reference)
+@click.argument("after", metavar="AFTER", shell_complete=complete_reference)
 @gate_option
 @output_option("text", "json", text="The comparison in words, or as a document.")
 @state_option
@@ -22,6 +23,6 @@ def command(state: StateDirectory, *, before: str, after: str, fail_above: float
     """Compare two captures of a job, before and after a change.
 
     BEFORE and AFTER are each a report.json, a folder that holds one (or traces), a capture as for `fleetprof report`
-    (uid, the beginning of it, name, `latest`), or s3://BUCKET/PREFIX/v1/NAMESPACE/UID/.
+    (uid, the beginning of it, its or its job's name, `latest`), or s3://BUCKET/PREFIX/v1/NAMESPACE/UID/.
     """
     show_diff(read_reference(before, state), read_reference(after, state), output, fail_above)

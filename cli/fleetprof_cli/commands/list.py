@@ -6,11 +6,12 @@ Guarantees: without a hub it still lists what the object store holds.
 import asyncio
 import json
 import time
-from typing import Any
+from typing import Any, Final
 
 import click
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger
+from fleetprof_api.plain_text import make_printable
 from fleetprof_operator.hub.ledger_messages import to_status
 from rich.console import Console
 from rich.table import Table
@@ -18,12 +19,14 @@ from rich.text import Text
 
 from fleetprof_cli.hub_client import HubClient, NoHub
 from fleetprof_cli.jobs import RunningJob, group_jobs
-from fleetprof_cli.messages import make_printable, say
+from fleetprof_cli.messages import say
 from fleetprof_cli.options import output_option, state_option
 from fleetprof_cli.state import StateDirectory
 from fleetprof_cli.status_text import age_text, duration_text, sentence, status_document, succeeded
 from fleetprof_cli.store_location import open_store
 from fleetprof_cli.stored import read_captures
+
+_MOST_WIDE: Final = 1000
 
 
 @click.command("list")
@@ -44,10 +47,16 @@ def command(state: StateDirectory, *, output: str) -> None:
         }
         click.echo(json.dumps(document, indent=2))
         return
+    _print_whole(_job_table(jobs) if jobs else "No job can be captured now. Start one: fleetprof run -- COMMAND")
+    click.echo()
+    _print_whole(_capture_table(captures) if captures else "No capture yet. Take one: fleetprof capture")
+
+
+def _print_whole(what: Table | str) -> None:
+    """Prints names and ids in one piece, however narrow the terminal: they are there to be copied."""
     console = Console()
-    console.print(_job_table(jobs) if jobs else "No job can be captured now. Start one: fleetprof run -- COMMAND")
-    console.print()
-    console.print(_capture_table(captures) if captures else "No capture yet. Take one: fleetprof capture")
+    console.width = max(console.width, console.measure(what, options=console.options.update(width=_MOST_WIDE)).maximum)
+    console.print(what)
 
 
 async def _ask(state: StateDirectory) -> tuple[list[RunningJob], list[pb.CaptureStatus]]:
@@ -85,7 +94,7 @@ def _capture_table(captures: list[pb.CaptureStatus]) -> Table:
     for capture in captures:
         stored = sum(rank.state == pb.UPLOADED for rank in capture.ranks)
         table.add_row(
-            Text(capture.uid),
+            Text(make_printable(capture.uid)),
             Text(make_printable(capture.name)),
             f"{stored}/{len(capture.ranks)}",
             Text(make_printable(succeeded(capture).reason or sentence(capture))),

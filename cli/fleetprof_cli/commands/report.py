@@ -4,7 +4,6 @@ Guarantees: `-o json` prints report.json as it is stored; `-o path` prints where
 the capture's traces is written instead.
 """
 
-import sys
 import tempfile
 import webbrowser
 from pathlib import Path
@@ -17,18 +16,19 @@ from fleetprof_api.ledger import Ledger
 from fleetprof_api.report import Report, UnreadableReport, read_report
 from fleetprof_api.store.base import NotFound, Store, StoreError
 
+from fleetprof_cli.completions import complete_capture
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option, state_option
 from fleetprof_cli.state import StateDirectory
 from fleetprof_cli.store_location import open_store
 from fleetprof_cli.stored import LATEST, StoredCapture, find_capture, read_captures
 from fleetprof_cli.tables import export_tables, tables_option
-from fleetprof_cli.terminal import print_report
+from fleetprof_cli.terminal import print_json, print_report
 from fleetprof_cli.trace_window import cut_options, read_cut, write_cut
 
 
 @click.command("report")
-@click.argument("capture", default=LATEST)
+@click.argument("capture", default=LATEST, shell_complete=complete_capture)
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @output_option("text", "json", "path", text="The report in words, report.json itself, or the page's address.")
 @tables_option
@@ -46,7 +46,7 @@ def command(
     out: Path | None,
     **_: Any,
 ) -> None:
-    """Show the report of CAPTURE: its uid, the beginning of it, its name, or `latest` (the default)."""
+    """Show the report of CAPTURE: its uid, the beginning of it, its name, a job's name (its latest), or `latest`."""
     state: StateDirectory = context.obj
     wanted = read_cut(context, "output", "tables", "open_page")
     store = open_store(state.store())
@@ -61,7 +61,7 @@ def command(
     data = _read(store, keys.report_key(ledger.namespace, ledger.uid), found)
     page_key = keys.report_page_key(ledger.namespace, ledger.uid)
     if output == "json":
-        sys.stdout.buffer.write(data)
+        print_json(data)
     elif output == "path":
         click.echo(store.locate(page_key))
     else:

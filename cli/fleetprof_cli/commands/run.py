@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Final
 
 import click
+from fleetprof_api.recording import say_bytes
 from fleetprof_sidecar.socket_directory import trainer_environment
 
 from fleetprof_cli import job
 from fleetprof_cli.job_name import as_label, name_job
 from fleetprof_cli.messages import Failure, say
-from fleetprof_cli.options import state_option
-from fleetprof_cli.run_folder import RunFolder, RunRecord, make_socket_directory, new_run_folder, run_folders
+from fleetprof_cli.options import unchecked_state_option
+from fleetprof_cli.run_folder import RunFolder, RunRecord, live_runs, new_run_folder
 from fleetprof_cli.sidecar_process import SidecarProcess
+from fleetprof_cli.socket_directories import make_socket_directory
 from fleetprof_cli.state import StateDirectory
 
 WORKLOAD_API_VERSION: Final = "batch/v1"
@@ -52,17 +54,17 @@ DEFAULT_NAMESPACE: Final = "local"
     metavar="FILE",
     envvar="FLEETPROF_TOKEN_FILE",
     type=click.Path(path_type=Path),
-    help="That hub's token [default: the state directory's].",
+    help="With --hub: its token [default: the state directory's].",
 )
 @click.option(
     "--ca-file",
     metavar="FILE",
     envvar="FLEETPROF_CA_FILE",
     type=click.Path(path_type=Path),
-    help="Certificates to check that hub with [default: those of `up --tls-cert`].",
+    help="With --hub: certificates to check it with.",
 )
 @click.argument("words", metavar="-- COMMAND [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
-@state_option
+@unchecked_state_option
 @click.pass_obj
 def command(
     state: StateDirectory,
@@ -114,16 +116,17 @@ def _check(name: str | None, labels: Sequence[str]) -> None:
 def _link(state: StateDirectory, hub: str | None, token_file: Path | None, ca_file: Path | None) -> list[str]:
     """The sidecar's arguments that say how to reach the hub."""
     state.prepare()
-    record = state.hub()
     if hub is None:
-        hub = record.address if record else f"127.0.0.1:{state.ports().hub}"
-        if record and record.ca_file and ca_file is None:
-            ca_file = Path(record.ca_file)
+        return ["--state", str(state.path)]
+    if ca_file is None:
+        raise Failure(
+            f"--hub {hub} needs --ca-file: without it, nobody could tell the hub from whoever listens there",
+            next_step="name the certificate of `up --tls-cert`, or leave --hub out and use the state directory of `up`",
+        )
     if token_file is None:
         state.token()
         token_file = state.token_file
-    security = ["--ca-file", str(ca_file)] if ca_file else ["--insecure-loopback"]
-    return ["--hub", hub, "--token-file", str(token_file), *security]
+    return ["--hub", hub, "--token-file", str(token_file), "--ca-file", str(ca_file)]
 
 
 def _prepare(
@@ -138,9 +141,7 @@ def _prepare(
     environment: Mapping[str, str],
 ) -> tuple[SidecarProcess, dict[str, str]]:
     """Starts the sidecar; it and the environment that the command needs. Raises when there can be no capture."""
-    folders = run_folders(state)
-    taken = {record.name for folder in folders if folder.is_alive() and (record := folder.record())}
-    name = name or name_job(words, environment, taken)
+    name = name or name_job(words, environment, {run.name for run in live_runs(state)})
     directory = make_socket_directory()
     cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
     folder = new_run_folder(state, name)
@@ -158,6 +159,7 @@ def _prepare(
     arguments = [
         *("--directory", str(directory)),
         *("--spool", str(folder.spool)),
+        *("--agent-directory", str(folder.agent)),
         *link,
         *("--namespace", namespace),
         *("--pod-name", f"{host}-{folder.path.name}"),
@@ -175,9 +177,9 @@ def _prepare(
         sidecar.kill()
         raise Failure(f"the sidecar did not start; {_last_line(folder.log)}")
     say(f"job {name!r} can be captured: fleetprof capture {name}")
-    if state.hub() is None and "127.0.0.1" in " ".join(link):
+    if "--state" in link and state.hub() is None:
         say("no hub runs yet: start `fleetprof up` at any time, in another terminal")
-    return sidecar, trainer_environment(str(directory), environment)
+    return sidecar, trainer_environment(str(directory), environment, agent=str(folder.agent))
 
 
 def _run(words: Sequence[str], environment: Mapping[str, str], sidecar: SidecarProcess | None) -> int:
@@ -194,7 +196,8 @@ def _leave(folder: RunFolder) -> None:
     """Removes the run's folder, or says what is still in it."""
     unsent = folder.unsent_bytes()
     if unsent:
-        say(f"{unsent} bytes of traces could not be stored yet and stay in {folder.spool}; `fleetprof up` sends them")
+        size = say_bytes(unsent)
+        say(f"{size} of traces could not be stored yet and stay in {folder.spool}; `fleetprof up` sends them")
     else:
         folder.remove()
 

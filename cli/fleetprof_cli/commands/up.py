@@ -1,28 +1,32 @@
 """`fleetprof up`: the control plane of local mode, in the foreground until Ctrl-C.
 
-Guarantees: one per state directory; nothing but loopback without TLS; a capture that is under way when it stops, or is
-killed, is finished by the next `up`.
+Guarantees: one per state directory; nothing is on the network unless asked, and then over TLS; what it writes is for
+its user alone; a capture that is under way when it stops, or is killed, is finished by the next `up`.
 """
 
 import asyncio
+import datetime
 import logging
+import os
+import resource
 import signal
 from pathlib import Path
 
 import click
+from fleetprof_api.memory_shortage import SERVICE, go_first
 
+from fleetprof_cli.checks import Verdict, judge_store
 from fleetprof_cli.leftovers import send_leftovers
-from fleetprof_cli.listen import ListenAddress, TlsFiles, parse_listen
-from fleetprof_cli.local_hub import run_hub, settle_ports
+from fleetprof_cli.listen import ListenAddress, TlsFiles, make_certificate, parse_listen
 from fleetprof_cli.messages import say
 from fleetprof_cli.options import state_option
 from fleetprof_cli.state import StateDirectory
 from fleetprof_cli.store_location import StoreLocation, parse_store
 
 
-def _listen(_context: click.Context, _parameter: click.Parameter, value: str) -> ListenAddress:
+def _listen(_context: click.Context, _parameter: click.Parameter, value: str | None) -> ListenAddress | None:
     try:
-        return parse_listen(value)
+        return parse_listen(value) if value is not None else None
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -34,14 +38,15 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    default="127.0.0.1:0",
-    show_default=True,
     callback=_listen,
-    help="Where sidecars and commands find the hub; port 0 takes one and keeps it for the next time.",
+    help="Listen on the network, over TLS, for jobs on other machines; port 0 takes any free one  "
+    "[default: a socket in the state directory].",
 )
 @click.option("--store", metavar="DIR|s3://BUCKET/PREFIX", help="Where results go  [default: store/ in the state].")
 @click.option("--s3-endpoint", metavar="URL", default="", help="An S3 server that is not Amazon's.")
-@click.option("--tls-cert", metavar="FILE", type=_PEM, help="PEM certificate chain of this server.")
+@click.option(
+    "--tls-cert", metavar="FILE", type=_PEM, help="With --listen: PEM certificate chain  [default: one of its own]."
+)
 @click.option("--tls-key", metavar="FILE", type=_PEM, help="Its PEM key.")
 @click.option("--tls-ca", metavar="FILE", type=_PEM, help="What clients check it with  [default: --tls-cert itself].")
 @state_option
@@ -49,7 +54,7 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
 def command(
     state: StateDirectory,
     *,
-    listen: ListenAddress,
+    listen: ListenAddress | None,
     store: str | None,
     s3_endpoint: str,
     tls_cert: Path | None,
@@ -63,11 +68,8 @@ def command(
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key belong together")
     tls = TlsFiles(tls_cert, tls_key, tls_ca or tls_cert) if tls_cert and tls_key else None
-    if tls is None and not listen.is_loopback():
-        raise click.UsageError(
-            f"--listen {listen.host} can be reached from other machines, so the token and the traces would cross the "
-            "network in plain text: give --tls-cert and --tls-key, or listen on 127.0.0.1 (docs/security.md)"
-        )
+    if tls and listen is None:
+        raise click.UsageError("--tls-cert needs --listen HOST:PORT: the socket in the state directory needs no TLS")
     if tls:
         try:
             tls.server_context()
@@ -78,21 +80,45 @@ def command(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--store") from None
     logging.basicConfig(level=logging.INFO, format="fleetprof: %(message)s")
+    go_first(SERVICE)  # jobs train on this machine
+    os.umask(0o077)
+    # Read when gRPC is imported; it has a line for each connection that is no TLS, and anybody can make those.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    _allow_many_files()
     state.prepare()
     with state.lock():
-        settle_ports(state, listen)
-        asyncio.run(_serve(state, listen, location, tls))
+        at = (listen, tls or _own_certificate(state, listen)) if listen else None
+        asyncio.run(_serve(state, at, location))
 
 
-async def _serve(state: StateDirectory, listen: ListenAddress, location: StoreLocation, tls: TlsFiles | None) -> None:
+def _own_certificate(state: StateDirectory, listen: ListenAddress) -> TlsFiles:
+    certificate_file, key_file = state.certificate_files()
+    certificate, key = make_certificate(listen.advertised_host(), datetime.datetime.now(datetime.UTC))
+    state.write(key_file, key)
+    state.write(certificate_file, certificate)
+    return TlsFiles(certificate_file, key_file, certificate_file)
+
+
+def _allow_many_files() -> None:
+    """A connection is a file; 1024 of them, most systems' first limit, are few for a hub of many nodes."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+async def _serve(state: StateDirectory, listen: tuple[ListenAddress, TlsFiles] | None, location: StoreLocation) -> None:
+    from fleetprof_cli.local_hub import run_hub
+
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    async with run_hub(state, listen, location, tls) as record:
+    async with run_hub(state, listen, location) as record:
         say(f"the hub answers at {record.address}; results go to {location.address()}")
+        for check in judge_store(location):
+            if check.verdict is Verdict.WARN:
+                say(f"{check.found}; {check.advice}")
         say("start a job in another terminal: fleetprof run -- torchrun train.py; then: fleetprof capture")
-        sending = asyncio.create_task(send_leftovers(state, record))
+        sending = asyncio.create_task(send_leftovers(state))
         await stop.wait()
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)

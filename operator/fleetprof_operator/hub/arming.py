@@ -14,14 +14,18 @@ from typing import Final
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 
 from fleetprof_operator.hub.book import summarize_failures
+from fleetprof_operator.hub.canary_stage import Canaried, send_canary
 from fleetprof_operator.hub.capture_state import CaptureState
 from fleetprof_operator.hub.first_steps import NO_STEP
+from fleetprof_operator.hub.fitting import NO_MEMORY, fit_window
 from fleetprof_operator.hub.orders import build_arm, build_release
+from fleetprof_operator.hub.permission import note_beginning
 from fleetprof_operator.hub.plan import find_obstacle, find_unsteady, make_plan
 from fleetprof_operator.hub.resolution import Resolution
+from fleetprof_operator.hub.settings import HubSettings
 
 MOST_PLANS: Final = 2
-_MISSED: Final = (Reason.TOO_LATE, Reason.NOT_POLLING)
+_MISSED: Final = (Reason.TOO_LATE, Reason.NOT_POLLING, Reason.BUSY)
 
 
 async def resolve_and_arm(state: CaptureState) -> bool:
@@ -39,16 +43,30 @@ async def resolve_and_arm(state: CaptureState) -> bool:
                 state.book.conclude("False", "AlreadyCapturing", holder, now)
                 return False
             pending = _find_pending(state, found, now)
+            profiled = sum(target.process.busy for target in found.targets)
+            if profiled and now < state.deadline_unix_ns - hub.settings.gap_ns:
+                # Nobody else of ours holds them: an order would be given up after seconds, as the job's own wins.
+                pending, gather_until = f"{profiled} of {len(found.targets)} ranks are being profiled by their job", 0
             gather_until = gather_until or now + hub.settings.gather_ns
             if not pending or now >= min(gather_until, state.deadline_unix_ns):
-                _arm(state, found, now)
-                return True
+                if not await note_beginning(state, found):
+                    if state.ledger.outcome:
+                        return False
+                    await state.wait(now + hub.settings.look_again_ns)
+                    continue
+                match await send_canary(state, found):
+                    case Canaried.ARM:
+                        return _arm(state, found, hub.clock())
+                    case Canaried.ENDED:
+                        return False
+                gather_until = 0
+                continue
             said = ("Gathering", pending)
         else:
             gather_until = 0
             said = (found.reason, found.message)
             deaf = found.deaf_since_unix_ns and now - found.deaf_since_unix_ns >= hub.settings.deaf_patience_ns
-            late = found.reason != NO_STEP and 0 < state.found_by_unix_ns <= now
+            late = state.fails_fast and is_hopeless(found, now, hub.settings)
             if deaf or late or now >= state.deadline_unix_ns:
                 waited = "" if deaf or late else f" (until the deadline of {spec.active_deadline_seconds} s)"
                 state.book.conclude("False", found.reason, found.message + waited, now)
@@ -56,6 +74,12 @@ async def resolve_and_arm(state: CaptureState) -> bool:
         if state.book.wait_for(*said, now):
             state.note_change()
         await state.wait(now + hub.settings.look_again_ns)
+
+
+def is_hopeless(found: Resolution, now_unix_ns: int, settings: HubSettings) -> bool:
+    """Tells whether a target without ranks does not come by itself: no job is there, or another one."""
+    comes = found.starts or found.reason == NO_STEP
+    return not comes and now_unix_ns >= found.heard_since_unix_ns + settings.returning_ns
 
 
 async def await_second_start(state: CaptureState) -> bool:
@@ -113,18 +137,29 @@ def _find_pending(state: CaptureState, found: Resolution, now_unix_ns: int) -> s
     return find_obstacle(processes, state.request.spec.window, now_unix_ns)
 
 
-def _arm(state: CaptureState, found: Resolution, now_unix_ns: int) -> None:
-    polling = [t.process for t in found.targets if t.process.polls_kineto]
-    plan = make_plan(polling, state.request.spec.window, now_unix_ns)
-    notes = [found.incomplete] if found.incomplete else []
-    if missed := summarize_failures(state.ledger.entries):
+def _arm(state: CaptureState, found: Resolution, now_unix_ns: int) -> bool:
+    """Orders the window that fits. False when none does: the request has ended then."""
+    spec, ledger = state.request.spec, state.ledger
+    polling = [t for t in found.targets if t.process.polls_kineto]
+    estimate = ledger.estimate or state.hub.estimate(ledger.namespace, state.request.target_text(), spec.collect)
+    fit = fit_window(spec, polling, estimate)
+    if fit.refusal:
+        state.book.conclude("False", NO_MEMORY, fit.refusal, now_unix_ns)
+        return False
+    missed = summarize_failures(state.ledger.entries)
+    plan = make_plan([t.process for t in polling], fit.window, now_unix_ns, patient=bool(missed))
+    canary = ledger.canary.message if ledger.canary is not None else ""
+    notes = [text for text in (found.incomplete, canary, fit.note) if text]
+    if missed:
         notes.append(f"a second start, as no rank took its order before the first ({missed})")
-        for sidecar_id in state.book.sidecar_ids():
+        for sidecar_id in state.book.lines.sidecars():
             state.hub.registry.send(sidecar_id, build_release(state.ledger.uid))
     state.book.ask(found.targets, plan, "; ".join(notes), now_unix_ns, found.absent)
-    for sidecar_id in state.book.sidecar_ids():
+    ledger.estimate, ledger.iterations = estimate, (fit.window.iterations or 0) if fit.note else 0
+    for sidecar_id in state.book.lines.sidecars():
         _send_order(state, sidecar_id, state.open_entries_of(sidecar_id))
     state.note_change()
+    return True
 
 
 def _send_order(state: CaptureState, sidecar_id: str, entries: Sequence[LedgerEntry]) -> None:

@@ -4,17 +4,18 @@ Guarantees: tokens are compared in constant time and never logged. On Kubernetes
 """
 
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An authenticated caller: the namespace and the pod that it may speak for; None: any."""
+    """An authenticated caller: the namespace and the pod that it may speak for; None: any. Until when; 0: for ever."""
 
     namespace: str | None = None
     pod_name: str | None = None
     pod_uid: str | None = None
+    expires_unix_ns: int = field(default=0, compare=False)
 
 
 class CannotAuthenticate(Exception):

@@ -5,50 +5,36 @@ not uploaded ends with a reason and a sentence; the conditions can be derived an
 `Succeeded` carries the state of the request in its reason, there is no phase (design §4.1):
 
     Unknown  Waiting, Capturing, Uploading, Analyzing
-    True     Complete; PartiallyCaptured (some ranks failed, the others are in the store and analysed)
+    True     Complete; PartiallyCaptured (some ranks failed, the others are in the store and analysed; or all are, and
+             did not begin with one step, though they were told to)
     False    NothingMatched, PodsPending, SidecarsMissing, NotInjected, NothingSpeaksKineto, NoOptimizerStep,
-             RanksMissing, AmbiguousTarget, AlreadyCapturing, AllRanksFailed, Cancelled, DeadlineExceeded,
-             AnalysisFailed, Internal
+             RanksMissing, AmbiguousTarget, AlreadyCapturing, BeyondBounds, CanaryHarmed, CanaryFailed,
+             CanaryImpossible, NoMemory, AllRanksFailed, Cancelled, DeadlineExceeded, AnalysisFailed, Internal
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from fleetprof_api import hub_pb2 as pb
-from fleetprof_api.ledger import Condition, Ledger, LedgerEntry, RankState, Reason, is_final, merge_entries
+from fleetprof_api.ledger import Condition, Ledger, LedgerEntry, RankState, Reason, merge_entries
 
 from fleetprof_operator.hub.ledger_messages import to_entry
+from fleetprof_operator.hub.lines import Lines
 from fleetprof_operator.hub.plan import Plan
 from fleetprof_operator.hub.resolution import RankTarget
 
-_BEYOND_CAPTURE = (RankState.WRITTEN, RankState.UPLOADED)
-
 
 class Book:
-    """Keeps one request's ledger. `ledger` is what is written to the store."""
+    """Keeps one request's ledger. `ledger` is what is written to the store, `lines` are its lines to be read."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self._places: dict[tuple[str, str], int] = {}
-        self._index()
+        self.lines = Lines(ledger)
         self._analyzing = False
         self._stale_since_unix_ns = 0  # lines changed then, conditions not yet
 
     # ------------------------------------------------------------ lines
-
-    def find(self, sidecar_id: str, process_id: str) -> LedgerEntry | None:
-        """The line of one process."""
-        place = self._places.get((sidecar_id, process_id))
-        return None if place is None else self.ledger.entries[place]
-
-    def open_entries(self) -> list[LedgerEntry]:
-        """Lines that can still change."""
-        return [entry for entry in self.ledger.entries if not is_final(entry)]
-
-    def sidecar_ids(self) -> list[str]:
-        """All sidecars that hold a rank of this request."""
-        return sorted({entry.sidecar_id for entry in self.ledger.entries if entry.sidecar_id})
 
     def ask(
         self, targets: Sequence[RankTarget], plan: Plan, note: str, now_unix_ns: int, absent: Sequence[int] = ()
@@ -59,18 +45,18 @@ class Book:
         """
         self.withdraw_plan()
         self.ledger.plans += 1
-        for rank in absent:
-            self.ledger.entries.append(
-                LedgerEntry(
-                    rank=rank,
-                    process_id="",
-                    state=RankState.FAILED,
-                    reason=Reason.NOT_POLLING,
-                    message="no process of this rank was seen: it is without a sidecar, or without KINETO_USE_DAEMON=1",
-                    asked_unix_ns=now_unix_ns,
-                    failed_unix_ns=now_unix_ns,
-                )
+        opened = [
+            LedgerEntry(
+                rank=rank,
+                process_id="",
+                state=RankState.FAILED,
+                reason=Reason.NOT_POLLING,
+                message="no process of this rank was seen: it is without a sidecar, or without KINETO_USE_DAEMON=1",
+                asked_unix_ns=now_unix_ns,
+                failed_unix_ns=now_unix_ns,
             )
+            for rank in absent
+        ]
         for target in targets:
             entry = LedgerEntry(
                 rank=target.rank,
@@ -83,13 +69,14 @@ class Book:
                 rank_source=target.rank_source,
                 asked_unix_ns=now_unix_ns,
             )
-            self.ledger.entries.append(entry)
+            opened.append(entry)
             if not target.process.polls_kineto:
                 entry.state, entry.reason, entry.failed_unix_ns = RankState.FAILED, Reason.NOT_POLLING, now_unix_ns
                 entry.message = (
                     "the process does not ask for Kineto configs: it was started without KINETO_USE_DAEMON=1"
                 )
-        self._index()
+        self.lines.add(opened)
+        self.lines.settle()
         ledger = self.ledger
         ledger.start_mode = plan.mode
         ledger.first_step = plan.first_step
@@ -104,9 +91,9 @@ class Book:
 
     def withdraw_plan(self) -> None:
         """Forgets lines and plan of an order that no sidecar ever took."""
-        self._places.clear()
+        self.lines.clear()
         ledger = self.ledger
-        ledger.entries, ledger.start_mode, ledger.first_step, ledger.start_unix_ns = [], "", None, None
+        ledger.start_mode, ledger.first_step, ledger.start_unix_ns = "", None, None
         ledger.duration_ns = ledger.deliver_until_unix_ns = ledger.armed_unix_ns = 0
 
     def adopt(self, event: pb.CaptureEvent, sidecar_id: str, identity: pb.Identity, now_unix_ns: int) -> None:
@@ -119,8 +106,7 @@ class Book:
             pod_uid=identity.pod_uid,
             node_name=identity.node_name or identity.host_name,
         )
-        self.ledger.entries.append(entry)
-        self._index()
+        self.lines.add([entry])
         if not self.ledger.armed_unix_ns:
             self.ledger.armed_unix_ns = event.asked_unix_ns or now_unix_ns
         self._set("TargetsResolved", "True", "Resolved", "rebuilt from what the sidecars hold", now_unix_ns)
@@ -128,7 +114,7 @@ class Book:
 
     def apply(self, event: pb.CaptureEvent, sidecar_id: str, now_unix_ns: int) -> bool:
         """Merges what a sidecar says into its rank's line. False when nothing changed."""
-        known = self.find(sidecar_id, event.process_id)
+        known = self.lines.find(sidecar_id, event.process_id)
         if known is None or known.rank != event.rank:
             return False
         return self._merge(known, to_entry(event, known), now_unix_ns)
@@ -169,23 +155,22 @@ class Book:
 
         Not at every event: with ten thousand ranks that would be the hub's main work.
         """
+        self.lines.settle()
         now_unix_ns, self._stale_since_unix_ns = self._stale_since_unix_ns, 0
         if self.ledger.outcome or not self.ledger.entries or not now_unix_ns:
             return
-        entries = self.ledger.entries
-        beyond = [e for e in entries if e.state in _BEYOND_CAPTURE or e.written_unix_ns]
-        uploaded = [e for e in entries if e.state is RankState.UPLOADED]
-        open_capture = [e for e in entries if not is_final(e) and e.state is not RankState.WRITTEN]
-        open_upload = [e for e in entries if not is_final(e)]
-        failed = summarize_failures(entries)
-        count = _count(len(entries), "rank")
+        lines = self.lines
+        beyond, uploaded, open_upload = lines.count_written(), lines.count(RankState.UPLOADED), lines.open_count
+        open_capture = open_upload - lines.count(RankState.WRITTEN)
+        failed = _count_reasons(lines.failures())
+        count = _count(len(self.ledger.entries), "rank")
         self._derive_one("Captured", open_capture, beyond, "Capturing", failed, count, now_unix_ns)
         stage = "Uploading" if not open_capture else "Capturing"
         self._derive_one("Uploaded", open_upload, uploaded, stage, failed, count, now_unix_ns)
         if self._analyzing:
             self._set("Analyzed", "Unknown", "Analyzing", "", now_unix_ns)
         state = "Capturing" if open_capture else "Uploading" if open_upload else "Analyzing"
-        done = len(uploaded) if state != "Capturing" else len(beyond)
+        done = uploaded if state != "Capturing" else beyond
         word = "uploaded" if state != "Capturing" else "captured"
         said = f"{done} of {count} {word}" + (f"; failed: {failed}" if failed else "")
         self._set("Succeeded", "Unknown", state, said, now_unix_ns)
@@ -208,15 +193,11 @@ class Book:
 
     # ------------------------------------------------------------ inside
 
-    def _index(self) -> None:
-        self.ledger.entries.sort(key=lambda e: (e.rank, e.sidecar_id, e.process_id))
-        self._places = {(e.sidecar_id, e.process_id): place for place, e in enumerate(self.ledger.entries)}
-
     def _merge(self, known: LedgerEntry, told: LedgerEntry, now_unix_ns: int) -> bool:
         merged = merge_entries(known, told)
         if merged == known:
             return False
-        self.ledger.entries[self._places[known.sidecar_id, known.process_id]] = merged
+        self.lines.replace(known, merged)
         self._stale_since_unix_ns = now_unix_ns
         return True
 
@@ -237,31 +218,37 @@ class Book:
     def _derive_one(
         self,
         kind: str,
-        still_open: Sequence[LedgerEntry],
-        done: Sequence[LedgerEntry],
+        still_open: int,
+        done: int,
         stage: str,
         failed: str,
         count: str,
         now_unix_ns: int,
     ) -> None:
-        said = f"{len(done)} of {count}" + (f"; failed: {failed}" if failed else "")
+        said = f"{done} of {count}" + (f"; failed: {failed}" if failed else "")
         if still_open:
             self._set(kind, "Unknown", stage, said, now_unix_ns)
         elif not done:
             self._set(kind, "False", "AllRanksFailed", said, now_unix_ns)
         else:
-            whole = len(done) == len(self.ledger.entries)
+            whole = done == len(self.ledger.entries)
             self._set(kind, "True", f"All{kind}" if whole else f"Partially{kind}", said, now_unix_ns)
 
 
 def summarize_failures(entries: Iterable[LedgerEntry]) -> str:
     """The reasons of the failed ranks, counted: `2 TooLate, 1 ProcessExited`."""
-    reasons = Counter(str(e.reason or Reason.INTERNAL) for e in entries if e.state is RankState.FAILED)
+    return _count_reasons(Counter(e.reason or Reason.INTERNAL for e in entries if e.state is RankState.FAILED))
+
+
+def _count_reasons(reasons: Mapping[Reason, int]) -> str:
     return ", ".join(f"{number} {reason}" for reason, number in sorted(reasons.items(), key=lambda r: (-r[1], r[0])))
 
 
-def decide_outcome(ledger: Ledger, deadline_passed: bool) -> tuple[str, str, str]:
-    """(status, reason, message) of Succeeded once every line is final and, where there is one, the report is made."""
+def decide_outcome(ledger: Ledger, deadline_passed: bool, difference: str = "") -> tuple[str, str, str]:
+    """(status, reason, message) of Succeeded once every line is final and, where there is one, the report is made.
+
+    `difference`: what keeps the ranks' iterations from being the same, though all are stored.
+    """
     entries = ledger.entries
     uploaded = sum(e.state is RankState.UPLOADED for e in entries)
     said = f"{uploaded} of {_count(len(entries), 'rank')} captured"
@@ -273,7 +260,8 @@ def decide_outcome(ledger: Ledger, deadline_passed: bool) -> tuple[str, str, str
         first = next((e for e in entries if e.message), None)
         detail = f". Rank {first.rank}: {first.message}" if first is not None else ""
         return "False", "DeadlineExceeded" if deadline_passed else "AllRanksFailed", said + detail
-    return "True", "Complete" if uploaded == len(entries) else "PartiallyCaptured", said
+    whole = uploaded == len(entries) and not difference
+    return "True", "Complete" if whole else "PartiallyCaptured", f"{said}; {difference}" if difference else said
 
 
 def _count(number: int, what: str) -> str:

@@ -10,33 +10,35 @@ that was named ends with a reason; sidecars are told to let go only when the sto
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason, is_final
 from fleetprof_api.request import ProfileRequest, Traces
-from fleetprof_api.store.base import StoreError
 
+from fleetprof_operator.hub import canary_stage
 from fleetprof_operator.hub.arming import await_second_start, recover_order, resolve_and_arm
 from fleetprof_operator.hub.book import decide_outcome
 from fleetprof_operator.hub.capture_state import CaptureState
+from fleetprof_operator.hub.claims import Claims
 from fleetprof_operator.hub.fetching import fetch_traces
 from fleetprof_operator.hub.following import follow
 from fleetprof_operator.hub.ledger_messages import to_status
+from fleetprof_operator.hub.messages import MAX_PROCESSES
 from fleetprof_operator.hub.orders import build_cancel, build_release
 from fleetprof_operator.hub.registry import SidecarRecord
-from fleetprof_operator.hub.reporting import make_report
+from fleetprof_operator.hub.reporting import find_difference, make_report
 from fleetprof_operator.hub.resolution import RankTarget
 from fleetprof_operator.hub.restoration import Restoration
-from fleetprof_operator.hub.settings import SECOND_NS
 from fleetprof_operator.hub.surroundings import Surroundings
 from fleetprof_operator.hub.upload_desk import UploadDesk
 
 log = logging.getLogger(__name__)
 
 _NEVER: Final = 1 << 62
+_LINE_BYTES: Final = 1200
 
 
 class Capture:
@@ -50,22 +52,21 @@ class Capture:
         hub: Surroundings,
         *,
         restored: bool = False,
-        found_by_unix_ns: int = 0,
+        fails_fast: bool = False,
     ) -> None:
-        """`found_by_unix_ns`: see CaptureState."""
+        """`fails_fast`: see CaptureState."""
         self.request = request
         self.ledger = ledger
         self.finished = False
         self.saved = False  # the store holds the end: sidecars may let go
         self._request_json = request_json
         self._hub = hub
-        self._state = CaptureState(request, ledger, hub, found_by_unix_ns)
+        self._state = CaptureState(request, ledger, hub, fails_fast=fails_fast)
         self._book = self._state.book
+        self._bytes: int | None = None
         self._restoration = Restoration(self._state, restored=restored)
-        self._tasks: set[asyncio.Task[None]] = set()
-        limits = request.spec.limits
-        max_bytes = (limits.max_trace_bytes or 0) if limits else 0
-        self._desk = UploadDesk(hub.calls, ledger, max_bytes, hub.settings)
+        self._desk = UploadDesk(hub.calls, ledger, request.spec.limits.max_trace_bytes, hub.settings)
+        self._claims = Claims(self._state, self._desk)
 
     @property
     def version(self) -> int:
@@ -81,13 +82,19 @@ class Capture:
         if self._state.report_made:
             key = keys.report_key(self.ledger.namespace, self.ledger.uid)
             location = self._hub.calls.store.locate(key)
-        return to_status(
+        status = to_status(
             self.ledger,
             target=self.request.target_text(),
             request_json=self._request_json,
             finished=self.finished,
             report_location=location,
+            with_ranks=self.finished,
         )
+        return status if self.finished else self._state.forms.show(status)
+
+    async def refresh(self) -> None:
+        """Prepares `status` of many ranks without holding anybody up."""
+        await self._state.forms.refresh()
 
     async def wait_for_news(self, seen_version: int) -> None:
         """Returns when the status is newer than that version."""
@@ -95,7 +102,11 @@ class Capture:
 
     def describe_hold(self, targets: Sequence[RankTarget]) -> str:
         """A sentence about the ranks among these processes that this request still captures; empty when none is."""
-        ranks = sorted(target.rank for target in targets if self._holds(target))
+        canary = self._state.canary
+        if self.finished or not (canary or self._book.lines.open_count):
+            return ""
+        reserved = canary.reserved if canary is not None else frozenset()
+        ranks = sorted(t.rank for t in targets if (t.sidecar_id, t.process.process_id) in reserved or self._holds(t))
         if not ranks:
             return ""
         shown = ", ".join(map(str, ranks[:10])) + (" and more" if len(ranks) > 10 else "")
@@ -103,6 +114,13 @@ class Capture:
             f"capture {self.ledger.name} ({self.ledger.uid}) is capturing rank {shown} of "
             f"{self.request.target_text()}; wait for its end or cancel it"
         )
+
+    def count_bytes(self) -> int:
+        """About how much memory it takes once it has ended."""
+        if self._bytes is None:
+            texts = sum(len(entry.message) for entry in self.ledger.entries)
+            self._bytes = 2 * len(self._request_json) + _LINE_BYTES * len(self.ledger.entries) + texts
+        return self._bytes
 
     def remember_finished(self) -> None:
         """Makes this a record of a request that had ended before the hub began."""
@@ -115,11 +133,12 @@ class Capture:
         """The user's cancel; again or after the end it does nothing. `hurry` does not wait for sidecars' answers."""
         if hurry:
             self._state.hurried = True
-            self._state.poke()
+            self._state.turn()
         if not self.ledger.outcome and not self.ledger.cancelled_unix_ns:
             self.ledger.cancelled_unix_ns = self._hub.clock()
             self._state.send_all(self._cancel_message())  # at once: before any refusal to upload
             self._state.note_change()
+            self._state.turn()
 
     def hear(self, event: pb.CaptureEvent, record: SidecarRecord) -> None:
         """A sidecar's word about one of its processes."""
@@ -128,20 +147,24 @@ class Capture:
             if self.saved:
                 self._hub.registry.send(sidecar_id, build_release(self.ledger.uid))
             return
-        entry = self._book.find(sidecar_id, event.process_id)
+        entry = self._book.lines.find(sidecar_id, event.process_id)
         if entry is None:
-            if self._restoration.adopts:
+            if self._restoration.adopts and self._book.lines.count_of(sidecar_id) < MAX_PROCESSES:
                 self._book.adopt(event, sidecar_id, record.identity, now)
                 self._state.note_change()
             return
         stored = (sidecar_id, event.process_id) in self._state.stored
         if event.state == pb.UPLOADED and not stored:
-            self._start(self._verify(event, record))
+            self._claims.check(event, entry)
         elif event.state == pb.FAILED and stored:
             self._book.mark_uploaded(entry, f"the trace is there, its samples are not: {event.message}", now)
             self._state.note_change()
         elif self._book.apply(event, sidecar_id, now):
             self._state.note_change()
+
+    def hear_canary(self, event: pb.CaptureEvent, record: SidecarRecord) -> None:
+        """A sidecar's word about the rank that records first."""
+        canary_stage.hear(self._state, event, record)
 
     def welcome(self, record: SidecarRecord, held: Iterable[pb.CaptureEvent]) -> None:
         """A sidecar is back (or new) with all that it holds of this request."""
@@ -150,11 +173,13 @@ class Capture:
             if self.saved:
                 self._hub.registry.send(sidecar_id, build_release(self.ledger.uid))
             return
+        canary_stage.welcome(self._state, record)
         known = set()
         for event in held:
             known.add(event.process_id)
-            self._restoration.note_held(sidecar_id, event.process_id)
             self.hear(event, record)
+            if self._book.lines.find(sidecar_id, event.process_id) is not None:
+                self._restoration.note_held(sidecar_id, event.process_id)
         self._restoration.note_restated(sidecar_id)
         missing = [e for e in self._state.open_entries_of(sidecar_id) if e.process_id not in known]
         if missing and not self._restoration.under_way:
@@ -176,24 +201,25 @@ class Capture:
     async def accept(self, done: pb.UploadDone, record: SidecarRecord) -> None:
         """Takes a finished upload."""
         entry = self._entry_for_upload(record, done.process_id)
+        answer: pb.UploadVerdict | None
         if isinstance(entry, str):
             answer = pb.UploadVerdict(capture_id=done.capture_id, process_id=done.process_id, object=done.object)
             answer.message = entry
         else:
             answer = await self._desk.complete(done, record.sidecar_id)
-            if answer.accepted and done.object in (pb.TRACE, pb.SUMMARY):
+            if answer is not None and answer.accepted and done.object in (pb.TRACE, pb.SUMMARY):
                 self._state.stored.add((record.sidecar_id, done.process_id))
                 if done.object == pb.TRACE:
                     self._state.traces_stored.add((record.sidecar_id, done.process_id))
                 self._state.poke()
-        self._hub.registry.send(record.sidecar_id, pb.HubMessage(upload_verdict=answer))
+        if answer is not None:
+            self._hub.registry.send(record.sidecar_id, pb.HubMessage(upload_verdict=answer))
 
     # ------------------------------------------------------------ the way
 
     async def run(self) -> None:
         """Brings the request to its end, whatever happens. Raises nothing but CancelledError."""
         writer = asyncio.create_task(self._state.writer.run())
-        self._tasks.add(writer)
         try:
             try:
                 await self._go()
@@ -206,12 +232,12 @@ class Capture:
             self._state.note_change()
             await self._desk.close()
             self.saved = await self._state.writer.flush(_NEVER)
-            for sidecar_id in self._book.sidecar_ids():
+            for sidecar_id in self._book.lines.sidecars():
                 self._hub.registry.send(sidecar_id, build_release(self.ledger.uid))
         finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._state.forms.forget()
+            writer.cancel()
+            await asyncio.gather(writer, self._claims.close(), return_exceptions=True)
 
     async def flush(self, patience_ns: int) -> None:
         """Waits a while for the store to have the ledger."""
@@ -231,15 +257,17 @@ class Capture:
         await self._finish()
 
     async def _finish(self) -> None:
+        await canary_stage.remember(self._state)
         uploaded = any(e.state is RankState.UPLOADED for e in self.ledger.entries)
-        problem = ""
+        problem = difference = ""
         if uploaded and not self.ledger.cancelled_unix_ns:
             problem = await make_report(self._state)
+            difference = await find_difference(self._state)
             if self._state.report_made and self.request.spec.traces is Traces.AUTO:
                 await fetch_traces(self._state)
         now = self._hub.clock()
         passed = now >= self._state.deadline_unix_ns
-        status, reason, message = decide_outcome(self.ledger, passed)
+        status, reason, message = decide_outcome(self.ledger, passed, difference)
         if problem and status == "True":
             self._book.end_analysis("False", "AnalysisFailed", problem, now)
             where = self._hub.calls.store.locate(keys.ledger_key(self.ledger.namespace, self.ledger.uid))
@@ -250,7 +278,7 @@ class Capture:
     def _end_by_fault(self, error: Exception) -> None:
         now = self._hub.clock()
         text = f"a fault of the hub: {type(error).__name__}: {error}; see its log"
-        for entry in self._book.open_entries():
+        for entry in self._book.lines.open_entries():
             self._state.give_up(entry, Reason.INTERNAL, text)
         self._state.send_all(build_cancel(self.ledger.uid, Reason.INTERNAL, text))
         self._book.conclude("False", "Internal", text, now)
@@ -258,31 +286,11 @@ class Capture:
     # ------------------------------------------------------------ inside
 
     def _holds(self, target: RankTarget) -> bool:
-        entry = self._book.find(target.sidecar_id, target.process.process_id)
-        return not self.finished and entry is not None and not is_final(entry)
-
-    async def _verify(self, event: pb.CaptureEvent, record: SidecarRecord) -> None:
-        """A sidecar says that the store holds a trace which this hub did not see arrive: looks."""
-        while not self.ledger.outcome:
-            try:
-                there = await self._desk.holds_result(event.rank)
-            except StoreError:
-                await asyncio.sleep(self._hub.settings.store_retry_ns / SECOND_NS)
-                continue
-            entry = self._book.find(record.sidecar_id, event.process_id)
-            if entry is None or entry.rank != event.rank or is_final(entry):
-                return
-            if there:
-                self._state.stored.add((record.sidecar_id, event.process_id))
-                self._book.apply(event, record.sidecar_id, self._hub.clock())
-            else:
-                text = "the sidecar says that the trace is uploaded, but the store does not have it"
-                self._book.fail(entry, Reason.UPLOAD_FAILED, text, self._hub.clock())
-            self._state.note_change()
-            return
+        entry = self._book.lines.find(target.sidecar_id, target.process.process_id)
+        return entry is not None and not is_final(entry)
 
     def _entry_for_upload(self, record: SidecarRecord, process_id: str) -> LedgerEntry | str:
-        entry = self._book.find(record.sidecar_id, process_id)
+        entry = self._book.lines.find(record.sidecar_id, process_id)
         if entry is None:
             return "this process is not part of the capture"
         if self.ledger.outcome:
@@ -293,8 +301,3 @@ class Capture:
 
     def _cancel_message(self) -> pb.HubMessage:
         return build_cancel(self.ledger.uid, Reason.CANCELLED, "cancelled by the user")
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

@@ -8,8 +8,9 @@ is known to be stored is never given up as failed.
 """
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 
-import msgspec
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger, LedgerEntry, Reason
@@ -17,8 +18,20 @@ from fleetprof_api.request import ProfileRequest
 
 from fleetprof_operator.hub.book import Book
 from fleetprof_operator.hub.ledger_writer import LedgerWriter
+from fleetprof_operator.hub.line_forms import LineForms
+from fleetprof_operator.hub.resolution import RankTarget
 from fleetprof_operator.hub.settings import SECOND_NS
 from fleetprof_operator.hub.surroundings import Surroundings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryRun:
+    """A canary under way. `reserved` are (sidecar, process) of all ranks that wait for it: nobody else has them."""
+
+    capture_id: str
+    target: RankTarget
+    order: pb.HubMessage
+    reserved: frozenset[tuple[str, str]]
 
 
 class CaptureState:
@@ -26,25 +39,28 @@ class CaptureState:
 
     `stored` has (sidecar, process) of each rank whose trace, or summary where that was asked for, the store holds, and
     `traces_stored` those whose trace was seen to arrive; `report_made` says that the report is there, `hurried`
-    that a cancel waits for nobody's confirmation. A target that nobody sees at `found_by_unix_ns` is not waited for any
-    longer (0: until the deadline).
+    that a cancel waits for nobody's confirmation, `canary` is the one that records at this moment. With `fails_fast`
+    only what comes by itself is waited for (`arming.is_hopeless`), else everything until the deadline.
     """
 
-    def __init__(self, request: ProfileRequest, ledger: Ledger, hub: Surroundings, found_by_unix_ns: int = 0) -> None:
+    def __init__(self, request: ProfileRequest, ledger: Ledger, hub: Surroundings, *, fails_fast: bool = False) -> None:
         self.request = request
-        self.found_by_unix_ns = found_by_unix_ns
+        self.fails_fast = fails_fast
         self.ledger = ledger
         self.book = Book(ledger)
+        self.forms = LineForms(ledger)
         self.hub = hub
         self.stored: set[tuple[str, str]] = set()
         self.traces_stored: set[tuple[str, str]] = set()
+        self.canary: CanaryRun | None = None
         self.report_made = False
         self.hurried = False
         self.version = 0
         self.began_unix_ns = hub.clock()
         key = keys.ledger_key(ledger.namespace, ledger.uid)
-        self.writer = LedgerWriter(hub.calls, key, self._encode, hub.settings)
+        self.writer = LedgerWriter(hub.calls, key, self._snapshot, hub.settings)
         self._poked = asyncio.Event()
+        self._turned = asyncio.Event()
         self._news = asyncio.Event()
 
     @property
@@ -59,11 +75,11 @@ class CaptureState:
 
     def open_entries_of(self, sidecar_id: str) -> list[LedgerEntry]:
         """The lines of a sidecar's ranks that are not final."""
-        return [entry for entry in self.book.open_entries() if entry.sidecar_id == sidecar_id]
+        return self.book.lines.open_of(sidecar_id)
 
     def send_all(self, message: pb.HubMessage) -> None:
         """To every sidecar that has a line which is not final."""
-        for sidecar_id in {entry.sidecar_id for entry in self.book.open_entries()}:
+        for sidecar_id in self.book.lines.open_sidecars():
             self.hub.registry.send(sidecar_id, message)
 
     def give_up(self, entry: LedgerEntry, reason: Reason, message: str) -> None:
@@ -82,6 +98,13 @@ class CaptureState:
         self._news = asyncio.Event()
         self.poke()
         self.writer.touch()
+        if not self.book.lines.open_count:
+            self._turned.set()
+
+    def turn(self) -> None:
+        """What is to be done has changed, beyond a line: `wait_for_turn` returns."""
+        self._turned.set()
+        self.poke()
 
     def poke(self) -> None:
         """Something happened that `wait` waits for, but nothing that a status shows."""
@@ -89,13 +112,20 @@ class CaptureState:
 
     async def wait(self, until_unix_ns: int) -> None:
         """Until something happens, or that time."""
-        self._poked.clear()
+        await self._wait_for(self._poked, until_unix_ns)
+
+    async def wait_for_turn(self, until_unix_ns: int) -> None:
+        """Until no line is open any more, the user cancels, or that time; what single ranks tell wakes nobody."""
+        await self._wait_for(self._turned, until_unix_ns)
+
+    async def _wait_for(self, event: asyncio.Event, until_unix_ns: int) -> None:
+        event.clear()
         try:
             async with asyncio.timeout(max(0, until_unix_ns - self.hub.clock()) / SECOND_NS):
-                await self._poked.wait()
+                await event.wait()
         except TimeoutError:
             pass
 
-    def _encode(self) -> bytes:
+    def _snapshot(self) -> Callable[[], bytes]:
         self.book.derive()
-        return msgspec.json.format(msgspec.json.encode(self.ledger), indent=1)
+        return self.forms.snapshot()

@@ -15,9 +15,9 @@ from fleetprof_operator.hub.settings import SECOND_NS
 
 async def follow(state: CaptureState) -> None:
     """Waits until every line is final; takes care of cancel, deadline and lost sidecars."""
-    hub, settings = state.hub, state.hub.settings
+    hub, settings, lines = state.hub, state.hub.settings, state.book.lines
     cancel_until = deadline_until = 0
-    while open_entries := state.book.open_entries():
+    while lines.open_count:
         now = hub.clock()
         if state.ledger.cancelled_unix_ns and (state.hurried or not cancel_until):
             cancel_until = now + (0 if state.hurried else settings.cancel_wait_ns)
@@ -25,29 +25,42 @@ async def follow(state: CaptureState) -> None:
             deadline_until = now + settings.deadline_wait_ns
             text = f"the deadline of {state.request.spec.active_deadline_seconds} s has passed"
             state.send_all(build_cancel(state.ledger.uid, Reason.DEADLINE_EXCEEDED, text))
-        for entry in open_entries:
-            _check_bounds(state, entry, now, cancel_until, deadline_until)
+        if 0 < cancel_until <= now:
+            for entry in lines.open_entries():
+                state.give_up(entry, Reason.CANCELLED, "cancelled by the user; the sidecar has not confirmed it")
+        elif 0 < deadline_until <= now:
+            for entry in lines.open_entries():
+                _give_up_at_deadline(state, entry)
+        else:
+            _give_up_lost(state, now)
         later = [t for t in (cancel_until, deadline_until) if t] or [state.deadline_unix_ns]
-        await state.wait(min(*later, now + SECOND_NS))
+        await state.wait_for_turn(min(*later, now + SECOND_NS))
 
 
-def _check_bounds(
-    state: CaptureState, entry: LedgerEntry, now_unix_ns: int, cancel_until: int, deadline_until: int
-) -> None:
-    record = state.hub.registry.find(entry.sidecar_id)
-    connected = record is not None and record.link is not None
-    lost_since = record.lost_unix_ns if record is not None else state.began_unix_ns
-    if cancel_until and now_unix_ns >= cancel_until:
-        state.give_up(entry, Reason.CANCELLED, "cancelled by the user; the sidecar has not confirmed it")
-    elif deadline_until and now_unix_ns >= deadline_until:
-        _give_up_at_deadline(state, entry, connected=connected)
-    elif not connected and _is_gone(state, entry):
-        text = f"its pod {entry.pod_name} is gone (it ended, or was deleted or evicted) before its trace was uploaded"
-        state.give_up(entry, Reason.SIDECAR_LOST, text)
-    elif not connected and now_unix_ns - lost_since >= state.hub.settings.sidecar_lost_ns:
-        seconds = state.hub.settings.sidecar_lost_ns // SECOND_NS
-        text = f"its sidecar has not been heard of for {seconds} s: the pod is gone, or cannot reach the hub"
-        state.give_up(entry, Reason.SIDECAR_LOST, text)
+def _give_up_lost(state: CaptureState, now_unix_ns: int) -> None:
+    """Ends the lines of sidecars that are away: for too long, or with their pods."""
+    for sidecar_id in state.book.lines.open_sidecars():
+        if _is_connected(state, sidecar_id):
+            continue
+        record = state.hub.registry.find(sidecar_id)
+        lost_since = record.lost_unix_ns if record is not None else state.began_unix_ns
+        is_late = now_unix_ns - lost_since >= state.hub.settings.sidecar_lost_ns
+        for entry in state.open_entries_of(sidecar_id):
+            if _is_gone(state, entry):
+                text = (
+                    f"its pod {entry.pod_name} is gone (it ended, or was deleted or evicted) before its trace was "
+                    "uploaded"
+                )
+                state.give_up(entry, Reason.SIDECAR_LOST, text)
+            elif is_late:
+                seconds = state.hub.settings.sidecar_lost_ns // SECOND_NS
+                text = f"its sidecar has not been heard of for {seconds} s: the pod is gone, or cannot reach the hub"
+                state.give_up(entry, Reason.SIDECAR_LOST, text)
+
+
+def _is_connected(state: CaptureState, sidecar_id: str) -> bool:
+    record = state.hub.registry.find(sidecar_id)
+    return record is not None and record.link is not None
 
 
 def _is_gone(state: CaptureState, entry: LedgerEntry) -> bool:
@@ -56,8 +69,8 @@ def _is_gone(state: CaptureState, entry: LedgerEntry) -> bool:
     return bool(target is not None and not target.reason and entry.pod_uid and entry.pod_uid not in target.pods)
 
 
-def _give_up_at_deadline(state: CaptureState, entry: LedgerEntry, *, connected: bool) -> None:
-    if not connected:
+def _give_up_at_deadline(state: CaptureState, entry: LedgerEntry) -> None:
+    if not _is_connected(state, entry.sidecar_id):
         text = f"its sidecar did not come back before the deadline; the rank was {entry.state.lower()}"
         state.give_up(entry, Reason.SIDECAR_LOST, text)
         return

@@ -16,10 +16,12 @@ from fleetprof_api.ledger import Ledger
 from fleetprof_api.request import InvalidRequest, ProfileRequest
 from fleetprof_api.store.base import Store, StoreError
 
+from fleetprof_operator.hub.arming import is_hopeless
 from fleetprof_operator.hub.authentication import Authenticator
+from fleetprof_operator.hub.call_refusals import CallRefusals
+from fleetprof_operator.hub.canary import find_owner
 from fleetprof_operator.hub.capture import Capture
 from fleetprof_operator.hub.capture_memory import CaptureMemory
-from fleetprof_operator.hub.first_steps import NO_STEP
 from fleetprof_operator.hub.messages import PROTOCOL_VERSION, ProtocolError
 from fleetprof_operator.hub.orders import build_release
 from fleetprof_operator.hub.pods import FindPods
@@ -29,6 +31,7 @@ from fleetprof_operator.hub.store_calls import StoreCalls
 from fleetprof_operator.hub.stored_requests import list_stored, read_stored
 from fleetprof_operator.hub.submission import (
     CaptureRefused,
+    check_bounds,
     check_budget,
     choose_namespace,
     find_suspension,
@@ -37,11 +40,12 @@ from fleetprof_operator.hub.submission import (
     name_capture,
 )
 from fleetprof_operator.hub.surroundings import Analyze, Surroundings
+from fleetprof_operator.hub.workload_costs import WorkloadRecords
 
 log = logging.getLogger(__name__)
 
 _NEWS_PAUSE_S = 0.05  # between two statuses of one watcher,
-_NEWS_PAUSE_PER_RANK_S = 20e-6  # and this for each rank's line in them
+_NEWS_PAUSE_PER_RANK_S = 100e-6  # and this for each rank's line in them
 _CLOSE_PATIENCE_NS = 2 * SECOND_NS
 
 
@@ -66,9 +70,10 @@ class Hub:
         self.authenticate = authenticate
         self.settings = settings or HubSettings()
         self._calls = StoreCalls(store)
-        self._registry = Registry()
+        self._registry = Registry(self.settings)
+        self.refusals = CallRefusals()
         self._clock = clock
-        self._memory = CaptureMemory(self.settings.max_remembered)
+        self._memory = CaptureMemory(self.settings.max_remembered, self.settings.max_remembered_bytes)
         self._surroundings = Surroundings(
             calls=self._calls,
             registry=self._registry,
@@ -76,14 +81,17 @@ class Hub:
             clock=clock,
             analyze=analyze,
             find_pods=find_pods,
+            estimate=self._memory.estimate,
+            records=WorkloadRecords(self._calls),
             find_holder=self._memory.describe_holder,
         )
 
     # ------------------------------------------------------------ for people
 
     async def submit(self, request: ProfileRequest, namespace: str, *, fail_fast: bool) -> pb.CaptureStatus:
-        """Takes a request. `fail_fast` refuses what could only wait, but for what comes by itself in a job that runs:
-        first optimizer steps, and, for some seconds, the polls that a sidecar which was restarted has not heard yet.
+        """Takes a request. `fail_fast` refuses what could only wait, but for what comes by itself in a job that is
+        there: its processes, PyTorch and first optimizer steps, and, for some seconds, what a sidecar that was
+        restarted has not heard yet.
 
         Raises InvalidRequest, CaptureRefused, StoreError (then nothing was begun).
         """
@@ -91,21 +99,28 @@ class Hub:
         if problems := find_suspension(request) + find_unsupported(request):
             raise InvalidRequest(problems)
         check_budget(self._memory.unfinished_namespaces(), namespace, self.settings)
-        found_by = self._refuse_what_would_wait(request, namespace) if fail_fast else 0
-        return await self._take(request, namespace, make_uid(), name_capture(request), found_by)
+        check_bounds(request, namespace, self.settings)
+        if fail_fast:
+            self._refuse_what_would_wait(request, namespace)
+        return await self._take(request, namespace, make_uid(), name_capture(request), fails_fast=fail_fast)
 
-    async def adopt(self, request: ProfileRequest, *, namespace: str, uid: str, name: str) -> pb.CaptureStatus:
+    async def adopt(
+        self, request: ProfileRequest, *, namespace: str, uid: str, name: str, requester: str = ""
+    ) -> pb.CaptureStatus:
         """Takes a request that has its uid already. Known before (after any restart), it is the same capture.
 
-        A namespace, uid and name as Kubernetes makes them. Raises InvalidRequest, CaptureRefused, StoreError (then
-        nothing was begun).
+        A namespace, uid and name as Kubernetes makes them; `requester` for the ledger. Raises InvalidRequest,
+        CaptureRefused, StoreError (then nothing was begun).
         """
         if uid not in self._memory.captures and not await self._restore_all([(namespace, uid)]):
             if problems := find_unsupported(request):
                 raise InvalidRequest(problems)
             check_budget(self._memory.unfinished_namespaces(), namespace, self.settings)
+            check_bounds(request, namespace, self.settings)
             await self._take(request, namespace, uid, name)
-        return self._memory.find(uid).status()
+        capture = self._memory.find(uid)
+        capture.ledger.requester = capture.ledger.requester or requester
+        return capture.status()
 
     async def watch(self, ref: str) -> AsyncIterator[pb.CaptureStatus]:
         """The status of a capture now and after every change; ends with the one that is finished.
@@ -114,6 +129,7 @@ class Hub:
         """
         capture = self._memory.find(ref)
         while True:
+            await capture.refresh()
             seen, status = capture.version, capture.status()
             yield status
             if status.finished:
@@ -146,6 +162,10 @@ class Hub:
     def count_connected(self) -> int:
         """How many sidecars are there."""
         return sum(record.link is not None for record in self._registry.list())
+
+    def count_kept_bytes(self) -> int:
+        """About how much memory sidecars' streams and words take."""
+        return self._registry.holdings.total_bytes
 
     def look_up(self, uid: str) -> tuple[ProfileRequest, pb.CaptureStatus]:
         """A capture's request and how it stands. Raises UnknownCapture."""
@@ -185,10 +205,11 @@ class Hub:
 
     # ------------------------------------------------------------ for sidecars
 
-    def connect(self, hello: pb.Hello, link: Link) -> SidecarRecord:
+    def connect(self, hello: pb.Hello, link: Link, *, proved_pod_uid: str = "") -> SidecarRecord:
         """A sidecar's stream begins. The caller gives the record back with every message and at the end.
 
-        Raises ProtocolError when the sidecar's id is that of a sidecar in another namespace or pod.
+        `proved_pod_uid` is the pod's by its token; it has one stream. Raises ProtocolError when the sidecar's id is
+        that of a sidecar in another namespace or pod, OverBudget when too much would be kept of it.
         """
         known = self._registry.find(hello.sidecar_id)
         if known is not None and known.identity.namespace != hello.identity.namespace:
@@ -196,7 +217,7 @@ class Hub:
         if known is not None and known.identity.pod_uid != hello.identity.pod_uid:
             raise ProtocolError("hello.sidecar_id: is that of a sidecar in another pod")
         self._registry.forget(self._clock() - self.settings.sidecar_forgotten_ns)
-        record = self._registry.connect(hello, link, self._clock())
+        record = self._registry.connect(hello, link, self._clock(), proved_pod_uid=proved_pod_uid)
         link.send(
             pb.HubMessage(
                 welcome=pb.Welcome(
@@ -206,7 +227,8 @@ class Hub:
         )
         held: dict[str, list[pb.CaptureEvent]] = {}
         for event in hello.held:
-            held.setdefault(event.capture_id, []).append(event)
+            if not self._hear_canary(event, record):
+                held.setdefault(event.capture_id, []).append(event)
         for uid in held:
             if uid not in self._memory.captures:
                 # `restore` read everything, so this request was deleted from the store: nobody waits for it.
@@ -218,11 +240,13 @@ class Hub:
         return record
 
     async def receive(self, record: SidecarRecord, message: pb.SidecarMessage) -> None:
-        """One message of a connected sidecar. Uploads take as long as the store does."""
+        """One message of a connected sidecar. Uploads take as long as the store does. Raises OverBudget."""
         match message.WhichOneof("body"):
             case "heartbeat":
                 self._registry.beat(record, message.heartbeat, self._clock())
             case "event":
+                if self._hear_canary(message.event, record):
+                    return
                 if capture := self._known(message.event.capture_id, record):
                     capture.hear(message.event, record)
             case "upload_request":
@@ -234,22 +258,32 @@ class Hub:
 
     def disconnect(self, record: SidecarRecord, link: Link) -> None:
         """The end of a sidecar's stream."""
-        self._registry.disconnect(record, link, self._clock())
+        now = self._clock()
+        self._registry.disconnect(record, link, now)
+        self._registry.forget(now - self.settings.sidecar_forgotten_ns)
 
     # ------------------------------------------------------------ inside
 
     async def _take(
-        self, request: ProfileRequest, namespace: str, uid: str, name: str, found_by_unix_ns: int = 0
+        self, request: ProfileRequest, namespace: str, uid: str, name: str, *, fails_fast: bool = False
     ) -> pb.CaptureStatus:
         """A new capture: first in the store, then begun. Raises StoreError."""
         ledger = Ledger(uid=uid, name=name, namespace=namespace, submitted_unix_ns=self._clock())
         request_json = request.to_json()
         key = keys.request_key(namespace, uid)
         await self._calls.run(lambda: self._calls.store.put(key, request_json.encode()))
-        capture = Capture(request, request_json, ledger, self._surroundings, found_by_unix_ns=found_by_unix_ns)
+        capture = Capture(request, request_json, ledger, self._surroundings, fails_fast=fails_fast)
         self._memory.begin(capture)
         await asyncio.sleep(0)  # so that the status already says what it waits for, or that it is armed
         return capture.status()
+
+    def _hear_canary(self, event: pb.CaptureEvent, record: SidecarRecord) -> bool:
+        """Takes a word about a canary; False when it is about something else, or about a canary of nobody's."""
+        capture = self._memory.captures.get(find_owner(event.capture_id))
+        if capture is None or capture.ledger.namespace != record.identity.namespace:
+            return False
+        capture.hear_canary(event, record)
+        return True
 
     def _known(self, uid: str, record: SidecarRecord) -> Capture | None:
         capture = self._memory.captures.get(uid)
@@ -259,15 +293,13 @@ class Hub:
             return None
         return capture if capture.ledger.namespace == record.identity.namespace else None
 
-    def _refuse_what_would_wait(self, request: ProfileRequest, namespace: str) -> int:
-        """By when the target must be there, 0 for the request's deadline. Raises CaptureRefused."""
+    def _refuse_what_would_wait(self, request: ProfileRequest, namespace: str) -> None:
+        """Raises CaptureRefused."""
         found = self._surroundings.resolve(request, namespace, "")
-        found_by = found.heard_since_unix_ns and found.heard_since_unix_ns + self.settings.returning_ns
-        if found.reason and found.reason != NO_STEP and self._clock() >= found_by:
+        if found.reason and is_hopeless(found, self._clock(), self.settings):
             raise CaptureRefused(found.reason, found.message)
         if holder := self._memory.describe_holder(found.targets):
             raise CaptureRefused("AlreadyCapturing", holder)
-        return found_by
 
     async def _restore_all(self, places: Sequence[tuple[str, str]]) -> bool:
         """Takes up those of the requests (namespace, uid) that the store has. False when it has none. StoreError."""

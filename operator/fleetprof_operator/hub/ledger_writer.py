@@ -17,15 +17,18 @@ log = logging.getLogger(__name__)
 
 
 class LedgerWriter:
-    """Writes what `encode` gives under `key`. `trouble` says why the latest write failed, empty when it did not.
+    """Writes the ledger under `key`. `snapshot` gives what makes its bytes, which is called in a thread.
 
-    `refused`: it failed for a reason that does not pass by itself, such as wrong credentials.
+    `trouble` says why the latest write failed, empty when it did not; `refused`: it failed for a reason that does not
+    pass by itself, such as wrong credentials.
     """
 
-    def __init__(self, calls: StoreCalls, key: str, encode: Callable[[], bytes], settings: HubSettings) -> None:
+    def __init__(
+        self, calls: StoreCalls, key: str, snapshot: Callable[[], Callable[[], bytes]], settings: HubSettings
+    ) -> None:
         self._calls = calls
         self._key = key
-        self._encode = encode
+        self._snapshot = snapshot
         self._settings = settings
         self._wanted = 0
         self._written = 0
@@ -58,9 +61,9 @@ class LedgerWriter:
         while True:
             await self._touched.wait()
             self._touched.clear()
-            wanted, data = self._wanted, self._encode()
+            wanted, make = self._wanted, self._snapshot()
             try:
-                await self._calls.run(lambda data=data: self._calls.store.put(self._key, data))  # type: ignore[misc]
+                await self._calls.run(lambda make=make: self._calls.store.put(self._key, make()))  # type: ignore[misc]
             except StoreError as error:
                 if not self.trouble:
                     log.warning("%s cannot be written and will be tried again: %s", self._key, error)

@@ -18,7 +18,8 @@ ends. The tenth covers steps that get faster. Step mode needs the agent in every
 those of the ranks' hosts; their clocks are taken to agree with the hub's within the margin (NTP).
 
 A client that could not reach its sidecar (which was killed, or stopped for a while) backs off for up to 5 s more. Until
-it polls regularly again, `find_unsteady` asks for patience, and a plan that is made all the same leaves it 10 s.
+it polls regularly again, `find_unsteady` asks for patience, and a plan that is made all the same leaves it 10 s. So
+does a `patient` plan: polls that came too late once have shown that they do not keep their rhythm.
 """
 
 import math
@@ -61,9 +62,9 @@ class Plan:
     explanation: str
 
 
-def make_plan(processes: Sequence[pb.Process], window: Window, now_unix_ns: int) -> Plan:
-    """Decides mode and start for these ranks' processes (at least one)."""
-    polled_ns = max(expect_poll(p, now_unix_ns) for p in processes)
+def make_plan(processes: Sequence[pb.Process], window: Window, now_unix_ns: int, *, patient: bool = False) -> Plan:
+    """Decides mode and start for these ranks' processes (at least one); `patient`: whatever rhythm their polls have."""
+    polled_ns = expect_any_poll(now_unix_ns) if patient else max(expect_poll(p, now_unix_ns) for p in processes)
     obstacle = find_obstacle(processes, window, now_unix_ns)
     return (
         _plan_time(processes, window, polled_ns, obstacle)
@@ -74,14 +75,19 @@ def make_plan(processes: Sequence[pb.Process], window: Window, now_unix_ns: int)
 
 def expect_poll(process: pb.Process, now_unix_ns: int) -> int:
     """When the process has certainly asked for a config that is sent now (Unix nanoseconds)."""
-    sent = now_unix_ns + SEND_NS
     if not _is_steady(process, now_unix_ns):
-        return sent + UNKNOWN_INTERVAL_NS + MARGIN_NS
+        return expect_any_poll(now_unix_ns)
+    sent = now_unix_ns + SEND_NS
     interval = process.poll_interval_ns
     since = sent - process.last_poll_unix_ns
     # A last poll in the future (clocks) gives no phase: then a whole interval may pass.
     next_poll = process.last_poll_unix_ns + math.ceil(since / interval) * interval if since >= 0 else sent + interval
     return next_poll + MARGIN_NS + interval // 10
+
+
+def expect_any_poll(now_unix_ns: int) -> int:
+    """The same of a process whose polls have no rhythm that is known (Unix nanoseconds)."""
+    return now_unix_ns + SEND_NS + UNKNOWN_INTERVAL_NS + MARGIN_NS
 
 
 def find_unsteady(processes: Sequence[pb.Process], now_unix_ns: int) -> str:

@@ -1,7 +1,9 @@
 """Which sidecars and processes are there, as last told: the hub's only picture of the fleet.
 
-Guarantees: one record per sidecar id; a newer stream of the same sidecar takes the older one's place; a record whose
-stream stays closed for longer than a bound is forgotten. No I/O, time is passed in (Unix nanoseconds).
+Guarantees: one record per sidecar id, and one per pod that a token proved, whatever ids its sidecars take; a newer
+stream takes the older one's place; of a sidecar whose stream is closed only the name is kept, for a while, and no more
+of them per namespace than there may be streams; what is kept has limits per sidecar and per namespace (`holdings`).
+No I/O, time is passed in (Unix nanoseconds).
 """
 
 from collections.abc import Iterable
@@ -9,6 +11,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from fleetprof_api import hub_pb2 as pb
+
+from fleetprof_operator.hub.holdings import LOST_RECORD_BYTES, RECORD_BYTES, Holdings, estimate_bytes
+from fleetprof_operator.hub.settings import HubSettings
 
 
 class Link(Protocol):
@@ -47,27 +52,55 @@ class SidecarRecord:
 class Registry:
     """All sidecars by id."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: HubSettings | None = None) -> None:
+        settings = settings or HubSettings()
         self._records: dict[str, SidecarRecord] = {}
+        self._of_namespace: dict[str, dict[str, SidecarRecord]] = {}
+        self._of_pod: dict[str, str] = {}  # uid that a token proved → sidecar
+        self._lost: dict[str, SidecarRecord] = {}  # by the time of their loss
+        self._max_lost = settings.max_streams_per_namespace
+        self.holdings = Holdings(settings.max_sidecar_bytes, settings.max_namespace_bytes)
 
-    def connect(self, hello: pb.Hello, link: Link, now_unix_ns: int) -> SidecarRecord:
-        """Takes a sidecar's hello; an older stream of the same sidecar is closed."""
-        known = self._records.get(hello.sidecar_id)
+    def connect(self, hello: pb.Hello, link: Link, now_unix_ns: int, *, proved_pod_uid: str = "") -> SidecarRecord:
+        """Takes a sidecar's hello; an older stream of the same sidecar, or of the same pod, is closed.
+
+        Raises OverBudget.
+        """
+        namespace, sidecar_id = hello.identity.namespace, hello.sidecar_id
+        # Copies: a part of a message keeps all of it in memory.
+        identity = pb.Identity()
+        identity.CopyFrom(hello.identity)
+        told = pb.Heartbeat(processes=hello.processes)
+        self._make_room(namespace, sidecar_id, _weigh(identity, told))
+        self.holdings.hold(namespace, sidecar_id, _weigh(identity, told))
+        known = self._records.get(sidecar_id)
         if known is not None and known.link is not None:
             known.link.close("replaced by a newer stream of the same sidecar")
+        if proved_pod_uid:
+            earlier = self._records.get(self._of_pod.get(proved_pod_uid, sidecar_id))
+            if earlier is not None and earlier.sidecar_id != sidecar_id:
+                if earlier.link is not None:
+                    earlier.link.close("replaced by a newer stream of the same pod")
+                self._drop(earlier)
+            self._of_pod[proved_pod_uid] = sidecar_id
         record = SidecarRecord(
-            sidecar_id=hello.sidecar_id,
-            identity=hello.identity,
-            processes=_by_id(hello.processes),
+            sidecar_id=sidecar_id,
+            identity=identity,
+            processes=_by_id(told.processes),
             connected_unix_ns=now_unix_ns,
             last_heartbeat_unix_ns=now_unix_ns,
             link=link,
         )
-        self._records[hello.sidecar_id] = record
+        self._lost.pop(sidecar_id, None)
+        self._records[sidecar_id] = record
+        self._of_namespace.setdefault(namespace, {})[sidecar_id] = record
         return record
 
     def beat(self, record: SidecarRecord, heartbeat: pb.Heartbeat, now_unix_ns: int) -> None:
-        """Takes a heartbeat: its list of processes is complete."""
+        """Takes a heartbeat: its list of processes is complete. Raises OverBudget."""
+        if self._records.get(record.sidecar_id) is not record:
+            return  # replaced, and not yet told
+        self.holdings.hold(record.identity.namespace, record.sidecar_id, _weigh(record.identity, heartbeat))
         record.processes = _by_id(heartbeat.processes)
         record.last_heartbeat_unix_ns = now_unix_ns
 
@@ -77,13 +110,24 @@ class Registry:
             return False
         record.link = None
         record.lost_unix_ns = now_unix_ns
+        record.processes = {}
+        self._lost[record.sidecar_id] = record
+        size_bytes = LOST_RECORD_BYTES + 2 * record.identity.ByteSize()
+        self.holdings.hold(record.identity.namespace, record.sidecar_id, size_bytes)
+        if len(self._lost) <= self._max_lost:
+            return True
+        lost_there = [r for r in self._of_namespace[record.identity.namespace].values() if r.link is None]
+        if len(lost_there) > self._max_lost:
+            self._drop(min(lost_there, key=lambda r: r.lost_unix_ns))
         return True
 
     def forget(self, lost_before_unix_ns: int) -> None:
         """Drops records whose stream closed before the given time."""
-        gone = [r.sidecar_id for r in self._records.values() if r.link is None and r.lost_unix_ns < lost_before_unix_ns]
-        for sidecar_id in gone:
-            del self._records[sidecar_id]
+        while self._lost:
+            oldest = next(iter(self._lost.values()))
+            if oldest.lost_unix_ns >= lost_before_unix_ns:
+                return
+            self._drop(oldest)
 
     def find(self, sidecar_id: str) -> SidecarRecord | None:
         """The record of a sidecar, connected or not."""
@@ -97,9 +141,40 @@ class Registry:
         record.link.send(message)
         return True
 
+    def list_of(self, namespace: str) -> list[SidecarRecord]:
+        """Those of one namespace, by sidecar id."""
+        records = self._of_namespace.get(namespace, {})
+        return [records[sidecar_id] for sidecar_id in sorted(records)]
+
     def list(self) -> list[SidecarRecord]:
         """All records, by sidecar id."""
         return [self._records[sidecar_id] for sidecar_id in sorted(self._records)]
+
+    def _make_room(self, namespace: str, sidecar_id: str, wanted_bytes: int) -> None:
+        """Drops lost sidecars of the namespace, the oldest first, before one that is there is turned away."""
+        if self.holdings.room_in(namespace, sidecar_id) >= wanted_bytes:
+            return
+        for record in [r for r in self._lost.values() if r.identity.namespace == namespace]:
+            self._drop(record)
+            if self.holdings.room_in(namespace, sidecar_id) >= wanted_bytes:
+                return
+
+    def _drop(self, record: SidecarRecord) -> None:
+        sidecar_id, namespace = record.sidecar_id, record.identity.namespace
+        del self._records[sidecar_id]
+        self._lost.pop(sidecar_id, None)
+        self.holdings.release(sidecar_id)
+        there = self._of_namespace[namespace]
+        del there[sidecar_id]
+        if not there:
+            del self._of_namespace[namespace]
+        if self._of_pod.get(record.identity.pod_uid) == sidecar_id:
+            del self._of_pod[record.identity.pod_uid]
+
+
+def _weigh(identity: pb.Identity, told: pb.Heartbeat) -> int:
+    elements = len(told.processes) + len(told.devices)
+    return RECORD_BYTES + 2 * identity.ByteSize() + estimate_bytes(told.ByteSize(), elements)
 
 
 def _by_id(processes: Iterable[pb.Process]) -> dict[str, pb.Process]:

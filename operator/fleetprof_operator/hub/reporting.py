@@ -13,6 +13,7 @@ from fleetprof_api import keys
 from fleetprof_api.store.base import StoreError
 
 from fleetprof_operator.hub.capture_state import CaptureState
+from fleetprof_operator.hub.common_start import say_different_steps
 from fleetprof_operator.hub.settings import SECOND_NS
 from fleetprof_operator.hub.surroundings import Analyze
 
@@ -35,6 +36,17 @@ async def make_report(state: CaptureState) -> str:
         state.report_made = True
         state.book.end_analysis("True", "ReportMade", "", state.hub.clock())
     return problem
+
+
+async def find_difference(state: CaptureState) -> str:
+    """What keeps the ranks' iterations from being the same, as the report found it; mostly nothing."""
+    if not state.report_made or state.ledger.start_mode != "step":
+        return ""
+    try:
+        report = await state.hub.calls.get_if_there(keys.report_key(state.ledger.namespace, state.ledger.uid))
+    except StoreError:
+        return ""  # the report says it
+    return say_different_steps(report) if report is not None else ""
 
 
 async def _make_within(state: CaptureState, analyze: Analyze, until_unix_ns: int) -> str:

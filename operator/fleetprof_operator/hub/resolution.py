@@ -3,9 +3,10 @@
 Guarantees: pure; launchers and data-loader workers are never chosen; two live processes that claim one rank (torchrun
 restarted its workers) resolve to the newer; one rank has one process. Ranks come from the agent or the process's
 environment, else they are numbered in the order of node, pod and process (RANK_ASSIGNED). For a window in iterations a
-rank is also who has the agent and says that it is one, though it has not stepped: there are no targets before it has
-(`first_steps`). Where a trainer is there, nobody else is waited for. Where an operator tells the target's pods, a
-sidecar is chosen by the pod that its token proved, and ranks wait for pods that do not run yet.
+rank is also who has the agent and says that it is one, though it has not stepped: there are no targets before it has,
+nor, for any window, while one imports PyTorch (`first_steps`). Where a trainer is there, nobody else is waited for.
+Where an operator tells the target's pods, a sidecar is chosen by the pod that its token proved, and ranks wait for pods
+that do not run yet.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from typing import Final
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.request import Ranks, Spec
 
-from fleetprof_operator.hub.first_steps import NO_STEP, find_stepless, say_no_rank
+from fleetprof_operator.hub.first_steps import NO_STEP, find_stepless, is_importing, say_no_rank
 from fleetprof_operator.hub.pods import Missing, TargetPods, find_missing
 from fleetprof_operator.hub.registry import SidecarRecord
 
@@ -55,7 +56,8 @@ class Resolution:
     message: str = ""
     incomplete: str = ""
     deaf_since_unix_ns: int = 0  # trainers are there since then, none of which can be asked
-    heard_since_unix_ns: int = 0  # where nobody speaks Kineto: the youngest sidecar listens since then
+    heard_since_unix_ns: int = 0  # what is missing may come by itself for a while from then on
+    starts: bool = False  # the job is there, and none of its ranks yet: they come when it has got so far
 
 
 def resolve(
@@ -76,22 +78,27 @@ def resolve(
     missing = find_missing(pods, {s.identity.pod_uid for s in connected}, what) if pods else Missing()
     if not connected:
         said = missing.message or _say_nothing_matched(what, namespace, there, bool(matched))
-        reason = missing.reason or "NothingMatched"
-        return Resolution(reason=reason, message=said, deaf_since_unix_ns=missing.hopeless_since_unix_ns)
+        return Resolution(
+            reason=missing.reason or "NothingMatched",
+            message=said,
+            deaf_since_unix_ns=missing.hopeless_since_unix_ns,
+            heard_since_unix_ns=max((s.lost_unix_ns for s in matched), default=0),
+        )
     trainers = [t for s in connected for t in _find_trainers(s)]
     unknown = [t for s in connected for t in _find_unknown(s)]
-    waiting = [t for t in unknown if t.process.agent_waits and spec.window.iterations is not None]
+    in_steps = spec.window.iterations is not None
+    waiting = [t for t in unknown if t.process.agent_waits and (in_steps or is_importing(t.process))]
     young = 0
     if not trainers and waiting:
-        return Resolution(reason=NO_STEP, message=_join(say_no_rank(what, len(waiting)), missing.message))
+        said = say_no_rank(what, [t.process for t in waiting])
+        return Resolution(reason=NO_STEP, message=_join(said, missing.message))
     if not trainers:
-        trainers = [t for t in unknown if now_unix_ns - t.process.first_seen_unix_ns >= SETTLED_NS]
-        young = len(unknown) - len(trainers)
+        asking = [t for t in unknown if t.process.polls_kineto]
+        trainers = [t for t in asking if now_unix_ns - t.process.first_seen_unix_ns >= SETTLED_NS]
+        young = len(asking) - len(trainers)
     if not trainers:
-        said = _say_no_trainer(what, connected)
-        heard_since = max(s.connected_unix_ns for s in connected)
-        said = _join(said, missing.message)
-        return Resolution(reason="NothingSpeaksKineto", message=said, heard_since_unix_ns=heard_since)
+        said = _join(_say_no_trainer(what, connected), missing.message)
+        return Resolution(reason="NothingSpeaksKineto", message=said, starts=True)
     ranked = _newest_per_rank([t for t in trainers if t.process.HasField("rank")])
     stepping = {t.rank for t in ranked}
     ranked += _newest_per_rank([t for t in waiting if t.process.HasField("rank") and t.rank not in stepping])
@@ -107,12 +114,14 @@ def resolve(
     chosen, absent = choose_ranks(spec.ranks, targets)
     if absent:
         said = f"{_name_ranks(absent)} of {what} not there; there are {_name_ranks([t.rank for t in targets])}"
-        return Resolution(reason="RanksMissing", message=_join(said, missing.message))
+        youngest = max(t.process.first_seen_unix_ns for t in targets) if max(absent) < world_size else 0
+        return Resolution(reason="RanksMissing", message=_join(said, missing.message), heard_since_unix_ns=youngest)
     if missing.reason and (incomplete or not world_size) and (spec.ranks is None or spec.ranks.list_ is None):
         incomplete = _join(incomplete, missing.message)
         if missing.pending:
             return Resolution(reason=missing.reason, message=incomplete)
-    if not any(t.process.polls_kineto for t in chosen):
+    coming = [t.process for t in chosen if t.process.polls_kineto or is_importing(t.process)]
+    if not coming:
         return Resolution(
             reason="NothingSpeaksKineto",
             message=f"{_name_ranks([t.rank for t in chosen])} of {what}: training, but asking for no Kineto configs; "
@@ -120,7 +129,7 @@ def resolve(
             deaf_since_unix_ns=max(t.process.first_seen_unix_ns for t in chosen),
             heard_since_unix_ns=max(s.connected_unix_ns for s in connected),
         )
-    if stepless := find_stepless([t.process for t in chosen if t.process.polls_kineto], spec.window):
+    if stepless := find_stepless(coming, spec.window):
         return Resolution(reason=NO_STEP, message=_join(stepless, incomplete))
     return Resolution(targets=chosen, absent=_find_absent(targets, world_size, spec.ranks), incomplete=incomplete)
 
@@ -169,7 +178,11 @@ def _find_trainers(sidecar: SidecarRecord) -> list[RankTarget]:
 
 
 def _find_unknown(sidecar: SidecarRecord) -> list[RankTarget]:
-    return [_target(sidecar, p) for p in sidecar.processes.values() if p.role == pb.ROLE_UNSPECIFIED and p.polls_kineto]
+    return [
+        _target(sidecar, p)
+        for p in sidecar.processes.values()
+        if p.role == pb.ROLE_UNSPECIFIED and (p.polls_kineto or is_importing(p))
+    ]
 
 
 def _target(sidecar: SidecarRecord, process: pb.Process) -> RankTarget:

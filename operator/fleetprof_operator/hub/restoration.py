@@ -44,12 +44,14 @@ class Restoration:
         """Lets sidecars say first what they hold; then decides about what nobody holds."""
         until = self._state.hub.clock() + self._state.hub.settings.restate_ns
         while self._state.hub.clock() < until:
-            if not self.adopts and {e.sidecar_id for e in self._state.book.open_entries()} <= self._restated:
+            if not self.adopts and self._restated.issuperset(self._state.book.lines.open_sidecars()):
                 break
             await self._state.wait(until)
         self.under_way = self.adopts = False
         await self._find_stored()
-        unheld = [e for e in self._state.book.open_entries() if e.sidecar_id in self._restated and not self._is_held(e)]
+        unheld = [
+            e for e in self._state.book.lines.open_entries() if e.sidecar_id in self._restated and not self._is_held(e)
+        ]
         untouched = all(
             e.state is RankState.ASKED or e.reason is Reason.NOT_POLLING for e in self._state.ledger.entries
         )
@@ -58,19 +60,22 @@ class Restoration:
             # The order never left the hub that died: nothing has happened, so it can be planned anew.
             self._state.book.withdraw_plan()
             return
-        for sidecar_id in {e.sidecar_id for e in unheld}:
-            recover_order(self._state, sidecar_id, [e for e in unheld if e.sidecar_id == sidecar_id])
+        of_sidecar: dict[str, list[LedgerEntry]] = {}
+        for entry in unheld:
+            of_sidecar.setdefault(entry.sidecar_id, []).append(entry)
+        for sidecar_id, entries in of_sidecar.items():
+            recover_order(self._state, sidecar_id, entries)
 
     async def _find_stored(self) -> None:
         """Which traces or summaries an earlier hub had accepted. A store that is away is asked until it answers."""
-        while self._state.book.open_entries() and self._state.hub.clock() < self._state.deadline_unix_ns:
+        while self._state.book.lines.open_count and self._state.hub.clock() < self._state.deadline_unix_ns:
             try:
                 prefix = keys.request_prefix(self._state.ledger.namespace, self._state.ledger.uid)
                 there = {info.key for info in await self._state.hub.calls.list(f"{prefix}ranks/")}
             except StoreError:
                 await asyncio.sleep(self._state.hub.settings.store_retry_ns / SECOND_NS)
                 continue
-            for entry in self._state.book.open_entries():
+            for entry in self._state.book.lines.open_entries():
                 place = (self._state.ledger.namespace, self._state.ledger.uid, entry.rank)
                 if keys.trace_key(*place) in there or keys.summary_key(*place) in there:
                     self._state.stored.add((entry.sidecar_id, entry.process_id))

@@ -1,7 +1,9 @@
 """The hub's bounds, in one place. Tests shorten them; nobody else has had a reason to yet."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
+
+from fleetprof_operator.hub.bounds import AllBounds
 
 SECOND_NS: Final = 10**9
 
@@ -14,6 +16,7 @@ class HubSettings:
     sidecar_forgotten_ns: int = 600 * SECOND_NS  # a closed stream's record stays so long: longer than sidecar_lost_ns
     look_again_ns: int = SECOND_NS // 4  # a request whose target is not there yet
     gather_ns: int = 12 * SECOND_NS  # some ranks are there, others may still come
+    gap_ns: int = 30 * SECOND_NS  # of the deadline, kept for the capture of ranks that profile themselves
     young_ns: int = 10 * SECOND_NS  # a process seen for less long may still show its agent
     returning_ns: int = 12 * SECOND_NS  # Kineto's longest back-off and a poll after it
     deaf_patience_ns: int = 30 * SECOND_NS  # trainers are there, and none asks for Kineto configs
@@ -34,4 +37,11 @@ class HubSettings:
     max_unfinished: int = 200
     max_unfinished_per_namespace: int = 200
     max_remembered: int = 1000  # finished requests in memory; all are in the store
+    bounds: AllBounds = field(default_factory=AllBounds)  # of what requests ask for
+    max_remembered_bytes: int = 48 << 20
+    namespaces: tuple[str, ...] = ()  # whose pods are heard; none: those of all
+    max_streams_per_namespace: int = 2500  # half of what a server has in all
+    max_sidecar_bytes: int = 1 << 20  # what is kept of one (holdings.py)
+    max_namespace_bytes: int = 128 << 20
     max_object_bytes: int = 16 << 30
+    max_parts: int = 512  # of one upload: each is signed; the sidecar's 4 GiB in its parts of 8 MiB

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from fleetprof_api import keys
 from fleetprof_api.request import InvalidRequest, ProfileRequest
 
+from fleetprof_operator.hub.bounds import BEYOND, find_beyond
 from fleetprof_operator.hub.settings import HubSettings
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -64,6 +65,12 @@ def check_budget(unfinished: Sequence[str], namespace: str, settings: HubSetting
     else:
         return
     raise CaptureRefused("TooManyCaptures", f"{said}; cancel some, or wait for their end")
+
+
+def check_bounds(request: ProfileRequest, namespace: str, settings: HubSettings) -> None:
+    """Raises CaptureRefused for a request that asks for more than the administrator allows."""
+    if said := find_beyond(request.spec, settings.bounds.of(namespace), settings.bounds.contact):
+        raise CaptureRefused(BEYOND, "; ".join(said))
 
 
 def find_suspension(request: ProfileRequest) -> list[str]:

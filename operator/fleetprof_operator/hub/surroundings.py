@@ -3,9 +3,10 @@
 Guarantees: one object for all captures of a hub, never changed.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.request import ProfileRequest
 
 from fleetprof_operator.hub.pods import FindPods, TargetPods
@@ -13,6 +14,7 @@ from fleetprof_operator.hub.registry import Registry
 from fleetprof_operator.hub.resolution import RankTarget, Resolution, resolve
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.store_calls import StoreCalls
+from fleetprof_operator.hub.workload_costs import WorkloadRecords
 
 Analyze = Callable[[str, str], Awaitable[None]]  # of a namespace and a uid; raises when it cannot
 
@@ -27,6 +29,8 @@ class Surroundings:
     clock: Callable[[], int]
     analyze: Analyze | None
     find_pods: FindPods | None  # None: sidecars say what they belong to
+    estimate: Callable[[str, str, Collection[str]], RecordingEstimate | None]  # of a namespace, a target, its collect
+    records: WorkloadRecords
     find_holder: Callable[[Sequence[RankTarget]], str]  # which unfinished request holds one of these, as a sentence
 
     def pods_of(self, uid: str) -> TargetPods | None:
@@ -35,5 +39,5 @@ class Surroundings:
 
     def resolve(self, request: ProfileRequest, namespace: str, uid: str) -> Resolution:
         """The processes of a request as of now."""
-        sidecars, now = self.registry.list(), self.clock()
+        sidecars, now = self.registry.list_of(namespace), self.clock()
         return resolve(request.spec, namespace, sidecars, now, request.target_text(), self.pods_of(uid))

@@ -1,4 +1,4 @@
-"""Our own certificate authority and the one certificate of hub and webhook: what there is, and what is due.
+"""An authority of our own and its one certificate, the hub's or the webhook's: what there is, and what is due.
 
 Guarantees: pure, with the time passed in; what is good stays byte for byte. A certificate lives 90 days and is renewed
 at two thirds of that; the authority lives ten years likewise, and the old one stays in the bundle beside the new one,
@@ -22,6 +22,7 @@ RENEWED_AFTER: Final = 2 / 3
 # Clocks of the cluster's machines may be behind ours.
 _BACKDATED: Final = timedelta(minutes=10)
 _MOST_AUTHORITIES: Final = 3
+_MOST_TRUSTED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,22 @@ def renew_certificates(found: Certificates, names: Sequence[str], now: datetime)
         tls_crt=leaf.public_bytes(serialization.Encoding.PEM),
         tls_key=_write_key(leaf_key),
     )
+
+
+def join_authorities(bundle: bytes, *others: bytes, now: datetime) -> bytes:
+    """`bundle`, and what is good of the others; `bundle` as it is when they have nothing else."""
+    known = set(x509.load_pem_x509_certificates(bundle))
+    joined = bundle
+    for text in others:
+        try:
+            found = x509.load_pem_x509_certificates(text)
+        except ValueError:
+            continue
+        for certificate in found:
+            if certificate not in known and certificate.not_valid_after_utc > now and len(known) < _MOST_TRUSTED:
+                known.add(certificate)
+                joined += certificate.public_bytes(serialization.Encoding.PEM)
+    return joined
 
 
 def renewal_time(certificate: x509.Certificate) -> datetime:

@@ -1,4 +1,5 @@
-"""Pods' tokens checked offline with the cluster's public keys, for installations without cluster-wide rights.
+"""Pods' tokens checked offline with the cluster's public keys: before a TokenReview, and in its place where an
+installation has no cluster-wide rights.
 
 Every service account may read the keys (role system:service-account-issuer-discovery). A pod that was deleted stays
 good until its token ends, at most an hour; TokenReview knows better, and needs a cluster-wide right.
@@ -31,8 +32,9 @@ log = logging.getLogger(__name__)
 class IssuerKeys:
     """An Authenticator. Call it in one event loop."""
 
-    def __init__(self, cluster: Cluster, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, cluster: Cluster, *, audience: str = AUDIENCE, clock: Callable[[], float] = monotonic) -> None:
         self._cluster = cluster
+        self._audience = audience
         self._clock = clock
         self._issuer = ""
         self._keys: dict[str, jwt.PyJWK] = {}
@@ -56,13 +58,13 @@ class IssuerKeys:
                 token,
                 key,
                 algorithms=list(_ALGORITHMS),
-                audience=AUDIENCE,
+                audience=self._audience,
                 issuer=self._issuer,
                 leeway=LEEWAY_S,
                 options={"require": ["exp", "iat", "iss", "aud"]},
             )
         except jwt.PyJWTError as problem:
-            log.info("a token is refused: %s", problem)
+            log.debug("a token is refused: %s", problem)  # refusals are counted and logged in sum by the hub
             return None
         return read_claims(claims)
 

@@ -12,6 +12,7 @@ _ACCOUNT_PREFIX: Final = "system:serviceaccount:"
 _POD_NAME: Final = "authentication.kubernetes.io/pod-name"
 _POD_UID: Final = "authentication.kubernetes.io/pod-uid"
 MAX_TOKEN_CHARACTERS: Final = 16 << 10
+_LAST_YEAR: Final = 4e9  # in seconds: 2096
 
 
 def read_review_user(user: Mapping[str, Any]) -> Principal | None:
@@ -30,15 +31,21 @@ def read_claims(claims: Mapping[str, Any]) -> Principal | None:
     pod = bound.get("pod") if isinstance(bound, dict) else None
     if not isinstance(bound, dict) or not isinstance(pod, dict):
         return None
-    return _make_principal(bound.get("namespace"), pod.get("name"), pod.get("uid"))
+    return _make_principal(bound.get("namespace"), pod.get("name"), pod.get("uid"), read_expiry(claims))
 
 
-def _make_principal(namespace: object, pod_name: object, pod_uid: object) -> Principal | None:
+def read_expiry(claims: Mapping[str, Any]) -> int:
+    """When a token ends (Unix nanoseconds); 0 when it does not say so."""
+    expiry = claims.get("exp")
+    return int(expiry * 10**9) if isinstance(expiry, int | float) and 0 < expiry < _LAST_YEAR else 0
+
+
+def _make_principal(namespace: object, pod_name: object, pod_uid: object, expires_unix_ns: int = 0) -> Principal | None:
     if not (isinstance(namespace, str) and isinstance(pod_name, str) and isinstance(pod_uid, str)):
         return None
     if not (namespace and pod_name and pod_uid):
         return None
-    return Principal(namespace=namespace, pod_name=pod_name, pod_uid=pod_uid)
+    return Principal(namespace=namespace, pod_name=pod_name, pod_uid=pod_uid, expires_unix_ns=expires_unix_ns)
 
 
 def _only(values: Sequence[str] | None) -> str:

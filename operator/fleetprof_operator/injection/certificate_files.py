@@ -19,10 +19,14 @@ class _Pair:
 
 
 class CertificateFiles:
-    """`tls.crt`, `tls.key` and `ca.crt` in a directory. `context` serves with the latest good pair."""
+    """`tls.crt` and `tls.key` in a directory; `context` serves with the latest good pair.
 
-    def __init__(self, directory: Path) -> None:
+    `authority` is the text of the file `hub_ca`: whom sidecars are to trust, which is not who signed our certificate.
+    """
+
+    def __init__(self, directory: Path, hub_ca: Path) -> None:
         self._directory = directory
+        self._hub_ca = hub_ca
         self._loaded: _Pair | None = None
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -32,7 +36,7 @@ class CertificateFiles:
         """Reads the files when they have changed; tells whether there is something to serve with."""
         try:
             pair = _Pair((self._directory / "tls.crt").read_bytes(), (self._directory / "tls.key").read_bytes())
-            authority = (self._directory / "ca.crt").read_text()
+            authority = self._hub_ca.read_text()
         except (OSError, ValueError):
             return self._loaded is not None
         if not pair.certificate or not pair.key or not authority:

@@ -6,7 +6,6 @@ stays what it is, but for BestEffort, which becomes Burstable; a pod that the na
 sidecar in it is left alone.
 """
 
-import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -80,16 +79,17 @@ def _inject(
     choice = choose_trainer(pod)
     if choice.why_not:
         raise _LeftAlone("NoTrainer", choice.why_not)
-    changed = copy.deepcopy(dict(pod))
-    spec = changed["spec"]
-    trainer = spec["containers"][choice.index]
+    # Copied along the way to what changes; the rest is shared with the pod that was given.
+    changed = dict(pod)
+    spec = changed["spec"] = dict(pod["spec"])
+    spec["containers"] = list(spec["containers"])
+    trainer = spec["containers"][choice.index] = dict(spec["containers"][choice.index])
     environment = _plan_environment(pod, trainer)
-    for index, entry in environment.replaced.items():
-        trainer["env"][index] = entry
-    trainer["env"] = [*(trainer.get("env") or ()), *environment.added]
+    given = enumerate(trainer.get("env") or ())
+    trainer["env"] = [*(environment.replaced.get(index, entry) for index, entry in given), *environment.added]
     trainer["volumeMounts"] = [*(trainer.get("volumeMounts") or ()), *make_trainer_mounts()]
     spec["volumes"] = [*(spec.get("volumes") or ()), *make_volumes()]
-    metadata = changed["metadata"] = changed.get("metadata") or {}
+    metadata = changed["metadata"] = dict(changed.get("metadata") or {})
     metadata["annotations"] = {**(metadata.get("annotations") or {}), **make_annotations(settings)}
     _add_sidecar(spec, trainer, workload, limits, settings)
     return changed, [text for text in (choice.warning, *environment.warnings) if text]

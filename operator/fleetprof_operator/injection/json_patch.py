@@ -9,6 +9,8 @@ from typing import Any
 
 def make_patch(before: Any, after: Any, path: str = "") -> list[dict[str, Any]]:
     """The operations; [] when nothing changed."""
+    if before is after:
+        return []  # most of a pod, which costs nothing then
     if isinstance(before, dict) and isinstance(after, dict):
         operations: list[dict[str, Any]] = []
         for key in [*before, *(key for key in after if key not in before)]:

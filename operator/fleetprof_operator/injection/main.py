@@ -14,9 +14,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from aiohttp import web
-
 from fleetprof_operator.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.connections import Connections
 from fleetprof_operator.injection.certificate_files import CertificateFiles
 from fleetprof_operator.injection.namespace_limits import Json, NamespaceLimitsReader
 from fleetprof_operator.injection.settings import InjectionSettings, InvalidSettings
@@ -27,6 +26,9 @@ from fleetprof_operator.log import set_up_logging
 WRONG_SETTINGS: Final = 2
 LEAVE_S: Final = 5.0
 _LOOK_S: Final = 5.0
+_MOST_PROBES: Final = 32
+# So soon a thread that works gives the interpreter back to the event loop, which asks for it after every call.
+_SWITCH_S: Final = 0.0005
 _NATIVE_SIDECARS: Final = (1, 29)
 
 log = logging.getLogger(__name__)
@@ -55,7 +57,7 @@ class _Current:
 
 async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
     """Answers until `stop`, then for LEAVE_S more."""
-    files = CertificateFiles(settings.tls_directory)
+    files = CertificateFiles(settings.tls_directory, settings.hub_ca)
     current = _Current(settings.sidecar, files)
     cluster = await Cluster.connect()
 
@@ -63,12 +65,14 @@ async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
         return (await cluster.list(path, {"resourceVersion": "0"}))[0]
 
     webhook = Webhook(current, NamespaceLimitsReader(list_objects))
-    health = await _start(webhook.make_health(), settings.health_listen, None)
-    admission: web.AppRunner | None = None
+    health = Connections(webhook.make_health(), None, what="probes", most=_MOST_PROBES, most_of_one=_MOST_PROBES // 2)
+    await health.start(*settings.health_listen)
+    admission: Connections | None = None
     try:
         while not stop.is_set():
             if files.load() and admission is None:
-                admission = await _start(webhook.make_admission(), settings.listen, files)
+                admission = Connections(webhook.make_admission(), files.context, what="reviews")
+                await admission.start(*settings.listen)
             if current.has_native_sidecars is None:
                 current.has_native_sidecars = await _ask_for_native_sidecars(cluster)
             with suppress(TimeoutError):
@@ -76,18 +80,11 @@ async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
         webhook.is_leaving = True
         await asyncio.sleep(LEAVE_S)
     finally:
-        for runner in (admission, health):
-            if runner is not None:
-                await runner.cleanup()
+        for connections in (admission, health):
+            if connections is not None:
+                await connections.close()
+        webhook.close()
         await cluster.close()
-
-
-async def _start(app: web.Application, address: tuple[str, int], files: CertificateFiles | None) -> web.AppRunner:
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, *address, ssl_context=files.context if files is not None else None, shutdown_timeout=2)
-    await site.start()
-    return runner
 
 
 async def _ask_for_native_sidecars(cluster: Cluster) -> bool | None:
@@ -115,6 +112,7 @@ def main() -> None:
     except InvalidSettings as problem:
         print(f"fleetprof-webhook: {problem}", file=sys.stderr)  # noqa: T201 - before there is a log to read
         raise SystemExit(WRONG_SETTINGS) from None
+    sys.setswitchinterval(_SWITCH_S)
     asyncio.run(_run(settings))
 
 

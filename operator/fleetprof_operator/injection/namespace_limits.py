@@ -6,6 +6,7 @@ asked again after UNLIMITED_S only, another one for every pod (what is used chan
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from fleetprof_operator.injection.room import NamespaceLimits
 PATIENCE_S: Final = 0.6
 UNLIMITED_S: Final = 30.0
 _MOST_REMEMBERED: Final = 10_000
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 Json = dict[str, Any]
 ListObjects = Callable[[str], Awaitable[list[Json]]]
@@ -34,6 +36,9 @@ class NamespaceLimitsReader:
 
     async def read(self, namespace: str) -> NamespaceLimits:
         """The limits of a namespace now. Raises UnknownLimits."""
+        if not _NAMESPACE.fullmatch(namespace):
+            # It becomes part of a path, where `..` or `?` would read something else with our rights.
+            raise UnknownLimits(f"{namespace[:80]!r} is no namespace")
         now = asyncio.get_running_loop().time()
         if self._unlimited_until.get(namespace, 0.0) > now:
             return NamespaceLimits()

@@ -13,20 +13,21 @@ from fleetprof_operator.injection.json_patch import make_patch
 
 
 def note_requester(request: AdmissionRequest) -> dict[str, Any]:
-    """The answer for an object of ours that is being made or changed."""
+    """The answer for an object of ours that is being made or changed. Raises InvalidReview."""
     if request.operation == "CREATE":
         if not request.username:
             return refuse(request.uid, "userInfo.username: is empty, so nobody could be noted as the requester")
-        return allow(request.uid, _set(request.object, request.username))
+        return allow(request.uid, _set(request.read_object(), request.username))
     if request.operation != "UPDATE":
         return allow(request.uid)
-    noted, wanted = _read(request.old_object), _read(request.object)
+    document = request.read_object()
+    noted, wanted = _read(request.read_old_object()), _read(document)
     if wanted is not None and wanted != noted:
         return refuse(
             request.uid,
             f"metadata.annotations[{REQUESTED_BY_ANNOTATION}]: says who made the object, and cannot be changed",
         )
-    return allow(request.uid, _set(request.object, noted) if noted is not None else [])
+    return allow(request.uid, _set(document, noted) if noted is not None else [])
 
 
 def _read(document: Mapping[str, Any]) -> Any:

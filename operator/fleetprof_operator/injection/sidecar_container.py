@@ -11,9 +11,11 @@ from typing import Any, Final
 from fleetprof_api import pods
 
 from fleetprof_operator.injection.boot_file import read_boot_file
+from fleetprof_operator.injection.pod_resources import read_amounts, sum_amounts
 from fleetprof_operator.injection.settings import InjectionSettings
 from fleetprof_operator.injection.trainer_container import runs_launcher
 
+_STORAGE: Final = "ephemeral-storage"
 _TOKEN_SECONDS: Final = 3600
 _READABLE: Final = 0o644  # the kubelet writes these as root; trainer and sidecar have other uids
 _DEFAULT_GRACE_S: Final = 30
@@ -47,7 +49,7 @@ def make_container(
         "image": settings.image,
         "imagePullPolicy": settings.image_pull_policy,
         "command": ["fleetprof-sidecar-supervisor"],
-        "env": _make_environment(spec, workload, settings, command_launches=runs_launcher(trainer)),
+        "env": _make_environment(spec, workload, resources, settings, command_launches=runs_launcher(trainer)),
         "resources": {kind: dict(amounts) for kind, amounts in resources.items()},
         "securityContext": security,
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -64,7 +66,12 @@ def make_container(
 
 
 def _make_environment(
-    spec: Mapping[str, Any], workload: str, settings: InjectionSettings, *, command_launches: bool
+    spec: Mapping[str, Any],
+    workload: str,
+    resources: Resources,
+    settings: InjectionSettings,
+    *,
+    command_launches: bool,
 ) -> list[dict[str, Any]]:
     grace_s = spec.get("terminationGracePeriodSeconds")
     grace_s = (_DEFAULT_GRACE_S if grace_s is None else int(grace_s)) - _LAST_WORDS_S
@@ -84,6 +91,8 @@ def _make_environment(
         values |= {"FLEETPROF_HUB": f"{host}:{port}", "FLEETPROF_HUB_NAME": settings.hub_name}
     if workload:
         values["FLEETPROF_WORKLOAD"] = workload
+    if limit := _storage_limit(spec, resources):
+        values["FLEETPROF_STORAGE_LIMIT_BYTES"] = str(limit)
     if command_launches:
         values["FLEETPROF_COMMAND_LAUNCHES"] = "1"
     fields = {
@@ -96,6 +105,16 @@ def _make_environment(
         *({"name": name, "value": value} for name, value in values.items()),
         *({"name": name, "valueFrom": _field(path)} for name, path in fields.items()),
     ]
+
+
+def _storage_limit(spec: Mapping[str, Any], resources: Resources) -> int:
+    """Bytes of ephemeral storage above which the kubelet evicts the pod with the sidecar; 0: it does not."""
+    others = {
+        kind: [c for c in spec.get(kind) or () if c.get("name") != pods.SIDECAR_CONTAINER]
+        for kind in ("initContainers", "containers")
+    }
+    limits = [sum_amounts(others, "limits"), read_amounts({"resources": resources}, "limits")]
+    return int(sum(amounts[_STORAGE] for amounts in limits if _STORAGE in amounts))
 
 
 def _resolves_cluster_names(spec: Mapping[str, Any]) -> bool:

@@ -4,26 +4,31 @@
            POST /requests  an object of ours is made or changed: note who asked
     http   GET  /healthz, /readyz, /metrics
 
-Guarantees: a pod is answered within ANSWER_S, and passes unchanged when that is not enough or anything of ours fails;
-bodies are bounded; a body that is no AdmissionReview gets status 400 and a sentence.
+Guarantees: a pod is answered within ANSWER_S of its arrival, and passes unchanged when that is not enough or anything
+of ours fails; what a tenant sends is read within limits (`arrivals`), counted before it is built (`outline`) and worked
+on in threads in that tenant's turn (`turns`), so that a hostile one takes no sidecar from others; a body that is no
+AdmissionReview gets status 400 and a sentence.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-from fleetprof_operator.injection.admission import AdmissionRequest, InvalidReview, allow, read_review
+from fleetprof_operator.injection.admission import AdmissionRequest, InvalidReview, allow, read_review, refuse
+from fleetprof_operator.injection.arrivals import Arrivals, NotTaken
 from fleetprof_operator.injection.change import change_pod
 from fleetprof_operator.injection.namespace_limits import NamespaceLimitsReader, UnknownLimits
+from fleetprof_operator.injection.outline import find_excess
 from fleetprof_operator.injection.requester import note_requester
+from fleetprof_operator.injection.room import NamespaceLimits
 from fleetprof_operator.injection.settings import InjectionSettings
+from fleetprof_operator.injection.turns import Busy, Turns
 
-MAX_BODY_BYTES: Final = 8 << 20
-"""An object of the largest size that etcd takes, old and new, as JSON."""
 ANSWER_S: Final = 1.0
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
@@ -36,6 +41,8 @@ class Webhook:
     def __init__(self, settings: Callable[[], InjectionSettings | None], limits: NamespaceLimitsReader) -> None:
         self._settings = settings
         self._limits = limits
+        self._arrivals = Arrivals()
+        self._turns = Turns()
         self.is_leaving = False
         self.registry = CollectorRegistry()
         self._pods = Counter(
@@ -59,7 +66,7 @@ class Webhook:
 
     def make_admission(self) -> web.Application:
         """What the API server speaks to."""
-        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        app = web.Application()
         app.router.add_post("/pods", self._answer_pod)
         app.router.add_post("/requests", self._answer_request)
         return app
@@ -72,45 +79,76 @@ class Webhook:
         app.router.add_get("/metrics", self._show_metrics)
         return app
 
+    def close(self) -> None:
+        """Ends its threads; no question comes any more."""
+        self._turns.close()
+
     async def _answer_pod(self, request: web.Request) -> web.Response:
-        return await _answer(request, self._admit_pod)
+        try:
+            async with self._arrivals.take(request) as body:
+                answer, result = await self._admit_pod(read_review(body))
+        except InvalidReview as problem:
+            return web.json_response({"error": str(problem)}, status=400)
+        except NotTaken as problem:
+            if not problem.uid:
+                return web.json_response({"error": str(problem)}, status=413)
+            said = f"fleetprof: this pod cannot be captured: {problem}"
+            answer, result = _encode(allow(problem.uid, warnings=[said])), problem.reason
+        self._pods.labels(result).inc()
+        return web.Response(body=answer, content_type="application/json")
 
     async def _answer_request(self, request: web.Request) -> web.Response:
-        return await _answer(request, self._admit_request)
+        try:
+            async with self._arrivals.take(request) as body:
+                answer = await self._admit_request(read_review(body))
+        except InvalidReview as problem:
+            return web.json_response({"error": str(problem)}, status=400)
+        except NotTaken as problem:
+            if not problem.uid:
+                return web.json_response({"error": str(problem)}, status=413)
+            # Nobody would know who asked.
+            said = f"fleetprof: the request is not taken: {problem}"
+            if problem.reason == "TooLarge":
+                answer = refuse(problem.uid, said)
+            else:
+                answer = refuse(problem.uid, said, reason="TooManyRequests", code=429)
+        self._requests.labels("allowed" if answer["response"]["allowed"] else "refused").inc()
+        return web.Response(body=_encode(answer), content_type="application/json")
 
-    async def _admit_pod(self, asked: AdmissionRequest) -> dict[str, Any]:
+    async def _admit_pod(self, asked: AdmissionRequest) -> tuple[bytes, str]:
         with self._duration.time():
             try:
                 async with asyncio.timeout(ANSWER_S):
-                    answer, result = await self._inject(asked)
+                    return await self._inject(asked)
             except TimeoutError:
-                answer, result = allow(asked.uid), "TooSlow"
+                return _encode(allow(asked.uid)), "TooSlow"
+            except Busy as problem:
+                said = f"fleetprof: this pod cannot be captured: {problem}"
+                return _encode(allow(asked.uid, warnings=[said])), "Busy"
             except Exception:
                 log.exception("a pod in %s passes unchanged by a fault of ours", asked.namespace)
-                answer, result = allow(asked.uid), "Internal"
-        self._pods.labels(result).inc()
-        return answer
+                return _encode(allow(asked.uid)), "Internal"
 
-    async def _inject(self, asked: AdmissionRequest) -> tuple[dict[str, Any], str]:
+    async def _inject(self, asked: AdmissionRequest) -> tuple[bytes, str]:
         if asked.operation != "CREATE" or asked.resource != "pods":
-            return allow(asked.uid), "NotAPod"
+            return _encode(allow(asked.uid)), "NotAPod"
         settings = self._settings()
         if settings is None:
-            return allow(asked.uid, warnings=["fleetprof: the webhook is not set up yet; no sidecar"]), "NotReady"
+            said = "fleetprof: the webhook is not set up yet; no sidecar"
+            return _encode(allow(asked.uid, warnings=[said])), "NotReady"
         try:
             limits = await self._limits.read(asked.namespace)
         except UnknownLimits as problem:
             log.warning("a pod passes unchanged: %s", problem)
-            return allow(asked.uid, warnings=[f"fleetprof: this pod cannot be captured: {problem}"]), "UnknownLimits"
-        change = change_pod(asked.object, limits, settings)
-        if change.why_not:
-            log.info("a pod in %s is left alone: %s", asked.namespace, change.why_not)
-        return allow(asked.uid, change.patch, change.warnings), change.reason or "Injected"
+            said = f"fleetprof: this pod cannot be captured: {problem}"
+            return _encode(allow(asked.uid, warnings=[said])), "UnknownLimits"
+        return await self._turns.run(asked.namespace, lambda: _change(asked, limits, settings))
 
     async def _admit_request(self, asked: AdmissionRequest) -> dict[str, Any]:
-        answer = note_requester(asked)
-        self._requests.labels("allowed" if answer["response"]["allowed"] else "refused").inc()
-        return answer
+        try:
+            return await self._turns.run(asked.namespace, lambda: note_requester(asked))
+        except Busy as problem:
+            return refuse(asked.uid, f"fleetprof: {problem}; try again", reason="TooManyRequests", code=429)
 
     async def _say_healthy(self, _: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -124,9 +162,17 @@ class Webhook:
         return web.Response(body=generate_latest(self.registry), headers={"Content-Type": "text/plain; version=0.0.4"})
 
 
-async def _answer(request: web.Request, admit: Callable[[AdmissionRequest], Awaitable[dict[str, Any]]]) -> web.Response:
-    try:
-        asked = read_review(await request.read())
-    except InvalidReview as problem:
-        return web.json_response({"error": str(problem)}, status=400)
-    return web.json_response(await admit(asked))
+def _change(asked: AdmissionRequest, limits: NamespaceLimits, settings: InjectionSettings) -> tuple[bytes, str]:
+    """The answer about a pod and its result for the metrics; in a thread, all the work that a pod's size makes."""
+    if excess := find_excess(asked.object_json):
+        log.info("a pod in %s is left alone: %s", asked.namespace, excess)
+        said = f"fleetprof: this pod cannot be captured: {excess}"
+        return _encode(allow(asked.uid, warnings=[said])), "TooLarge"
+    change = change_pod(asked.read_object(), limits, settings)
+    if change.why_not:
+        log.info("a pod in %s is left alone: %s", asked.namespace, change.why_not)
+    return _encode(allow(asked.uid, change.patch, change.warnings)), change.reason or "Injected"
+
+
+def _encode(review: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(review)

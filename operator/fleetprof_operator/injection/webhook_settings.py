@@ -2,7 +2,8 @@
 
     FLEETPROF_LISTEN               where to answer, HOST:PORT                  default 0.0.0.0:9443
     FLEETPROF_HEALTH_LISTEN        health and metrics, plain HTTP              default 0.0.0.0:8080
-    FLEETPROF_TLS_DIRECTORY        tls.crt, tls.key, ca.crt; may come later    required
+    FLEETPROF_TLS_DIRECTORY        tls.crt, tls.key; they may come later       required
+    FLEETPROF_HUB_CA_FILE          the hub's authority; it may come later      required
     FLEETPROF_HUB                  the hub by name, HOST:PORT                  required
     FLEETPROF_SIDECAR_IMAGE        image of the sidecar                        required
     FLEETPROF_SIDECAR_PULL_POLICY  Always, IfNotPresent, Never                 default IfNotPresent
@@ -33,6 +34,7 @@ class WebhookSettings:
     listen: tuple[str, int]
     health_listen: tuple[str, int]
     tls_directory: Path
+    hub_ca: Path
     sidecar: InjectionSettings
 
 
@@ -50,6 +52,7 @@ def read_settings(environment: Mapping[str, str]) -> WebhookSettings:
         listen=_read_address(environment, "FLEETPROF_LISTEN", "0.0.0.0:9443"),
         health_listen=_read_address(environment, "FLEETPROF_HEALTH_LISTEN", "0.0.0.0:8080"),
         tls_directory=Path(_require(environment, "FLEETPROF_TLS_DIRECTORY")),
+        hub_ca=Path(_require(environment, "FLEETPROF_HUB_CA_FILE")),
         sidecar=InjectionSettings(
             image=_require(environment, "FLEETPROF_SIDECAR_IMAGE"),
             image_pull_policy=environment.get("FLEETPROF_SIDECAR_PULL_POLICY") or "IfNotPresent",

@@ -8,7 +8,8 @@ namespaces. Rights, in the operator's namespace: create, delete, list and watch 
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +18,8 @@ from fleetprof_api.request import Analysis
 
 from fleetprof_operator.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.requests.analysis_outcome import Outcome, find_sentence, read_outcome
-from fleetprof_operator.requests.analyzer_job import UID_LABEL, Shards, build_job, job_name, plan_shards
+from fleetprof_operator.requests.analysis_rights import AnalysedCapture
+from fleetprof_operator.requests.analyzer_job import UID_LABEL, Shards, build_job, find_cuts, job_name, plan_shards
 from fleetprof_operator.requests.pod_trouble import explain
 
 log = logging.getLogger(__name__)
@@ -39,6 +41,16 @@ class Wish:
     analysis: Analysis | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisBounds:
+    """What an administrator allows: seconds and pods at a time of one Job, what a request may ask of each resource."""
+
+    deadline_s: int
+    max_parallelism: int
+    max_resources: Mapping[str, str]
+    at_a_time_per_namespace: int
+
+
 class Analyses:
     """Makes and follows analyzer Jobs in `namespace`. `find_wish` tells of a capture by its uid."""
 
@@ -47,7 +59,7 @@ class Analyses:
         cluster: Cluster,
         namespace: str,
         template: Json,
-        deadline_s: int,
+        bounds: AnalysisBounds,
         find_wish: Callable[[str], Wish],
         *,
         on_write: Callable[[], None],
@@ -56,20 +68,51 @@ class Analyses:
         self._jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self._template = template
-        self._deadline_s = deadline_s
+        self._bounds = bounds
+        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(bounds.at_a_time_per_namespace)
+        )
         self._find_wish = find_wish
         self._on_write = on_write
+        self._under_way: dict[str, AnalysedCapture] = {}
+
+    def find_capture(self, job: str) -> AnalysedCapture | None:
+        """What the Job of this name works on; None when it is none of ours, or has ended."""
+        return self._under_way.get(job)
+
+    def describe_cuts(self, asked: Analysis | None) -> str:
+        """What of it is beyond the bounds, and so not given, as a sentence; empty when nothing is."""
+        cuts = find_cuts(asked, self._bounds.max_parallelism, self._bounds.max_resources)
+        return f"the analysis is cut to what the installation allows: {', '.join(cuts)}" if cuts else ""
 
     async def analyze(self, namespace: str, uid: str) -> None:
-        """Makes report.json and report.html of one capture. Raises AnalysisFailed."""
+        """Makes report.json and report.html of one capture. Raises AnalysisFailed.
+
+        Of one namespace so many go on at a time; the others wait in order. One that began before a restart goes on.
+        """
+        if await self._has_begun(uid):
+            await self._analyze(namespace, uid)
+            return
+        async with self._turns[namespace]:
+            await self._analyze(namespace, uid)
+
+    async def _analyze(self, namespace: str, uid: str) -> None:
         wish = self._find_wish(uid)
-        shards = plan_shards(wish.ranks, wish.analysis.parallelism if wish.analysis is not None else None)
+        asked = wish.analysis.parallelism if wish.analysis is not None else None
+        shards = plan_shards(wish.ranks, asked, self._bounds.max_parallelism)
         if shards.count == 1:
             await self._run("report", namespace, uid, wish, None)
             return
         outcome = await self._run("summarise", namespace, uid, wish, shards)
         log.info("request %s: %d of %d shards summarised", uid, outcome.succeeded, shards.count)
         await self._run("merge", namespace, uid, wish, None)
+
+    async def _has_begun(self, uid: str) -> bool:
+        try:
+            jobs, _ = await self._cluster.list(self._jobs, {"labelSelector": f"{UID_LABEL}={uid}"}, metadata_only=True)
+        except (Refused, Unreachable):
+            return False
+        return bool(jobs)
 
     async def remove(self, uid: str) -> None:
         """Deletes the Jobs of a request that is deleted. What cannot be deleted now goes by its time to live."""
@@ -90,12 +133,17 @@ class Analyses:
             uid=uid,
             name=wish.name,
             analysis=wish.analysis,
-            deadline_s=self._deadline_s,
+            deadline_s=self._bounds.deadline_s,
+            max_resources=self._bounds.max_resources,
             shards=shards,
         )
-        await self._create(job)
         name = job_name(command, uid)
-        outcome, trouble = await self._follow(name)
+        self._under_way[name] = AnalysedCapture(namespace, uid, command)
+        try:
+            await self._create(job)
+            outcome, trouble = await self._follow(name)
+        finally:
+            del self._under_way[name]
         if outcome.state == "failed" and not (shards is not None and outcome.succeeded):
             raise AnalysisFailed(find_sentence(outcome, await self._list_pods(name), trouble))
         return outcome

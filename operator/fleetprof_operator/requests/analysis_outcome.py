@@ -12,6 +12,10 @@ from fleetprof_operator.cluster import Json
 from fleetprof_operator.requests.pod_trouble import explain
 
 OUT_OF_MEMORY = "OOMKilled"
+_OUT_OF_MEMORY_SAID = (
+    "the analyzer ran out of memory; raise spec.analysis.resources.limits.memory, or the installation's "
+    "(analyzer.resources, and analyzer.maxResources, which requests are cut to)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ def find_sentence(outcome: Outcome, pods: Sequence[Json], seen_before: str) -> s
     ended = [t for pod in newest for t in _terminations(pod) if t.get("exitCode")]
     for termination in ended:
         if termination.get("reason") == OUT_OF_MEMORY:
-            return "the analyzer ran out of memory; raise spec.analysis.resources.limits.memory, or the installation's"
+            return _OUT_OF_MEMORY_SAID
     for termination in ended:
         if said := " ".join(str(termination.get("message") or "").split()):
             return said[:500]

@@ -10,11 +10,13 @@ import asyncio
 import logging
 import sys
 
+from fleetprof_api.pods import ANALYSIS_AUDIENCE, AUDIENCE
 from fleetprof_api.store.base import Store, StoreError
 from fleetprof_api.store.location import open_location
 from kubernetes.aio.config import ConfigException
 
 from fleetprof_operator.cluster import Cluster
+from fleetprof_operator.hub.authentication import Authenticator
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.issuer_keys import IssuerKeys
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
@@ -33,8 +35,6 @@ async def serve(settings: Settings, store: Store) -> None:
     """Until SIGTERM or SIGINT. Raises ConfigException without a cluster, OSError when it cannot listen."""
     cluster = await Cluster.connect()
     try:
-        # A TokenReview is cluster-wide; an installation for some namespaces has no such right.
-        authenticator = IssuerKeys(cluster) if settings.namespaces else TokenReviews(cluster)
         keeper, mounted = None, None
         if settings.tls_directory is not None:
             mounted = MountedCertificate(settings.tls_directory)
@@ -44,14 +44,24 @@ async def serve(settings: Settings, store: Store) -> None:
                 namespace=settings.namespace,
                 secret=settings.tls_secret,
                 names=settings.tls_names,
-                webhook_configuration=settings.webhook_configuration,
             )
         operator = Operator(
-            settings, cluster=cluster, store=store, authenticator=authenticator, certificates=keeper or mounted
+            settings,
+            cluster=cluster,
+            store=store,
+            authenticator=_make_authenticator(settings, cluster, AUDIENCE),
+            analysis_authenticator=_make_authenticator(settings, cluster, ANALYSIS_AUDIENCE),
+            certificates=keeper or mounted,
         )
         await operator.run(asyncio.Event())
     finally:
         await cluster.close()
+
+
+def _make_authenticator(settings: Settings, cluster: Cluster, audience: str) -> Authenticator:
+    # A TokenReview is cluster-wide; an installation for some namespaces has no such right.
+    keys = IssuerKeys(cluster, audience=audience)
+    return keys if settings.namespaces else TokenReviews(cluster, audience=audience, beforehand=keys)
 
 
 def main() -> None:

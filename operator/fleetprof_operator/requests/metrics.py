@@ -11,8 +11,11 @@ from fleetprof_api import __version__
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.ledger import Reason
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+from fleetprof_operator.hub.call_refusals import CallRefusals
+from fleetprof_operator.hub.hub import Hub
 
 STATES: Final = ("New", "Suspended", "Waiting", "Capturing", "Uploading", "Analyzing", "Finishing", "Other")
 """How an unfinished request may stand; `Other`: a state that a newer version wrote."""
@@ -21,14 +24,17 @@ _SECONDS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
 
 
 class Metrics:
-    """All metrics in one registry of their own. The two callables are asked at each scrape."""
+    """All metrics in one registry of their own. The hub and `count_states` are asked at each scrape."""
 
-    def __init__(self, count_states: Callable[[], Mapping[str, int]], count_sidecars: Callable[[], int]) -> None:
+    def __init__(self, count_states: Callable[[], Mapping[str, int]], hub: Hub) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self.registry.register(_States(count_states))
+        self.registry.register(_Refusals(hub.refusals))
         sidecars = Gauge("fleetprof_sidecars_connected", "Sidecars with an open stream.", registry=self.registry)
-        sidecars.set_function(count_sidecars)
+        sidecars.set_function(hub.count_connected)
+        kept = Gauge("fleetprof_hub_kept_bytes", "About what the hub keeps of sidecars.", registry=self.registry)
+        kept.set_function(hub.count_kept_bytes)
         Info("fleetprof_build", "The operator's version.", registry=self.registry).info({"version": __version__})
         self._finished = Counter(
             "fleetprof_requests_finished", "Requests that ended.", ["reason"], registry=self.registry
@@ -63,6 +69,23 @@ class Metrics:
     def _observe(self, histogram: Histogram, since_unix_ns: int, until_unix_ns: int) -> None:
         if since_unix_ns and until_unix_ns:
             histogram.observe(max(0, until_unix_ns - since_unix_ns) / 1e9)
+
+
+class _Refusals(Collector):
+    def __init__(self, refusals: CallRefusals) -> None:
+        self._refusals = refusals
+
+    def describe(self) -> Iterable[Metric]:
+        return [self._family()]
+
+    def collect(self) -> Iterator[Metric]:
+        family = self._family()
+        for kind, number in self._refusals.counts.items():
+            family.add_metric([kind], number)
+        yield family
+
+    def _family(self) -> CounterMetricFamily:
+        return CounterMetricFamily("fleetprof_hub_refusals", "Calls and streams that were refused.", labels=["kind"])
 
 
 class _States(Collector):

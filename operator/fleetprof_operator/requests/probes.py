@@ -1,32 +1,24 @@
 """The operator's HTTP side: /metrics for Prometheus, /healthz and /readyz for the kubelet.
 
 Guarantees: no answer needs the store or the API server, so a probe cannot hang on either; nothing is told that is a
-user's (docs/metrics.md).
+user's (docs/metrics.md); whoever reaches the port takes neither the hub's descriptors nor the kubelet's answers.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from fleetprof_operator.connections import Connections
 from fleetprof_operator.requests.settings import Listen
 
-
-class ProbeServer:
-    """The running server; `port` is where it listens."""
-
-    def __init__(self, runner: web.AppRunner, port: int) -> None:
-        self._runner = runner
-        self.port = port
-
-    async def stop(self) -> None:
-        """Ends it."""
-        await self._runner.cleanup()
+MOST_CONNECTIONS: Final = 32
 
 
-async def serve_probes(listen: Listen, registry: CollectorRegistry, find_obstacle: Callable[[], str]) -> ProbeServer:
-    """Serves until stopped. `find_obstacle` says why the operator is not ready; empty when it is. Raises OSError."""
+async def serve_probes(listen: Listen, registry: CollectorRegistry, find_obstacle: Callable[[], str]) -> Connections:
+    """Serves until closed. `find_obstacle` says why the operator is not ready; empty when it is. Raises OSError."""
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -42,11 +34,6 @@ async def serve_probes(listen: Listen, registry: CollectorRegistry, find_obstacl
     application.router.add_get("/metrics", metrics)
     application.router.add_get("/healthz", health)
     application.router.add_get("/readyz", readiness)
-    runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, listen.host, listen.port).start()
-    except OSError:
-        await runner.cleanup()
-        raise
-    return ProbeServer(runner, int(runner.addresses[0][1]))
+    probes = Connections(application, None, what="probes", most=MOST_CONNECTIONS, most_of_one=MOST_CONNECTIONS // 2)
+    await probes.start(listen.host, listen.port)
+    return probes

@@ -10,14 +10,17 @@ every unfinished capture to the next operator, with its ledger in the store.
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
+import grpc.aio
 import kopf
+from fleetprof_api.analyses_pb2_grpc import add_AnalysesServicer_to_server
 from fleetprof_api.store.base import Store, StoreError
 
 from fleetprof_operator.cluster import Cluster, Refused, Unreachable, wait_to_try_again
+from fleetprof_operator.connections import Connections
 from fleetprof_operator.hub.authentication import Authenticator
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.pods import TargetPods
@@ -26,12 +29,14 @@ from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.store_calls import StoreCalls
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
-from fleetprof_operator.requests.analyses import Analyses, Wish
+from fleetprof_operator.requests.analyses import Analyses, AnalysisBounds, Wish
+from fleetprof_operator.requests.analyses_service import AnalysesService
 from fleetprof_operator.requests.control import Control
 from fleetprof_operator.requests.metrics import Metrics
-from fleetprof_operator.requests.probes import ProbeServer, serve_probes
+from fleetprof_operator.requests.probes import serve_probes
 from fleetprof_operator.requests.records import PATH, PLURAL, Records
 from fleetprof_operator.requests.request_life import Surroundings
+from fleetprof_operator.requests.requesters import Requesters
 from fleetprof_operator.requests.retention import Retention
 from fleetprof_operator.requests.settings import Settings
 from fleetprof_operator.requests.status import is_finished
@@ -45,7 +50,8 @@ _ANALYSIS_MARGIN_S: Final = 300  # for a Job to be scheduled and noticed, beyond
 class Operator:
     """One operator. `hub_server` and `probe_server` are there once it listens. Use it inside one running event loop.
 
-    Without `certificates` it serves plain text, on loopback only.
+    Without `certificates` it serves plain text, on loopback only. `analysis_authenticator` tells whose pod an analyzer
+    Job's token is; None: their pods are given nothing.
     """
 
     def __init__(
@@ -56,6 +62,7 @@ class Operator:
         store: Store,
         authenticator: Authenticator,
         certificates: CertificateKeeper | MountedCertificate | None,
+        analysis_authenticator: Authenticator | None = None,
         hub_settings: HubSettings | None = None,
     ) -> None:
         self._settings = settings
@@ -65,6 +72,7 @@ class Operator:
         self._records = Records()
         self._retention = Retention(cluster)
         self._analyses = self._make_analyses()
+        self._desk = self._make_desk(store, analysis_authenticator)
         self.hub = Hub(
             store=store,
             authenticate=authenticator,
@@ -72,30 +80,36 @@ class Operator:
             find_pods=self._find_pods,
             settings=hub_settings or _bound(settings),
         )
-        self._metrics = Metrics(self._records.count_states, self.hub.count_connected)
+        self._metrics = Metrics(self._records.count_states, self.hub)
         self._around = Surroundings(
             cluster=cluster,
             hub=self.hub,
             calls=StoreCalls(store),
             metrics=self._metrics,
             report_url=settings.report_url,
+            requesters=Requesters(cluster, settings.requester_guard),
+            analyses=self._analyses,
         )
         self.hub_server: RunningServer | None = None
-        self.probe_server: ProbeServer | None = None
+        self.probe_server: Connections | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set, or SIGTERM or SIGINT come. Raises OSError when it cannot listen."""
         async with AsyncExitStack() as cleanup:
             cleanup.callback(self._around.calls.close)
+            if self._desk is not None:
+                cleanup.callback(self._desk.close)
             cleanup.push_async_callback(self.hub.close)
             probes = await serve_probes(self._settings.http_listen, self._metrics.registry, lambda: self._obstacle)
             self.probe_server = probes
-            cleanup.push_async_callback(probes.stop)
+            cleanup.push_async_callback(probes.close)
             _heed_signals(stop)
             if not await _unless_stopped(self._prepare(), stop):
                 return
             tls = self._certificates.current if self._certificates is not None else None
-            self.hub_server = await serve(self.hub, self._settings.hub_listen.text(), tls=tls, captures=False)
+            self.hub_server = await serve(
+                self.hub, self._settings.hub_listen.text(), tls=tls, captures=False, beside=self._serve_beside()
+            )
             cleanup.push_async_callback(self.hub_server.stop)
             log.info("the hub listens at port %d", self.hub_server.port)
             control = Control(self._around, self._records, self._retention, self._analyses, stop)
@@ -155,10 +169,26 @@ class Operator:
             self._cluster,
             settings.namespace,
             settings.analyzer_pod,
-            settings.analysis_deadline_seconds,
+            AnalysisBounds(
+                deadline_s=settings.analysis_deadline_seconds,
+                max_parallelism=settings.analysis_max_parallelism,
+                max_resources=settings.analysis_max_resources,
+                at_a_time_per_namespace=settings.max_analyses_per_namespace,
+            ),
             self._find_wish,
             on_write=lambda: self._metrics.writes.labels("job").inc(),
         )
+
+    def _make_desk(self, store: Store, authenticator: Authenticator | None) -> AnalysesService | None:
+        if self._analyses is None or authenticator is None:
+            return None
+        return AnalysesService(
+            self._cluster, self._settings.namespace, store, authenticator, self._analyses.find_capture
+        )
+
+    def _serve_beside(self) -> list[Callable[[grpc.aio.Server], None]]:
+        desk = self._desk
+        return [] if desk is None else [lambda server: add_AnalysesServicer_to_server(desk, server)]
 
     async def _analyze(self, namespace: str, uid: str) -> None:
         assert self._analyses is not None
@@ -185,11 +215,15 @@ class _AllTasks(Collection[asyncio.Task[object]]):
 
 
 def _bound(settings: Settings) -> HubSettings:
-    """The hub's bounds as this installation has them. A map and a reduce take two Jobs."""
+    """The hub's bounds as this installation has them. A map and a reduce take two Jobs, and others may come first."""
+    turns = 1 + settings.max_captures_per_namespace // settings.max_analyses_per_namespace
+    analysis_s = turns * (2 * settings.analysis_deadline_seconds + _ANALYSIS_MARGIN_S)
     return HubSettings(
+        namespaces=settings.namespaces,
         max_unfinished=settings.max_captures,
         max_unfinished_per_namespace=settings.max_captures_per_namespace,
-        analysis_patience_ns=(2 * settings.analysis_deadline_seconds + _ANALYSIS_MARGIN_S) * SECOND_NS,
+        bounds=settings.bounds,
+        analysis_patience_ns=analysis_s * SECOND_NS,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fleetprof_api.pods import REQUESTED_BY_ANNOTATION
 from fleetprof_api.request import ProfileRequest, parse_request
 
 from fleetprof_operator.cluster import Json
@@ -18,7 +19,8 @@ PATH: Final = "/apis/fleetprof.io/v1alpha1"
 PLURAL: Final = "profilerequests"
 CANCEL_ANNOTATION: Final = "fleetprof.io/cancel"
 """Takes the capture back without deleting the request: what `fleetprof-operator release` sets before an uninstall."""
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+# The ledger says who asked, where somebody vouches for it; the note alone may be forged.
+_NOT_KEPT: Final = ("kubectl.kubernetes.io/last-applied-configuration", REQUESTED_BY_ANNOTATION)
 
 
 def request_path(namespace: str, name: str) -> str:
@@ -29,7 +31,7 @@ def request_path(namespace: str, name: str) -> str:
 def to_request(body: Mapping[str, Any]) -> ProfileRequest:
     """The typed request of an object, without what only Kubernetes needs of it. Raises InvalidRequest."""
     metadata = body["metadata"]
-    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != _LAST_APPLIED}
+    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k not in _NOT_KEPT}
     kept = {"name": metadata["name"], "namespace": metadata["namespace"], "annotations": annotations}
     return parse_request(
         {

@@ -24,10 +24,13 @@ from fleetprof_operator.cluster import Cluster, Json
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.store_calls import StoreCalls
 from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
+from fleetprof_operator.requests.analyses import Analyses
+from fleetprof_operator.requests.audit import tell_ended, tell_taken
 from fleetprof_operator.requests.headline import read_headline
 from fleetprof_operator.requests.metrics import Metrics
 from fleetprof_operator.requests.notices import Notices
 from fleetprof_operator.requests.records import Record, request_path, to_request
+from fleetprof_operator.requests.requesters import UNKNOWN, Requesters
 from fleetprof_operator.requests.status import Fact, build_status, finish, from_capture
 from fleetprof_operator.requests.status_writer import StatusWriter
 from fleetprof_operator.requests.target_pods import LOOKING, TargetPodsWatch
@@ -52,6 +55,8 @@ class Surroundings:
     calls: StoreCalls
     metrics: Metrics
     report_url: str
+    requesters: Requesters
+    analyses: Analyses | None
     targets: dict[str, TargetPodsWatch] = field(default_factory=dict)
 
 
@@ -64,6 +69,7 @@ class RequestLife:
         metadata = record.metadata
         self._uid, self._namespace, self._name = metadata["uid"], metadata["namespace"], metadata["name"]
         self._target = ""
+        self._requester = ""
         self._status: Json = record.body.get("status") or {}
         self._wanted: Json = {}
         self._notices = Notices(around.cluster, metadata)
@@ -90,7 +96,7 @@ class RequestLife:
             async with asyncio.timeout(WITHDRAW_S):
                 capture = await _beside(self._follow_with_pods(request), self._writer.run())
             wanted = finish(from_capture(capture), capture.completed_unix_ns)
-            self._around.metrics.note_end(wanted["facts"]["Succeeded"].reason, capture)
+            self._note_end(wanted, capture)
             self._show(wanted["facts"], wanted)
         except TimeoutError:
             log.warning("the deletion goes on although ranks did not confirm within %g s", WITHDRAW_S)
@@ -104,6 +110,7 @@ class RequestLife:
     # ------------------------------------------------------------ the way
 
     async def _go(self) -> None:
+        self._requester = await self._around.requesters.find(self._record.body)
         try:
             request = to_request(self._record.body)
         except InvalidRequest as error:
@@ -116,7 +123,11 @@ class RequestLife:
         if self._record.is_suspended:
             await self._end("False", "Cancelled", "taken back before it was begun")
             return
+        if not self._status.get("requester"):  # after a restart it was told before
+            tell_taken(self._record.metadata, self._requester, request)
         if await self._take(request):
+            if self._around.analyses and (said := self._around.analyses.describe_cuts(request.spec.analysis)):
+                await self._give_notice("Warning", "AnalysisCut", said)
             await self._end_with(await self._follow_with_pods(request))
 
     async def _take(self, request: ProfileRequest) -> bool:
@@ -124,7 +135,13 @@ class RequestLife:
         until = time.monotonic() + request.spec.active_deadline_seconds
         while True:
             try:
-                await self._around.hub.adopt(request, namespace=self._namespace, uid=self._uid, name=self._name)
+                await self._around.hub.adopt(
+                    request,
+                    namespace=self._namespace,
+                    uid=self._uid,
+                    name=self._name,
+                    requester=self._requester,
+                )
             except InvalidRequest as error:
                 await self._end("False", "Unsupported", "; ".join(error.problems))
                 return False
@@ -179,10 +196,15 @@ class RequestLife:
     async def _write_end(self, wanted: Json, capture: pb.CaptureStatus | None) -> None:
         ended = capture.completed_unix_ns if capture is not None else 0
         wanted = finish(wanted, ended or time.time_ns())
-        self._around.metrics.note_end(wanted["facts"]["Succeeded"].reason, capture)
+        self._note_end(wanted, capture)
         await self._tell(wanted["facts"])
         self._show(wanted["facts"], wanted)
         await self._writer.flush()
+
+    def _note_end(self, wanted: Json, capture: pb.CaptureStatus | None) -> None:
+        end = wanted["facts"]["Succeeded"]
+        self._around.metrics.note_end(end.reason, capture)
+        tell_ended(self._record.metadata, self._requester or UNKNOWN, self._target, end, capture)
 
     async def _read_headline(self) -> Json:
         key = keys.report_key(self._namespace, self._uid)
@@ -203,6 +225,8 @@ class RequestLife:
 
     def _show(self, facts: dict[str, Fact], wanted: Json | None = None) -> None:
         self._wanted = {**(wanted or {}), "facts": facts}
+        if self._requester:
+            self._wanted["requester"] = self._requester
         self._status = build_status(
             self._status,
             self._wanted,
@@ -232,6 +256,9 @@ class RequestLife:
             kind, reason, message = ("Normal" if end.status == "True" else "Warning"), end.reason, end.message
         else:
             return
+        await self._give_notice(kind, reason, message)
+
+    async def _give_notice(self, kind: str, reason: str, message: str) -> None:
         if await self._notices.tell(kind, reason, message):
             log.info("%s: %s", reason, message)
             self._around.metrics.writes.labels("event").inc()

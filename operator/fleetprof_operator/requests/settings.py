@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from fleetprof_api.request.spec import read_quantity
 from fleetprof_api.store.location import StoreLocation, parse_location
 
 from fleetprof_operator.cluster import Json
+from fleetprof_operator.hub.bounds import AllBounds, parse_bounds
 
 EPILOG: Final = (
     "Each flag is also read from FLEETPROF_<FLAG>, e.g. FLEETPROF_STORE; the flag wins. Exit codes: 0 ended as asked "
@@ -42,11 +44,15 @@ class Settings:
     tls_secret: str
     tls_names: tuple[str, ...]
     tls_directory: Path | None
-    webhook_configuration: str
+    requester_guard: str
     analyzer_pod: Json | None
     analysis_deadline_seconds: int
+    analysis_max_parallelism: int
+    analysis_max_resources: Mapping[str, str]
+    max_analyses_per_namespace: int
     max_captures: int
     max_captures_per_namespace: int
+    bounds: AllBounds
     report_url: str
     log_level: str
 
@@ -81,11 +87,22 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting("tls-secret", default="fleetprof-tls", help="Secret that the operator fills with its certificates")
     parser.setting("tls-names", default="", metavar="A,B", help="names of hub and webhook in the certificate")
     parser.setting("tls-directory", metavar="DIR", help="certificates that somebody else makes (tls.crt, tls.key)")
-    parser.setting("webhook-configuration", default="", help="MutatingWebhookConfiguration whose CA bundle is kept")
+    parser.setting(
+        "requester-guard", default="", metavar="PATH", help="object of the API that keeps users from forging requesters"
+    )
     parser.setting("analyzer-pod", metavar="FILE", help="the analyzer Jobs' pod template, YAML; none: no reports")
     parser.setting("analysis-deadline-seconds", default=1800, type=int, help="how long one analyzer Job may take")
+    parser.setting("analysis-max-parallelism", default=32, type=int, help="pods of one analyzer Job at a time")
+    parser.setting(
+        "analysis-max-resources",
+        default="",
+        metavar="cpu=4,memory=16Gi",
+        help="the most that a request may ask for a pod of its analysis; what is not named is not bounded",
+    )
+    parser.setting("max-analyses-per-namespace", default=4, type=int, help="analyses of one namespace at a time")
     parser.setting("max-captures", default=200, type=int, help="unfinished captures at a time")
     parser.setting("max-captures-per-namespace", default=20, type=int, help="unfinished captures of one namespace")
+    parser.setting("bounds", metavar="FILE", help="what requests may ask for, by namespace, YAML; none: no bounds")
     parser.setting(
         "report-url", default="", metavar="URL", help="address of a report, with {namespace}, {name} and {uid} put in"
     )
@@ -109,6 +126,8 @@ def _check(given: argparse.Namespace) -> Settings:
         raise ValueError(f"--store: {error}") from None
     for flag, least, most in (
         ("analysis_deadline_seconds", 60, 86_400),
+        ("analysis_max_parallelism", 1, 1000),
+        ("max_analyses_per_namespace", 1, 1000),
         ("max_captures", 1, 10_000),
         ("max_captures_per_namespace", 1, 10_000),
     ):
@@ -128,11 +147,15 @@ def _check(given: argparse.Namespace) -> Settings:
         tls_secret=given.tls_secret,
         tls_names=split_names(given.tls_names),
         tls_directory=Path(given.tls_directory) if given.tls_directory else None,
-        webhook_configuration=given.webhook_configuration,
+        requester_guard=given.requester_guard,
         analyzer_pod=_read_template(Path(given.analyzer_pod)) if given.analyzer_pod else None,
         analysis_deadline_seconds=given.analysis_deadline_seconds,
+        analysis_max_parallelism=given.analysis_max_parallelism,
+        analysis_max_resources=_read_amounts(given.analysis_max_resources),
+        max_analyses_per_namespace=given.max_analyses_per_namespace,
         max_captures=given.max_captures,
         max_captures_per_namespace=given.max_captures_per_namespace,
+        bounds=_read_bounds(Path(given.bounds)) if given.bounds else AllBounds(),
         report_url=given.report_url,
         log_level=given.log_level,
     )
@@ -143,6 +166,27 @@ def _read_address(flag: str, text: str) -> Listen:
     if not host or not port.isdecimal() or int(port) > 65535:
         raise ValueError(f"{flag}: {text!r} must be HOST:PORT with a port from 0 to 65535")
     return Listen(host.strip("[]"), int(port))
+
+
+def _read_bounds(path: Path) -> AllBounds:
+    try:
+        return parse_bounds(yaml.safe_load(path.read_text()))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
+        raise ValueError(f"--bounds: {path} cannot be read: {error}") from None
+
+
+def _read_amounts(text: str) -> Mapping[str, str]:
+    amounts: dict[str, str] = {}
+    for part in split_names(text):
+        name, _, value = part.partition("=")
+        try:
+            read_quantity(value)
+        except (ArithmeticError, ValueError, KeyError):
+            raise ValueError(
+                f"--analysis-max-resources: {part!r} must be RESOURCE=QUANTITY, e.g. memory=16Gi"
+            ) from None
+        amounts[name] = value
+    return amounts
 
 
 def _read_template(path: Path) -> Json:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from scripted_hub import TOKEN, HttpStore, ScriptedHub
+from scripted_hub import HttpStore, ScriptedHub
 
 
 def kineto_trace(trace_id: str, events: int = 3, padding: int = 0) -> bytes:
@@ -70,8 +70,8 @@ def make_http_store() -> Iterator[Callable[[int], HttpStore]]:
 
 
 @pytest.fixture
-async def hub(http_store: HttpStore) -> AsyncIterator[ScriptedHub]:
-    scripted = ScriptedHub(http_store)
+async def hub(http_store: HttpStore, tmp_path: Path) -> AsyncIterator[ScriptedHub]:
+    scripted = ScriptedHub(http_store, tmp_path / "state")
     await scripted.start()
     yield scripted
     await scripted.stop()
@@ -103,6 +103,10 @@ class Process:
                 self._popen.wait()
             self._file.close()
 
+    def wait(self, patience_s: float = 60.0) -> int:
+        """The code that it ends with by itself."""
+        return self._popen.wait(patience_s)
+
     async def leave(self) -> int:
         """Ends it in the orderly way, while the hub of this event loop goes on."""
         return await asyncio.to_thread(self.end)
@@ -116,16 +120,13 @@ async def start_sidecar(
     hub: ScriptedHub, short_directory: str, tmp_path: Path
 ) -> AsyncIterator[Callable[..., Process]]:
     """Starts `fleetprof-sidecar` on the short directory, with a spool that stays between starts."""
-    token = tmp_path / "token"
-    token.write_text(TOKEN)
     started: list[Process] = []
 
     def start(*more: str) -> Process:
         command = [
             *(sys.executable, "-m", "fleetprof_sidecar.main"),
             *("--directory", short_directory, "--spool", str(tmp_path / "spool")),
-            *("--hub", f"127.0.0.1:{hub.port}", "--token-file", str(token), "--insecure-loopback"),
-            *("--grace-seconds", "10"),
+            *("--state", str(hub.state_directory), "--grace-seconds", "10"),
             *more,
         ]
         started.append(Process(command, tmp_path / "sidecar.log", {**os.environ, "PYTHONWARNINGS": "default"}))

@@ -1,7 +1,7 @@
 """What can never happen to a capture, whatever is told in whatever order."""
 
 import msgspec
-from fleetprof_api.ledger import RankState, Reason
+from fleetprof_api.ledger import RankState, Reason, TimeCost
 from fleetprof_sidecar import capture_events as c
 from fleetprof_sidecar.capture import Capture, Effect, Terms, Traces
 from fleetprof_sidecar.capture_machine import (
@@ -36,7 +36,11 @@ events = st.one_of(
     st.builds(c.FileRejected, st.just(NAME), st.sampled_from(Reason), st.text(), times),
     st.builds(c.Gone, st.booleans(), times),
     st.builds(c.Cancel, st.sampled_from(Reason), st.text(), times),
+    st.builds(c.AgentDropping, times),
+    st.builds(c.AgentEnding, times),
     st.builds(c.AgentCancelled, times),
+    st.builds(c.MemoryMeasured, times, times, times, times),
+    st.builds(c.TimeMeasured, st.builds(TimeCost, iteration_ns=times), times),
     st.builds(c.Tick, times, st.none() | st.integers(0, 200), st.none() | st.booleans(), times),
     st.builds(c.TraceStored, times),
     st.builds(c.SamplesReady, st.none() | stored, st.text(), times),
@@ -48,7 +52,7 @@ events = st.one_of(
 )
 anything = st.lists(events, max_size=30)
 any_terms = st.sampled_from(
-    [terms(), BLIND, terms(has_agent=False), terms(max_trace_bytes=0), SUMMARY, AUTO, terms(traces=Traces.AUTO)]
+    [terms(), BLIND, terms(has_agent=False), terms(max_trace_bytes=0), SUMMARY, AUTO, terms(canary=True)]
 )
 
 

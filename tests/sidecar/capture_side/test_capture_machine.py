@@ -2,12 +2,13 @@
 
 import msgspec
 import pytest
-from fleetprof_api.ledger import RankState, Reason
+from fleetprof_api.ledger import RankState, Reason, RecordingCost, TimeCost
 from fleetprof_sidecar import capture_events as c
 from fleetprof_sidecar.capture import Capture, Effect
 from fleetprof_sidecar.capture_machine import (
     CANCEL_PATIENCE_NS,
     GONE_PATIENCE_NS,
+    OWN_PROFILE_PATIENCE_NS,
     QUIET_PATIENCE_NS,
     START_PATIENCE_NS,
     STORE_PATIENCE_NS,
@@ -15,6 +16,7 @@ from fleetprof_sidecar.capture_machine import (
     begin,
     resume,
 )
+from fleetprof_sidecar.hub_messages import make_event
 from played_capture import (
     BLIND,
     GIVE_UP,
@@ -64,6 +66,7 @@ def test_the_way_of_a_good_capture() -> None:
         ([], c.Expired("time", False, 2 * S), Reason.NOT_POLLING),
         ([], c.Expired("step", True, 2 * S), Reason.TOO_LATE),
         ([], c.Expired("busy", True, 2 * S), Reason.BUSY),
+        ([], c.Expired("own", True, 2 * S), Reason.BUSY),
         ([], c.Expired("role", True, 2 * S), Reason.NOT_POLLING),
         ([], c.Gone(True, 2 * S), Reason.PROCESS_EXITED),
         ([], c.Gone(False, 2 * S), Reason.PROCESS_KILLED),
@@ -127,6 +130,23 @@ def test_an_agent_that_does_not_confirm_a_cancel_is_not_waited_for(event: c.Even
     late = c.Tick(25 * S + CANCEL_PATIENCE_NS)
     capture, _ = play([*TO_STARTED, c.Cancel(Reason.CANCELLED, "m", 25 * S), event, late])
     assert (capture.state, capture.reason) == (RankState.FAILED, Reason.CANCELLED)
+
+
+def test_an_agent_that_drops_a_large_recording_is_waited_for() -> None:
+    cancelled = [*TO_STARTED, c.Cancel(Reason.CANCELLED, "by the user", 25 * S), c.AgentDropping(26 * S)]
+    capture, effects = play([*cancelled, c.Tick(60 * S)])
+    assert (capture.state, effects) == (RankState.STARTED, [])
+    capture, _ = play([*cancelled, c.Tick(60 * S), c.AgentCancelled(61 * S)])
+    assert capture.message == "by the user; the trace was stopped in the process"
+    capture, _ = play([*cancelled, c.Gone(True, 30 * S), c.Tick(33 * S)])
+    assert capture.state == RankState.FAILED
+
+
+def test_a_cancel_after_the_window_discards_what_is_written() -> None:
+    capture, effects = play([*TO_STARTED, c.Cancel(Reason.CANCELLED, "by the user", 25 * S), c.AgentEnding(26 * S)])
+    assert capture.message == "by the user; its window was over, and the trace is discarded once it is written"
+    assert Effect.DISCARD in effects
+    assert advance(capture, c.FinalSeen(NAME, 5, 40 * S))[1] == [Effect.DISCARD]
 
 
 def test_without_the_agent_a_delivered_order_ends_with_its_window_and_is_discarded() -> None:
@@ -212,3 +232,109 @@ def test_a_restart_takes_up_what_was_under_way(events: list[c.Event], effects: l
     assert resumed == effects
     if events == TO_CHECKING:
         assert advance(capture, c.FinalSeen(NAME, 500, 90 * S))[1] == [Effect.COMPRESS]
+
+
+WITH_EVENTS = c.FileChecked(NAME, "cap-r3", 500, STORED, 40 * S, events=70)
+
+
+def cost(**more: int) -> RecordingCost:
+    return RecordingCost(memory_before_bytes=100, memory_peak_bytes=900, memory_after_bytes=120, **more)
+
+
+MEASURED = c.MemoryMeasured(100, 900, 120, 60 * S)
+
+
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        ([*TO_WRITTEN[:-1], WITH_EVENTS], RecordingCost(iterations=5, events=70, trace_bytes=500)),
+        (
+            [*TO_WRITTEN[:-1], WITH_EVENTS, MEASURED],
+            cost(iterations=5, events=70, trace_bytes=500),
+        ),
+        ([*TO_STARTED, MEASURED], cost()),
+        ([*TO_STARTED, c.Cancel(Reason.NO_MEMORY, "m", 50 * S), c.AgentCancelled(51 * S), MEASURED], cost()),
+        (TO_STARTED, None),
+    ],
+)
+def test_what_the_recording_took_is_known_as_soon_as_it_is_told_even_at_the_end(
+    events: list[c.Event], told: RecordingCost | None
+) -> None:
+    capture, effects = play(events)
+    assert capture.cost == told
+    assert Effect.REPORT in effects or told is None
+    sent = make_event(capture)
+    assert sent.HasField("recording_cost") == (told is not None)
+    assert told is None or sent.recording_cost.memory_peak_bytes == told.memory_peak_bytes
+
+
+def test_a_window_by_time_has_no_iterations_to_count() -> None:
+    capture, _ = play([*TO_WRITTEN[:-1], WITH_EVENTS], BLIND)
+    assert capture.cost == RecordingCost(events=70, trace_bytes=500)
+
+
+def test_a_canary_is_measured_and_waits_to_be_let_go() -> None:
+    canary = terms(canary=True)
+    _, effects = play(TO_WRITTEN, canary)
+    assert effects == [Effect.REPORT, Effect.TELL_AGENT_DONE, Effect.GATHER_SAMPLES]
+    cost = TimeCost(iteration_ns=5, iterations_after=1)
+    measured, effects = play([*TO_WRITTEN, c.TimeMeasured(cost, 50 * S)], canary)
+    assert (measured.state, measured.time_cost, effects) == (RankState.WRITTEN, cost, [Effect.REPORT])
+    assert resume(measured)[1] == []
+    assert resume(play(TO_WRITTEN, canary)[0])[1] == [Effect.GATHER_SAMPLES]
+    assert play([*TO_WRITTEN, c.TimeMeasured(cost, 50 * S)])[1] == []  # told with the end
+
+
+@pytest.mark.parametrize("before", [TO_ARMED, TO_STARTED], ids=["armed", "recording"])
+def test_a_profile_of_the_jobs_own_ends_ours_within_two_seconds_and_says_so(before: list[c.Event]) -> None:
+    capture, effects = play([*before, c.OwnProfileBegan(21 * S)])
+    assert (capture.is_final, effects) == (False, [])
+    capture, effects = play([*before, c.OwnProfileBegan(21 * S), c.Tick(21 * S + OWN_PROFILE_PATIENCE_NS, 101, True)])
+    assert capture.reason is Reason.CANCELLED_BY_USER_PROFILER
+    # PyTorch 2.13 keeps an order that has not begun: the agent takes it away when the job's own profile is over.
+    assert Effect.CANCEL_IN_PROCESS in effects
+    assert OWN_PROFILE_PATIENCE_NS < 2 * S
+
+
+def test_a_job_that_leaves_no_gap_is_told_how_long_one_has_to_be() -> None:
+    at = 21 * S
+    met, _ = play([*TO_ARMED, c.OwnProfileBegan(at), c.Tick(at + OWN_PROFILE_PATIENCE_NS, 90, True)])
+    missed, _ = play([c.OwnProfileBegan(2 * S), c.Expired("own", True, 3 * S)])
+    assert "began 20.0 s after this rank was asked" in met.message
+    for capture in (met, missed):
+        assert "must be room for this window and some 3 s before it: give its schedule a longer wait" in capture.message
+
+
+def test_a_trace_that_was_complete_just_before_the_jobs_own_profile_is_kept() -> None:
+    capture, effects = play([*TO_STARTED, c.OwnProfileBegan(21 * S), c.FinalSeen(NAME, 500, 22 * S)])
+    assert effects == [Effect.COMPRESS]
+    assert advance(capture, c.Tick(40 * S, 200, False))[0].is_final is False
+
+
+def test_a_cancel_that_meets_the_jobs_own_profile_touches_nothing_and_ends_as_a_cancel() -> None:
+    cancel = c.Cancel(Reason.CANCELLED, "by you", 22 * S)
+    for events in ([c.OwnProfileBegan(21 * S), cancel], [cancel, c.OwnProfileBegan(22 * S)]):
+        capture, _ = play([*TO_STARTED, *events, c.Tick(24 * S, 101, True)])
+        assert capture.reason is Reason.CANCELLED
+        assert capture.message == "by you; the job's own torch.profiler had dropped the trace"
+
+
+def test_before_its_delivery_an_order_waits_for_the_jobs_own_profile() -> None:
+    capture, effects = play([c.OwnProfileBegan(2 * S), c.Tick(5 * S, 1, True)])
+    assert (capture.state, effects) == (RankState.ASKED, [])
+
+
+def test_without_the_agent_a_window_by_time_that_another_profile_took_is_not_recording_for_long() -> None:
+    blind = BLIND
+    started = [c.Delivered(2 * S), c.TmpSeen(0, blind.start_unix_ns)]
+    end = blind.start_unix_ns + 3 * S
+    capture, _ = play([*started, c.Tick(end + 10 * S, None, True, end)], blind)
+    assert capture.is_final is False
+    capture, _ = play([*started, c.Tick(end + 30 * S, None, True, end + 30 * S)], blind)
+    assert capture.reason is Reason.CANCELLED_BY_USER_PROFILER
+
+
+def test_a_file_that_never_came_is_not_the_volumes_fault_in_a_job_that_profiles_itself() -> None:
+    busy = [*TO_ARMED, c.BusyChanged(True, 100, 3 * S)]
+    tick = c.Tick(GIVE_UP, 200, False, profiles_itself=True)
+    assert play([*busy, tick])[0].reason is Reason.CANCELLED_BY_USER_PROFILER

@@ -26,7 +26,7 @@ async def test_a_capture_that_slows_training_beyond_the_limit_is_stopped_in_the_
     bench.captures.on_process_event(seen.Delivered("p", bench.now))
     (bench.traces / "cap-r0_7.json.tmp").touch()
     bench.look(1)
-    for step, at in ((99, 0), (101, 2.4), (103, 9)):
+    for step, at in ((99, 0), (101, 4.5), (103, 9.1)):
         bench.table.views["p"] = view(step=StepView(step, NOW + int(at * S), S, 1))
         bench.look(1)
     assert bench.table.told == [("arm", "cap"), ("cancel", "cap")]
@@ -146,6 +146,31 @@ async def test_a_journal_that_cannot_be_written_stops_no_capture(
     (bench.traces / "cap-r0_7.json").write_bytes(kineto_trace("cap-r0"))
     bench.look(1)
     await await_that(lambda: bench.last().state == hub_pb2.WRITTEN)
+
+
+async def test_a_canary_tells_what_it_cost_and_nothing_of_it_is_stored(
+    bench: Bench, kineto_trace: Callable[..., bytes], await_that: Any
+) -> None:
+    bench.table.views["p"] = view(step=StepView(90, NOW, S // 100, 1))
+    bench.arm(window=hub_pb2.Window(iterations=1), canary=True)
+    bench.captures.on_process_event(seen.Delivered("p", bench.now))
+    bench.look(1)
+    (bench.traces / "cap-r0_7.json").write_bytes(kineto_trace("cap-r0"))
+    steps = {97: 10, 98: 20, 99: 30, 100: 45, 101: 100, 102: 5000}
+    ends = [NOW - 10**9 + ms * 10**6 if step < 100 else NOW + ms * 10**6 for step, ms in steps.items()]
+    times = {"t": "times", "capture": "cap", "step": list(steps), "end_unix_ns": ends}
+    bench.captures.on_process_event(seen.AgentMessage("p", times))
+    bench.look(1)
+    await await_that(lambda: bench.last().HasField("time_cost"))
+    event = bench.last()
+    assert event.state == hub_pb2.WRITTEN
+    assert event.recording_cost.iterations == 1
+    assert (event.time_cost.iteration_before_ns, event.time_cost.iterations_after) == (10 * 10**6, 1)
+    assert not any(message.HasField("upload_request") for message in bench.sent)
+    assert ("done", "cap") in bench.table.told
+    bench.captures.receive(hub_pb2.HubMessage(release=hub_pb2.Release(capture_id="cap")))
+    assert bench.spool.used_bytes() == 0
+    assert bench.captures.held_events() == []
 
 
 @pytest.mark.parametrize(

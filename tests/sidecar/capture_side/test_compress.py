@@ -21,8 +21,9 @@ MIB = 1 << 20
 
 def run(source: Path, target: Path, *more: str) -> dict[str, Any]:
     """The answer of the program."""
-    command = [sys.executable, "-m", "fleetprof_sidecar.compress", str(source), str(target)]
-    done = subprocess.run([*command, f"--limit-bytes={64 * MIB}", *more], capture_output=True, timeout=120, check=True)
+    command = [sys.executable, "-m", "fleetprof_sidecar.compress", str(target), f"--limit-bytes={64 * MIB}", *more]
+    with source.open("rb") as file:
+        done = subprocess.run(command, stdin=file, capture_output=True, timeout=120, check=True)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
@@ -65,6 +66,15 @@ def test_an_optimizer_step_is_seen_wherever_the_chunks_end(
     assert check.optimizer_step is shown
 
 
+@pytest.mark.parametrize("chunk_bytes", [1, 3, 4, 5, 1 << 20])
+def test_events_are_counted_wherever_the_chunks_end(kineto_trace: Callable[..., bytes], chunk_bytes: int) -> None:
+    data = kineto_trace("cap-r0", events=9)
+    check = TraceCheck()
+    for start in range(0, len(data), chunk_bytes):
+        check.feed(data[start : start + chunk_bytes])
+    assert check.events == sum("ph" in event for event in json.loads(data)["traceEvents"]) >= 9
+
+
 TRUNCATED = "CorruptTrace"
 
 
@@ -74,6 +84,11 @@ TRUNCATED = "CorruptTrace"
         (lambda t: b"", "EmptyTrace"),
         (lambda t: t("cap-r0", events=0), "EmptyTrace"),
         (lambda t: t("cap-r0").replace(b'"X"', b'"M"'), "EmptyTrace"),
+        # the window's end, as Kineto marks it in a process that is still importing PyTorch
+        (
+            lambda t: t("cap-r0", events=1).replace(b'"X"', b'"i"').replace(b"aten::op0", b"Record Window End"),
+            "EmptyTrace",
+        ),
         (lambda t: t("c").replace(b'"traceName"', b'"WARNING": ["No Valid Trace Events"], "traceName"'), "EmptyTrace"),
         (lambda t: t("cap-r0")[:-3], TRUNCATED),
         (lambda t: t("cap-r0", events=50)[:3000], TRUNCATED),
@@ -89,8 +104,8 @@ def test_what_cannot_be_used_is_named_and_leaves_nothing(
 ) -> None:
     source, target = tmp_path / "in.json", tmp_path / "out.gz"
     source.write_bytes(make(kineto_trace))
-    with pytest.raises(Unusable) as refused:
-        compress_file(source, target, max_trace_bytes=0, limit_bytes=64 * MIB)
+    with source.open("rb") as file, pytest.raises(Unusable) as refused:
+        compress_file(file, target, max_trace_bytes=0, limit_bytes=64 * MIB)
     assert refused.value.reason == failure
     assert [path.name for path in tmp_path.iterdir()] == ["in.json"]
 
@@ -114,7 +129,8 @@ def test_a_trace_that_can_be_read_in_part_is_taken(
 ) -> None:
     source = tmp_path / "in.json"
     source.write_bytes(change(kineto_trace("cap-r0")))
-    answer = compress_file(source, tmp_path / "out.gz", max_trace_bytes=0, limit_bytes=64 * MIB)
+    with source.open("rb") as file:
+        answer = compress_file(file, tmp_path / "out.gz", max_trace_bytes=0, limit_bytes=64 * MIB)
     assert answer["trace_id"] == "cap-r0"
 
 
@@ -147,7 +163,7 @@ def test_memory_stays_bounded_on_one_huge_line(tmp_path: Path, kineto_trace: Cal
     # VmHWM and not ru_maxrss, which counts the parent's memory before exec as well.
     program = (
         "import sys; from pathlib import Path; from fleetprof_sidecar.compress import compress_file;"
-        "compress_file(Path(sys.argv[1]), Path(sys.argv[2]), max_trace_bytes=0, limit_bytes=1 << 30);"
+        "compress_file(open(sys.argv[1], 'rb'), Path(sys.argv[2]), max_trace_bytes=0, limit_bytes=1 << 30);"
         "print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
     )
     command = [sys.executable, "-c", program, str(source), str(tmp_path / "out.gz")]
@@ -179,16 +195,8 @@ def test_a_full_disk_is_named(
 
     monkeypatch.setattr(compress.PartedWriter, "write", no_space)
     monkeypatch.setattr(compress, "take_lowest_priority", lambda: None)
-    monkeypatch.setattr(sys, "argv", ["compress", str(source), str(tmp_path / "out.gz"), "--limit-bytes=999999"])
+    monkeypatch.setattr(compress.os, "dup", lambda _: os.open(source, os.O_RDONLY))
+    monkeypatch.setattr(sys, "argv", ["compress", str(tmp_path / "out.gz"), "--limit-bytes=999999"])
     compress.main()
     assert json.loads(capsys.readouterr().out)["failure"] == "DiskFull"
     assert [path.name for path in tmp_path.iterdir()] == ["in.json"]
-
-
-def test_links_pipes_and_missing_files_are_not_read(tmp_path: Path, kineto_trace: Callable[..., bytes]) -> None:
-    (tmp_path / "secret.json").write_bytes(kineto_trace("cap-r0"))
-    (tmp_path / "link.json").symlink_to(tmp_path / "secret.json")
-    os.mkfifo(tmp_path / "pipe.json")
-    for name, failure in (("link.json", "Internal"), ("pipe.json", "CorruptTrace"), ("none.json", "Internal")):
-        assert run(tmp_path / name, tmp_path / "out.gz")["failure"] == failure
-    assert not (tmp_path / "out.gz").exists()

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import datetime
 import ipaddress
+import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -16,9 +17,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from fleetprof_api import hub_pb2, hub_pb2_grpc
+from fleetprof_api.local_hub import HUB_SOCKET
+from fleetprof_api.private_directory import PrivateDirectory
 from fleetprof_sidecar import outbox as outbox_module
-from fleetprof_sidecar.hub_link import HubAddress, HubLink, UnsafeAddress
+from fleetprof_sidecar.hub_address import HubAddress, LocalHub
+from fleetprof_sidecar.hub_link import HubLink
 from fleetprof_sidecar.outbox import Outbox
+from scripted_hub import write_state
 
 Await = Callable[..., Any]
 
@@ -39,7 +44,7 @@ class Sidecar:
     def connected(self) -> None:
         self.connections += 1
 
-    def link(self, address: HubAddress) -> HubLink:
+    def link(self, address: HubAddress | LocalHub) -> HubLink:
         return HubLink(
             address,
             hello=lambda: hub_pb2.Hello(protocol_version=1, sidecar_id="me", held=self.held),
@@ -62,22 +67,27 @@ async def running(link: HubLink) -> AsyncIterator[HubLink]:
 
 
 @pytest.fixture
-def token(tmp_path: Path) -> Path:
-    path = tmp_path / "token"
-    path.write_text("the-token\n")
-    return path
+def state(tmp_path: Path) -> Path:
+    """The state directory of a hub that is not there (yet)."""
+    write_state(tmp_path / "state")
+    return tmp_path / "state"
 
 
 @pytest.fixture
-def address(hub: Any, token: Path) -> HubAddress:
-    return HubAddress(target=f"127.0.0.1:{hub.port}", token_file=token, plain_text=True)
+def token(state: Path) -> Path:
+    return state / "token"
+
+
+@pytest.fixture
+def address(hub: Any) -> LocalHub:
+    return LocalHub(hub.state_directory)
 
 
 def event(state: hub_pb2.RankState.ValueType, capture_id: str = "cap") -> hub_pb2.SidecarMessage:
     return hub_pb2.SidecarMessage(event=hub_pb2.CaptureEvent(capture_id=capture_id, process_id="p", state=state))
 
 
-async def test_hello_comes_first_and_heartbeats_follow(hub: Any, address: HubAddress, await_that: Await) -> None:
+async def test_hello_comes_first_and_heartbeats_follow(hub: Any, address: LocalHub, await_that: Await) -> None:
     sidecar = Sidecar()
     async with running(sidecar.link(address)) as link:
         link.send(event(hub_pb2.STARTED, "from before the connection"))
@@ -89,7 +99,7 @@ async def test_hello_comes_first_and_heartbeats_follow(hub: Any, address: HubAdd
         await await_that(lambda: hub.state("cap") == "WRITTEN")
 
 
-async def test_news_do_not_wait_for_the_next_heartbeat(hub: Any, address: HubAddress, await_that: Await) -> None:
+async def test_news_do_not_wait_for_the_next_heartbeat(hub: Any, address: LocalHub, await_that: Await) -> None:
     hub.heartbeat_interval_ns = 60 * 10**9
     sidecar = Sidecar()
     async with running(sidecar.link(address)) as link:
@@ -104,7 +114,7 @@ async def test_news_do_not_wait_for_the_next_heartbeat(hub: Any, address: HubAdd
 
 
 async def test_a_hub_that_restarts_is_told_everything_again(
-    hub: Any, address: HubAddress, token: Path, await_that: Await
+    hub: Any, address: LocalHub, token: Path, await_that: Await
 ) -> None:
     sidecar = Sidecar()
     async with running(sidecar.link(address)) as link:
@@ -119,7 +129,7 @@ async def test_a_hub_that_restarts_is_told_everything_again(
     assert hub.tokens[-1] == "Bearer rotated"
 
 
-async def test_a_stream_that_the_hub_ends_is_dialled_again(hub: Any, address: HubAddress, await_that: Await) -> None:
+async def test_a_stream_that_the_hub_ends_is_dialled_again(hub: Any, address: LocalHub, await_that: Await) -> None:
     sidecar = Sidecar()
     async with running(sidecar.link(address)):
         for connections in (1, 2, 3):
@@ -127,7 +137,7 @@ async def test_a_stream_that_the_hub_ends_is_dialled_again(hub: Any, address: Hu
             hub.drop()
 
 
-async def test_a_message_that_cannot_be_handled_ends_nothing(hub: Any, address: HubAddress, await_that: Await) -> None:
+async def test_a_message_that_cannot_be_handled_ends_nothing(hub: Any, address: LocalHub, await_that: Await) -> None:
     sidecar = Sidecar()
     async with running(sidecar.link(address)):
         await await_that(lambda: sidecar.connections == 1)
@@ -140,7 +150,7 @@ async def test_a_message_that_cannot_be_handled_ends_nothing(hub: Any, address: 
 
 
 async def test_a_hub_of_another_version_is_not_spoken_to(
-    hub: Any, address: HubAddress, await_that: Await, caplog: pytest.LogCaptureFixture
+    hub: Any, address: LocalHub, await_that: Await, caplog: pytest.LogCaptureFixture
 ) -> None:
     hub.protocol_version = 2
     sidecar = Sidecar()
@@ -150,7 +160,7 @@ async def test_a_hub_of_another_version_is_not_spoken_to(
     assert "does not speak protocol 1" in caplog.text
 
 
-async def test_bytes_that_are_no_message_end_only_the_stream(token: Path, await_that: Await) -> None:
+async def test_bytes_that_are_no_message_end_only_the_stream(state: Path, await_that: Await) -> None:
     answers = [b"\xff\xff\xff", hub_pb2.HubMessage(welcome=hub_pb2.Welcome(protocol_version=1)).SerializeToString()]
 
     async def connect(messages: Any, context: Any) -> AsyncIterator[bytes]:
@@ -160,22 +170,22 @@ async def test_bytes_that_are_no_message_end_only_the_stream(token: Path, await_
     handler = grpc.stream_stream_rpc_method_handler(connect)
     server = grpc.aio.server()
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("fleetprof.v1.Hub", {"Connect": handler}),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    sidecar = Sidecar()
-    try:
-        async with running(sidecar.link(HubAddress(target=f"127.0.0.1:{port}", token_file=token, plain_text=True))):
-            await await_that(lambda: sidecar.connections == 1)
-    finally:
-        await server.stop(None)
+    with PrivateDirectory(state) as directory:
+        server.add_insecure_port(f"unix:{directory.place(HUB_SOCKET)}")
+        await server.start()
+        sidecar = Sidecar()
+        try:
+            async with running(sidecar.link(LocalHub(state))):
+                await await_that(lambda: sidecar.connections == 1)
+        finally:
+            await server.stop(None)
     assert answers == []
 
 
-async def test_a_link_to_a_hub_that_refuses_ends_whenever_it_is_cancelled(token: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+async def test_a_link_to_a_hub_that_refuses_ends_whenever_it_is_cancelled(state: Path) -> None:
+    leave_socket(state)
     for attempt in range(150):
-        link = Sidecar().link(HubAddress(target=f"127.0.0.1:{port}", token_file=token, plain_text=True))
+        link = Sidecar().link(LocalHub(state))
         task = asyncio.create_task(link.run())
         await asyncio.sleep(attempt % 50 * 0.0001)  # the moments around the first answer, which swallows it in grpcio
         task.cancel()
@@ -185,7 +195,7 @@ async def test_a_link_to_a_hub_that_refuses_ends_whenever_it_is_cancelled(token:
 
 
 async def test_an_empty_token_file_is_named_and_tried_again(
-    hub: Any, address: HubAddress, token: Path, await_that: Await, caplog: pytest.LogCaptureFixture
+    hub: Any, address: LocalHub, token: Path, await_that: Await, caplog: pytest.LogCaptureFixture
 ) -> None:
     token.write_text("")
     sidecar = Sidecar()
@@ -245,15 +255,92 @@ async def test_tls_is_verified_against_the_authority(
         await server.stop(None)
 
 
-@pytest.mark.parametrize("target", ["hub.example:50051", "10.0.0.1:1", "0.0.0.0:1", "[::2]:1", "127.0.0.1.evil.com:1"])
-def test_plain_text_never_leaves_the_machine(target: str, token: Path) -> None:
-    with pytest.raises(UnsafeAddress, match="not a loopback address; give --ca-file"):
-        HubAddress(target=target, token_file=token, plain_text=True)
+async def test_a_hub_that_appears_is_found_and_one_that_moved_to_the_network_too(
+    hub: Any, state: Path, authority: tuple[Path, grpc.ServerCredentials], await_that: Await
+) -> None:
+    await hub.stop()
+    (state / "hub.json").unlink()
+    sidecar = Sidecar()
+    ca_file, credentials = authority
+    async with running(sidecar.link(LocalHub(state))):
+        write_state(state)
+        await hub.start()
+        await await_that(lambda: sidecar.connections == 1)
+        await hub.stop()
+        server = grpc.aio.server()
+        hub_pb2_grpc.add_HubServicer_to_server(hub, server)
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+        await server.start()
+        try:
+            write_state(state, f"127.0.0.1:{port}", str(ca_file))
+            await await_that(lambda: sidecar.connections == 2)
+        finally:
+            await server.stop(None)
+    assert set(hub.tokens) == {"Bearer the-token"}
 
 
-@pytest.mark.parametrize("target", ["localhost:1", "127.0.0.1:1", "127.1.2.3:1", "[::1]:1"])
-def test_plain_text_may_be_asked_for_on_loopback(target: str, token: Path) -> None:
-    assert HubAddress(target=target, token_file=token, plain_text=True).plain_text
+def leave_socket(state: Path) -> None:
+    """What a killed hub leaves: a socket where nobody listens."""
+    with PrivateDirectory(state) as directory, socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(directory.place(HUB_SOCKET))
+
+
+def open_to_all(state: Path) -> None:
+    state.chmod(0o755)
+
+
+def owned_by_another(state: Path) -> None:
+    os.chown(state, 12345, -1)
+
+
+def with_anothers_socket(state: Path) -> None:
+    leave_socket(state)
+    os.chown(state / HUB_SOCKET, 12345, -1)
+
+
+def with_a_file_as_socket(state: Path) -> None:
+    (state / HUB_SOCKET).write_text("")
+
+
+def with_anothers_token(state: Path) -> None:
+    leave_socket(state)
+    os.chown(state / "token", 12345, -1)
+
+
+def with_a_link_as_token(state: Path) -> None:
+    leave_socket(state)
+    (state / "token").rename(state / "elsewhere")
+    (state / "token").symlink_to(state / "elsewhere")
+
+
+def on_the_network_without_a_certificate(state: Path) -> None:
+    write_state(state, "127.0.0.1:7710")
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file away")
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (open_to_all, "is open to other users .mode 0755."),
+        (with_a_file_as_socket, "is not a socket of your own"),
+        (with_a_link_as_token, "symbolic link"),
+        (on_the_network_without_a_certificate, "no certificate is named for the hub"),
+        pytest.param(owned_by_another, "belongs to another user", marks=needs_root),
+        pytest.param(with_anothers_socket, "is not a socket of your own", marks=needs_root),
+        pytest.param(with_anothers_token, "is not a file of your own", marks=needs_root),
+    ],
+)
+def test_no_token_is_read_out_to_a_hub_that_may_be_anothers(
+    state: Path, spoil: Callable[[Path], None], said: str
+) -> None:
+    if spoil is open_to_all:
+        leave_socket(state)
+    spoil(state)
+    with pytest.raises(OSError, match=said), LocalHub(state).dial():
+        pass
 
 
 # ---------------------------------------------------------------- what waits to be sent

@@ -1,5 +1,6 @@
 """The sidecar as a process when something is wrong: each fault has a named end, and the sidecar lives."""
 
+import asyncio
 import contextlib
 import subprocess
 import time
@@ -124,7 +125,7 @@ async def test_orders_that_make_no_sense_change_nothing(
     hub.send(arm=hub_pb2.Arm(capture_id="no-process", first_step=10**6, orders=[other], window=window, **soon))
     await await_that(reached(hub, "no-process", 7, "FAILED"))
     told = {capture_id: hub.last(capture_id).reason for capture_id in ("bad-collect", "bad-step")}
-    assert told == {"bad-collect": "Internal", "bad-step": "Internal"}
+    assert told == {"bad-collect": "OverLimit", "bad-step": "OverLimit"}
     assert [e.message.split(":")[0] for e in hub.events if e.capture_id == "c"] == [
         "start",
         "window",
@@ -160,3 +161,11 @@ async def test_an_idle_sidecar_is_small(hub: Any, start_sidecar: Any, start_trai
         await await_that(reached(hub, "cap-1", rank, "UPLOADED"))
     status = Path(f"/proc/{sidecar.pid}/status").read_text()
     assert int(status.split("VmRSS:")[1].split()[0]) < 64 * 1024
+
+
+@pytest.mark.attack
+async def test_sockets_where_others_could_put_theirs_are_not_served(start_sidecar: Any, short_directory: str) -> None:
+    Path(short_directory).chmod(0o777)
+    sidecar = start_sidecar()
+    assert await asyncio.to_thread(sidecar.wait) == 3
+    assert "is open to other users (mode 0777)" in sidecar.text()

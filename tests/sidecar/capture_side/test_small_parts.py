@@ -1,5 +1,6 @@
 """Settings, orders, samples, host and device readings, the slowdown's measure."""
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,16 +8,20 @@ from typing import Any
 import msgspec
 import pytest
 from fleetprof_api import hub_pb2
+from fleetprof_api.ledger import TimeCost
 from fleetprof_api.samples import HostColumns, RankSamples
 from fleetprof_sidecar.capture import Capture, Terms
-from fleetprof_sidecar.device import NvmlSource
+from fleetprof_sidecar.device import DeviceReading, NvmlSource
 from fleetprof_sidecar.host import HostHistory, HostSource
+from fleetprof_sidecar.hub_address import HubAddress, LocalHub
 from fleetprof_sidecar.orders import agent_command, build_order, read_terms, sample_interval_ns
 from fleetprof_sidecar.process_views import ProcessView, StepView
 from fleetprof_sidecar.roles import Role
 from fleetprof_sidecar.samples import RankRecorder, after_window_ns
+from fleetprof_sidecar.sampling import Sampling
 from fleetprof_sidecar.settings import read_settings
 from fleetprof_sidecar.slowdown import SlowdownWatch
+from fleetprof_sidecar.time_cost import measure_time
 
 S = 10**9
 NEEDED = ["--directory", "/run/fp", "--spool", "/spool", "--hub", "127.0.0.1:9", "--token-file", "/t"]
@@ -24,7 +29,7 @@ NEEDED = ["--directory", "/run/fp", "--spool", "/spool", "--hub", "127.0.0.1:9",
 
 def view(**more: Any) -> ProcessView:
     base = dict.fromkeys(ProcessView.__slots__, "") | {
-        **{"process_id": "p", "pid": 7, "role": Role.TRAINER, "rank": 1, "local_rank": 1, "world_size": 2},
+        **{"process_id": "p", "pid": 7, "uid": 1000, "role": Role.TRAINER, "rank": 1, "local_rank": 1, "world_size": 2},
         **{"has_agent": True, "busy": False, "polls_kineto": True, "rank_source": "RANK_AGENT", "poll_interval_ns": S},
         "step": StepView(step=50, at_unix_ns=1, iteration_ns=S, steps_per_iteration=2),
     }
@@ -41,7 +46,6 @@ def test_settings_come_from_flags_and_environment_and_the_flag_wins() -> None:
         "FLEETPROF_WORKLOAD": "batch/v1/Job/llama",
         "FLEETPROF_LABEL": "a=1,b=2",
         "FLEETPROF_SPOOL_LIMIT_BYTES": "2000000",
-        "FLEETPROF_INSECURE_LOOPBACK": "1",
     }
     settings = read_settings([*NEEDED, "--namespace", "flag"], environment)
     assert (settings.namespace, settings.spool, settings.spool_limit_bytes) == ("flag", Path("/spool"), 2_000_000)
@@ -52,7 +56,8 @@ def test_settings_come_from_flags_and_environment_and_the_flag_wins() -> None:
         "llama",
     )
     assert settings.labels == {"a": "1", "b": "2"}
-    assert settings.hub.plain_text
+    assert settings.hub == HubAddress(target="127.0.0.1:9", token_file=Path("/t"))
+    assert read_settings([*NEEDED[:4], "--state", "/state"], {}).hub == LocalHub(Path("/state"))
     pairs = zip(NEEDED[::2], NEEDED[1::2], strict=True)
     flagless = read_settings([], {f"FLEETPROF_{k[2:].upper().replace('-', '_')}": v for k, v in pairs})
     assert flagless.directory == Path("/run/fp")
@@ -64,8 +69,9 @@ def test_settings_come_from_flags_and_environment_and_the_flag_wins() -> None:
         ([], "--directory"),
         ([*NEEDED, "--hub", "nowhere"], "HOST:PORT"),
         ([*NEEDED, "--hub", "h:99999"], "HOST:PORT"),
-        ([*NEEDED, "--hub", "far:1", "--insecure-loopback"], "not a loopback address"),
-        ([*NEEDED, "--insecure-loopback", "--ca-file", "/c"], "exclude each other"),
+        (NEEDED[:4], "--hub and --token-file are needed, or --state alone"),
+        (NEEDED[:6], "--hub and --token-file are needed, or --state alone"),
+        ([*NEEDED, "--state", "/state"], "exclude each other"),
         ([*NEEDED, "--workload", "llama"], "APIVERSION/KIND/NAME"),
         ([*NEEDED, "--label", "x"], "KEY=VALUE"),
         ([*NEEDED, "--spool-limit-bytes", "5"], "1048576 or more"),
@@ -106,8 +112,13 @@ def test_an_order_by_step_counts_in_optimizer_steps() -> None:
         "capture": "cap",
         "first_step": 100,
         "last_step": 109,
+        "start_unix_ns": None,
+        "end_unix_ns": None,
+        "memory_needed_bytes": 0,
+        "ranks": 1,
         "sample_interval_ns": 200_000_000,
         "until_unix_ns": 90 * S,
+        "device_counters": False,
     }
 
 
@@ -124,7 +135,6 @@ def test_an_order_says_the_classes_of_kernels_and_wrong_ones_are_left_out() -> N
         (hub_pb2.Window(duration_ns=2 * S), None, 2000),
         (hub_pb2.Window(iterations=5), None, 3000),
         (hub_pb2.Window(iterations=5), StepView(1, 1, S, 1), 6000),
-        (hub_pb2.Window(duration_ns=1000 * S), None, 60_000),
     ],
 )
 def test_an_order_by_time_says_how_long(window: hub_pb2.Window, step: StepView | None, duration_ms: int) -> None:
@@ -167,9 +177,16 @@ def test_the_sampling_rate_stays_reasonable(asked: int, given: int) -> None:
 # ---------------------------------------------------------------- samples
 
 
-@pytest.mark.parametrize(("iteration_ns", "after_ns"), [(0, S), (S // 5, 2 * S), (10 * S, 5 * S)])
-def test_the_after_window_is_ten_iterations_within_bounds(iteration_ns: int, after_ns: int) -> None:
-    assert after_window_ns(iteration_ns) == after_ns
+@pytest.mark.parametrize(
+    ("iteration_ns", "after_ns", "after_canary_ns"),
+    [(0, S, S // 5), (S // 5, 2 * S, S // 2), (4 * S, 5 * S, 10 * S), (10 * S, 5 * S, 20 * S)],
+)
+def test_the_after_window_is_some_iterations_within_bounds(
+    iteration_ns: int, after_ns: int, after_canary_ns: int
+) -> None:
+    terms = Terms(capture_id="c", process_id="p", rank=0, iteration_ns=iteration_ns)
+    assert after_window_ns(terms) == after_ns
+    assert after_window_ns(msgspec.structs.replace(terms, canary=True)) == after_canary_ns
 
 
 def test_a_document_holds_each_row_once_and_in_order() -> None:
@@ -245,12 +262,12 @@ def test_no_driver_means_no_samples_and_no_error() -> None:
     def no_driver() -> None:
         raise NVMLError("Driver Not Loaded")
 
-    assert NvmlSource(lambda: SimpleNamespace(nvmlInit=no_driver)).read(1) == []
+    assert NvmlSource(lambda: SimpleNamespace(nvmlInit=no_driver)).read(1, counters=False) == []
 
     def no_module() -> None:
         raise ModuleNotFoundError("pynvml")
 
-    assert NvmlSource(no_module).read(1) == []
+    assert NvmlSource(no_module).read(1, counters=False) == []
 
 
 def test_every_visible_device_is_read() -> None:
@@ -262,10 +279,41 @@ def test_every_visible_device_is_read() -> None:
         nvmlDeviceGetPowerUsage=lambda handle: 100 + handle,
         nvmlDeviceGetUtilizationRates=lambda handle: SimpleNamespace(gpu=50, memory=20),
     )
-    readings = NvmlSource(lambda: nvml).read(9)
+    readings = NvmlSource(lambda: nvml).read(9, counters=False)
     assert [(r.device, r.at_unix_ns, r.values["power_milliwatts"]) for r in readings] == [(0, 9, 100), (1, 9, 101)]
     assert readings[0].values["utilization_permille"] == 500
     assert readings[0].values["temperature_celsius"] is None
+
+
+def test_profiling_counters_are_read_only_while_a_capture_asks_for_them() -> None:
+    asked: list[bool] = []
+
+    class Devices:
+        def read(self, now_unix_ns: int, *, counters: bool) -> list[DeviceReading]:
+            asked.append(counters)
+            return []
+
+    async def sample_once(sampling: Sampling) -> None:
+        running = asyncio.create_task(sampling.run())
+        reads = len(asked)
+        while len(asked) == reads:
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    async def sample() -> None:
+        sampling = Sampling(HostSource(), Devices(), lambda: True)
+        await sample_once(sampling)
+        for capture, collect in (("plain", ["Shapes"]), ("asks", ["DeviceMetrics"])):
+            terms = read_terms(hub_pb2.Arm(**{**ARM, "collect": collect}), ORDER, view())
+            assert agent_command(terms)["device_counters"] is (capture == "asks")
+            sampling.begin(capture, terms.sample_interval_ns, counters=terms.device_counters)
+            await sample_once(sampling)
+        sampling.end("asks")
+        await sample_once(sampling)
+
+    asyncio.run(sample())
+    assert asked == [False, False, True, False]
 
 
 # ---------------------------------------------------------------- slowdown
@@ -274,20 +322,58 @@ def test_every_visible_device_is_read() -> None:
 @pytest.mark.parametrize(
     ("reports", "percent"),
     [
-        ([(90, 0), (98, 0), (99, 100), (103, 500), (105, 800)], None),
-        ([(99, 100), (101, 340)], None),
-        ([(99, 100), (101, 440)], 70),
-        ([(99, 100), (100, 900)], None),  # less than one whole iteration
-        ([(50, 0), (60, 99_999)], None),  # before the window
+        ([(90, 0), (98, 0), (99, 100), (103, 700), (105, 1000)], None),
+        ([(99, 100), (101, 340), (103, 580)], None),
+        ([(99, 100), (101, 440), (103, 800)], 70),
+        ([(99, 100), (101, 440), (103, 1400)], 70),  # the quicker of the two
+        ([(99, 100), (101, 9000), (103, 9200), (105, 18_000)], None),  # pauses of the job's own
+        ([(99, 100), (101, 440)], None),
+        ([(99, 100), (100, 900), (100, 1900)], None),  # less than one whole iteration
+        ([(50, 0), (60, 99_999), (70, 999_999)], None),  # before the window
+        ([(107, 100), (109, 440), (111, 9000)], None),  # behind it: the trace is being written
     ],
 )
 def test_a_slowdown_counts_from_the_windows_first_step(reports: list[tuple[int, int]], percent: int | None) -> None:
-    watch = SlowdownWatch(baseline_ns=200, first_step=100, steps_per_iteration=2, limit_percent=50)
+    watch = SlowdownWatch(baseline_ns=200, first_step=100, last_step=109, steps_per_iteration=2, limit_percent=50)
     found = [watch.observe(step, at) for step, at in reports]
     assert found[-1] == percent
     assert found[:-1] == [None] * (len(reports) - 1)
 
 
 def test_without_a_baseline_there_is_no_slowdown() -> None:
-    watch = SlowdownWatch(baseline_ns=0, first_step=1, steps_per_iteration=1, limit_percent=1)
+    watch = SlowdownWatch(baseline_ns=0, first_step=1, last_step=9, steps_per_iteration=1, limit_percent=1)
     assert [watch.observe(step, step * 10**6) for step in range(5)] == [None] * 5
+
+
+# ---------------------------------------------------------------- what a recording did to the iterations
+
+
+@pytest.mark.parametrize(
+    ("ends", "cost"),
+    [
+        # Four before the order, one between, the recorded one, a stall, two after the trace was there.
+        (
+            {1: 0, 2: 10, 3: 20, 4: 40, 5: 50, 9: 90, 10: 105, 11: 155, 12: 165, 13: 175},
+            TimeCost(iteration_before_ns=10, longest_before_ns=20, iteration_ns=15, stall_ns=40, iterations_after=2),
+        ),
+        ({9: 90, 10: 105}, TimeCost(iteration_before_ns=12, longest_before_ns=12, iteration_ns=15)),
+        ({}, TimeCost(iteration_before_ns=12, longest_before_ns=12)),
+        ({8: 90, 10: 105}, TimeCost(iteration_before_ns=12, longest_before_ns=12)),  # a step was lost
+    ],
+)
+def test_what_a_recording_did_is_told_from_the_ends_of_steps(ends: dict[int, int], cost: TimeCost) -> None:
+    terms = Terms(capture_id="c", process_id="p", rank=0, first_step=10, iterations=1, iteration_ns=12)
+    assert measure_time(ends, terms, 60, 160) == cost
+
+
+def test_of_a_window_by_time_nothing_is_told() -> None:
+    terms = Terms(capture_id="c", process_id="p", rank=0, start_unix_ns=10)
+    assert measure_time({1: 1, 2: 2}, terms, 1, 2) == TimeCost()
+
+
+def test_several_optimizers_make_one_iteration() -> None:
+    terms = Terms(capture_id="c", process_id="p", rank=0, first_step=5, iterations=2, steps_per_iteration=2)
+    ends = {step: step * 10 for step in range(1, 13)}
+    assert measure_time(ends, terms, 45, 80) == TimeCost(
+        iteration_before_ns=20, longest_before_ns=20, iteration_ns=20, iterations_after=2
+    )

@@ -14,7 +14,8 @@ from fleetprof_sidecar import delivery as delivery_module
 from fleetprof_sidecar.backoff import Backoff
 from fleetprof_sidecar.capture import StoredFile, Terms
 from fleetprof_sidecar.delivery import Delivery, GaveUp
-from fleetprof_sidecar.upload import FileDamaged, UploadBroken, make_pool, put_parts
+from fleetprof_sidecar.upload import FileDamaged, UploadBroken, put_parts
+from fleetprof_sidecar.upload_connections import make_pool
 
 DATA = [b"first part", b"second"]
 STORED = StoredFile(

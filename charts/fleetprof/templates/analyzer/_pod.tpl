@@ -1,6 +1,7 @@
 {{/*
 The pod of an analyzer Job, without the Job's own words: the operator reads this file and adds name, arguments and number.
-It has no right in Kubernetes, reads the store with a role of its own, and is restricted.
+It has no right in Kubernetes and no credential of the store: its token is good for the operator alone, which signs
+addresses of the Job's own capture.
 */}}
 {{- define "fleetprof.analyzerPod" -}}
 metadata:
@@ -22,9 +23,27 @@ spec:
       imagePullPolicy: {{ .Values.image.pullPolicy }}
       command: [fleetprof-analyzer]
       env:
-        {{- include "fleetprof.storeEnvironment" (dict "root" . "secret" .Values.store.credentials.analyzerSecret) | nindent 8 }}
+        - name: FLEETPROF_HUB
+          value: {{ include "fleetprof.hubHost" . }}:8443
       resources:
         {{- toYaml .Values.analyzer.resources | nindent 8 }}
       securityContext:
         {{- include "fleetprof.containerSecurityContext" . | nindent 8 }}
+      volumeMounts:
+        - name: identity
+          mountPath: /var/run/secrets/fleetprof.io
+          readOnly: true
+  volumes:
+    - name: identity
+      projected:
+        sources:
+          - serviceAccountToken:
+              audience: analyses.fleetprof.io
+              expirationSeconds: 3600
+              path: token
+          # By name: it never sees the authority's key.
+          - secret:
+              name: {{ include "fleetprof.name" . }}-tls
+              items:
+                - {key: ca.crt, path: ca.crt}
 {{- end }}

@@ -35,7 +35,13 @@
     - ipBlock: {cidr: {{ . | quote }}}
     {{- end }}
   {{- end }}
-{{- with .Values.networkPolicy.extraEgress }}
-{{ toYaml . }}
 {{- end }}
+
+{{- define "fleetprof.toOperator" -}}
+- ports:
+    - {protocol: TCP, port: 8443}
+  to:
+    - podSelector:
+        matchLabels:
+          {{- include "fleetprof.selectorLabels" (dict "root" . "component" "operator") | nindent 10 }}
 {{- end }}

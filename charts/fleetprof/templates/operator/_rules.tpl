@@ -30,11 +30,12 @@
 - apiGroups: [authentication.k8s.io]
   resources: [tokenreviews]
   verbs: [create]
-{{- if and .Values.webhook.enabled (not .Values.tls.certManager.enabled) }}
+{{- with include "fleetprof.requesterGuard" . }}
+# To read, and no more: since when is a requester's name what admission wrote?
 - apiGroups: [admissionregistration.k8s.io]
-  resources: [mutatingwebhookconfigurations]
-  resourceNames: [{{ include "fleetprof.name" . }}]
-  verbs: [get, patch]
+  resources: [{{ dir . | base }}]
+  resourceNames: [{{ base . }}]
+  verbs: [get]
 {{- end }}
 {{- end }}
 {{- end }}

@@ -1,19 +1,19 @@
-{{/* Certificates. */}}
+{{/* Certificates. The hub's and the webhook's are apart, with a key each: who has one cannot speak for the other. */}}
 
-{{/* What the one certificate of hub and webhook is for, as a JSON list. */}}
-{{- define "fleetprof.tlsNames" -}}
-{{- $names := list (include "fleetprof.hubHost" .) -}}
-{{- if .Values.webhook.enabled }}{{ $names = append $names (include "fleetprof.webhookHost" .) }}{{ end -}}
-{{- $names | toJson -}}
+{{- define "fleetprof.hubSecret" -}}
+{{ include "fleetprof.name" . }}-tls
 {{- end }}
 
-{{/* Named items: a pod waits until they are there, and never sees the authority's key. */}}
+{{- define "fleetprof.webhookSecret" -}}
+{{ include "fleetprof.name" . }}-webhook-tls
+{{- end }}
+
+{{/* Named items: a pod waits until they are there, and never sees an authority's key. Takes the Secret's name. */}}
 {{- define "fleetprof.tlsVolume" -}}
 - name: tls
   secret:
-    secretName: {{ include "fleetprof.name" . }}-tls
+    secretName: {{ . }}
     items:
-      - {key: ca.crt, path: ca.crt}
       - {key: tls.crt, path: tls.crt}
       - {key: tls.key, path: tls.key}
 {{- end }}

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+from fleetprof_api.plain_text import make_printable
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -14,7 +15,6 @@ from fleetprof_cli.cluster.connection import Place, connect
 from fleetprof_cli.cluster.options import place_options, read_place
 from fleetprof_cli.cluster.request_state import RequestState
 from fleetprof_cli.cluster.requests import Requests
-from fleetprof_cli.messages import make_printable
 from fleetprof_cli.options import output_option
 from fleetprof_cli.status_text import age_text
 
@@ -40,7 +40,7 @@ async def _list(place: Place, everywhere: bool) -> list[RequestState]:
 
 
 def _table(states: list[RequestState], everywhere: bool) -> Table:
-    columns = ["NAME", "TARGET", "RANKS", "STATE", "BUSY", "AGE"]
+    columns = ["NAME", "TARGET", "RANKS", "STATE", "BUSY", "REQUESTER", "AGE"]
     table = Table(*(["NAMESPACE", *columns] if everywhere else columns), box=None, pad_edge=False)
     now = datetime.now(UTC)
     for state in states:
@@ -53,6 +53,7 @@ def _table(states: list[RequestState], everywhere: bool) -> Table:
             f"{counts.uploaded or 0}/{counts.targeted}" if counts.targeted else "",
             state.reason(),
             f"{busy / 10:.1f} %" if busy is not None else "",
+            status.requester or "",
             age_text(int((now - created).total_seconds())) if created else "",
         ]
         table.add_row(*(Text(make_printable(cell)) for cell in ([state.namespace, *cells] if everywhere else cells)))

@@ -5,13 +5,13 @@ With `--trace-window` a cut of the capture's traces is written instead.
 """
 
 import asyncio
-import sys
 import tempfile
 import webbrowser
 from pathlib import Path
 from typing import Any
 
 import click
+from fleetprof_api.plain_text import make_printable
 from fleetprof_api.report import Report, UnreadableReport, read_report
 
 from fleetprof_cli.cluster.connection import Place, connect
@@ -20,10 +20,10 @@ from fleetprof_cli.cluster.request_state import RequestState, headline_lines
 from fleetprof_cli.cluster.requests import LATEST, Requests
 from fleetprof_cli.cluster.results import Results
 from fleetprof_cli.exit_codes import ExitCode
-from fleetprof_cli.messages import Failure, make_printable, say
+from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option
 from fleetprof_cli.tables import export_tables, tables_option
-from fleetprof_cli.terminal import print_report
+from fleetprof_cli.terminal import print_json, print_report
 from fleetprof_cli.trace_window import cut_options, read_cut
 
 
@@ -80,7 +80,7 @@ def command(
         _show_headline(state, failure)
         return
     if output == "json":
-        sys.stdout.buffer.write(data)
+        print_json(data)
     elif output == "path":
         click.echo(make_printable(address or results.page_address()))
     else:
@@ -112,6 +112,8 @@ def _show_headline(state: RequestState, failure: Failure) -> None:
     if not lines:
         raise failure
     click.echo(make_printable(f"{state.name}: {state.sentence()}"))
+    if state.status.requester:
+        click.echo(make_printable(f"  asked for by {state.status.requester}"))
     for line in lines:
         click.echo(make_printable(f"  {line}"))
     say(f"this is what the request's status holds; {failure.message}")

@@ -6,6 +6,7 @@ this machine's: on the local cluster and with kind on Linux.
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ def kill(pod: Object, container: str) -> None:
     if not found:
         pytest.skip("the containers of this cluster are not processes of this machine, so none can be killed")
     for pid in found:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # a helper of one that was killed just before
+            os.kill(pid, signal.SIGKILL)
 
 
 def _pids() -> list[int]:

@@ -35,7 +35,6 @@ class Installation:
             "store.s3.bucket": self._store.bucket,
             "store.s3.endpoint": self._store.endpoint,
             "store.credentials.operatorSecret": _SECRET,
-            "store.credentials.analyzerSecret": _SECRET,
             "image.tag": version(),
             # Two cores carry trainers, analyzer and everything else.
             "analyzer.resources.requests.cpu": "100m",

@@ -14,7 +14,7 @@ KIND = "ProfileRequest"
 
 @dataclass
 class Request:
-    """A request of one Job's ranks; `spec` adds to or replaces the fields of a capture of five iterations."""
+    """A request of one Job's ranks; `spec` adds to or replaces the fields of a capture without a canary."""
 
     api: Api
     store: Bucket
@@ -32,7 +32,7 @@ class Request:
                 "apiVersion": API,
                 "kind": KIND,
                 "metadata": {"name": self.name, "namespace": self.namespace},
-                "spec": {"target": target, "window": {"iterations": 5}, **self.spec},
+                "spec": {"target": target, "window": {"iterations": 5}, "canary": "Never", **self.spec},
             }
         )
         self.uid = self.get()["metadata"]["uid"]

@@ -1,0 +1,121 @@
+"""A ledger's lines: found, counted and grouped without going through all of them.
+
+Ten thousand ranks tell of themselves one by one. What each of their words costs must not grow with their number, so
+what is asked for at every word (whose line is it, is any still open, how many stand where) is kept up to date here.
+
+Guarantees: pure; the answers are those that going through `ledger.entries` would give; lines are in rank order after
+`settle`, which is to be called before they are shown or written.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason, is_final
+
+
+class Lines:
+    """The lines of one ledger. Nobody else adds, replaces or removes any of `ledger.entries`."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._places: dict[tuple[str, str], int] = {}
+        self._open: dict[str, set[str]] = {}  # sidecar → its processes whose line is not final
+        self._sorted = True
+        self._stands = Counter[tuple[RankState, bool, Reason | None]]()
+        self._sidecars = Counter[str]()
+        self.open_count = 0
+        entries, ledger.entries = ledger.entries, []
+        self.add(entries)
+        self.settle()
+
+    def find(self, sidecar_id: str, process_id: str) -> LedgerEntry | None:
+        """The line of one process."""
+        place = self._places.get((sidecar_id, process_id))
+        return None if place is None else self._ledger.entries[place]
+
+    def add(self, entries: Iterable[LedgerEntry]) -> None:
+        """Opens lines; each for a (sidecar, process) of its own, but for ranks that nobody sees."""
+        for entry in entries:
+            self._places[entry.sidecar_id, entry.process_id] = len(self._ledger.entries)
+            self._ledger.entries.append(entry)
+            self._count(entry, 1)
+            if entry.sidecar_id:
+                self._sidecars[entry.sidecar_id] += 1
+        self._sorted = False
+
+    def replace(self, known: LedgerEntry, fresh: LedgerEntry) -> None:
+        """Puts a line into another's place; both are of the same process."""
+        self._ledger.entries[self._places[known.sidecar_id, known.process_id]] = fresh
+        if known.state is not fresh.state or known.reason is not fresh.reason:
+            self._count(known, -1)
+            self._count(fresh, 1)
+
+    def clear(self) -> None:
+        """Forgets all lines."""
+        self._ledger.entries = []
+        self._places.clear()
+        self._open.clear()
+        self._stands.clear()
+        self._sidecars.clear()
+        self.open_count = 0
+
+    def settle(self) -> None:
+        """Brings the lines into rank order."""
+        if self._sorted:
+            return
+        self._ledger.entries.sort(key=lambda e: (e.rank, e.sidecar_id, e.process_id))
+        self._places = {(e.sidecar_id, e.process_id): place for place, e in enumerate(self._ledger.entries)}
+        self._sorted = True
+
+    def open_entries(self) -> list[LedgerEntry]:
+        """Lines that can still change."""
+        return [entry for entry in self._ledger.entries if not is_final(entry)]
+
+    def open_of(self, sidecar_id: str) -> list[LedgerEntry]:
+        """Those of one sidecar, in rank order."""
+        processes = self._open.get(sidecar_id, ())
+        places = sorted(self._places[sidecar_id, process_id] for process_id in processes)
+        return [self._ledger.entries[place] for place in places]
+
+    def open_sidecars(self) -> list[str]:
+        """Sidecars with a line that can still change."""
+        return list(self._open)
+
+    def sidecars(self) -> list[str]:
+        """All sidecars that have a line."""
+        return sorted(self._sidecars)
+
+    def count_of(self, sidecar_id: str) -> int:
+        """How many lines a sidecar has."""
+        return self._sidecars[sidecar_id]
+
+    def count(self, *states: RankState) -> int:
+        """How many lines stand in one of these states."""
+        return sum(number for (state, _, _), number in self._stands.items() if state in states)
+
+    def count_written(self) -> int:
+        """How many ranks' traces were complete once, whatever became of them."""
+        return sum(number for (_, written, _), number in self._stands.items() if written)
+
+    def failures(self) -> Mapping[Reason, int]:
+        """How many ranks failed, by reason."""
+        counts = Counter[Reason]()
+        for (state, _, reason), number in self._stands.items():
+            if state is RankState.FAILED:
+                counts[reason or Reason.INTERNAL] += number
+        return +counts
+
+    def _count(self, entry: LedgerEntry, sign: int) -> None:
+        state = entry.state
+        written = entry.written_unix_ns > 0 or state is RankState.WRITTEN or state is RankState.UPLOADED
+        self._stands[state, written, entry.reason] += sign
+        if state is RankState.UPLOADED or state is RankState.FAILED:
+            return
+        self.open_count += sign
+        processes = self._open.setdefault(entry.sidecar_id, set())
+        if sign > 0:
+            processes.add(entry.process_id)
+        else:
+            processes.discard(entry.process_id)
+            if not processes:
+                del self._open[entry.sidecar_id]

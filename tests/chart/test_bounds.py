@@ -1,0 +1,100 @@
+"""What requests may ask for: refused on apply by a real API server, and by the operator in the same cases."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import chart
+import pytest
+import yaml
+from api_server import ApiServer, serve_requests
+from chart import NAMESPACED, VALUE_SETS
+from fleetprof_api.request import parse_request
+from fleetprof_operator.hub.bounds import AllBounds, find_beyond, parse_bounds
+from local_system import wait_until
+
+pytestmark = pytest.mark.cluster
+
+KINDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ConfigMap")
+OBJECTS = chart.render(VALUE_SETS["bounds"]) if chart.find_helm() else None
+
+
+def request(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "fleetprof.io/v1alpha1",
+        "kind": "ProfileRequest",
+        "metadata": {"generateName": "bounded-"},
+        "spec": {"target": {"selector": {"matchLabels": {"a": "b"}}}, "window": {"iterations": 5}, **spec},
+    }
+
+
+def bounds() -> AllBounds:
+    assert OBJECTS is not None
+    return parse_bounds(yaml.safe_load(OBJECTS.one("ConfigMap", "fleetprof-bounds")["data"]["bounds.yaml"]))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    with serve_requests(tmp_path_factory.mktemp("api-server")) as server:
+        for namespace in (chart.NAMESPACE, "team-a", "team-b"):
+            server.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        assert OBJECTS is not None
+        items = [{**item, "metadata": {"namespace": chart.NAMESPACE, **item["metadata"]}} for item in OBJECTS.items]
+        text = yaml.safe_dump_all([item for item in items if item["kind"] in KINDS])
+        done = server.kubectl("apply", "--validate=strict", "-f", "-", text=text)
+        assert done.returncode == 0, done.stderr
+        for namespace in ("team-a", "team-b"):  # a policy is in force some moments after it is stored
+            wait_until(lambda at=namespace: ask(server, at, window={"iterations": 99})[0] == 422, "the policy")
+        yield server
+
+
+def ask(server: ApiServer, namespace: str, **spec: Any) -> tuple[int, str]:
+    path = f"/apis/fleetprof.io/v1alpha1/namespaces/{namespace}/profilerequests?dryRun=All"
+    status, answer = server.call("POST", path, request(**spec))
+    return status, answer.get("message", "")
+
+
+ALLOWED = [
+    ("team-b", {"window": {"iterations": 10, "warmupIterations": 10}}),
+    ("team-b", {"collect": ["Shapes", "Modules"], "limits": {"maxTraceBytes": 1 << 36}}),
+    ("team-b", {"ranks": {"sample": 5000}, "window": {"durationMillis": 60_000}}),
+    ("team-a", {"window": {"iterations": 50}, "ranks": {"list": list(range(8))}}),
+    ("team-a", {"ranks": {"every": 2}}),
+]
+REFUSED = [
+    ("team-b", {"window": {"iterations": 11}}, "spec.window.iterations", "10"),
+    ("team-b", {"window": {"iterations": 1, "warmupIterations": 11}}, "spec.window.warmupIterations", "10"),
+    ("team-b", {"collect": ["Shapes", "Stacks"]}, "spec.collect", "Shapes"),
+    ("team-a", {"window": {"iterations": 51}}, "spec.window.iterations", "50"),
+    ("team-a", {"collect": ["Stacks"]}, "spec.collect", "Modules"),
+    ("team-a", {"ranks": {"sample": 9}}, "spec.ranks", "8"),
+    ("team-a", {"ranks": {"list": list(range(9))}}, "spec.ranks", "8"),
+    ("team-a", {"limits": {"maxTraceBytes": 1 << 32}}, "spec.limits.maxTraceBytes", "2147483648"),
+]
+
+
+@pytest.mark.parametrize(("namespace", "spec"), ALLOWED)
+def test_what_is_within_the_bounds_is_taken(server: ApiServer, namespace: str, spec: dict[str, Any]) -> None:
+    assert ask(server, namespace, **spec) == (201, "")
+    assert find_beyond(parse_request(request(**spec)).spec, bounds().of(namespace), "them") == []
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(("namespace", "spec", "field", "bound"), REFUSED)
+def test_what_is_beyond_a_bound_is_refused_on_apply_and_by_the_operator(
+    server: ApiServer, namespace: str, spec: dict[str, Any], field: str, bound: str
+) -> None:
+    status, message = ask(server, namespace, **spec)
+    (said,) = find_beyond(parse_request(request(**spec)).spec, bounds().of(namespace), bounds().contact)
+    assert status == 422
+    for text in (message, said):
+        assert field in text
+        assert bound in text
+        assert "ask the platform team" in text
+
+
+def test_a_namespaced_release_and_one_without_admission_have_the_operator_alone() -> None:
+    for values in (NAMESPACED, VALUE_SETS["no bounds at admission"]):
+        objects = chart.render(values)
+        assert "fleetprof-bounds" not in objects.of_kind("ValidatingAdmissionPolicy")
+        assert "fleetprof-bounds" in objects.of_kind("ConfigMap")
+    assert not chart.render(chart.S3, "--kube-version=1.29.0").of_kind("ValidatingAdmissionPolicyBinding")

@@ -1,0 +1,65 @@
+"""Whether the ranks began with one step: a report → what is said of it, and how the capture ends."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from fleetprof_api import keys
+from fleetprof_api.report import Report
+from fleetprof_api.start_skew import RankStart, StartSkew
+from fleetprof_operator.hub.common_start import say_different_steps
+
+
+def make_report(*steps: int | None, same: bool | None) -> bytes:
+    ranks = [RankStart(rank=n, source=f"r{n}", start_ns=0, first_step=step) for n, step in enumerate(steps)]
+    start = StartSkew(ranks=ranks, same_first_iteration=same)
+    return msgspec.json.encode(Report(made_by="a test", made_unix_ns=1, title="t", start=start))
+
+
+SAYS = "not the same iterations, as the ranks began with different steps"
+
+
+@pytest.mark.parametrize(
+    ("report", "says"),
+    [
+        (make_report(17, 17, same=True), ""),
+        (make_report(17, None, same=None), ""),
+        (make_report(17, same=None), ""),
+        (b"no report", ""),
+        (b"{}", ""),
+        (make_report(18, 17, 18, same=False), f"{SAYS}: 17 (rank 1), 18 (ranks 0, 2)"),
+        (make_report(None, None, same=False), SAYS),  # told by the marks of the job's own profiler
+        (make_report(*range(7), same=False),
+         f"{SAYS}: 0 (rank 0), 1 (rank 1), 2 (rank 2), 3 (rank 3), 4 (rank 4), 2 more"),
+        (make_report(*[5] * 12, 6, same=False),
+         f"{SAYS}: 5 (ranks 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and more), 6 (rank 12)"),
+    ],
+)  # fmt: skip
+def test_which_rank_began_where(report: bytes, says: str) -> None:
+    assert say_different_steps(report) == says
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "same", "reason"),
+    [
+        ({}, True, "Complete"),
+        ({}, False, "PartiallyCaptured"),
+        ({"window": {"durationMillis": 500}}, False, "Complete"),  # nobody said that it was to be one step
+    ],
+)
+async def test_a_capture_from_different_steps_on_is_a_part_of_what_was_asked(
+    ground: Any, kit: Any, request_fields: dict[str, Any], same: bool, reason: str
+) -> None:
+    async def analyze(namespace: str, uid: str) -> None:
+        ground.store.put(keys.report_key(namespace, uid), make_report(18, 18 if same else 17, same=same))
+
+    ground.analyze = analyze
+    await ground.restart_hub()
+    sidecar = await ground.add_sidecar(0, kit.make_process(0), kit.make_process(1))
+    uid = (await ground.hub.submit(kit.make_request(**request_fields), "team", fail_fast=True)).uid
+    await sidecar.deliver(ground.store, await sidecar.expect("arm"))
+    status = await ground.await_end(uid)
+    assert kit.succeeded(status) == ("True", reason)
+    assert kit.states(status) == {0: "UPLOADED", 1: "UPLOADED"}
+    message = next(c.message for c in status.conditions if c.type == "Succeeded")
+    assert ("17 (rank 1), 18 (rank 0)" in message) is (reason != "Complete")
