@@ -53,6 +53,30 @@ class HostColumns(msgspec.Struct, kw_only=True):
     infiniband_sent_bytes: list[int | None] = []
 
 
+class CodePlace(msgspec.Struct, kw_only=True, frozen=True):
+    """A line of Python, as a frame of a stack shows it."""
+
+    file: str  # co_filename, its end if it is long
+    function: str  # co_qualname, co_name before Python 3.11
+    line: int
+
+
+class ThreadColumns(msgspec.Struct, kw_only=True):
+    """The training thread around the window, as the agent in its process sampled it. Shape: equal lengths.
+
+    Counters count since the process began: differences count. Sources: sys._current_frames(),
+    /proc/self/task/*/schedstat (proc(5)), clock_gettime(2), getrusage(2).
+    """
+
+    at_unix_ns: list[int] = []
+    stack: list[int | None] = []  # index into RankSamples.stacks; null: no Python frame
+    ran_ns: list[int | None] = []  # the thread on a core
+    waited_ns: list[int | None] = []  # the thread ready to run, waiting for a core
+    process_ran_ns: list[int | None] = []  # all threads of the process on a core
+    process_waited_ns: list[int | None] = []  # all threads of the process waiting for a core, summed
+    involuntary_switches: list[int | None] = []  # of the process
+
+
 class RankSamples(msgspec.Struct, kw_only=True):
     """`samples.json.gz` of one rank."""
 
@@ -75,3 +99,9 @@ class RankSamples(msgspec.Struct, kw_only=True):
     steps: StepColumns = msgspec.field(default_factory=StepColumns)
     device: DeviceColumns = msgspec.field(default_factory=DeviceColumns)
     host: HostColumns = msgspec.field(default_factory=HostColumns)
+    thread: ThreadColumns = msgspec.field(default_factory=ThreadColumns)
+    places: list[CodePlace] = []
+    stacks: list[list[int]] = []  # indices into `places`, the innermost frame first
+    usable_cores: int | None = None  # the process' affinity
+    cpu_limit_millicores: int | None = None  # its control group's quota; null: none
+    torch_threads: int | None = None  # torch.get_num_threads()
