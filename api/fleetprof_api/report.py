@@ -250,8 +250,12 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     title: str = ""
     request: RequestInfo | None = None
     totals: list[KindTotal] = []
-    ranks: list[Rank] = []
+    # Before the ranks, which may be megabytes: the hub reads no further.
     start: StartSkew = msgspec.field(default_factory=StartSkew)
+    whole_traces: Annotated[
+        list[int], Meta(description="ranks whose whole trace is most worth a look; what `traces: Auto` stores")
+    ] = []
+    ranks: list[Rank] = []
     capture_cost: CaptureCost | None = None
     stragglers: Stragglers | None = None
     ledger: list[LedgerEntry] = []
@@ -260,9 +264,6 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     kernels: list[KernelStatistics] = []
     kernel_outliers: list[KernelOutlier] = []
     communication: list[CommunicationStatistics] = []
-    whole_traces: Annotated[
-        list[int], Meta(description="ranks whose whole trace is most worth a look; what `traces: Auto` stores")
-    ] = []
     problems: list[Problem] = []
     heterogeneity: Annotated[list[Heterogeneity], Meta(description="how far ranks differ, by kind")] = []
     energy: Energy | None = None

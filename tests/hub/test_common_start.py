@@ -5,38 +5,64 @@ from typing import Any
 import msgspec
 import pytest
 from fleetprof_api import keys
-from fleetprof_api.report import Report
+from fleetprof_api.report import Report, write_report
 from fleetprof_api.start_skew import RankStart, StartSkew
 from fleetprof_operator.hub.common_start import say_different_steps
+from fleetprof_operator.hub.report_head import ReportHead, read_head
 
 
-def make_report(*steps: int | None, same: bool | None) -> bytes:
+def make_start(*steps: int | None, same: bool | None) -> StartSkew:
     ranks = [RankStart(rank=n, source=f"r{n}", start_ns=0, first_step=step) for n, step in enumerate(steps)]
-    start = StartSkew(ranks=ranks, same_first_iteration=same)
-    return msgspec.json.encode(Report(made_by="a test", made_unix_ns=1, title="t", start=start))
+    return StartSkew(ranks=ranks, same_first_iteration=same)
+
+
+def make_report(start: StartSkew) -> bytes:
+    # A title as hostile as its words allow: what is asked for stands behind it.
+    report = Report(made_by="a test", made_unix_ns=1, title='{"start":1,"ranks":[', start=start, whole_traces=[3, 1])
+    return write_report(report)
 
 
 SAYS = "not the same iterations, as the ranks began with different steps"
 
 
 @pytest.mark.parametrize(
-    ("report", "says"),
+    ("start", "says"),
     [
-        (make_report(17, 17, same=True), ""),
-        (make_report(17, None, same=None), ""),
-        (make_report(17, same=None), ""),
-        (b"no report", ""),
-        (b"{}", ""),
-        (make_report(18, 17, 18, same=False), f"{SAYS}: 17 (rank 1), 18 (ranks 0, 2)"),
-        (make_report(None, None, same=False), SAYS),  # told by the marks of the job's own profiler
-        (make_report(*range(7), same=False),
+        (make_start(17, 17, same=True), ""),
+        (make_start(17, None, same=None), ""),
+        (make_start(17, same=None), ""),
+        (make_start(18, 17, 18, same=False), f"{SAYS}: 17 (rank 1), 18 (ranks 0, 2)"),
+        (make_start(None, None, same=False), SAYS),  # told by the marks of the job's own profiler
+        (make_start(*range(7), same=False),
          f"{SAYS}: 0 (rank 0), 1 (rank 1), 2 (rank 2), 3 (rank 3), 4 (rank 4), 2 more"),
-        (make_report(*[5] * 12, 6, same=False),
+        (make_start(*[5] * 12, 6, same=False),
          f"{SAYS}: 5 (ranks 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and more), 6 (rank 12)"),
     ],
 )  # fmt: skip
-def test_which_rank_began_where(report: bytes, says: str) -> None:
-    assert say_different_steps(report) == says
+def test_which_rank_began_where(start: StartSkew, says: str) -> None:
+    assert say_different_steps(start) == says
+
+
+REPORT = make_report(make_start(18, 17, same=False))
+START = make_start(18, 17, same=False)
+
+
+@pytest.mark.parametrize(
+    ("begin", "head"),
+    [
+        (REPORT, ReportHead(start=START, whole_traces=[3, 1])),
+        (REPORT[: REPORT.index(b'"capture_cost"')], ReportHead(start=START, whole_traces=[3, 1])),  # the head is whole
+        (msgspec.json.encode(msgspec.json.decode(REPORT)), ReportHead(start=START, whole_traces=[3, 1])),
+        (REPORT[: REPORT.index(b"whole_traces")], ReportHead()),
+        (b"no report", ReportHead()),
+        (b"", ReportHead()),
+        (b"{}", ReportHead()),
+        (b'{"start":3}', ReportHead()),
+        (b'{"start":' + b"[" * 100_000, ReportHead()),
+    ],
+)  # fmt: skip
+def test_the_head_of_a_report(begin: bytes, head: ReportHead) -> None:
+    assert read_head(begin) == head
 
 
 @pytest.mark.parametrize(
@@ -51,7 +77,7 @@ async def test_a_capture_from_different_steps_on_is_a_part_of_what_was_asked(
     ground: Any, kit: Any, request_fields: dict[str, Any], same: bool, reason: str
 ) -> None:
     async def analyze(namespace: str, uid: str) -> None:
-        ground.store.put(keys.report_key(namespace, uid), make_report(18, 18 if same else 17, same=same))
+        ground.store.put(keys.report_key(namespace, uid), make_report(make_start(18, 18 if same else 17, same=same)))
 
     ground.analyze = analyze
     await ground.restart_hub()

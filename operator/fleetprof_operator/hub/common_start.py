@@ -8,25 +8,14 @@ Guarantees: pure; what the report cannot tell is no difference.
 
 from typing import Final
 
-import msgspec
 from fleetprof_api.start_skew import StartSkew
 
 _GROUPS_SHOWN: Final = 5
 _RANKS_SHOWN: Final = 10
 
 
-class _Essence(msgspec.Struct):
-    """The part of report.json that is read: a report of ten thousand ranks is not held whole."""
-
-    start: StartSkew = StartSkew()
-
-
-def say_different_steps(report_json: bytes) -> str:
+def say_different_steps(start: StartSkew) -> str:
     """Which ranks began with which step, as a sentence; empty when all began with one, or nothing tells."""
-    try:
-        start = msgspec.json.decode(report_json, type=_Essence).start
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ""
     if start.same_first_iteration is not False:
         return ""
     groups: dict[int, list[int]] = {}

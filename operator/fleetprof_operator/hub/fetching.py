@@ -6,25 +6,23 @@ number; what cannot be had costs nothing but that trace; every other trace is le
 
 from typing import Final
 
-from fleetprof_api import keys
 from fleetprof_api.ledger import RankState
-from fleetprof_api.report import UnreadableReport, read_report
 from fleetprof_api.store.base import StoreError
 
 from fleetprof_operator.hub.capture_state import CaptureState
 from fleetprof_operator.hub.orders import build_fetch
+from fleetprof_operator.hub.reporting import read_report_head
 
 MOST_TRACES: Final = 16
 
 
 async def fetch_traces(state: CaptureState) -> None:
     """Asks for the chosen ranks' traces; returns when the store holds them, or after the patience for it."""
-    key = keys.report_key(state.ledger.namespace, state.ledger.uid)
     try:
-        report = read_report(await state.hub.calls.get_if_there(key) or b"")
-    except (StoreError, UnreadableReport):
+        head = await read_report_head(state)
+    except StoreError:
         return
-    chosen = set(report.whole_traces[:MOST_TRACES])
+    chosen = set(head.whole_traces[:MOST_TRACES])
     until = state.hub.clock() + state.hub.settings.fetch_patience_ns
     while state.hub.clock() < until and not state.ledger.cancelled_unix_ns:
         wanted = [

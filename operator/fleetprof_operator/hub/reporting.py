@@ -14,6 +14,7 @@ from fleetprof_api.store.base import StoreError
 
 from fleetprof_operator.hub.capture_state import CaptureState
 from fleetprof_operator.hub.common_start import say_different_steps
+from fleetprof_operator.hub.report_head import MOST_BYTES, ReportHead, read_head
 from fleetprof_operator.hub.settings import SECOND_NS
 from fleetprof_operator.hub.surroundings import Analyze
 
@@ -43,10 +44,16 @@ async def find_difference(state: CaptureState) -> str:
     if not state.report_made or state.ledger.start_mode != "step":
         return ""
     try:
-        report = await state.hub.calls.get_if_there(keys.report_key(state.ledger.namespace, state.ledger.uid))
+        head = await read_report_head(state)
     except StoreError:
         return ""  # the report says it
-    return say_different_steps(report) if report is not None else ""
+    return say_different_steps(head.start)
+
+
+async def read_report_head(state: CaptureState) -> ReportHead:
+    """The beginning of the report that the store holds. Raises StoreError."""
+    key = keys.report_key(state.ledger.namespace, state.ledger.uid)
+    return read_head(await state.hub.calls.get_beginning(key, MOST_BYTES))
 
 
 async def _make_within(state: CaptureState, analyze: Analyze, until_unix_ns: int) -> str:

@@ -35,6 +35,18 @@ class StoreCalls:
         except NotFound:
             return None
 
+    async def get_beginning(self, key: str, most_bytes: int) -> bytes:
+        """An object's first bytes; none where there is no such object."""
+
+        def read() -> bytes:
+            with self.store.open(key) as file:
+                return file.read(most_bytes)
+
+        try:
+            return await self.run(read)
+        except NotFound:
+            return b""
+
     def close(self) -> None:
         """Lets threads end; calls under way are not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
