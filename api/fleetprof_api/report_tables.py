@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from fleetprof_api.code_place import PlaceInCode
+
 Ns = Annotated[int, Meta(description="duration, ns", ge=0)]
 StageName = Literal["data_loading", "forward", "loss", "backward", "zero_grad", "optimizer", "host", "other"]
 WorkClassName = Literal["compute", "communication", "memory"]
@@ -125,6 +127,7 @@ class Silence(msgspec.Struct, kw_only=True, frozen=True):
     before: Annotated[str, Meta(description="operator or mark that begins first behind it; empty: none")]
     time_ns: Annotated[int, Meta(description="time of these silences over all iterations", ge=0)]
     count: Annotated[int, Meta(ge=0)]
+    place: Annotated[PlaceInCode | None, Meta(description="where most of it was; null: not sampled")] = None
 
 
 class Stages(msgspec.Struct, kw_only=True, frozen=True):

@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from fleetprof_api.code_place import PlaceInCode
+
 Cause = Literal[
     "data_loading",
     "host",
@@ -48,6 +50,9 @@ class Straggler(msgspec.Struct, kw_only=True, frozen=True):
         Literal["persistent", "intermittent"], Meta(description="in three quarters of the iterations, or in some")
     ] = "persistent"
     peers: Annotated[int, Meta(description="ranks that do the same work; 0: measured by itself", ge=0)] = 0
+    place: Annotated[
+        PlaceInCode | None, Meta(description="where it was while its peers were further; null: not known")
+    ] = None
 
 
 class SlowLink(msgspec.Struct, kw_only=True, frozen=True):
