@@ -41,6 +41,7 @@ class Wishes:
     sample: int | None = None
     every: int | None = None
     collect: Sequence[str] = ()
+    thread_samples: str | None = None
     traces: str | None = None
     canary: str | None = None
     deadline_s: int | None = None
@@ -95,6 +96,7 @@ def make_document(target: dict[str, Any], stem: str, namespace: str, wishes: Wis
         "window": _given(window),
         "ranks": _given(ranks) or None,
         "collect": list(wishes.collect) or None,
+        "threadSamples": wishes.thread_samples,
         "traces": wishes.traces,
         "canary": wishes.canary,
         "activeDeadlineSeconds": wishes.deadline_s,

@@ -16,6 +16,7 @@ from fleetprof_api.request import (
     ProfileRequest,
     Ranks,
     Spec,
+    ThreadSamples,
     Traces,
     Window,
     load_request,
@@ -84,6 +85,11 @@ _OPTIONS: Final = (
         help=f"What to record as well; each costs time in the job: {', '.join(Collect)}.",
     ),
     click.option(
+        "--thread-samples",
+        type=click.Choice([wish.value for wish in ThreadSamples], case_sensitive=False),
+        help="Whether to note where in its Python code the training thread is  [default: Auto].",
+    ),
+    click.option(
         "--traces",
         type=click.Choice([traces.value for traces in Traces], case_sensitive=False),
         help="Which ranks upload a whole trace  [default: Full].",
@@ -139,6 +145,7 @@ def read_wishes(flags: dict[str, Any]) -> Wishes:
         sample=flags["sample"],
         every=flags["every"],
         collect=flags["collect"],
+        thread_samples=flags["thread_samples"],
         traces=flags["traces"],
         canary=flags["canary"],
         deadline_s=flags["deadline"],

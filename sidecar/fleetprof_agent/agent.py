@@ -22,6 +22,8 @@ from fleetprof_agent.errors import report_error
 from fleetprof_agent.memory import ProcessMemory, give_back
 from fleetprof_agent.memory_guard import MemoryGuard
 from fleetprof_agent.ring import MASK, StepRing, find_period
+from fleetprof_agent.schedule import Schedule
+from fleetprof_agent.thread_samples import ThreadSamples
 from fleetprof_agent.watch import CaptureWatch, InvalidArm, make_columns
 
 SECOND_NS = 1_000_000_000
@@ -111,6 +113,7 @@ class Agent:
         self._headroom_bytes = 0
         self._watch: CaptureWatch | None = None
         self._thread: threading.Thread | None = None
+        self._trainer = 0, 0  # the thread that steps the optimizer: its identity, and its id at the kernel
 
     def announce(self) -> None:
         """Says, before the first step, that there is an agent in this process: a request may wait for it then."""
@@ -155,11 +158,13 @@ class Agent:
         Other threads of the parent may have held any lock at the fork: no lock is taken, nothing loaded or looked up.
         """
         self._is_alive = False
-        self._watch = self._thread = None
+        watch, self._watch, self._thread = self._watch, None, None
         self._own_profile.abandon()
         channel, self._channel = self._channel, None
         try:
             self.place_hook(_ignore_step)
+            if watch is not None:
+                watch.stop_looking()
             if channel is not None:
                 channel.close()
         except Exception:
@@ -171,6 +176,7 @@ class Agent:
             return
         try:
             self._next_service = now + LISTEN_NS
+            self._trainer = threading.get_ident(), threading.get_native_id()
             if self._tracker.current_step() < 1:
                 return  # Kineto does not count in this process: it cannot be asked for steps
             if not self._is_serving:
@@ -242,16 +248,30 @@ class Agent:
         try:
             records = command["t"] == "arm" and self._memory is not None
             guard = MemoryGuard(arm, self._memory, give_back) if records else None
+            thread = self._sample_thread(arm) if command["t"] == "arm" else None
             watch: CaptureWatch = CaptureWatch(
-                arm, now, self._ring, channel.send, sample, lambda: self._drop_trace(watch), guard
+                arm, now, self._ring, channel.send, sample, lambda: self._drop_trace(watch), guard, thread
             )
         except InvalidArm:
             report_error()
             return
         if self._watch is not None:
+            self._watch.stop_looking()
             self._watch.flush()
         watch.obey(command, now)
         self._watch = watch
+
+    def _sample_thread(self, arm: dict[str, Any]) -> ThreadSamples | None:
+        ident, task = self._trainer
+        if arm.get("thread_samples") is not True or not ident:
+            return None
+        try:
+            threads = identity.loaded("torch").get_num_threads()
+            step_ns = self._ring.iteration_ns(self._per_iteration) // self._per_iteration
+            return ThreadSamples(arm, ident, Schedule(task, threads), step_ns)
+        except Exception:  # a capture without them
+            report_error()
+            return None
 
     def _drop_trace(self, watch: CaptureWatch) -> bool:
         step = self._tracker.current_step() - STEPS_TO_BEGIN
@@ -348,7 +368,9 @@ class Agent:
                 for command in channel.receive():
                     self._obey(command, time.time_ns())
         except Exception:
-            self._watch = None
+            watch, self._watch = self._watch, None
+            if watch is not None:
+                watch.stop_looking()
             report_error()
 
     def _leave(self) -> None:
@@ -370,6 +392,7 @@ class Agent:
             is_armed = is_watched and watch is not None and watch.is_armed
             self._trace.guard_exit(END_PATIENCE_S, is_armed=is_armed, is_ending=self._is_ending(watch))
             if is_watched and watch is not None:
+                watch.stop_looking()
                 watch.flush()
             channel.send("bye", capture=watch.capture if is_watched and watch is not None else "", reason="exit")
             channel.close()

@@ -10,6 +10,8 @@ from __future__ import annotations
 import ctypes
 import os
 
+from fleetprof_agent.control_groups import find_groups, read_text
+
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 NO_LIMIT_BYTES = 1 << 60
 # Version 2, then version 1: what limits, what is used, and what of it is page cache.
@@ -25,8 +27,8 @@ class ProcessMemory:
     def __init__(self, pid: int | None = None, proc: str = "/proc") -> None:
         self._proc = proc
         self._own = "%s/%s" % (proc, "self" if pid is None else pid)
-        self._groups = _find_groups(_read(self._own + "/cgroup"), _read(proc + "/self/mountinfo"))
-        limits = _read(self._own + "/limits")
+        self._groups = find_groups("memory", (_FILES[0][0][0], _FILES[1][0][0]), self._own, proc)
+        limits = read_text(self._own + "/limits")
         self._most_space = _find_number(limits, "Max address space")
         self._most_data = _find_number(limits, "Max data size")
 
@@ -36,7 +38,7 @@ class ProcessMemory:
 
     def peak_bytes(self) -> int:
         """The most that it ever had in memory; 0 when that cannot be read."""
-        return _find_number(_read(self._own + "/status"), "VmHWM:") * 1024
+        return _find_number(read_text(self._own + "/status"), "VmHWM:") * 1024
 
     def headroom_bytes(self) -> int:
         """What it may still take before the first of its limits is reached, at least 1; 0: no limit can be read.
@@ -47,13 +49,13 @@ class ProcessMemory:
         for most, column in ((self._most_space, 0), (self._most_data, 5)):
             if most and (pages := self._pages(column)):
                 left.append(most - pages * PAGE_BYTES)
-        available = _find_number(_read(self._proc + "/meminfo"), "MemAvailable:") * 1024
+        available = _find_number(read_text(self._proc + "/meminfo"), "MemAvailable:") * 1024
         if available:
             left.append(available)
         return max(1, min(left)) if left else 0
 
     def _pages(self, column: int) -> int:
-        words = _read(self._own + "/statm").split()
+        words = read_text(self._own + "/statm").split()
         return int(words[column]) if len(words) > column and words[column].isdigit() else 0
 
 
@@ -71,52 +73,15 @@ def give_back() -> bool:
 def _room_in(folder: str, version: int) -> int | None:
     """What a control group may still take; None without a limit."""
     limits, used, inactive, active = _FILES[version]
-    found = [int(text) for text in (_read(folder + "/" + name).strip() for name in limits) if text.isdigit()]
+    found = [int(text) for text in (read_text(folder + "/" + name).strip() for name in limits) if text.isdigit()]
     if not found or min(found) >= NO_LIMIT_BYTES:
         return None
-    taken = _read(folder + "/" + used).strip()
+    taken = read_text(folder + "/" + used).strip()
     if not taken.isdigit():
         return None
-    stat = "\n" + _read(folder + "/memory.stat")
+    stat = "\n" + read_text(folder + "/memory.stat")
     cache = _find_number(stat, "\n" + inactive) + _find_number(stat, "\n" + active) // 2
     return min(found) - max(0, int(taken) - cache)
-
-
-def _find_groups(memberships: str, mounts: str) -> list[tuple[str, int]]:
-    """The folders of a process's control groups for memory, with the version: its own and those above it."""
-    paths: dict[int, str] = {}
-    for line in memberships.splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if not controllers:
-            paths[0] = path
-        elif "memory" in controllers.split(","):
-            paths[1] = path
-    found = []
-    for line in mounts.splitlines():
-        fields, _, source = line.partition(" - ")
-        words, kind = fields.split(), source.split()
-        if len(words) < 5 or not kind:
-            continue
-        version = {"cgroup2": 0, "cgroup": 1}.get(kind[0])
-        if version not in paths or (version == 1 and "memory" not in kind[-1].split(",")):
-            continue
-        found += [(folder, version) for folder in _folders(words[4], words[3], paths[version])]
-    return [(folder, version) for folder, version in found if os.path.exists(folder + "/" + _FILES[version][0][0])]
-
-
-def _folders(mount: str, root: str, path: str) -> list[str]:
-    """From a group's folder up to where the hierarchy is mounted; that alone where the group is not below it."""
-    if root != "/" and (path == root or path.startswith(root + "/")):
-        path = path[len(root) :]
-    folder = mount + path.rstrip("/")
-    if ".." in path.split("/") or not os.path.isdir(folder):
-        return [mount]
-    folders = [folder]
-    while len(folder) > len(mount):
-        folder = os.path.dirname(folder)
-        folders.append(folder)
-    return folders
 
 
 def _find_number(text: str, name: str) -> int:
@@ -124,11 +89,3 @@ def _find_number(text: str, name: str) -> int:
     _, _, rest = text.partition(name)
     words = rest[:64].split(None, 1)
     return int(words[0]) if words and words[0].isdigit() else 0
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""

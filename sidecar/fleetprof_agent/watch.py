@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 from fleetprof_agent.memory_guard import MemoryGuard
 from fleetprof_agent.ring import MASK, StepRing
+from fleetprof_agent.thread_samples import ThreadSamples
 
 SECOND_NS = 1_000_000_000
 STEPS_BEFORE = 512  # rows sent from before the order
@@ -40,7 +41,8 @@ class InvalidArm(ValueError):
 class CaptureWatch:
     """One capture. `send(kind, **fields)` sends a datagram, `sample()` reads the device; `drop_trace()`: kineto.py.
 
-    `guard` watches the recording's memory; None where nothing is recorded, only dropped.
+    `guard` watches the recording's memory; None where nothing is recorded, only dropped. `thread` looks at the training
+    thread; None where nobody asked.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class CaptureWatch:
         sample: Sample | None,
         drop_trace: Callable[[], bool],
         guard: MemoryGuard | None = None,
+        thread: ThreadSamples | None = None,
     ) -> None:
         """Raises InvalidArm."""
         self.capture = _text(arm, "capture")
@@ -65,6 +68,7 @@ class CaptureWatch:
         self._sample = sample
         self._drop_trace = drop_trace
         self._guard = guard
+        self._thread = thread
         self._sample_interval = max(_integer(arm, "sample_interval_ns"), MIN_SAMPLE_INTERVAL_NS)
         self._next_row = max(0, ring.count - STEPS_BEFORE)
         self._next_sample = now
@@ -110,6 +114,7 @@ class CaptureWatch:
                 if not self._drops_left:
                     self.is_armed = False
                     self.is_over = True
+                    self.stop_looking()
                     self._send("cancelled", capture=self.capture)
                     self._look_at_memory(now)
                     return now
@@ -118,6 +123,8 @@ class CaptureWatch:
         if self._sample is not None and now >= self._next_sample:
             self._add_sample(now)
             self._next_sample = max(self._next_sample + self._sample_interval, now + self._sample_interval // 2)
+        if self._thread is not None:
+            self._thread.tick(now, self._latest_step())
         if now >= self._next_flush:
             self.flush()
             self._next_flush = now + FLUSH_NS
@@ -126,6 +133,8 @@ class CaptureWatch:
             due = min(due, self._next_sample)
         if self._guard is not None:
             due = min(due, self._guard.due)
+        if self._thread is not None and not self._thread.is_over:
+            due = min(due, self._thread.due)
         return min(due, self._next_drop) if self._drops_left else due
 
     def tell_dropping(self) -> None:
@@ -149,7 +158,17 @@ class CaptureWatch:
             if not self._send("times", capture=self.capture, step=steps, end_unix_ns=ends):
                 return False
             self._next_row = after
+        if self._thread is not None and self._thread.is_over:
+            return self._thread.flush(lambda kind, **fields: self._send(kind, capture=self.capture, **fields))
         return True
+
+    def stop_looking(self) -> None:
+        """Looks at the training thread no more; what was seen is sent with the next flush."""
+        if self._thread is not None:
+            self._thread.end()
+
+    def _latest_step(self) -> int:
+        return self._ring.step[(self._ring.count - 1) & MASK]
 
     def _look_at_memory(self, now: int) -> None:
         guard = self._guard
@@ -159,7 +178,7 @@ class CaptureWatch:
             self._guard = None
             if guard.has_begun:
                 self._send("memory", capture=self.capture, **guard.finish())
-        elif now >= guard.due and guard.look(now, self._ring.step[(self._ring.count - 1) & MASK]):
+        elif now >= guard.due and guard.look(now, self._latest_step()):
             self._send("short", capture=self.capture, **guard.shortage)
             # One that is not recording yet the sidecar takes back: it knows whether Kineto has it.
             if guard.has_begun and not self._drops_left:
@@ -168,6 +187,7 @@ class CaptureWatch:
     def _finish(self, now: int) -> int:
         if not self._give_up:
             self._give_up = now + LAST_FLUSH_NS
+            self.stop_looking()
         self.is_over = self.flush() or now >= self._give_up
         return now + SECOND_NS // 20
 

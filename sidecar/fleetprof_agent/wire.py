@@ -18,6 +18,11 @@ agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
   profile own_profile: what the job's own torch.profiler is at, "" (nothing), "warmup" or "active"; when it changes
   times   capture, step: [..], end_unix_ns: [..]   ends of optimizer steps around a capture, in chunks, oldest first
   device  capture ("" outside a capture), columns as in fleetprof_api.samples.DeviceColumns, each a list
+  places  capture, first, file: [..], function: [..], line: [..]   lines of the job's Python code, numbered from `first`
+  stacks  capture, first, stacks: [[..], ..]   stacks of its training thread, numbered from `first`: of places, the
+          innermost first
+  thread  capture, columns as in fleetprof_api.samples.ThreadColumns (`stack` names a stack), usable_cores,
+          cpu_limit_millicores, torch_threads   what was seen of the training thread, after the window, in chunks
   armed   capture          the agent watches over this capture (exit guard on, sampling on)
   dropping   capture       a recording is being dropped, which takes as long as writing it; "cancelled" will follow
   ending     capture       a recording that is to be dropped has its window behind it: Kineto ends and writes it
@@ -33,7 +38,8 @@ sidecar -> agent
   arm     capture, first_step, last_step (or start_unix_ns, end_unix_ns), sample_interval_ns, until_unix_ns,
           memory_needed_bytes (estimate of the recording's peak; 0: not known), ranks (how many record beside it at the
           same time, itself counted, and share what memory is left),
-          device_counters (true: the device's profiling counters, GPM, are sampled as well)
+          device_counters (true: the device's profiling counters, GPM, are sampled as well),
+          thread_samples (true: the training thread is looked at)
   cancel  capture, first_step, last_step, end_unix_ns   drop Kineto's trace now
   done    capture          the trace is written; send times of the steps until now + after_ns, then rest
           after_ns
@@ -53,7 +59,7 @@ WAITING = "waiting"
 # Made once: json.dumps would make one for each datagram.
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 FROM_AGENT = frozenset(
-    {"hello", "steps", "profile", "times", "device", "bye"}
+    {"hello", "steps", "profile", "times", "device", "places", "stacks", "thread", "bye"}
     | {"armed", "dropping", "ending", "cancelled", "short", "memory"}  # of a capture
 )
 TO_AGENT = frozenset({"query", "arm", "cancel", "done"})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fleetprof_agent import wire
-from fleetprof_api.samples import DeviceColumns
+from fleetprof_api.samples import DeviceColumns, ThreadColumns
 
 MAX_TEXT: Final = 256
 MAX_ROWS: Final = 4096
@@ -25,6 +25,10 @@ _AMOUNTS: Final = {
 }
 _OWN_PROFILE: Final = re.compile(r"(warmup|active)?")
 _DEVICE_COLUMNS: Final = tuple(DeviceColumns.__struct_fields__)
+_THREAD_COLUMNS: Final = tuple(name for name in ThreadColumns.__struct_fields__ if name != "at_unix_ns")
+_CORES: Final = ("usable_cores", "cpu_limit_millicores", "torch_threads")
+MOST_NAMED: Final = 1024  # places, and stacks, of one capture
+_DEEPEST: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,28 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
             if any(len(column) != len(rows) for column in columns.values()):
                 raise ValueError("device: all columns must be as long as at_unix_ns")
             return AgentReport(pid, kind, {"capture": _capture(fields), **columns, "at_unix_ns": rows})
+        case "places":
+            lines = _integers(fields, "line", _INT32)
+            files, functions = _texts(fields, "file"), _texts(fields, "function")
+            if not len(lines) == len(files) == len(functions):
+                raise ValueError("places: file, function and line must be equally long")
+            places = {"file": files, "function": functions, "line": lines}
+            return AgentReport(pid, kind, {"capture": _capture(fields), "first": _first(fields), **places})
+        case "stacks":
+            stacks = fields.get("stacks")
+            if not isinstance(stacks, list) or len(stacks) > MOST_NAMED:
+                raise ValueError(f"stacks: must be a list of at most {MOST_NAMED} stacks")
+            named = [_numbers("stacks", stack, _DEEPEST, MOST_NAMED - 1) for stack in stacks]
+            return AgentReport(pid, kind, {"capture": _capture(fields), "first": _first(fields), "stacks": named})
+        case "thread":
+            seen = {name: _column(fields, name) for name in _THREAD_COLUMNS}
+            at = _integers(fields, "at_unix_ns")
+            if any(len(column) != len(at) for column in seen.values()):
+                raise ValueError("thread: all columns must be as long as at_unix_ns")
+            if any(value is not None and value < 0 for column in seen.values() for value in column):
+                raise ValueError("thread: must hold integers of at least 0")
+            cores = {name: _optional(fields, name) for name in _CORES}
+            return AgentReport(pid, kind, {"capture": _capture(fields), **seen, "at_unix_ns": at, **cores})
         case "short" | "memory":
             numbers = {name: _integer(fields, name, 0, _INT64) for name in _AMOUNTS[kind]}
             said = {"recording": fields.get("recording") is True} if kind == "short" else {}
@@ -191,9 +217,24 @@ def _column(fields: dict[str, Any], name: str) -> list[int | None]:
     return values
 
 
-def _integers(fields: dict[str, Any], name: str) -> list[int]:
-    values = _column(fields, name)
-    numbers = [value for value in values if value is not None and value >= 0]
-    if len(numbers) != len(values):
-        raise ValueError(f"{name}: must hold integers of at least 0")
-    return numbers
+def _integers(fields: dict[str, Any], name: str, high: int = _INT64) -> list[int]:
+    return _numbers(name, fields.get(name), MAX_ROWS, high)
+
+
+def _numbers(name: str, values: Any, most: int, high: int) -> list[int]:
+    if not isinstance(values, list) or len(values) > most:
+        raise ValueError(f"{name}: must be a list of at most {most} integers")
+    if any(type(value) is not int or not 0 <= value <= high for value in values):
+        raise ValueError(f"{name}: must hold integers from 0 to {high}")
+    return values
+
+
+def _texts(fields: dict[str, Any], name: str) -> list[str]:
+    values = fields.get(name)
+    if not isinstance(values, list) or len(values) > MOST_NAMED:
+        raise ValueError(f"{name}: must be a list of at most {MOST_NAMED} texts")
+    return [_text({name: value}, name) for value in values]
+
+
+def _first(fields: dict[str, Any]) -> int:
+    return _integer(fields, "first", 0, MOST_NAMED - 1)

@@ -57,6 +57,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     max_trace_bytes: int = 0
     max_slowdown_percent: int = 0
     sample_interval_ns: int = 0
+    thread_samples: bool = False
     traces: Traces = Traces.FULL
     asked_iterations: int = 0  # also in a window by time; 0: a time was asked
     kernel_classes: list[KernelClass] = []
@@ -81,6 +82,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     def device_counters(self) -> bool:
         """Whether the device's profiling counters are to be sampled: a job or a monitor may use them for itself."""
         return "DeviceMetrics" in self.collect
+
+    @property
+    def samples_thread(self) -> bool:
+        """Whether the agent notes where the training thread is: our Python would be in a trace with stacks."""
+        return self.thread_samples and "Stacks" not in self.collect
 
     @property
     def warmup_steps(self) -> int:

@@ -71,6 +71,7 @@ def read_terms(
         max_trace_bytes=arm.max_trace_bytes or MOST_TRACE_BYTES,
         max_slowdown_percent=arm.max_slowdown_percent,
         sample_interval_ns=sample_interval_ns(arm.sample_interval_ns),
+        thread_samples=arm.thread_samples,
         traces=_TRACES.get(arm.traces, Traces.FULL),
         asked_iterations=arm.asked_iterations,
         canary=arm.canary,
@@ -157,6 +158,7 @@ def agent_command(terms: Terms) -> dict[str, Any]:
         "sample_interval_ns": terms.sample_interval_ns,
         "until_unix_ns": terms.give_up_unix_ns,
         "device_counters": terms.device_counters,
+        "thread_samples": terms.samples_thread,
     }
 
 

@@ -13,6 +13,7 @@ from fleetprof_api.samples import DeviceColumns, HostColumns, RankSamples, StepC
 
 from fleetprof_sidecar.capture import Capture, Terms
 from fleetprof_sidecar.process_views import ProcessView
+from fleetprof_sidecar.thread_recorder import ThreadRecorder
 from fleetprof_sidecar.time_cost import measure_time
 
 _MOST_ROWS: Final = 50_000
@@ -39,6 +40,7 @@ class RankRecorder:
     def __init__(self) -> None:
         self._steps: dict[int, int] = {}
         self._device: dict[int, dict[str, int | None]] = {}
+        self.thread = ThreadRecorder()
 
     def add_steps(self, steps: list[int], end_unix_ns: list[int]) -> None:
         """Ends of optimizer steps; of a step that is told twice the first word counts."""
@@ -75,6 +77,7 @@ class RankRecorder:
             device=DeviceColumns(at_unix_ns=[at for at, _ in rows], **device),
             host=host,
         )
+        self.thread.fill(samples)
         if view is not None:
             samples.local_rank = view.local_rank
             samples.world_size = view.world_size

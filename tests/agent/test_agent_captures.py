@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -195,3 +196,33 @@ while not is_stopped():
     job.await_output("fleetprof-capture\nMainThread\n")
     assert job.stop() == 0
     assert job.output.split("\n") == ["MainThread", "MainThread fleetprof-capture", "MainThread", ""]
+
+
+SLEEPY = """
+def read_batch():
+    time.sleep(0.02)
+
+model, optimizer = make()
+while not is_stopped():
+    read_batch()
+    iterate(model, optimizer)
+"""
+
+
+def test_the_training_thread_is_seen_where_it_is(ground: Any, python: str, prelude: str) -> None:
+    job = ground.start(python, prelude + SLEEPY)
+    side = ground.side
+    side.await_trainer()
+    step = side.await_message("steps", lambda message: message["iteration_ns"] > 0)["step"]
+    order = {"sample_interval_ns": 10**9, "until_unix_ns": time.time_ns() + 60 * 10**9, "thread_samples": True}
+    side.command("arm", capture="c", first_step=step + 40, last_step=step + 60, **order)
+    side.await_message("thread")
+    assert job.stop() == 0
+    said = {kind: side.of(kind) for kind in ("places", "stacks", "thread")}
+    functions = [name for message in said["places"] for name in message["function"]]
+    stacks = [stack for message in said["stacks"] for stack in message["stacks"]]
+    seen = [number for message in said["thread"] for number in message["stack"] if number is not None]
+    innermost = Counter(functions[stacks[number][0]] for number in seen)
+    assert len(seen) >= 40
+    assert innermost.most_common(1)[0][0] == "read_batch"
+    assert {"record_step", "tick", "wait"}.isdisjoint(functions)

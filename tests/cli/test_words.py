@@ -90,6 +90,7 @@ def test_wrong_ranks_are_refused_with_the_rule(text: str, rule: str) -> None:
         (Wishes(ranks=[0, 8]), {"window": {"iterations": 5}, "ranks": {"list": [0, 8]}}),
         (Wishes(every=2), {"window": {"iterations": 5}, "ranks": {"every": 2}}),
         (Wishes(collect=["Shapes"]), {"window": {"iterations": 5}, "collect": ["Shapes"]}),
+        (Wishes(thread_samples="Never"), {"window": {"iterations": 5}, "threadSamples": "Never"}),
         (Wishes(traces="Auto"), {"window": {"iterations": 5}, "traces": "Auto"}),
         (Wishes(deadline_s=60), {"window": {"iterations": 5}, "activeDeadlineSeconds": 60}),
         (Wishes(max_trace_mib=2), {"window": {"iterations": 5}, "limits": {"maxTraceBytes": 2 << 20}}),

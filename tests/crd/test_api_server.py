@@ -36,7 +36,14 @@ def test_defaults_are_filled_in(api: ApiServer) -> None:
     code, answer = api.call("POST", f"{REQUESTS}?dryRun=All&fieldValidation=Strict", VALID)
     assert code == 201, answer
     limits = {"maxTraceBytes": 1 << 30, "maxSlowdownPercent": 200}
-    defaults = {"traces": "Full", "canary": "Auto", "limits": limits, "activeDeadlineSeconds": 900, "suspend": False}
+    defaults = {
+        "traces": "Full",
+        "canary": "Auto",
+        "threadSamples": "Auto",
+        "limits": limits,
+        "activeDeadlineSeconds": 900,
+        "suspend": False,
+    }
     assert answer["spec"] == VALID["spec"] | defaults
 
 
@@ -48,6 +55,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("collect", None),
     ("collect", ["Shapes", "Stacks"]),
     ("traces", "Auto"),
+    ("threadSamples", "Never"),
     ("redact", None),
     ("limits", {"maxTraceBytes": 1 << 31}),
     ("limits", None),

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.request import Collect
+from fleetprof_operator.hub.bounds import AllBounds, Bounds
 from fleetprof_operator.hub.submission import CaptureRefused
 
 SILENT = {"polls_kineto": False, "last_poll_unix_ns": 0, "poll_interval_ns": 0}  # so far, since its sidecar is there
@@ -260,6 +262,24 @@ async def test_the_order_carries_what_the_request_says(ground: Any, kit: Any) ->
     assert (arm.max_trace_bytes, arm.max_slowdown_percent) == (1 << 30, 50)
     assert arm.give_up_unix_ns == submitted + 60 * 10**9
     assert arm.sample_interval_ns == 20_000_000
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed", "sampled"),
+    [
+        ({}, list(Collect), True),
+        ({"threadSamples": "Never"}, list(Collect), False),
+        ({}, [Collect.SHAPES], False),  # the administrator lets no stacks leave the pods
+    ],
+)
+async def test_the_training_thread_is_sampled_where_its_stacks_may_be_seen(
+    ground: Any, kit: Any, spec: dict[str, Any], allowed: list[Collect], sampled: bool
+) -> None:
+    ground.settings = dataclasses.replace(ground.settings, bounds=AllBounds(default=Bounds(collect=allowed)))
+    await ground.restart_hub()
+    sidecar = await ground.add_sidecar(0)
+    await ground.hub.submit(kit.make_request(**spec), "team", fail_fast=True)
+    assert (await sidecar.expect("arm")).thread_samples is sampled
 
 
 @pytest.mark.attack

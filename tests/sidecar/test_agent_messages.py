@@ -29,6 +29,21 @@ HELLO = {
 STEPS = {"pid": 17, "step": 5, "at_unix_ns": 1, "iteration_ns": 2, "per_iteration": 1, "own_profile": "warmup"}
 COLUMNS = {"at_unix_ns": [1, 2], "utilization_permille": [None, 5], "power_milliwatts": [1, 2]}
 DEVICE = {"pid": 17, "capture": "c", **COLUMNS}
+PLACES = {"capture": "c", "first": 2, "file": ["/a/train.py"], "function": ["main"], "line": [7]}
+STACKS = {"capture": "c", "first": 0, "stacks": [[1, 0], []]}
+THREAD = {
+    "capture": "c",
+    "at_unix_ns": [1, 2],
+    "stack": [0, None],
+    "ran_ns": [1, None],
+    "waited_ns": [1, 1],
+    "process_ran_ns": [1, 1],
+    "process_waited_ns": [None, None],
+    "involuntary_switches": [0, 4],
+    "usable_cores": 2,
+    "cpu_limit_millicores": None,
+    "torch_threads": 1,
+}
 
 
 def test_a_hello_is_taken_whole():
@@ -72,6 +87,10 @@ def test_device_columns_are_taken_and_unknown_ones_dropped():
             {"capture": "c", "headroom_bytes": 1, "needed_bytes": 2, "recording": False},
         ),
         ("memory", {"capture": "c", "before_bytes": 1, "peak_bytes": 3, "after_bytes": 2}, None),
+        ("places", PLACES, None),
+        ("places", {**PLACES, "function": ["a\u202eb"]}, {**PLACES, "function": ["a?b"]}),
+        ("stacks", STACKS, None),
+        ("thread", {**THREAD, "invented": [1, 2]}, THREAD),
         ("armed", {"capture": "c", "extra": 1}, {"capture": "c"}),
     ],
 )
@@ -112,6 +131,19 @@ def test_text_is_made_printable():
         ("device", {**DEVICE, "power_milliwatts": 5}, "power_milliwatts"),
         ("device", {"pid": 1, "capture": "c"}, "at_unix_ns"),
         ("armed", {"pid": 1, "capture": ["c"]}, "capture"),
+        ("places", {"pid": 1, **PLACES, "file": ["x" * 257]}, "file"),
+        ("places", {"pid": 1, **PLACES, "file": "train.py"}, "file"),
+        ("places", {"pid": 1, **PLACES, "file": [], "function": []}, "places"),
+        ("places", {"pid": 1, **PLACES, "line": [2**31]}, "line"),
+        ("places", {"pid": 1, **PLACES, "first": 1024}, "first"),
+        ("stacks", {"pid": 1, **STACKS, "stacks": [[0] * 65]}, "stacks"),
+        ("stacks", {"pid": 1, **STACKS, "stacks": [[-1]]}, "stacks"),
+        ("stacks", {"pid": 1, **STACKS, "stacks": [5]}, "stacks"),
+        ("stacks", {"pid": 1, **STACKS, "stacks": [[]] * 1025}, "stacks"),
+        ("thread", {"pid": 1, **THREAD, "stack": [0]}, "thread"),
+        ("thread", {"pid": 1, **THREAD, "waited_ns": [-1, 0]}, "thread"),
+        ("thread", {"pid": 1, **THREAD, "ran_ns": None}, "ran_ns"),
+        ("thread", {"pid": 1, **THREAD, "usable_cores": -1}, "usable_cores"),
     ],
 )
 def test_a_wrong_field_is_named(kind, fields, problem):

@@ -55,6 +55,13 @@ class Canary(StrEnum):
     NEVER = "Never"
 
 
+class ThreadSamples(StrEnum):
+    """Whether the agent looks where in its Python code the training thread is."""
+
+    AUTO = "Auto"
+    NEVER = "Never"
+
+
 class Redact(StrEnum):
     """What to remove before anything leaves the pod."""
 
@@ -226,6 +233,11 @@ class Spec(Part):
     window: Window = Field(description="How much to record; exactly one of `iterations` and `durationMillis`.")
     collect: list[Annotated[Collect, Field(strict=False)]] = Field(
         default=[], max_length=6, description="What to record beside operators and kernels; each costs time in the job."
+    )
+    thread_samples: Annotated[ThreadSamples, Field(strict=False)] = Field(
+        default=ThreadSamples.AUTO,
+        description="Whether the agent notes, some hundred times within the window, where in its Python code the "
+        "training thread is: unless `collect` has Stacks, or those are not allowed (Auto), or Never.",
     )
     traces: Annotated[Traces, Field(strict=False)] = Field(
         default=Traces.FULL,

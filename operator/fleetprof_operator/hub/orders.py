@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger, LedgerEntry, Reason
-from fleetprof_api.request import Collect, Spec, Traces, plain_classes
+from fleetprof_api.request import Collect, Spec, ThreadSamples, Traces, plain_classes
 
 from fleetprof_operator.hub.plan import Plan
 from fleetprof_operator.hub.settings import HubSettings
@@ -47,6 +47,9 @@ def build_arm(
             pb.KernelClass(pattern=entry.pattern, work_class=entry.work_class)
             for entry in plain_classes(spec.analysis.kernel_classes if spec.analysis is not None else [])
         ],
+        # They name the same files and functions that stacks do.
+        thread_samples=spec.thread_samples is ThreadSamples.AUTO
+        and Collect.STACKS in settings.bounds.of(ledger.namespace).collect,
     )
     if ledger.estimate is not None:
         arm.estimate.CopyFrom(pb.RecordingEstimate(**msgspec.structs.asdict(ledger.estimate)))

@@ -119,7 +119,20 @@ def test_an_order_by_step_counts_in_optimizer_steps() -> None:
         "sample_interval_ns": 200_000_000,
         "until_unix_ns": 90 * S,
         "device_counters": False,
+        "thread_samples": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("asked", "collect", "samples"),
+    [(True, ["Shapes"], True), (False, [], False), (True, ["Stacks"], False)],
+)
+def test_the_training_thread_is_sampled_unless_the_trace_has_stacks(
+    asked: bool, collect: list[str], samples: bool
+) -> None:
+    """With stacks Kineto records every Python function of every thread: the sampler's too."""
+    terms = read_terms(hub_pb2.Arm(**{**ARM, "collect": collect}, thread_samples=asked), ORDER, view())
+    assert agent_command(terms)["thread_samples"] is samples
 
 
 def test_an_order_says_the_classes_of_kernels_and_wrong_ones_are_left_out() -> None:

@@ -1,0 +1,104 @@
+"""Distinct stacks of a thread and the places in them, each told once.
+
+Guarantees: no frame outlives `intern`; texts are printable ASCII and bounded, as are stacks and places: what passes a
+bound is left out from the outer end; frames of the agent itself are left out.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable
+
+DEEPEST = 40  # frames of a stack, the innermost
+MOST_PLACES = 500
+MOST_STACKS = 600
+FILE_CHARACTERS = 200  # the end of a longer one
+FUNCTION_CHARACTERS = 100
+# What a chunk of texts in quotation marks takes at the most, and of numbers: below 32 KiB.
+PLACES_PER_CHUNK = 45
+STACKS_PER_CHUNK = 150
+_LONGEST_WALK = 400
+_OURS = -1
+
+
+class StackTable:
+    """Places and stacks by their numbers, in the order in which they were seen first."""
+
+    def __init__(self) -> None:
+        self._places: list[tuple[str, str, int]] = []
+        self._stacks: list[tuple[int, ...]] = []
+        self._number_of_place: dict[tuple[str, str, int], int] = {}
+        self._number_of_stack: dict[tuple[int, ...], int] = {}
+        # By instruction; the code object is kept beside it, so that its id is nobody else's meanwhile.
+        self._seen: dict[tuple[int, int], tuple[Any, int | None]] = {}
+        self._sent_places = self._sent_stacks = 0
+
+    def intern(self, frame: Any) -> int | None:
+        """The number of the stack whose innermost frame this is; None where nothing of it is the job's."""
+        seen = self._seen
+        stack: list[int] = []
+        walked = 0
+        while frame is not None and len(stack) < DEEPEST and walked < _LONGEST_WALK:
+            code = frame.f_code
+            key = (id(code), frame.f_lasti)
+            known = seen.get(key)
+            if known is None:
+                known = code, self._intern_place(code, frame.f_lineno)
+                if len(seen) < 4 * MOST_PLACES:
+                    seen[key] = known
+            place = known[1]
+            if place is None:
+                break
+            if place != _OURS:
+                stack.append(place)
+            frame = frame.f_back
+            walked += 1
+        if not stack:
+            return None
+        key_of_stack = tuple(stack)
+        number = self._number_of_stack.get(key_of_stack)
+        if number is None and len(self._stacks) < MOST_STACKS:
+            number = self._number_of_stack[key_of_stack] = len(self._stacks)
+            self._stacks.append(key_of_stack)
+        return number
+
+    def _intern_place(self, code: Any, line: int | None) -> int | None:
+        if code.co_filename.startswith(_HERE):
+            return _OURS
+        function = getattr(code, "co_qualname", code.co_name)
+        place = (
+            _clean(code.co_filename[-FILE_CHARACTERS:]),
+            _clean(function[:FUNCTION_CHARACTERS]),
+            line if line is not None and 0 <= line < 2**31 else 0,
+        )
+        number = self._number_of_place.get(place)
+        if number is None and len(self._places) < MOST_PLACES:
+            number = self._number_of_place[place] = len(self._places)
+            self._places.append(place)
+        return number
+
+    def forget_code(self) -> None:
+        """No more stacks will come: the job's code objects are let go."""
+        self._seen.clear()
+
+    def flush(self, send: Callable[..., bool]) -> bool:
+        """Sends what has not been sent as "places" and "stacks"; False when something is left."""
+        while self._sent_places < len(self._places):
+            some = self._places[self._sent_places : self._sent_places + PLACES_PER_CHUNK]
+            file, function, line = (list(column) for column in zip(*some))  # noqa: B905
+            if not send("places", first=self._sent_places, file=file, function=function, line=line):
+                return False
+            self._sent_places += len(some)
+        while self._sent_stacks < len(self._stacks):
+            stacks = [list(stack) for stack in self._stacks[self._sent_stacks : self._sent_stacks + STACKS_PER_CHUNK]]
+            if not send("stacks", first=self._sent_stacks, stacks=stacks):
+                return False
+            self._sent_stacks += len(stacks)
+        return True
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def _clean(text: str) -> str:
+    return text if text.isascii() and text.isprintable() else "".join(c if " " <= c <= "~" else "?" for c in text)
