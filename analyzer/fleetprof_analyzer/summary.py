@@ -15,6 +15,7 @@ from fleetprof_api.report import HostSeries, Iteration, Problem, Rank
 from fleetprof_api.samples import RankSamples, StepColumns
 
 from fleetprof_analyzer.communication.extraction import summarise_operations
+from fleetprof_analyzer.host.track import read_track
 from fleetprof_analyzer.iterations import Asked, find_iterations
 from fleetprof_analyzer.measures.breakdown import add, find_host_work, measure_device, measure_iterations
 from fleetprof_analyzer.measures.communication_table import CommunicationGroup, measure_communication
@@ -93,6 +94,7 @@ def summarise(
     on_host = None if works else find_host_work(trace)
     iterations = measure_iterations(works if on_host is None else [on_host], chosen)
     iterations = add_iteration_idle(iterations, [idle_ns for _, idle_ns in measured])
+    track = read_track(samples) if trace.time_origin == "unix" else None
     energies = _measure_energies(trace, iterations, samples)
     rank = Rank(
         rank=rank_number,
@@ -112,7 +114,7 @@ def summarise(
         index_from=found.index_from,
         steps_per_iteration=found.steps_per_iteration,
         first_step=found.first_step,
-        stages=measure_stages(trace, calls, iterations, found.marks),
+        stages=measure_stages(trace, calls, iterations, found.marks, track),
         launches=measure_launches(works, calls, devices),
         copies=measure_copies(trace, works),
         truncated=trace.truncated,
@@ -129,7 +131,7 @@ def summarise(
         memory=measure_memory(trace.memory),
         data_loading_ns=measure_data_loading(trace),
     )
-    operations = summarise_operations(trace, found, samples, rank_number=rank_number, problems=problems)
+    operations = summarise_operations(trace, found, samples, track=track, rank_number=rank_number, problems=problems)
     return RankSummary(
         source=trace.source,
         rank_number=rank_number,

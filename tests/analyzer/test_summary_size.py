@@ -7,11 +7,14 @@ import msgspec
 from fleetprof_analyzer.iterations import Asked
 from fleetprof_analyzer.measures.kernels import KernelGroup
 from fleetprof_analyzer.measures.operator_launches import OperatorGroup
+from fleetprof_analyzer.measures.silences import MOST_SILENCES
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.stored_summary import MOST_BYTES, MOST_OPERATIONS_BYTES, pack_summary
 from fleetprof_analyzer.summary import RankSummary, summarise
+from fleetprof_api.code_place import PlaceInCode
 from fleetprof_api.report import IdleCauses, Iteration, TimeBreakdown
+from fleetprof_api.report_tables import Silence
 from planted_traces import plant
 
 DICE = random.Random(7)
@@ -49,8 +52,17 @@ def test_the_largest_summary_fits() -> None:
         msgspec.structs.replace(stage, iterations_ns=[digits(8) for _ in iterations])
         for stage in whole.rank.stages.stages
     ]
+    silences = [
+        Silence(
+            after=name(160), before=name(160), time_ns=digits(10), count=digits(5),
+            place=PlaceInCode(file=name(256), line=digits(5), function=name(256), samples=600, of_samples=600),
+        )
+        for _ in range(MOST_SILENCES)
+    ]  # fmt: skip
     rank = msgspec.structs.replace(
-        whole.rank, iterations=iterations, stages=msgspec.structs.replace(whole.rank.stages, stages=stages)
+        whole.rank,
+        iterations=iterations,
+        stages=msgspec.structs.replace(whole.rank.stages, stages=stages, silences=silences),
     )
     kernels = [
         KernelGroup(

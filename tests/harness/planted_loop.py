@@ -4,6 +4,7 @@ import io
 import json
 from typing import Any
 
+from fleetprof_analyzer.host.track import Track
 from fleetprof_analyzer.iterations import Asked, find_iterations
 from fleetprof_analyzer.measures.launch_calls import find_calls
 from fleetprof_analyzer.measures.stages import measure_stages
@@ -74,9 +75,9 @@ def read(events: list[dict[str, Any]]) -> Trace:
     return read_trace(io.BytesIO(json.dumps({"traceEvents": events}, default=str).encode()), "t", Problems())
 
 
-def measure(trace: Trace) -> Stages:
+def measure(trace: Trace, track: Track | None = None) -> Stages:
     found = find_iterations(trace, None, Asked(), Problems())
-    return measure_stages(trace, find_calls(trace), found.iterations, found.marks)
+    return measure_stages(trace, find_calls(trace), found.iterations, found.marks, track)
 
 
 def times(stages: Stages) -> dict[str, int]:

@@ -23,6 +23,8 @@ from fleetprof_analyzer.communication.process_group import group_of, peer_of
 from fleetprof_analyzer.communication.program import assign_iterations, position_in_program
 from fleetprof_analyzer.communication.sources import Source, read_source
 from fleetprof_analyzer.communication.work import clock_by_iteration, sign_kernels, work_by_iteration
+from fleetprof_analyzer.host.by_iteration import sum_up
+from fleetprof_analyzer.host.track import Track
 from fleetprof_analyzer.iterations import Iterations
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.trace import Bools, Collective, Int32s, Int64s, Trace
@@ -35,14 +37,20 @@ _SYNCHRONISED_SHARE: Final = 0.9
 
 
 def summarise_operations(
-    trace: Trace, found: Iterations, samples: RankSamples | None, *, rank_number: int | None, problems: Problems
+    trace: Trace,
+    found: Iterations,
+    samples: RankSamples | None,
+    *,
+    track: Track | None = None,
+    rank_number: int | None,
+    problems: Problems,
 ) -> bytes:
     """The encoded operations of one rank, empty where it communicates with nobody.
 
     A trace that nobody foresaw costs the straggler analysis of that rank, not its other measures.
     """
     try:
-        operations = extract_operations(trace, found, samples, rank_number=rank_number)
+        operations = extract_operations(trace, found, samples, track=track, rank_number=rank_number)
     except MemoryError:
         raise
     except Exception as error:
@@ -53,9 +61,14 @@ def summarise_operations(
 
 
 def extract_operations(
-    trace: Trace, found: Iterations, samples: RankSamples | None, *, rank_number: int | None
+    trace: Trace,
+    found: Iterations,
+    samples: RankSamples | None,
+    *,
+    track: Track | None = None,
+    rank_number: int | None,
 ) -> RankOperations | None:
-    """The operations of one rank. `found` are its iterations."""
+    """The operations of one rank. `found` are its iterations, `track` says where its thread was."""
     source = read_source(trace)
     if source is None:
         return None
@@ -140,6 +153,7 @@ def extract_operations(
         sampled=trace.recorded_permille is not None and trace.recorded_permille < _WHOLE_PERMILLE,
         cut=source.cut,
         leads=leads,
+        thread=sum_up(track, bounds),
     )
 
 

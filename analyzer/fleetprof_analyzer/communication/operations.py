@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fleetprof_analyzer.host.by_iteration import ThreadTimes
 from fleetprof_analyzer.trace import Bools, Int32s, Int64s
 
 MOST_OPERATIONS: Final = 250_000
@@ -103,6 +104,7 @@ class RankOperations:
     # The host launches further work while collectives run, so it does not wait for them and is always followed: then
     # own_ns, late_ns and busy_ns are left out, which only its chain alone would need.
     leads: bool = False
+    thread: ThreadTimes = field(default_factory=ThreadTimes)  # where the training thread was, by iteration
 
     def __len__(self) -> int:
         return len(self.columns.start_ns)
@@ -124,6 +126,7 @@ class _Head(msgspec.Struct):
     sampled: bool
     cut: bool
     leads: bool
+    thread: ThreadTimes = ThreadTimes()
     columns: list[tuple[str, str, int]] = []
 
 

@@ -1,4 +1,4 @@
-"""Between which rows of the main thread the host was silent (docs/measures.md#stages).
+"""Between which rows of the main thread the host was silent, and in which line of code (docs/measures.md#stages).
 
 Guarantees: pure; the longest places of all iterations, at most `MOST_SILENCES`, the longest first.
 """
@@ -10,16 +10,22 @@ from typing import Final
 import numpy as np
 from fleetprof_api.report_tables import Silence
 
+from fleetprof_analyzer.host.hot_path import find_place
+from fleetprof_analyzer.host.track import Track, within
 from fleetprof_analyzer.measures.main_thread import MainThread
 from fleetprof_analyzer.measures.stage_labels import Label
 from fleetprof_analyzer.trace import Trace
 
 MOST_SILENCES: Final = 5
 _LONGEST_NAME: Final = 160
+_LEAST_SAMPLES: Final = 2
 
 
-def find_silences(trace: Trace, thread: MainThread, labels: Iterable[Label]) -> list[Silence]:
-    """The places of the pieces that are the host's, by name of what ends before them and begins behind them."""
+def find_silences(trace: Trace, thread: MainThread, labels: Iterable[Label], track: Track | None) -> list[Silence]:
+    """The places of the pieces that are the host's, by name of what ends before them and begins behind them.
+
+    `track`: where the thread was, None where it was not sampled.
+    """
     kinds = (thread.top, thread.data, thread.zero_grad, thread.optimizer, thread.model, thread.autograd, thread.behind)
     here = [rows.select(rows.place == thread.place) for rows in kinds]
     starts = np.concatenate([rows.start_ns for rows in here])
@@ -28,7 +34,8 @@ def find_silences(trace: Trace, thread: MainThread, labels: Iterable[Label]) -> 
     # Of rows that begin or end at one time the outer one is named.
     by_start, by_end = np.lexsort((-ends, starts)), np.lexsort((-starts, ends))
     begins, finishes = starts[by_start], ends[by_end]
-    times, counts = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    times: Counter[tuple[str, str]] = Counter()
+    spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for left, right, stage in labels:
         if stage != "host":
             continue
@@ -39,8 +46,14 @@ def find_silences(trace: Trace, thread: MainThread, labels: Iterable[Label]) -> 
             trace.names[numbers[by_start[behind]]][:_LONGEST_NAME] if behind < len(begins) else "",
         )
         times[pair] += right - left
-        counts[pair] += 1
+        spans.setdefault(pair, []).append((left, right))
     return [
-        Silence(after=after, before=before, time_ns=time, count=counts[after, before])
-        for (after, before), time in sorted(times.items(), key=lambda one: (-one[1], one[0]))[:MOST_SILENCES]
+        Silence(
+            after=pair[0],
+            before=pair[1],
+            time_ns=time,
+            count=len(spans[pair]),
+            place=None if track is None else find_place(within(track, spans[pair]), _LEAST_SAMPLES),
+        )
+        for pair, time in sorted(times.items(), key=lambda one: (-one[1], one[0]))[:MOST_SILENCES]
     ]

@@ -14,6 +14,7 @@ import numpy as np
 from fleetprof_api.report import Iteration
 from fleetprof_api.report_tables import StageName, Stages, StageTime
 
+from fleetprof_analyzer.host.track import Track
 from fleetprof_analyzer.intervals import union
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
 from fleetprof_analyzer.measures.main_thread import MainThread, between, find_main_thread
@@ -36,8 +37,9 @@ def measure_stages(
     calls: LaunchCalls,
     iterations: Sequence[Iteration],
     marks: Literal["optimizer_step", "profiler_step", "none"],
+    track: Track | None = None,
 ) -> Stages:
-    """The stages over all iterations of a rank."""
+    """The stages over all iterations of a rank. `track`: where its thread was, None where it was not sampled."""
     thread = find_main_thread(trace, calls)
     if thread is None:
         return Stages(reason="no operator says what autograd made of it: inference, or the host was not recorded")
@@ -56,7 +58,7 @@ def measure_stages(
         found = find_labels(trace, thread, near, start, end)
         labels.append(fill(thread, found, start, end))
         inferred |= found.inferred
-    return _sum_up(trace, calls, thread, labels, found_by, inferred)
+    return _sum_up(trace, calls, thread, labels, found_by, inferred, track)
 
 
 def find_passes(thread: MainThread) -> list[Span]:
@@ -97,6 +99,7 @@ def _sum_up(
     labels: Sequence[Sequence[Label]],
     found_by: Literal["optimizer_step", "profiler_step", "backward", "none"],
     inferred: set[StageName],
+    track: Track | None,
 ) -> Stages:
     """`labels` holds those of each iteration."""
     rows = trace.rows.select(trace.rows.on_device)
@@ -124,7 +127,7 @@ def _sum_up(
         iterations=len(labels),
         iterations_from=found_by,
         inferred=sorted(inferred),
-        silences=find_silences(trace, thread, [label for each in labels for label in each]),
+        silences=find_silences(trace, thread, [label for each in labels for label in each], track),
         unknown_device_ns=int(rows.duration_ns[stage_of_row < 0].sum()),
     )
 

@@ -32,6 +32,7 @@ from fleetprof_analyzer.stragglers.matching import Matched, match
 from fleetprof_analyzer.stragglers.missing import find_missing
 from fleetprof_analyzer.stragglers.network import Links, find_slow_links
 from fleetprof_analyzer.stragglers.own_time import OwnTime, tabulate
+from fleetprof_analyzer.stragglers.place import ON_HOST, find_place
 from fleetprof_analyzer.stragglers.replay import Replay
 from fleetprof_analyzer.stragglers.roles import find_roles
 from fleetprof_analyzer.stragglers.same_kernels import find_slow_devices
@@ -235,6 +236,7 @@ def _straggler(replay: Replay, table: OwnTime, fault: Fault) -> Straggler:
         rank=_rank(replay, rank),
         lateness_ns=fault.lateness_ns,
         cause=found.cause,
+        place=find_place(replay, table, fault) if found.cause in ON_HOST else None,
         evidence=found.evidence,
         gain=max(fault.gain, 0.0),
         gain_alone=max(fault.gain_alone, 0.0),

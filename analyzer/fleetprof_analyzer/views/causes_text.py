@@ -11,6 +11,7 @@ from typing import Final, get_args
 from fleetprof_api.report import IdleCauses, Rank
 from fleetprof_api.report_tables import StageName
 
+from fleetprof_analyzer.views.code_words import name_place
 from fleetprof_analyzer.views.text import duration, share
 
 _CAUSES: Final = (
@@ -64,15 +65,23 @@ def add_stages(ranks: Sequence[Rank]) -> list[tuple[str, int, int]]:
 
 
 def list_silences(ranks: Sequence[Rank]) -> list[tuple[str, int]]:
-    """(between which rows of the main thread, time there) over all ranks: the longest places of the stage host."""
-    sums = Counter[tuple[str, str]]()
+    """(between which rows of the main thread and in which line, time there): the longest places of the stage host.
+
+    Over all ranks; the line is that of the rank that was silent there for longest.
+    """
+    sums: Counter[tuple[str, str]] = Counter()
+    longest: dict[tuple[str, str], tuple[int, str]] = {}
     for rank in ranks:
         for one in rank.stages.silences if rank.stages is not None else []:
-            sums[one.after, one.before] += one.time_ns
-    return [
-        (f"between {after or 'the start'} and {before or 'the end'}", time)
-        for (after, before), time in sorted(sums.items(), key=lambda one: (-one[1], one[0]))[:_MOST_SILENCES]
-    ]
+            pair = one.after, one.before
+            sums[pair] += one.time_ns
+            if one.place is not None:
+                longest[pair] = max(longest.get(pair, (-1, "")), (one.time_ns, name_place(one.place)))
+    found = []
+    for pair, time in sorted(sums.items(), key=lambda one: (-one[1], one[0]))[:_MOST_SILENCES]:
+        line = f", in {longest[pair][1]}" if pair in longest else ""
+        found.append((f"between {pair[0] or 'the start'} and {pair[1] or 'the end'}{line}", time))
+    return found
 
 
 def list_causes(idle_ns: IdleCauses) -> list[Cause]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from fleetprof_api.stragglers import Cause, Evidence, Straggler, Stragglers
 
+from fleetprof_analyzer.views.code_words import name_place
 from fleetprof_analyzer.views.text import duration, percent, plain
 
 _MOST_LISTED: Final = 16
@@ -41,7 +42,11 @@ def sentence(found: Stragglers) -> str:
     """What a reader should take away; empty where there is nothing to say."""
     if found.verdict in ("straggler", "slow_link", "heavy_stage"):
         worth = f"; mending it would shorten an iteration by about {percent(100 * found.gain)}" if found.gain else ""
-        because = f" ({CAUSES[found.ranks[0].cause]})" if found.ranks and found.verdict == "straggler" else ""
+        because = (
+            f" ({CAUSES[found.ranks[0].cause]}{where(found.ranks[0])})"
+            if found.ranks and found.verdict == "straggler"
+            else ""
+        )
         return f"{found.reason[:1].upper()}{found.reason[1:]}{because}{worth}."
     if found.verdict == "moving_imbalance":
         return f"No rank is late by itself, but the work is uneven: evened out, {percent(100 * found.gain)} shorter."
@@ -71,7 +76,9 @@ def list_stragglers(found: Stragglers | None, width: int) -> list[str]:
 
     lines = wrapped(verdict(found), "")
     for one in found.ranks[:_MOST_LISTED]:
-        lateness = f"late by {duration(one.lateness_ns)} per iteration, gain {gain(one)}, {CAUSES[one.cause]}"
+        lateness = (
+            f"late by {duration(one.lateness_ns)} per iteration, gain {gain(one)}, {CAUSES[one.cause]}{where(one)}"
+        )
         lines.append(f"  rank {one.rank:>4}  {lateness}")
         lines += [line for shown in one.evidence for line in wrapped(evidence(shown), "      ")]
     for link in found.slow_links[:_MOST_LISTED]:
@@ -79,6 +86,11 @@ def list_stragglers(found: Stragglers | None, width: int) -> list[str]:
         times = f"{duration(link.transfer_ns)}, sister groups {duration(link.usual_ns)}"
         lines += wrapped(f"{link.collective} of ranks {ranks}: {times}", "  ")
     return lines + [line for note in notes(found) for line in wrapped(note, "  ")]
+
+
+def where(one: Straggler) -> str:
+    """` in train.py:41 read_batch`, where the line is known."""
+    return f" in {name_place(one.place)}" if one.place is not None else ""
 
 
 def gain(one: Straggler) -> str:
