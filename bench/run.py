@@ -28,10 +28,11 @@ import fanout  # noqa: E402
 import hub_events  # noqa: E402
 import hub_neighbours  # noqa: E402
 import idle_cost  # noqa: E402
+import thread_samples  # noqa: E402
 from figures import Figure  # noqa: E402
 from local_system import Local, make_local  # noqa: E402
 
-SECTIONS = ["captures", "idle", "fanout", "hub"]
+SECTIONS = ["captures", "idle", "samples", "fanout", "hub"]
 
 
 def _with_system(measure: Callable[[Local], list[Figure]]) -> list[Figure]:
@@ -53,6 +54,8 @@ def main() -> None:
     figures: list[Figure] = []
     if "idle" in only:
         figures += _with_system(lambda local: idle_cost.measure(local, quick=arguments.quick))
+    if "samples" in only:
+        figures += thread_samples.measure(quick=arguments.quick)
     if "captures" in only:
         figures += _with_system(lambda local: captures.measure(local, quick=arguments.quick))
     if "fanout" in only:

@@ -38,12 +38,16 @@ class Trainer:
 
     def run_block(self, iterations: int, *, hooked: bool = True) -> tuple[int, int]:
         """(wall, CPU) of a block, in ns."""
+        return self.ask(f"{iterations} {'with' if hooked else 'without'}")
+
+    def ask(self, line: str) -> tuple[int, int]:
+        """What it answers: two numbers."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{iterations} {'with' if hooked else 'without'}\n")
+        self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
-        wall, cpu = json.loads(self.process.stdout.readline())
-        return wall, cpu
+        one, other = json.loads(self.process.stdout.readline())
+        return one, other
 
     def run_alone(self, iterations: int) -> tuple[int, int]:
         """The same of a trainer that is stopped between its blocks."""

@@ -18,11 +18,11 @@ from fleetprof_api.store.base import NotFound, Store, StoreError
 from fleetprof_analyzer.analysis import Progress, summarise_file
 from fleetprof_analyzer.assembly import assemble
 from fleetprof_analyzer.capture import RankFiles, StoredCapture, get_if_there, read_capture, read_samples
+from fleetprof_analyzer.communication.operations import MOST_OPERATIONS_BYTES
 from fleetprof_analyzer.limits import Limits
 from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.stored_summary import (
     MOST_BYTES,
-    MOST_OPERATIONS_BYTES,
     Unusable,
     pack_summary,
     unpack_summary,

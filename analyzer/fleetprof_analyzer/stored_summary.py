@@ -12,11 +12,11 @@ from typing import Final
 import msgspec
 from fleetprof_api import __version__
 
+from fleetprof_analyzer.communication.operations import MOST_OPERATIONS_BYTES
 from fleetprof_analyzer.summary import RankSummary
 
 SCHEMA_VERSION: Final = 1
 MOST_BYTES: Final = 100_000
-MOST_OPERATIONS_BYTES: Final = 32_000
 _DECODED_BYTES: Final = 4 << 20
 _LEVEL: Final = 9
 

@@ -1,7 +1,7 @@
 """The kernel's account of how the training process is scheduled: on a core, waiting for one, and for how many.
 
 Guarantees: nothing is raised; what cannot be read is None. A reading takes some microseconds; the sum over all threads
-takes a microsecond or two for each, and is made no more often than a three-hundredth of the time allows.
+takes a microsecond or two for each, and is made so seldom that it takes a thousandth of the time.
 Sources: proc(5), cgroups(7), cgroup-v2.rst, sched-bwc.rst, clock_gettime(2), getrusage(2).
 """
 
@@ -17,8 +17,9 @@ try:
 except ImportError:  # not everywhere
     resource = None  # type: ignore[assignment]
 
+EVERY_NS = 10_000_000  # with cold caches a reading takes as long as all else of a look
 MOST_TASKS = 512
-SHARE_OF_SUM = 300
+SHARE_OF_SUM = 1000
 
 
 class Schedule:
@@ -30,11 +31,18 @@ class Schedule:
         self._task = task
         self._descriptor = -1
         self._is_open = False
-        self._next_sum = 0
+        self._next = self._next_sum = 0
         self.cores: dict[str, int | None] = {"torch_threads": torch_threads}
 
     def read(self) -> tuple[int | None, int | None, int | None, int | None, int | None]:
-        """(ran, waited) of the thread, (ran, waited) of all threads, ns; involuntary switches of the process."""
+        """(ran, waited) of the thread, (ran, waited) of all threads, ns; involuntary switches of the process.
+
+        All None where the latest reading is younger than EVERY_NS.
+        """
+        now = time.monotonic_ns()
+        if now < self._next:
+            return None, None, None, None, None
+        self._next = now + EVERY_NS
         if not self._is_open:
             self._open()
         ran, waited = self._read_thread()

@@ -24,6 +24,7 @@ MOST_SAMPLES = 600
 SAMPLES_PER_WINDOW = 300
 LEAST_INTERVAL_NS = 2_000_000
 SHARE = 100  # a look is followed by so many times its own time without one
+WAKE_NS = 50_000  # what waking up for it takes besides (bench/thread_samples.py: beside a training, caches are cold)
 # A window that takes longer than was expected is sampled to its end, ever more rarely: up to four times as long.
 SLOWER_AT = (300, 450)
 LONGEST_LOOK_AHEAD_NS = SECOND_NS // 10
@@ -92,7 +93,7 @@ class ThreadSamples:
                 cost = self._cpu_clock() - began
                 if len(self._rows) in SLOWER_AT:
                     self._interval *= 2
-                self.due = now + max(self._interval, SHARE * cost)
+                self.due = now + max(self._interval, SHARE * (cost + WAKE_NS))
         except Exception:
             report_error()
             self.end()

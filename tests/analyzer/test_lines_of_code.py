@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fleetprof_analyzer.communication.extraction import encode_within
 from fleetprof_analyzer.communication.operations import RankOperations, decode, encode
 from fleetprof_analyzer.host.by_iteration import ThreadTimes, find_late_place, sum_up
 from fleetprof_analyzer.host.hot_path import Weight, find_hot_path
@@ -245,6 +246,13 @@ def test_operations_carry_them_and_those_of_before_have_none() -> None:
         assert decode(encode(one)).thread == one.thread
     bare = late_job(thread=False)[0]
     assert decode(encode(bare)).thread == ThreadTimes()
+
+
+def test_lines_of_code_never_drive_the_operations_out_of_a_summary() -> None:
+    one = late_job()[0]
+    whole, bare = len(encode(one)), len(encode(replace(one, thread=ThreadTimes())))
+    for most, length in ((whole, whole), (whole - 1, bare), (bare, bare), (bare - 1, whole)):
+        assert len(encode_within(one, most)) == length
 
 
 def test_a_straggler_has_the_line_of_code_and_says_it() -> None:

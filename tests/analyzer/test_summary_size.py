@@ -4,13 +4,14 @@ import io
 import random
 
 import msgspec
+from fleetprof_analyzer.communication.operations import MOST_OPERATIONS_BYTES
 from fleetprof_analyzer.iterations import Asked
 from fleetprof_analyzer.measures.kernels import KernelGroup
 from fleetprof_analyzer.measures.operator_launches import OperatorGroup
 from fleetprof_analyzer.measures.silences import MOST_SILENCES
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.reading.reader import read_trace
-from fleetprof_analyzer.stored_summary import MOST_BYTES, MOST_OPERATIONS_BYTES, pack_summary
+from fleetprof_analyzer.stored_summary import MOST_BYTES, pack_summary
 from fleetprof_analyzer.summary import RankSummary, summarise
 from fleetprof_api.code_place import PlaceInCode
 from fleetprof_api.report import IdleCauses, Iteration, TimeBreakdown

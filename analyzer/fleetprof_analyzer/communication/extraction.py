@@ -18,12 +18,18 @@ from fleetprof_analyzer.communication.chain import Chain, Host, Work, build_chai
 from fleetprof_analyzer.communication.gaps import Fill, add_fills, fill_segments
 from fleetprof_analyzer.communication.host_chain import Waits
 from fleetprof_analyzer.communication.kinds import kind_of
-from fleetprof_analyzer.communication.operations import Columns, Group, RankOperations, encode
+from fleetprof_analyzer.communication.operations import (
+    MOST_OPERATIONS_BYTES,
+    Columns,
+    Group,
+    RankOperations,
+    encode,
+)
 from fleetprof_analyzer.communication.process_group import group_of, peer_of
 from fleetprof_analyzer.communication.program import assign_iterations, position_in_program
 from fleetprof_analyzer.communication.sources import Source, read_source
 from fleetprof_analyzer.communication.work import clock_by_iteration, sign_kernels, work_by_iteration
-from fleetprof_analyzer.host.by_iteration import sum_up
+from fleetprof_analyzer.host.by_iteration import ThreadTimes, sum_up
 from fleetprof_analyzer.host.track import Track
 from fleetprof_analyzer.iterations import Iterations
 from fleetprof_analyzer.problems import Kind, Problems
@@ -57,7 +63,16 @@ def summarise_operations(
         log.exception("the operations of %s could not be read", trace.source)
         problems.add(Kind.ANALYZER_FAULT, f"its communication: {type(error).__name__}: {error}")
         return b""
-    return b"" if operations is None else encode(operations)
+    return b"" if operations is None else encode_within(operations)
+
+
+def encode_within(operations: RankOperations, most: int = MOST_OPERATIONS_BYTES) -> bytes:
+    """The encoded operations; lines of code are left out where the rest alone would fit into the summary."""
+    data = encode(operations)
+    if len(data) <= most or not operations.thread.rows:
+        return data
+    bare = encode(replace(operations, thread=ThreadTimes()))
+    return bare if len(bare) <= most else data
 
 
 def extract_operations(

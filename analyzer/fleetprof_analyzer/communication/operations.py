@@ -17,6 +17,8 @@ from fleetprof_analyzer.host.by_iteration import ThreadTimes
 from fleetprof_analyzer.trace import Bools, Int32s, Int64s
 
 MOST_OPERATIONS: Final = 250_000
+MOST_OPERATIONS_BYTES: Final = 32_000
+"""Longer ones lie beside a rank's summary, or, where that is made beside the trainer, nowhere."""
 _MOST_DECODED: Final = 1 << 30
 
 KINDS: Final = (
