@@ -27,8 +27,9 @@ class Category(IntEnum):
     OPERATOR = 3
     ANNOTATION = 4
     RUNTIME = 5  # a call of the host into CUDA or HIP; not work
-    COLLECTION = 6  # a Python frame of the garbage collector; of python_function only these are kept
+    COLLECTION = 6  # a Python frame of the garbage collector
     FOREIGN = 7  # work of a device that is not known here: counted while a trace is read, and left out
+    FRAME = 8  # a long Python frame of the user's code, in Trace.frames alone; other frames are not kept
 
 
 # cuda_sync, gpu_user_annotation and overhead rows are not here: they are no work.
@@ -204,6 +205,7 @@ class Trace:
     window_start_ns: int | None = None  # "Iteration Start" of Kineto: when it began to record
     window_end_ns: int | None = None  # "Record Window End"
     memory: MemoryRows = NO_MEMORY
+    frames: Rows = NO_ROWS
     truncated: bool = False
     kernel_classes: Sequence[KernelClass] = ()  # as asked, before the table of `classes`
     recorded_permille: int | None = None  # operators in the trace of those that ran; None: too few to tell

@@ -35,8 +35,11 @@ def _needs_it() -> None:
 
 def facts(trace: Trace) -> dict[str, Any]:
     """All that a trace holds, comparable."""
-    found = {name: getattr(trace, name) for name in Trace.__dataclass_fields__ if name not in ("rows", "memory")}
+    found = {
+        name: getattr(trace, name) for name in Trace.__dataclass_fields__ if name not in ("rows", "frames", "memory")
+    }
     rows = {name: getattr(trace.rows, name).tolist() for name in COLUMNS}
+    rows |= {f"frames {name}": getattr(trace.frames, name).tolist() for name in COLUMNS}
     memory = {name: list(getattr(trace.memory, name)) for name in trace.memory.__dataclass_fields__}
     return found | rows | {f"memory {name}": values for name, values in memory.items()}
 

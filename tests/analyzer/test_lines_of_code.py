@@ -9,8 +9,9 @@ from fleetprof_analyzer.communication.extraction import encode_within
 from fleetprof_analyzer.communication.operations import RankOperations, decode, encode
 from fleetprof_analyzer.host.by_iteration import ThreadTimes, find_late_place, sum_up
 from fleetprof_analyzer.host.hot_path import Weight, find_hot_path
-from fleetprof_analyzer.host.own_code import FOUNDATION, INSTALLED, OWN, tell_owner
+from fleetprof_analyzer.host.own_code import FOUNDATION, INSTALLED, OWN, is_own_frame, tell_owner
 from fleetprof_analyzer.host.track import Chain, Track, read_track, within
+from fleetprof_analyzer.reading import scanning
 from fleetprof_analyzer.stragglers.verdict import find_stragglers
 from fleetprof_analyzer.views.page import render_page
 from fleetprof_analyzer.views.straggler_words import list_stragglers, sentence
@@ -165,6 +166,78 @@ def test_a_silence_has_the_line_in_which_the_thread_was() -> None:
     assert measure(read(events)).silences[0].place is None
 
 
+# ---------------------------------------------------------------- where the trace has stacks itself
+
+
+def frame(name: str, start: int, end: int) -> dict[str, Any]:
+    return row(name, start, end, category="python_function")
+
+
+# Names as PyTorch writes them: the line is the function's first, and known places of modules are cut off.
+@pytest.mark.parametrize(
+    ("name", "is_own"),
+    [
+        ("train.py(13): read_batch", True),
+        ("src/data/batches.py(7): Batches.__getitem__", True),
+        ("/home/me/train.py(13): <module>", True),
+        ("torch/nn/modules/module.py(1773): _wrapped_call_impl", False),
+        ("threading.py(1002): _bootstrap", False),
+        ("json/decoder.py(332): decode", False),
+        ("transformers/trainer.py(2200): train", False),
+        ("numpy.py(1): mine", True),
+        (f"{SITE}/anything/x.py(3): f", False),
+        ("fleetprof_agent/agent.py(136): record_step", False),
+        ("<built-in function sleep>", False),
+        ("nn.Module: Linear_0", False),
+        ("<string>(1): f", False),
+        ("train.py(13) read_batch", False),
+    ],
+)
+def test_whose_code_a_frame_of_a_trace_is(name: str, is_own: bool) -> None:
+    assert is_own_frame(name) is is_own
+
+
+@pytest.mark.parametrize("accelerated", [True, False])
+def test_of_frames_the_long_ones_of_the_users_code_are_kept_and_apart(
+    accelerated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not accelerated:
+        monkeypatch.setattr(scanning, "accelerator", lambda: None)
+    events = [
+        frame("train.py(9): main", 0, 9_000), frame("train.py(5): short", 10, 109),
+        frame("train.py(5): short", 200, 300), frame("torch/x.py(1): f", 400, 9_000),
+        frame("<built-in function collect>", 500, 520), row("aten::mm", 600, 700),
+    ]  # fmt: skip
+    trace = read(events)
+    assert [trace.names[name] for name in trace.frames.name] == ["train.py(9): main", "train.py(5): short"]
+    assert (trace.frames.start_ns.tolist(), trace.frames.duration_ns.tolist()) == (
+        [0, 200 * US],
+        [9_000 * US, 100 * US],
+    )
+    assert [trace.names[name] for name in trace.rows.name] == ["<built-in function collect>", "aten::mm"]
+    assert trace.names == ["train.py(9): main", "train.py(5): short", "<built-in function collect>", "aten::mm"]
+
+
+def test_without_samples_the_traces_frames_name_the_function_of_a_silence() -> None:
+    events = [
+        event
+        for at in (0, 10_000)
+        for event in [
+            row(f"ProfilerStep#{at}", at, at + 10_000, category="user_annotation"),
+            row("Optimizer.zero_grad#SGD.zero_grad", at, at + 100, category="user_annotation"),
+            frame("train.py(9): main", at + 10, at + 9_900),
+            frame("train.py(40): read_batch", at + 150, at + 4_900),
+            frame("train.py(44): parse", at + 200, at + 1_000),
+            row("aten::randn", at + 5_000, at + 5_100),
+            row("aten::linear", at + 5_100, at + 9_000, **{"Sequence number": at + 1}),
+            row("autograd::engine::evaluate_function: AddmmBackward0", at + 9_000, at + 9_500,
+                **{"Sequence number": at + 1}),
+        ]
+    ]  # fmt: skip
+    silence = measure(read(events)).silences[0]
+    assert silence.place == PlaceInCode(file="train.py", line=40, function="read_batch")
+
+
 # ---------------------------------------------------------------- beside others
 
 SPANS = [(n * 10_000 * US, (n + 1) * 10_000 * US) for n in range(20)]
@@ -293,7 +366,7 @@ def test_a_line_is_one_line_whatever_the_job_calls_its_code(file: str, function:
         stragglers=Stragglers(verdict="straggler", reason="the others wait", ranks=[late]),
     )
     text, page = re.sub(r"\s+", " ", render_text(report, width=400)), render_page(report)
-    assert f"between aten::item and aten::randn, in {shown}" in text
+    assert f"in {shown}, between aten::item and aten::randn" in text
     assert f"host in {shown}" in text
     escaped = shown.replace("<", "&lt;").replace(">", "&gt;")
     assert page.count(f"in {escaped}") >= 2

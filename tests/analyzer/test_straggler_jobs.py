@@ -1,4 +1,4 @@
-"""Faults planted in real jobs over gloo, captured by the product: the right rank, and why."""
+"""Faults planted in real jobs over gloo, captured by the product: the right rank, and why, and where in its code."""
 
 import sys
 from collections.abc import Iterator
@@ -46,17 +46,21 @@ def judge(local: Local, job: Job) -> Stragglers:
     return found
 
 
-# name: ranks, arguments, the cause
+# name: ranks, arguments, the cause, the function that is planted
 FAULTS = {
-    "a sleeping data loader": (4, ("--fault", "loader"), "data_loading"),
-    "extra work on the host": (8, ("--fault", "host", "--fault-seconds", "0.15"), "host"),
-    "a slow core": (4, ("--fault", "core", "--repeat", "16", "--pause", "0"), "host"),
+    "a sleeping data loader": (4, ("--fault", "loader"), "data_loading", "Batches.__getitem__"),
+    "extra work on the host": (8, ("--fault", "host", "--fault-seconds", "0.15"), "host", "work_in_python"),
+    "a slow core": (4, ("--fault", "core", "--repeat", "16", "--pause", "0"), "host", None),
 }
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_rank_at_fault_is_named_first_with_its_cause(local: Local, name: str) -> None:
-    ranks, arguments, cause = FAULTS[name]
+    ranks, arguments, cause, function = FAULTS[name]
     found = judge(local, start(local, ranks, *arguments, "--fault-rank", str(ranks - 2)))
     assert found.verdict == "straggler", found
     assert (found.ranks[0].rank, found.ranks[0].cause) == (ranks - 2, cause), found
+    if function is not None:
+        place = found.ranks[0].place
+        assert place is not None
+        assert (place.file, place.function) == (str(TRAINING), function)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from fleetprof_api.samples import CodePlace, RankSamples
+from fleetprof_api.samples import RankSamples
 
 from fleetprof_analyzer.host.own_code import FOUNDATION, OWN, tell_owner
 from fleetprof_analyzer.trace import Int64s
@@ -62,7 +62,9 @@ def _read_chain(samples: RankSamples, stack: int) -> Chain:
     if not 0 <= stack < len(samples.stacks):
         return ()
     numbers = [number for number in samples.stacks[stack] if 0 <= number < len(samples.places)]
-    frames = _name_frames([samples.places[number] for number in numbers])
+    frames = name_frames(
+        [(places.file, places.function, places.line) for places in (samples.places[number] for number in numbers)]
+    )
     owners = [tell_owner(file) for file, _, _ in frames]
     own = [frame for frame, owner in zip(frames, owners, strict=True) if owner == OWN]
     if own:
@@ -70,16 +72,16 @@ def _read_chain(samples: RankSamples, stack: int) -> Chain:
     return next(((f,) for f, owner in zip(frames, owners, strict=True) if owner < FOUNDATION), tuple(frames[:1]))
 
 
-def _name_frames(places: Sequence[CodePlace]) -> list[Place]:
+def name_frames(stack: Sequence[Place]) -> list[Place]:
     """Frames, the innermost first; comprehensions and lambdas are called what the function around them is."""
     frames: list[Place] = []
-    for outer in reversed(places):
-        file, function = outer.file[-_CHARACTERS:], outer.function[:_CHARACTERS]
-        while _NAMELESS.search(function):
-            function = _NAMELESS.sub("", function)
-        if not function:  # before Python 3.11 they do not say where they are written
-            function = frames[-1][1] if frames and frames[-1][0] == file else outer.function[:_CHARACTERS]
-        place = file, function, outer.line if 0 <= outer.line < 1 << 31 else 0
+    for file, function, line in reversed(stack):
+        named = function = function[:_CHARACTERS]
+        while _NAMELESS.search(named):
+            named = _NAMELESS.sub("", named)
+        if not named:  # before Python 3.11 they do not say where they are written
+            named = frames[-1][1] if frames and frames[-1][0] == file[-_CHARACTERS:] else function
+        place = file[-_CHARACTERS:], named, line if 0 <= line < 1 << 31 else 0
         if not frames or frames[-1] != place:
             frames.append(place)
     return frames[::-1]

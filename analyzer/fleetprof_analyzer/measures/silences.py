@@ -7,9 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
 import numpy as np
+from fleetprof_api.code_place import PlaceInCode
 from fleetprof_api.report_tables import Silence
 
+from fleetprof_analyzer.host import python_frames
 from fleetprof_analyzer.host.hot_path import find_place
 from fleetprof_analyzer.host.track import Track, within
 from fleetprof_analyzer.measures.main_thread import MainThread
@@ -24,7 +27,7 @@ _LEAST_SAMPLES: Final = 2
 def find_silences(trace: Trace, thread: MainThread, labels: Iterable[Label], track: Track | None) -> list[Silence]:
     """The places of the pieces that are the host's, by name of what ends before them and begins behind them.
 
-    `track`: where the thread was, None where it was not sampled.
+    `track`: where the thread was, None where it was not sampled: then the trace's own frames tell, where it has any.
     """
     kinds = (thread.top, thread.data, thread.zero_grad, thread.optimizer, thread.model, thread.autograd, thread.behind)
     here = [rows.select(rows.place == thread.place) for rows in kinds]
@@ -53,7 +56,15 @@ def find_silences(trace: Trace, thread: MainThread, labels: Iterable[Label], tra
             before=pair[1],
             time_ns=time,
             count=len(spans[pair]),
-            place=None if track is None else find_place(within(track, spans[pair]), _LEAST_SAMPLES),
+            place=_find_place(trace, thread.place, track, spans[pair]),
         )
         for pair, time in sorted(times.items(), key=lambda one: (-one[1], one[0]))[:MOST_SILENCES]
     ]
+
+
+def _find_place(trace: Trace, thread: int, track: Track | None, spans: list[tuple[int, int]]) -> PlaceInCode | None:
+    if track is not None:
+        return find_place(within(track, spans), _LEAST_SAMPLES)
+    looks = python_frames.look(trace, thread, spans)
+    found = None if looks is None else find_place(within(looks, spans), _LEAST_SAMPLES)
+    return None if found is None else msgspec.structs.replace(found, samples=0, of_samples=0)

@@ -30,6 +30,8 @@ from fleetprof_analyzer.reading.vocabulary import Vocabulary
 from fleetprof_analyzer.trace import Category, Int32s, Int64s, Rows
 
 INSTANTS: Final = ("Iteration Start", "Record Window End")
+LEAST_FRAME_NS: Final = 100_000
+"""A shorter frame of the user's code is not kept: there are very many, and a silence is twice as long."""
 _ENOUGH_ROWS: Final = 16_000
 _NOTHING_SAID: Final = EventArgs()
 
@@ -45,6 +47,10 @@ _KEPT: Final = _mask(*Category)
 _NOT_KEPT: Final = bytes({LEFT_OUT, FRAME, INSTANT})
 _ON_DEVICE: Final = _mask(Category.KERNEL, Category.MEMCPY, Category.MEMSET)
 _CALL: Final = _mask(Category.RUNTIME)
+
+
+def _lasts(duration_us: float | str | None) -> bool:
+    return isinstance(duration_us, float) and duration_us * 1000 >= LEAST_FRAME_NS
 
 
 class Columns:
@@ -185,10 +191,12 @@ class Columns:
         except AttributeError:  # "cat": null
             codes = bytearray([LEFT_OUT if event.cat is None else event.cat.code for event in events])
         if FRAME in codes:
-            collects = self.vocabulary.collections
+            kinds = self.vocabulary.frames
             for at in compress(count(), codes.translate(_FRAMES)):
                 frame = events[at]
-                codes[at] = Category.COLLECTION if isinstance(frame, Event) and collects[frame.name] else LEFT_OUT
+                codes[at] = code = kinds[frame.name] if isinstance(frame, Event) else LEFT_OUT
+                if code == Category.FRAME and not _lasts(frame.dur):  # type: ignore[union-attr]
+                    codes[at] = LEFT_OUT
         return codes
 
     def _add_places(self, kept: list[Event], of_device: list[EventArgs], on_device: bytes) -> Int32s | None:

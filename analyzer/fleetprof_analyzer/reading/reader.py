@@ -18,7 +18,7 @@ from fleetprof_analyzer.reading.event_stream import EventStream
 from fleetprof_analyzer.reading.metadata import read_metadata
 from fleetprof_analyzer.reading.plausibility import drop_impossible
 from fleetprof_analyzer.reading.scanning import make_scanner
-from fleetprof_analyzer.trace import Category, Rows, Trace
+from fleetprof_analyzer.trace import NO_ROWS, Category, Rows, Trace
 
 # Traces without a base time: Unix µs since 2001 are absolute, smaller numbers count from somewhere.
 _ABSOLUTE_FROM_NS: Final = 10**18
@@ -42,6 +42,8 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits 
     window_end_ns = None if columns.window_end_ns is None else columns.window_end_ns + base_ns
     rows = _leave_out_foreign(rows, problems)
     rows = drop_impossible(rows, window_end_ns, problems)
+    framed = rows.category == Category.FRAME
+    rows, frames = (rows.select(~framed), rows.select(framed)) if framed.any() else (rows, NO_ROWS)
     if len(rows) == 0 and not any(problems.count(kind) for kind in _SAYS_WHY_EMPTY):
         problems.add(Kind.NO_EVENTS)
     absolute = len(rows) > 0 and int(rows.start_ns.min()) >= _ABSOLUTE_FROM_NS
@@ -57,6 +59,7 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits 
         window_start_ns=None if columns.window_start_ns is None else columns.window_start_ns + base_ns,
         window_end_ns=window_end_ns,
         memory=columns.memory.rows(base_ns),
+        frames=frames,
         truncated=bool(problems.count(Kind.TRUNCATED) or problems.count(Kind.CORRUPT_GZIP)),
         recorded_permille=columns.recorded_permille(),
         event_count=columns.event_count,

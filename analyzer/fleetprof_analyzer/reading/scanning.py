@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fleetprof_analyzer.reading.columns import INSTANTS, Columns
+from fleetprof_analyzer.reading.columns import INSTANTS, LEAST_FRAME_NS, Columns
 from fleetprof_analyzer.reading.event import EventArgs, Instant
 from fleetprof_analyzer.reading.growing import is_numbered
 from fleetprof_analyzer.trace import CATEGORIES, PYTHON_FUNCTION, Category, Int32s, Rows
@@ -24,9 +24,9 @@ from fleetprof_analyzer.trace import CATEGORIES, PYTHON_FUNCTION, Category, Int3
 _FEWEST_BYTES: Final = 48
 _MOST_INSTANTS: Final = 1024
 _FRAME: Final = 100
-_NAMES, _PLACES, _SHAPES, _DEVICES = range(4)
+_NAMES, _PLACES, _SHAPES, _DEVICES, _KINDS = range(5)
 _COLLECTIVE: Final = 1
-_UNKNOWN, _LEFT_OUT = -2, -1
+_UNKNOWN: Final = -2
 _ROW_TYPES: Final = {
     "category": np.int8, "name": np.int32, "place": np.int32, "shape": np.int32, "start_ns": np.int64,
     "duration_ns": np.int64, "correlation": np.int64, "detail": np.int64, "external_id": np.int64, "present": np.int8,
@@ -78,8 +78,8 @@ class Scanner:
             assert library.fp_keep_category(self._handle, name.encode(), len(name), code) == 0
         for name in INSTANTS:
             assert library.fp_keep_instant(self._handle, name.encode(), len(name)) == 0
-        # By the scanner's number: the reader's own.
-        self._numbers: list[Int32s] = [np.zeros(0, np.int32) for _ in range(4)]
+        # By the scanner's number: the reader's own, and of names that of frames what they are.
+        self._numbers: list[Int32s] = [np.zeros(0, np.int32) for _ in range(5)]
 
     def take(self, text: bytes, length: int) -> bool:
         """Adds the events of text[:length], with commas between them, to the columns; false: not taken.
@@ -94,14 +94,10 @@ class Scanner:
         columns.settle()
         columns.count_events(self._block.events)
         self._take_instants(text)
-        found = {name: self._arrays[name][:count] for name in _ROW_TYPES}
+        found = self._choose_frames({name: self._arrays[name][:count] for name in _ROW_TYPES})
         name = self._read(_NAMES, found["name"], self._number_name)
-        kept = name != _LEFT_OUT
-        if not kept.all():
-            found = {key: values[kept] for key, values in found.items()}
-            name = name[kept]
         columns.count_rows(len(name))
-        category = np.where(found["category"] == _FRAME, np.int8(Category.COLLECTION), found["category"])
+        category = found["category"]
         shape, shaped = found["shape"], found["shape"] >= 0
         shape[shaped] = self._read(_SHAPES, shape[shaped], self._number_shape)
         rows = Rows(
@@ -117,6 +113,19 @@ class Scanner:
         )
         columns.append(rows, found["external_id"][is_numbered(category)])
         return True
+
+    def _choose_frames(self, found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+        """The rows without those of Python frames that are not kept; those that are have their category."""
+        framed = found["category"] == _FRAME
+        if not framed.any():
+            return found
+        kind = self._read(_NAMES, found["name"][framed], self._classify_frame, _KINDS)
+        long = found["duration_ns"][framed] >= LEAST_FRAME_NS
+        kept = ~framed
+        kept[framed] = (kind == Category.COLLECTION) | ((kind == Category.FRAME) & long)
+        category = found["category"].copy()
+        category[framed] = kind
+        return {key: values[kept] for key, values in (found | {"category": category}).items()}
 
     def _reserve(self, rows: int) -> None:
         if self._block.capacity >= rows:
@@ -140,12 +149,15 @@ class Scanner:
             pieces = [text[first : first + count] for first, count in zip(at, length, strict=True)]
             columns.read_instants(_INSTANTS.decode(b"[" + b",".join(pieces) + b"]"))
 
-    def _read(self, kind: int, texts: Int32s, number: Callable[[int, bytes, bytes], int]) -> Int32s:
+    def _read(
+        self, kind: int, texts: Int32s, number: Callable[[int, bytes, bytes], int], table: int | None = None
+    ) -> Int32s:
         """The reader's numbers of texts, given by the scanner's; new ones are numbered in the order of the rows."""
-        known = self._numbers[kind]
+        table = kind if table is None else table
+        known = self._numbers[table]
         count = self._library.fp_text_count(self._handle, kind)
         if count > len(known):
-            known = self._numbers[kind] = np.concatenate((known, np.full(count - len(known), _UNKNOWN, np.int32)))
+            known = self._numbers[table] = np.concatenate((known, np.full(count - len(known), _UNKNOWN, np.int32)))
         length = ctypes.c_int64()
         for new in dict.fromkeys(texts[known[texts] == _UNKNOWN].tolist()):
             at = self._library.fp_text(self._handle, kind, new, length)
@@ -153,9 +165,11 @@ class Scanner:
             known[new] = number(text[0], *text[1:].split(b"\0", 1))
         return known[texts]
 
-    def _number_name(self, code: int, name: bytes, _: bytes) -> int:
-        text, vocabulary = name.decode("ascii"), self._columns.vocabulary
-        return _LEFT_OUT if code == _FRAME and not vocabulary.collections[text] else vocabulary.names[text]
+    def _number_name(self, _: int, name: bytes, __: bytes) -> int:
+        return self._columns.vocabulary.names[name.decode("ascii")]
+
+    def _classify_frame(self, _: int, name: bytes, __: bytes) -> int:
+        return self._columns.vocabulary.frames[name.decode("ascii")]
 
     def _number_place(self, _: int, first: bytes, second: bytes) -> int:
         return self._columns.vocabulary.places[_scalar(first), _scalar(second)]

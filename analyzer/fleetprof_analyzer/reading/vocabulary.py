@@ -9,10 +9,11 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.classes import is_collection, is_host_communication
+from fleetprof_analyzer.host.own_code import is_own_frame
 from fleetprof_analyzer.limits import Limits, refuse
 from fleetprof_analyzer.reading.collective import read_collective
-from fleetprof_analyzer.reading.event import EventArgs, Scalar
-from fleetprof_analyzer.trace import Bools, Collective, Int32s, Place, Shape
+from fleetprof_analyzer.reading.event import LEFT_OUT, EventArgs, Scalar
+from fleetprof_analyzer.trace import Bools, Category, Collective, Int32s, Place, Shape
 
 _NAME_CHARACTERS: Final = 2048
 _PLACE_CHARACTERS: Final = 64
@@ -85,11 +86,11 @@ class Collectives(dict[Collective, int]):
         return self.setdefault(read_collective(args), len(self))
 
 
-class Collections(dict[str, bool]):
-    """Name of a Python frame -> whether it is a run of the garbage collector."""
+class Frames(dict[str, int]):
+    """Name of a Python frame -> `Category.COLLECTION`, `Category.FRAME` for the user's code, or `LEFT_OUT`."""
 
-    def __missing__(self, name: str) -> bool:
-        answer = is_collection(name)
+    def __missing__(self, name: str) -> int:
+        answer = Category.COLLECTION if is_collection(name) else Category.FRAME if is_own_frame(name) else LEFT_OUT
         if len(self) < _MOST_REMEMBERED:
             self[name] = answer
         return answer
@@ -103,4 +104,4 @@ class Vocabulary:
         self.places = Places()
         self.shapes = Shapes()
         self.collectives = Collectives()
-        self.collections = Collections()
+        self.frames = Frames()

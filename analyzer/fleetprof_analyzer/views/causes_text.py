@@ -79,8 +79,8 @@ def list_silences(ranks: Sequence[Rank]) -> list[tuple[str, int]]:
                 longest[pair] = max(longest.get(pair, (-1, "")), (one.time_ns, name_place(one.place)))
     found = []
     for pair, time in sorted(sums.items(), key=lambda one: (-one[1], one[0]))[:_MOST_SILENCES]:
-        line = f", in {longest[pair][1]}" if pair in longest else ""
-        found.append((f"between {pair[0] or 'the start'} and {pair[1] or 'the end'}{line}", time))
+        line = f"in {longest[pair][1]}, " if pair in longest else ""
+        found.append((f"{line}between {pair[0] or 'the start'} and {pair[1] or 'the end'}", time))
     return found
 
 
