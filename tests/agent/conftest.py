@@ -147,7 +147,7 @@ class SidecarSide:
         (address,) = self._agents
         self._own.sendto(wire.encode(kind, **fields), address)
 
-    def arm(self, capture: str, *, sample_interval_ns: int = 10**8, seconds: int = 60) -> None:
+    def arm(self, capture: str, *, sample_interval_ns: int = 10**8, seconds: int = 60, **more: Any) -> None:
         """Sends "arm" and waits for the answer."""
         until = time.time_ns() + seconds * 10**9
         self.command(
@@ -157,6 +157,7 @@ class SidecarSide:
             last_step=None,
             sample_interval_ns=sample_interval_ns,
             until_unix_ns=until,
+            **more,
         )
         self.await_message("armed", lambda message: message["capture"] == capture)
 

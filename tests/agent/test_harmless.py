@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -221,13 +222,15 @@ print(json.dumps(observe()))
 
 @pytest.mark.attack
 def test_all_that_a_job_can_see_of_itself_is_as_without_us(ground: Any, python: str, prelude: str) -> None:
-    """After steps, reports and a capture that was armed, watched and done with, beside a job without the agent."""
+    """After steps, reports and a capture: armed, watched, sampled, done with. Beside a job without the agent."""
     seen = {}
     for switch in ("1", "0"):
         job = ground.start(python, prelude + SNAPSHOT, FLEETPROF_AGENT=switch)
         if switch == "1":
             ground.side.await_trainer()
-            ground.side.arm("c1")
+            now = time.time_ns()
+            ground.side.arm("c1", thread_samples=True, start_unix_ns=now, end_unix_ns=now + 10**9)
+            ground.side.await_message("thread")
             ground.side.command("done", capture="c1", after_ns=0)
             ground.side.await_message("times")
         job.await_output("training")

@@ -36,7 +36,7 @@ MAIN, READ, PARSE = ("t.py", "main", 9), ("t.py", "read_batch", 41), ("t.py", "p
         ("/home/me/train.py", OWN),
         ("train.py", OWN),
         ("/workspace/torch_models/train.py", OWN),
-        ("/home/me/library/python3/mine.py", OWN),
+        ("/srv/me/library/python3/mine.py", OWN),
         ("/tmp/ipykernel_12/3456.py", OWN),
         ("<ipython-input-3-abc>", OWN),
         (f"{SITE}/transformers/trainer.py", INSTALLED),
@@ -44,7 +44,7 @@ MAIN, READ, PARSE = ("t.py", "main", 9), ("t.py", "read_batch", 41), ("t.py", "p
         (f"{SITE}/torch/nn/modules/module.py", FOUNDATION),
         (f"{SITE}/torchvision/models/resnet.py", INSTALLED),
         (f"{LIBRARY}/threading.py", FOUNDATION),
-        ("/root/.local/share/uv/python/cpython-3.11/lib/python3.11/json/decoder.py", FOUNDATION),
+        ("/opt/python/cpython-3.11/lib/python3.11/json/decoder.py", FOUNDATION),
         ("<frozen runpy>", FOUNDATION),
         ("<string>", FOUNDATION),
         ("", FOUNDATION),
@@ -102,6 +102,7 @@ def test_a_sample_stands_for_the_time_since_the_one_before_and_within_the_span()
     ]  # fmt: skip
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -57,6 +57,7 @@ def test_what_was_not_told_is_nobodys(said: Any, stacks: list[list[int]], stack:
     assert all(number < len(samples.places) for one in samples.stacks for number in one)
 
 
+@pytest.mark.attack
 def test_it_is_bounded() -> None:
     rows = [
         (
