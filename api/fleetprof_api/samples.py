@@ -59,6 +59,14 @@ class CodePlace(msgspec.Struct, kw_only=True, frozen=True):
     file: str  # co_filename, its end if it is long
     function: str  # co_qualname, co_name before Python 3.11
     line: int
+    generator: bool = False  # its function is a generator
+
+
+class CollectionColumns(msgspec.Struct, kw_only=True):
+    """Runs of Python's garbage collector of 1 ms and longer, around the window. Shape: equal lengths. Source: gc."""
+
+    start_unix_ns: list[int] = []
+    duration_ns: list[int] = []
 
 
 class ThreadColumns(msgspec.Struct, kw_only=True):
@@ -101,6 +109,7 @@ class RankSamples(msgspec.Struct, kw_only=True):
     host: HostColumns = msgspec.field(default_factory=HostColumns)
     thread: ThreadColumns = msgspec.field(default_factory=ThreadColumns)
     places: list[CodePlace] = []
+    collections: CollectionColumns = msgspec.field(default_factory=CollectionColumns)
     stacks: list[list[int]] = []  # indices into `places`, the innermost frame first
     usable_cores: int | None = None  # the process' affinity
     cpu_limit_millicores: int | None = None  # its control group's quota; null: none

@@ -19,15 +19,16 @@ PLACES_PER_CHUNK = 45
 STACKS_PER_CHUNK = 150
 _LONGEST_WALK = 400
 _OURS = -1
+_GENERATOR = 0x20 | 0x200  # inspect.CO_GENERATOR, CO_ASYNC_GENERATOR
 
 
 class StackTable:
     """Places and stacks by their numbers, in the order in which they were seen first."""
 
     def __init__(self) -> None:
-        self._places: list[tuple[str, str, int]] = []
+        self._places: list[tuple[str, str, int, bool]] = []
         self._stacks: list[tuple[int, ...]] = []
-        self._number_of_place: dict[tuple[str, str, int], int] = {}
+        self._number_of_place: dict[tuple[str, str, int, bool], int] = {}
         self._number_of_stack: dict[tuple[int, ...], int] = {}
         # By instruction; the code object is kept beside it, so that its id is nobody else's meanwhile.
         self._seen: dict[tuple[int, int], tuple[Any, int | None]] = {}
@@ -70,6 +71,7 @@ class StackTable:
             _clean(code.co_filename[-FILE_CHARACTERS:]),
             _clean(function[:FUNCTION_CHARACTERS]),
             line if line is not None and 0 <= line < 2**31 else 0,
+            bool(code.co_flags & _GENERATOR),
         )
         number = self._number_of_place.get(place)
         if number is None and len(self._places) < MOST_PLACES:
@@ -85,8 +87,9 @@ class StackTable:
         """Sends what has not been sent as "places" and "stacks"; False when something is left."""
         while self._sent_places < len(self._places):
             some = self._places[self._sent_places : self._sent_places + PLACES_PER_CHUNK]
-            file, function, line = (list(column) for column in zip(*some))  # noqa: B905
-            if not send("places", first=self._sent_places, file=file, function=function, line=line):
+            file, function, line, generator = (list(column) for column in zip(*some))  # noqa: B905
+            named = {"file": file, "function": function, "line": line, "generator": generator}
+            if not send("places", first=self._sent_places, **named):
                 return False
             self._sent_places += len(some)
         while self._sent_stacks < len(self._stacks):

@@ -3,9 +3,10 @@
 A trace shows the host's time between two operators as nothing at all; a look at the thread's stack now and then gives
 that time a line of code, and the kernel's account of its scheduling tells Python from a wait for a core.
 
-Guarantees: nothing runs in the job's threads; outside of `tick` no frame is referred to; frames of ours are left out;
-time, samples, stacks, places and texts are bounded, and looks together take at most a hundredth of the time (a look
-that takes longer comes less often); nothing is raised: what fails ends the sampling. Called from one thread at a time.
+Guarantees: nothing but the collector's marks runs in the job's threads; outside of `tick` no frame is referred to;
+frames of ours are left out; time, samples, stacks, places and texts are bounded, and looks together take at most a
+hundredth of the time (a look that takes longer comes less often); nothing is raised: what fails ends the sampling.
+Called from one thread at a time.
 Sources: sys._current_frames(), /proc/self/task/*/schedstat (proc(5)), clock_gettime(2), getrusage(2).
 """
 
@@ -15,6 +16,7 @@ import sys
 import time
 from typing import Any, Callable
 
+from fleetprof_agent.collector import CollectorMarks
 from fleetprof_agent.errors import report_error
 from fleetprof_agent.schedule import Schedule
 from fleetprof_agent.stacks import StackTable
@@ -70,6 +72,7 @@ class ThreadSamples:
         self._interval = max(LEAST_INTERVAL_NS, window_ns // SAMPLES_PER_WINDOW)
         self._rows: list[tuple[int | None, ...]] = []
         self._stacks = StackTable()
+        self._collector = CollectorMarks()
         self._sent = 0
         self.due = 0  # when to be called again (Unix ns)
         # Without a lock on the interpreter the thread would run on while its frames are walked.
@@ -101,6 +104,7 @@ class ThreadSamples:
     def end(self) -> None:
         """No more looks; what was seen can be sent."""
         self.is_over = True
+        self._collector.end()
         self._stacks.forget_code()
         self._schedule.close()
 
@@ -117,9 +121,11 @@ class ThreadSamples:
             if not send("thread", **columns, **cores):
                 return False
             self._sent += len(rows)
-        return True
+        return self._collector.flush(send)
 
     def _look(self) -> None:
+        if not self._rows:
+            self._collector.begin()
         frame = self._read_frames().get(self._thread)
         at = time.time_ns()  # not before: the look may have waited for the interpreter, while the thread went on
         stack = None if frame is None else self._stacks.intern(frame)

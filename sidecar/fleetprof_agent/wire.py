@@ -18,11 +18,13 @@ agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
   profile own_profile: what the job's own torch.profiler is at, "" (nothing), "warmup" or "active"; when it changes
   times   capture, step: [..], end_unix_ns: [..]   ends of optimizer steps around a capture, in chunks, oldest first
   device  capture ("" outside a capture), columns as in fleetprof_api.samples.DeviceColumns, each a list
-  places  capture, first, file: [..], function: [..], line: [..]   lines of the job's Python code, numbered from `first`
+  places  capture, first, file: [..], function: [..], line: [..], generator: [..]   lines of the job's Python code,
+          numbered from `first`; generator: whether the function is one
   stacks  capture, first, stacks: [[..], ..]   stacks of its training thread, numbered from `first`: of places, the
           innermost first
   thread  capture, columns as in fleetprof_api.samples.ThreadColumns (`stack` names a stack), usable_cores,
           cpu_limit_millicores, torch_threads   what was seen of the training thread, after the window, in chunks
+  collections  capture, start_unix_ns: [..], duration_ns: [..]   longer runs of Python's garbage collector meanwhile
   armed   capture          the agent watches over this capture (exit guard on, sampling on)
   dropping   capture       a recording is being dropped, which takes as long as writing it; "cancelled" will follow
   ending     capture       a recording that is to be dropped has its window behind it: Kineto ends and writes it
@@ -59,7 +61,7 @@ WAITING = "waiting"
 # Made once: json.dumps would make one for each datagram.
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 FROM_AGENT = frozenset(
-    {"hello", "steps", "profile", "times", "device", "places", "stacks", "thread", "bye"}
+    {"hello", "steps", "profile", "times", "device", "places", "stacks", "thread", "collections", "bye"}
     | {"armed", "dropping", "ending", "cancelled", "short", "memory"}  # of a capture
 )
 TO_AGENT = frozenset({"query", "arm", "cancel", "done"})

@@ -145,7 +145,12 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
             files, functions = _texts(fields, "file"), _texts(fields, "function")
             if not len(lines) == len(files) == len(functions):
                 raise ValueError("places: file, function and line must be equally long")
-            places = {"file": files, "function": functions, "line": lines}
+            generators = fields.get("generator", [False] * len(lines))
+            if not isinstance(generators, list) or any(type(one) is not bool for one in generators):
+                raise ValueError("generator: must be a list of true and false")
+            if len(generators) != len(lines):
+                raise ValueError("places: generator must be as long as line")
+            places = {"file": files, "function": functions, "line": lines, "generator": generators}
             return AgentReport(pid, kind, {"capture": _capture(fields), "first": _first(fields), **places})
         case "stacks":
             stacks = fields.get("stacks")
@@ -162,6 +167,12 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
                 raise ValueError("thread: must hold integers of at least 0")
             cores = {name: _optional(fields, name) for name in _CORES}
             return AgentReport(pid, kind, {"capture": _capture(fields), **seen, "at_unix_ns": at, **cores})
+        case "collections":
+            starts, durations = _integers(fields, "start_unix_ns"), _integers(fields, "duration_ns")
+            if len(starts) != len(durations):
+                raise ValueError("collections: start_unix_ns and duration_ns must be equally long")
+            marks = {"start_unix_ns": starts, "duration_ns": durations}
+            return AgentReport(pid, kind, {"capture": _capture(fields), **marks})
         case "short" | "memory":
             numbers = {name: _integer(fields, name, 0, _INT64) for name in _AMOUNTS[kind]}
             said = {"recording": fields.get("recording") is True} if kind == "short" else {}

@@ -64,7 +64,7 @@ def _hear_agent(
         recorder.add_steps(fields["step"], fields["end_unix_ns"])
     if recorder is not None and kind == "device":
         recorder.add_device(fields)
-    if recorder is not None and kind in ("places", "stacks", "thread") and mine:
+    if recorder is not None and kind in ("places", "stacks", "thread", "collections") and mine:
         recorder.thread.add(kind, fields)
     return []
 

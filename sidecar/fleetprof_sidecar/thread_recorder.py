@@ -8,7 +8,7 @@ was not, is one without a stack.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fleetprof_api.samples import CodePlace, RankSamples, ThreadColumns
+from fleetprof_api.samples import CodePlace, CollectionColumns, RankSamples, ThreadColumns
 
 _MOST_SAMPLES: Final = 4096
 _MOST_NAMED: Final = 1024
@@ -23,18 +23,23 @@ class ThreadRecorder:
         self._stacks: dict[int, list[int]] = {}
         self._rows: dict[int, dict[str, int | None]] = {}
         self._cores: dict[str, int | None] = {}
+        self._collections: dict[int, int] = {}
 
     def add(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """One message as in wire.py: "places", "stacks" or "thread"."""
+        """One message as in wire.py: "places", "stacks", "thread" or "collections"."""
         if kind == "places":
-            told = zip(fields["file"], fields["function"], fields["line"], strict=True)
-            for number, (file, function, line) in enumerate(told, fields["first"]):
+            told = zip(fields["file"], fields["function"], fields["line"], fields["generator"], strict=True)
+            for number, (file, function, line, generator) in enumerate(told, fields["first"]):
                 if number < _MOST_NAMED:
-                    self._places[number] = CodePlace(file=file, function=function, line=line)
+                    self._places[number] = CodePlace(file=file, function=function, line=line, generator=generator)
         elif kind == "stacks":
             for number, stack in enumerate(fields["stacks"], fields["first"]):
                 if number < _MOST_NAMED:
                     self._stacks[number] = stack
+        elif kind == "collections":
+            for start, lasted in zip(fields["start_unix_ns"], fields["duration_ns"], strict=True):
+                if len(self._collections) < _MOST_NAMED:
+                    self._collections[start] = lasted
         else:
             self._cores = {name: fields[name] for name in ("usable_cores", "cpu_limit_millicores", "torch_threads")}
             for row, at in enumerate(fields["at_unix_ns"]):
@@ -52,6 +57,10 @@ class ThreadRecorder:
         samples.thread = ThreadColumns(at_unix_ns=[at for at, _ in rows], **columns)
         samples.places = [self._places[number] for number in sorted(self._places)]
         samples.stacks = [[place_of[number] for number in self._stacks[stack]] for stack in known]
+        marks = sorted(self._collections.items())
+        samples.collections = CollectionColumns(
+            start_unix_ns=[start for start, _ in marks], duration_ns=[lasted for _, lasted in marks]
+        )
         samples.usable_cores = self._cores.get("usable_cores")
         samples.cpu_limit_millicores = self._cores.get("cpu_limit_millicores")
         samples.torch_threads = self._cores.get("torch_threads")

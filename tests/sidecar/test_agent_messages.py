@@ -29,7 +29,7 @@ HELLO = {
 STEPS = {"pid": 17, "step": 5, "at_unix_ns": 1, "iteration_ns": 2, "per_iteration": 1, "own_profile": "warmup"}
 COLUMNS = {"at_unix_ns": [1, 2], "utilization_permille": [None, 5], "power_milliwatts": [1, 2]}
 DEVICE = {"pid": 17, "capture": "c", **COLUMNS}
-PLACES = {"capture": "c", "first": 2, "file": ["/a/train.py"], "function": ["main"], "line": [7]}
+PLACES = {"capture": "c", "first": 2, "file": ["/a/train.py"], "function": ["main"], "line": [7], "generator": [True]}
 STACKS = {"capture": "c", "first": 0, "stacks": [[1, 0], []]}
 THREAD = {
     "capture": "c",
@@ -89,6 +89,8 @@ def test_device_columns_are_taken_and_unknown_ones_dropped():
         ("memory", {"capture": "c", "before_bytes": 1, "peak_bytes": 3, "after_bytes": 2}, None),
         ("places", PLACES, None),
         ("places", {**PLACES, "function": ["a\u202eb"]}, {**PLACES, "function": ["a?b"]}),
+        ("places", {k: v for k, v in PLACES.items() if k != "generator"}, {**PLACES, "generator": [False]}),
+        ("collections", {"capture": "c", "start_unix_ns": [7], "duration_ns": [1]}, None),
         ("stacks", STACKS, None),
         ("thread", {**THREAD, "invented": [1, 2]}, THREAD),
         ("armed", {"capture": "c", "extra": 1}, {"capture": "c"}),
@@ -136,6 +138,10 @@ def test_text_is_made_printable():
         ("places", {"pid": 1, **PLACES, "file": [], "function": []}, "places"),
         ("places", {"pid": 1, **PLACES, "line": [2**31]}, "line"),
         ("places", {"pid": 1, **PLACES, "first": 1024}, "first"),
+        ("places", {"pid": 1, **PLACES, "generator": [1]}, "generator"),
+        ("places", {"pid": 1, **PLACES, "generator": []}, "places"),
+        ("collections", {"pid": 1, "capture": "c", "start_unix_ns": [7], "duration_ns": []}, "collections"),
+        ("collections", {"pid": 1, "capture": "c", "start_unix_ns": [7], "duration_ns": [-1]}, "duration_ns"),
         ("stacks", {"pid": 1, **STACKS, "stacks": [[0] * 65]}, "stacks"),
         ("stacks", {"pid": 1, **STACKS, "stacks": [[-1]]}, "stacks"),
         ("stacks", {"pid": 1, **STACKS, "stacks": [5]}, "stacks"),

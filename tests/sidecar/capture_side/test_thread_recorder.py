@@ -9,9 +9,16 @@ from fleetprof_sidecar.thread_recorder import ThreadRecorder
 
 COUNTERS = {"ran_ns": [1, 2], "waited_ns": [3, 4], "process_ran_ns": [5, 6], "process_waited_ns": [None, 8]}
 CORES = {"usable_cores": 2, "cpu_limit_millicores": 1500, "torch_threads": 1}
-PLACES = {"first": 0, "file": ["t.py", "t.py"], "function": ["main", "load"], "line": [9, 3]}
+PLACES = {
+    "first": 0,
+    "file": ["t.py", "t.py"],
+    "function": ["main", "load"],
+    "line": [9, 3],
+    "generator": [False, True],
+}
 STACKS = {"first": 0, "stacks": [[1, 0], [0]]}
 ROWS = {"at_unix_ns": [20, 10], "stack": [1, 0], **COUNTERS, "involuntary_switches": [0, 0], **CORES}
+COLLECTIONS = {"start_unix_ns": [30, 12], "duration_ns": [4, 5]}
 SAID = [("places", PLACES), ("stacks", STACKS), ("thread", ROWS)]
 
 
@@ -29,7 +36,7 @@ def test_samples_are_in_order_whatever_the_order_of_the_messages(order: Any) -> 
     samples = recorded(*order, *order)
     assert samples.places == [
         CodePlace(file="t.py", function="main", line=9),
-        CodePlace(file="t.py", function="load", line=3),
+        CodePlace(file="t.py", function="load", line=3, generator=True),
     ]
     assert samples.stacks == [[1, 0], [0]]
     assert (samples.thread.at_unix_ns, samples.thread.stack) == ([10, 20], [0, 1])
@@ -69,7 +76,7 @@ def test_it_is_bounded() -> None:
         )
         for at in range(0, 100_000, 100)
     ]
-    lines = {"first": 1023, "file": ["t.py"] * 50, "function": ["f"] * 50, "line": [1] * 50}
+    lines = {"first": 1023, "file": ["t.py"] * 50, "function": ["f"] * 50, "line": [1] * 50, "generator": [False] * 50}
     samples = recorded(*rows * 6, ("places", lines), ("stacks", {"first": 1023, "stacks": [[1023]] * 50}))
     assert len(samples.thread.at_unix_ns) == len(samples.thread.stack) <= 4096
     assert (len(samples.places), samples.stacks) == (1, [[0]])
