@@ -15,11 +15,13 @@ from fleetprof_api.report import HostSeries, Iteration, Problem, Rank
 from fleetprof_api.samples import RankSamples, StepColumns
 
 from fleetprof_analyzer.communication.extraction import summarise_operations
+from fleetprof_analyzer.host.marks import read_marks
 from fleetprof_analyzer.host.track import read_track
 from fleetprof_analyzer.iterations import Asked, find_iterations
 from fleetprof_analyzer.measures.breakdown import add, find_host_work, measure_device, measure_iterations
 from fleetprof_analyzer.measures.communication_table import CommunicationGroup, measure_communication
 from fleetprof_analyzer.measures.copies import measure_copies
+from fleetprof_analyzer.measures.core_use import measure_core_use
 from fleetprof_analyzer.measures.data_loading import measure_data_loading
 from fleetprof_analyzer.measures.device_time import add_idle, add_iteration_idle, measure_device_time
 from fleetprof_analyzer.measures.devices import split_devices
@@ -95,6 +97,7 @@ def summarise(
     iterations = measure_iterations(works if on_host is None else [on_host], chosen)
     iterations = add_iteration_idle(iterations, [idle_ns for _, idle_ns in measured])
     track = read_track(samples) if trace.time_origin == "unix" else None
+    marks = read_marks(trace, samples, [(one.start_ns, one.start_ns + one.duration_ns) for one in found.iterations])
     energies = _measure_energies(trace, iterations, samples)
     rank = Rank(
         rank=rank_number,
@@ -129,9 +132,12 @@ def summarise(
         energy_from=energies.source,
         world_size=(None if samples is None else samples.world_size) or trace.metadata.world_size,
         memory=measure_memory(trace.memory),
-        data_loading_ns=measure_data_loading(trace),
+        data_loading_ns=measure_data_loading(trace, marks.loading),
+        cores=measure_core_use(samples, iterations) if trace.time_origin == "unix" else None,
     )
-    operations = summarise_operations(trace, found, samples, track=track, rank_number=rank_number, problems=problems)
+    operations = summarise_operations(
+        trace, found, samples, track=track, marks=marks, rank_number=rank_number, problems=problems
+    )
     return RankSummary(
         source=trace.source,
         rank_number=rank_number,

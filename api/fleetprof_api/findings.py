@@ -8,6 +8,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from fleetprof_api.code_place import PlaceInCode
+
 
 class Finding(msgspec.Struct, kw_only=True, frozen=True):
     """One thing that costs the job time, with the evidence. Rules: docs/measures.md#findings."""
@@ -22,3 +24,4 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     value_ns: Annotated[int | None, Meta(description="its value, ns, summed over ranks")] = None
     ranks: Annotated[list[int], Meta(description="ranks where it is most, at most 8; empty: all alike")] = []
     names: Annotated[list[str], Meta(description="events that show it, at most 5")] = []
+    place: Annotated[PlaceInCode | None, Meta(description="line of code that most of it is at; null: not known")] = None

@@ -21,6 +21,7 @@ from fleetprof_api.rank_tables import DeviceWorkStatistics, MemoryPeak, Operator
 from fleetprof_api.report_tables import (
     CommunicationStatistics,
     CopyStatistics,
+    CoreUse,
     KernelOutlier,
     KernelStatistics,
     LaunchStatistics,
@@ -194,6 +195,7 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
     data_loading_ns: Annotated[
         int | None, Meta(description="union of all waits for a batch, on any thread; null: none is marked")
     ] = None
+    cores: Annotated[CoreUse | None, Meta(description="how its training thread came to run; null: not sampled")] = None
 
 
 class KindTotal(msgspec.Struct, kw_only=True, frozen=True):

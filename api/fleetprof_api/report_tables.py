@@ -145,3 +145,15 @@ class Stages(msgspec.Struct, kw_only=True, frozen=True):
     silences: Annotated[list[Silence], Meta(description="where the stage host lies, the 5 longest places")] = []
     unknown_device_ns: Annotated[int, Meta(description="device work without launch call, or outside", ge=0)] = 0
     reason: str = ""
+
+
+class CoreUse(msgspec.Struct, kw_only=True, frozen=True):
+    """A rank's training thread on the cores of its host, within its iterations, from the agent's samples."""
+
+    sampled_ns: Annotated[int, Meta(description="iterations that the samples cover, ns", ge=0)] = 0
+    ran_ns: Annotated[int | None, Meta(description="on a core in them, ns")] = None
+    waited_ns: Annotated[int | None, Meta(description="ready to run in them, waiting for a core, ns")] = None
+    involuntary_switches: Annotated[int | None, Meta(description="of its process in them: taken off a core")] = None
+    usable_cores: Annotated[int | None, Meta(description="the process' affinity")] = None
+    cpu_limit_millicores: Annotated[int | None, Meta(description="its control group's quota; null: none")] = None
+    torch_threads: Annotated[int | None, Meta(description="threads of PyTorch's operators")] = None

@@ -15,6 +15,8 @@ Cause = Literal[
     "data_loading",
     "host",
     "garbage_collection",
+    "cpu_contention",
+    "unequal_work",
     "slow_gpu",
     "throttling",
     "network",
@@ -49,6 +51,9 @@ class Straggler(msgspec.Struct, kw_only=True, frozen=True):
     pattern: Annotated[
         Literal["persistent", "intermittent"], Meta(description="in three quarters of the iterations, or in some")
     ] = "persistent"
+    every: Annotated[
+        int, Meta(description="intermittent: late once in so many iterations; 0: without such a rhythm", ge=0)
+    ] = 0
     peers: Annotated[int, Meta(description="ranks that do the same work; 0: measured by itself", ge=0)] = 0
     place: Annotated[
         PlaceInCode | None, Meta(description="where it was while its peers were further; null: not known")
@@ -88,12 +93,22 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
     order: Annotated[
         list[Straggler], Meta(description="ranks that were replayed and not named, by what they cost; at most 16")
     ] = []
+    cause: Annotated[
+        Cause | None, Meta(description="moving_imbalance: what it is that moves from rank to rank; else null")
+    ] = None
+    place: Annotated[PlaceInCode | None, Meta(description="moving_imbalance: where most of it is; null: not known")] = (
+        None
+    )
     slow_links: list[SlowLink] = []
     gain: Annotated[
         float, Meta(description="share of the iteration time that goes when all that is named is mended")
     ] = 0.0
     approximate: Annotated[bool, Meta(description="the replay is off by more than 3 %: gains are rough")] = False
     fidelity: Annotated[float | None, Meta(description="replayed over measured length of the window")] = None
+    transfer_share: Annotated[
+        float | None,
+        Meta(description="of the ranks' time in operations: the shortest of each one; the rest is waiting"),
+    ] = None
     iterations: Annotated[list[int], Meta(description="indices of the iterations that all ranks hold")] = []
     matched_by: str = ""
     operations: Annotated[int, Meta(description="operations of these iterations, over all ranks", ge=0)] = 0

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.stragglers.causes import explain
+from fleetprof_analyzer.stragglers.causes.explanation import explain
 from fleetprof_analyzer.stragglers.excess import Candidate
 from fleetprof_analyzer.stragglers.own_time import OwnTime
 

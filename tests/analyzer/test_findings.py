@@ -2,13 +2,16 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
 from fleetprof_analyzer.findings import find_findings
+from fleetprof_analyzer.straggler_advice import straggler_advice
+from fleetprof_analyzer.views.straggler_words import CAUSES
 from fleetprof_api.rank_tables import OperatorLaunches
 from fleetprof_api.report import CopyStatistics, IdleCauses, KindTotal, Rank, Report, TimeBreakdown
-from fleetprof_api.stragglers import Straggler, Stragglers
+from fleetprof_api.stragglers import Cause, Straggler, Stragglers
 
 SPAN = 1_000_000
 ROOT = Path(__file__).parents[2]
@@ -69,6 +72,23 @@ def test_a_sample_of_a_trace_says_nothing_about_idle_time() -> None:
     assert [finding.kind for finding in found] == ["exposed_copies"]
 
 
+@pytest.mark.parametrize(("cause", "words"), [
+    ("unequal_work", "length"), ("data_loading", "workers"), ("garbage_collection", "gc.collect"),
+    ("host", "same steps"),
+])  # fmt: skip
+def test_the_advice_on_what_moves_follows_from_what_it_is(cause: str, words: str) -> None:
+    moving = Stragglers(verdict="moving_imbalance", reason="so", gain=0.1, cause=cause)
+    (finding,) = find_findings(report_of(stragglers=moving))
+    assert words in finding.advice
+
+
+@pytest.mark.parametrize("cause", get_args(Cause))
+def test_every_cause_has_its_words_and_its_advice(cause: str) -> None:
+    late = Stragglers(verdict="straggler", ranks=[Straggler(rank=3, lateness_ns=1, cause=cause)])
+    assert straggler_advice(late)
+    assert CAUSES[cause]
+
+
 @pytest.mark.parametrize(
     ("verdict", "gain", "found"),
     [("straggler", 0.2, ["straggler"]), ("straggler", 0.004, ["exposed_communication"]),
@@ -87,7 +107,8 @@ def test_a_straggler_stands_for_the_waiting_that_it_causes(verdict: str, gain: f
     ("straggler", "data_loading", "workers"), ("straggler", "host", "cores"), ("straggler", "slow_gpu", "other GPUs"),
     ("straggler", "throttling", "power limit"), ("straggler", "garbage_collection", "gc.freeze"),
     ("straggler", "mixed", "evidence"), ("slow_link", "network", "nvlink"), ("slow_link", None, "these ranks"),
-    ("heavy_stage", "stage_imbalance", "move layers"), ("moving_imbalance", None, "length"),
+    ("heavy_stage", "stage_imbalance", "move layers"), ("straggler", "cpu_contention", "OMP_NUM_THREADS"),
+    ("straggler", "unequal_work", "tokens"),
 ])  # fmt: skip
 def test_the_advice_on_stragglers_follows_from_the_cause(verdict: str, cause: str | None, words: str) -> None:
     ranks = [] if cause is None else [Straggler(rank=3, lateness_ns=1, cause=cause)]

@@ -16,10 +16,10 @@ from fleetprof_analyzer.measures.launch_calls import find_calls
 from fleetprof_analyzer.measures.main_thread import find_main_thread
 from fleetprof_analyzer.measures.stage_gaps import fill
 from fleetprof_analyzer.measures.stage_labels import find_labels
-from fleetprof_analyzer.measures.stage_names import function_of, is_loss_like
 from fleetprof_analyzer.measures.stages import bound_by_passes, find_passes, measure_stages
 from fleetprof_analyzer.problems import Problems
 from fleetprof_analyzer.reading.reader import read_trace
+from fleetprof_analyzer.stage_names import function_of, is_loss_like
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted_loop import AUTOGRAD, MAIN, US, iteration, kernel, launch, measure, read, row, times

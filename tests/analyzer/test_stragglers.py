@@ -130,14 +130,16 @@ def test_the_clocks_of_a_merged_trace_are_put_onto_one() -> None:
     assert [m - t - shift for m, t in zip(moved, true, strict=True)] == pytest.approx([0] * 8, abs=2)
 
 
-def test_more_work_is_no_fault() -> None:
+def test_a_rank_that_is_given_more_work_throughout_is_named_for_it() -> None:
     shape = Shape(dp=8, layers=3)
     lengths = np.ones((8, 8, 1))
     lengths[3] = 1.3
     job = Job(shape, Fault("more_work", lengths=lengths), 11)
     found = found_in(operations_of(job, traces_of(job, CLEAR, 11)))
-    assert (found.verdict, found.ranks) == ("nobody", [])
-    assert found.reason == "ranks 3 take longer because they were given more work, which is no fault"
+    assert [(one.rank, one.cause) for one in found.ranks] == [(3, "unequal_work")]
+    (evidence,) = found.ranks[0].evidence
+    assert (evidence.measure, evidence.usual) == ("threads that its kernels launch, over the peers'", 100)
+    assert evidence.value == pytest.approx(130, abs=3)
     assert found.clocks is not None
     assert found.clocks.residual_median_ns < 20_000  # the planted clocks drift by some µs over the window
     assert found.clocks.unaligned == []
@@ -203,7 +205,7 @@ def test_pauses_on_all_ranks_are_told_as_that() -> None:
     pauses = np.where(np.random.default_rng(1).random((8, 8)) < 0.3, 4000.0, 0.0)
     job = Job(shape, Fault("pauses_everywhere", pause_us=pauses, pause_is_seen=False), 10)
     found = found_in(operations_of(job, traces_of(job, CLEAR, 10)))
-    assert (found.verdict, found.ranks) == ("nobody", [])
+    assert (found.verdict, found.ranks, found.cause) == ("moving_imbalance", [], "host")
     assert found.reason.startswith("the hosts of all ranks pause now and then")
 
 

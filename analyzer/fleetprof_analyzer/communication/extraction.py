@@ -15,6 +15,7 @@ from fleetprof_api.samples import RankSamples
 
 from fleetprof_analyzer.communication.behind import find_behind
 from fleetprof_analyzer.communication.chain import Chain, Host, Work, build_chain, find_joins, next_owner
+from fleetprof_analyzer.communication.core_waits import CoreWaits, waits_by_iteration
 from fleetprof_analyzer.communication.gaps import Fill, add_fills, fill_segments
 from fleetprof_analyzer.communication.host_chain import Waits
 from fleetprof_analyzer.communication.kinds import kind_of
@@ -25,11 +26,13 @@ from fleetprof_analyzer.communication.operations import (
     RankOperations,
     encode,
 )
+from fleetprof_analyzer.communication.operator_use import measure_operators
 from fleetprof_analyzer.communication.process_group import group_of, peer_of
 from fleetprof_analyzer.communication.program import assign_iterations, position_in_program
 from fleetprof_analyzer.communication.sources import Source, read_source
 from fleetprof_analyzer.communication.work import clock_by_iteration, sign_kernels, work_by_iteration
 from fleetprof_analyzer.host.by_iteration import ThreadTimes, sum_up
+from fleetprof_analyzer.host.marks import HostMarks
 from fleetprof_analyzer.host.track import Track
 from fleetprof_analyzer.iterations import Iterations
 from fleetprof_analyzer.problems import Kind, Problems
@@ -48,6 +51,7 @@ def summarise_operations(
     samples: RankSamples | None,
     *,
     track: Track | None = None,
+    marks: HostMarks | None = None,
     rank_number: int | None,
     problems: Problems,
 ) -> bytes:
@@ -56,7 +60,7 @@ def summarise_operations(
     A trace that nobody foresaw costs the straggler analysis of that rank, not its other measures.
     """
     try:
-        operations = extract_operations(trace, found, samples, track=track, rank_number=rank_number)
+        operations = extract_operations(trace, found, samples, track=track, marks=marks, rank_number=rank_number)
     except MemoryError:
         raise
     except Exception as error:
@@ -81,10 +85,11 @@ def extract_operations(
     samples: RankSamples | None,
     *,
     track: Track | None = None,
+    marks: HostMarks | None = None,
     rank_number: int | None,
 ) -> RankOperations | None:
-    """The operations of one rank. `found` are its iterations, `track` says where its thread was."""
-    source = read_source(trace)
+    """The operations of one rank. `found` are its iterations, `track` and `marks` what samples say."""
+    source = read_source(trace, marks or HostMarks())
     if source is None:
         return None
     said = _read_said(trace, source)
@@ -165,6 +170,8 @@ def extract_operations(
         work=work_by_iteration(trace, source.local, source.local_launch_ns, bounds),
         clock_megahertz=clock_by_iteration(samples, bounds) if trace.time_origin == "unix" else [],
         signatures=sign_kernels(trace, source.local, source.overlapped),
+        operators=measure_operators(trace, source.thread, bounds),
+        cores=waits_by_iteration(samples, bounds) if trace.time_origin == "unix" else CoreWaits(),
         sampled=trace.recorded_permille is not None and trace.recorded_permille < _WHOLE_PERMILLE,
         cut=source.cut,
         leads=leads,

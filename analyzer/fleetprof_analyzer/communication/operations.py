@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fleetprof_analyzer.communication.core_waits import CoreWaits
+from fleetprof_analyzer.communication.operator_use import OperatorUse
 from fleetprof_analyzer.host.by_iteration import ThreadTimes
 from fleetprof_analyzer.trace import Bools, Int32s, Int64s
 
@@ -101,6 +103,8 @@ class RankOperations:
     work: list[float] = field(default_factory=list)  # threads launched per iteration, empty where unsaid
     clock_megahertz: list[float | None] = field(default_factory=list)  # median of the device's samples per iteration
     signatures: list[Signature] = field(default_factory=list)
+    operators: list[OperatorUse] = field(default_factory=list)  # of the training thread
+    cores: CoreWaits = field(default_factory=CoreWaits)
     sampled: bool = False
     cut: bool = False
     # The host launches further work while collectives run, so it does not wait for them and is always followed: then
@@ -129,6 +133,8 @@ class _Head(msgspec.Struct):
     cut: bool
     leads: bool
     thread: ThreadTimes = ThreadTimes()
+    operators: list[OperatorUse] = []
+    cores: CoreWaits = msgspec.field(default_factory=CoreWaits)
     columns: list[tuple[str, str, int]] = []
 
 

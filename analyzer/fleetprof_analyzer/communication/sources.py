@@ -23,6 +23,7 @@ from fleetprof_analyzer.classes import (
 from fleetprof_analyzer.communication.gaps import Fillings
 from fleetprof_analyzer.communication.launches import launch_times
 from fleetprof_analyzer.communication.operations import MOST_OPERATIONS
+from fleetprof_analyzer.host.marks import HostMarks
 from fleetprof_analyzer.intervals import Union, covered, join, union
 from fleetprof_analyzer.naming import where_name
 from fleetprof_analyzer.ordering import order_by
@@ -61,6 +62,7 @@ class Source:
     recorded: Union
     row_launch_ns: Int64s | None  # None: launches were not recorded
     waits: tuple[Int64s, Int64s] | None  # starts and ends of calls that wait for the device; None: calls not recorded
+    thread: Rows  # all rows of the training thread
     local: Rows
     local_launch_ns: Int64s
     overlapped: Bools
@@ -71,16 +73,16 @@ class Source:
         return Fillings(self.busy if busy else _NOTHING, self.data, self.collection, self.recorded)
 
 
-def read_source(trace: Trace) -> Source | None:
-    """The rows of one rank; None where it communicates with nobody."""
+def read_source(trace: Trace, marks: HostMarks) -> Source | None:
+    """The rows of one rank, and what `marks` add to them; None where it communicates with nobody."""
     on_device = trace.rows.on_device
     ranges = _ranges(trace)
     if not on_device.any():
-        return _read_host(trace, ranges) if len(ranges) else None
-    return _read_device(trace, trace.rows.select(on_device), ranges)
+        return _read_host(trace, ranges, marks) if len(ranges) else None
+    return _read_device(trace, trace.rows.select(on_device), ranges, marks)
 
 
-def _read_device(trace: Trace, rows: Rows, ranges: Rows) -> Source | None:
+def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Source | None:
     rows = rows.select(_of_one_device(trace, rows))
     classes = where_name(rows, trace.names, lambda name: classify_kernel(name, trace.kernel_classes) == _COMMUNICATION)
     communicates = classes & (rows.category == Category.KERNEL)
@@ -113,11 +115,12 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows) -> Source | None:
         row_end_ns=_running_end(chain, int(taken.start_ns.min())),
         tolerance_ns=_DEVICE_TOLERANCE_NS,
         busy=union(local.start_ns, local.end_ns),
-        data=_union_of(host, trace.names, is_data_loading),
-        collection=_union_of(host, trace.names, is_collection),
+        data=join(_union_of(host, trace.names, is_data_loading), marks.loading),
+        collection=join(_union_of(host, trace.names, is_collection), marks.collection),
         recorded=_recorded(host, trace.names),
         row_launch_ns=None if np.array_equal(launch, rows.start_ns) else chain_launch,
         waits=_waits(host, trace.names),
+        thread=host.select(host.place == _training_thread(trace, host)),
         local=local,
         local_launch_ns=local_launch,
         overlapped=covered(local.start_ns, union(chosen.start_ns, chosen.end_ns)),
@@ -125,7 +128,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows) -> Source | None:
     )
 
 
-def _read_host(trace: Trace, ranges: Rows) -> Source:
+def _read_host(trace: Trace, ranges: Rows, marks: HostMarks) -> Source:
     host = _host_rows(trace)
     launched = _range_launches(trace, ranges)
     order = order_by(launched, ranges.start_ns)[:MOST_OPERATIONS]
@@ -135,7 +138,7 @@ def _read_host(trace: Trace, ranges: Rows) -> Source:
     thread = _training_thread(trace, host)
     chain = host.select(works & (host.place == thread) & ~where_name(host, trace.names, is_collective_range))
     chain = chain.take(order_by(chain.start_ns, -chain.duration_ns))
-    data = _union_of(host, trace.names, is_data_loading)
+    data = join(_union_of(host, trace.names, is_data_loading), marks.loading)
     busy_rows = chain.select(~covered(chain.start_ns, data))
     ends = np.sort(chain.end_ns)
     finished = np.searchsorted(ends, chain.start_ns, side="right")
@@ -158,10 +161,11 @@ def _read_host(trace: Trace, ranges: Rows) -> Source:
         tolerance_ns=_HOST_TOLERANCE_NS,
         busy=union(busy_rows.start_ns, busy_rows.end_ns),
         data=data,
-        collection=_union_of(host, trace.names, is_collection),
+        collection=join(_union_of(host, trace.names, is_collection), marks.collection),
         recorded=_recorded(host, trace.names),
         row_launch_ns=None,
         waits=None,
+        thread=host.select(host.place == thread),
         local=NO_ROWS,
         local_launch_ns=NO_ROWS.start_ns,
         overlapped=np.zeros(0, np.bool_),

@@ -1,17 +1,18 @@
 """How long a rank's host waited for batches (docs/measures.md#data-loading).
 
-Guarantees: pure; what several threads wait at once counts once; None where nothing marks a wait.
+Guarantees: pure; what several threads wait at once counts once; None where nothing shows a wait.
 """
 
 from fleetprof_analyzer.classes import is_data_loading
-from fleetprof_analyzer.intervals import length, union
+from fleetprof_analyzer.intervals import Union, join, length, union
 from fleetprof_analyzer.naming import where_name
 from fleetprof_analyzer.trace import Category, Trace
 
 
-def measure_data_loading(trace: Trace) -> int | None:
-    """The union of the ranges that wait for a batch, over all threads, ns."""
+def measure_data_loading(trace: Trace, sampled: Union) -> int | None:
+    """The union of the ranges that wait for a batch, over all threads, and of what samples show as that, ns."""
     rows = trace.rows
     ranges = (rows.category == Category.OPERATOR) | (rows.category == Category.ANNOTATION)
     waits = rows.select(ranges & where_name(rows, trace.names, is_data_loading))
-    return length(union(waits.start_ns, waits.end_ns)) if len(waits) else None
+    found = join(union(waits.start_ns, waits.end_ns), sampled)
+    return length(found) if len(found[0]) else None

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer import stage_names as names
 from fleetprof_analyzer.classes import is_data_loading, is_host_annotation
 from fleetprof_analyzer.intervals import covered, union
-from fleetprof_analyzer.measures import stage_names as names
 from fleetprof_analyzer.measures.launch_calls import LaunchCalls
 from fleetprof_analyzer.naming import matcher, where_name
 from fleetprof_analyzer.ordering import distinct, order_by

@@ -23,7 +23,6 @@ _LEAST_JOINT_GAIN: Final = 0.01
 _LEAST_JOINT_GAIN_ON_HOST: Final = 0.05
 _LEAST_GAIN: Final = 0.005
 _LEAST_OF_FIRST: Final = 0.25
-_EXPLAINED: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +46,6 @@ class Judged:
     named: list[Fault]
     others: list[Fault]
     joint_gain: float
-    explained_by_work: list[Candidate]
-
-
-def explained_by_work(table: OwnTime, candidate: Candidate) -> bool:
-    """Whether a rank was given so much more to do that its excess is no fault."""
-    peers = table.peers(candidate.rank)
-    if len(peers) == 0:
-        return False
-    mine, theirs = table.work[candidate.rank], np.median(table.work[peers], axis=0)
-    known = candidate.iterations & np.isfinite(mine) & np.isfinite(theirs) & (theirs > 0)
-    if not known.any():
-        return False
-    more = float(np.median(mine[known] / theirs[known])) - 1
-    own = np.median(table.own_ns[peers], axis=0)[known]
-    excess = float(np.median(table.own_ns[candidate.rank][known] / np.maximum(own, 1))) - 1
-    return more > _EXPLAINED * excess
 
 
 def judge(
@@ -72,10 +55,9 @@ def judge(
 
     `extra` holds own work and host's time, shapes (N,), of ranks whose reference is no peer's.
     """
-    by_work = [candidate for candidate in candidates if explained_by_work(table, candidate)]
-    rest = [candidate for candidate in candidates if candidate not in by_work][:_MOST]
+    rest = candidates[:_MOST]
     if not rest:
-        return Judged([], [], 0.0, by_work)
+        return Judged([], [], 0.0)
     wanted = {candidate.rank: _reference(replay, table, candidate, extra) for candidate in rest}
     ranks = list(wanted)
 
@@ -114,10 +96,10 @@ def judge(
     joint = float((total[0] - total[1]) / total[0])
     on_host = any(one.kind == "cpu" for one in replay.matched.ranks)
     if joint < (_LEAST_JOINT_GAIN_ON_HOST if on_host else _LEAST_JOINT_GAIN):
-        return Judged([], faults, joint, by_work)
+        return Judged([], faults, joint)
     least = max(_LEAST_GAIN, _LEAST_OF_FIRST * faults[0].gain_alone)
     named = [fault for fault in faults if fault.gain_alone >= least]
-    return Judged(named, [fault for fault in faults if fault not in named], joint, by_work)
+    return Judged(named, [fault for fault in faults if fault not in named], joint)
 
 
 def _reference(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from fleetprof_api.stragglers import Cause
 
 from fleetprof_analyzer.stragglers.own_time import OwnTime
 from fleetprof_analyzer.stragglers.replay import Replay
@@ -17,6 +18,7 @@ _LEAST_STAGE_GAIN: Final = 0.01
 _LEAST_STAGE_EXCESS: Final = 0.08
 _LEAST_OF_MOVING: Final = 0.5
 _LEAST_MOVING_GAIN: Final = 0.05
+_LEAST_OF_RESTLESSNESS: Final = 0.5  # without waits for a core
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,7 @@ class Imbalance:
     heaviest: list[int]
     excess: float  # of the heaviest role over the mean of the others
     lateness_ns: int
-    moves: bool
-    pauses: bool  # what moves are pauses of the hosts, not work
+    moves: Cause | None  # what moves from rank to rank, where it costs enough; None: nothing that is a rank's own doing
 
 
 def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
@@ -81,10 +82,28 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         heaviest,
         excess,
         max(round(float(saved) / max(len(replay.matched.iterations), 1)), 0),
-        moves=moving_gain >= _LEAST_MOVING_GAIN,
-        pauses=_restlessness(table.parts_ns["host"] + table.parts_ns["collection"])
-        > _restlessness(table.parts_ns["busy"] + table.parts_ns["data"]),
+        moves=_find_moving(table, on_host=any(one.kind == "cpu" for one in replay.matched.ranks))
+        if moving_gain >= _LEAST_MOVING_GAIN
+        else None,
     )
+
+
+def _find_moving(table: OwnTime, *, on_host: bool) -> Cause | None:
+    """The cause of what moves most; None where it is that ranks wait for cores, or work on a host that may be so."""
+    parts = table.parts_ns
+    causes: dict[Cause, Int64s] = {
+        "unequal_work": parts["busy"], "data_loading": parts["data"], "garbage_collection": parts["collection"],
+        "host": parts["host"],
+    }  # fmt: skip
+    moving = {cause: _restlessness(values) for cause, values in causes.items()}
+    cause = max(moving, key=lambda one: moving[one])
+    if not on_host:
+        return cause
+    waited = table.waited_ns
+    if waited.shape != parts["busy"].shape or not np.isfinite(waited).all():
+        return None if cause == "unequal_work" else cause
+    without = _restlessness(np.maximum(causes[cause] - waited.astype(np.int64), 0))
+    return cause if without >= _LEAST_OF_RESTLESSNESS * moving[cause] else None
 
 
 def _restlessness(values: Int64s) -> float:

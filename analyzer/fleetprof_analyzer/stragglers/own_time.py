@@ -3,16 +3,24 @@
 Guarantees: integer nanoseconds; a rank is never among its own peers, so that a fault does not hide in a small group.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from fleetprof_analyzer.communication.core_waits import CoreWaits
+from fleetprof_analyzer.communication.operations import RankOperations
+from fleetprof_analyzer.communication.operator_use import OperatorUse
 from fleetprof_analyzer.stragglers.replay import Replay
 from fleetprof_analyzer.trace import Int64s
 
 Floats = npt.NDArray[np.float64]
 COMPONENTS = ("busy", "data", "collection", "host")
+
+
+def _unsaid() -> Floats:
+    return np.full((1, 1), np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,12 @@ class OwnTime:
     quiet_ns: Int64s  # (R, K): of them without anything on the host
     work: Floats  # (R, K): threads launched, nan where unsaid
     clock_megahertz: Floats  # (R, K), nan where unsaid
+    # (R, K), nan where unsaid: the training thread on a core, and ready to run without one
+    ran_ns: Floats = field(default_factory=_unsaid)
+    waited_ns: Floats = field(default_factory=_unsaid)
+    involuntary_switches: Floats = field(default_factory=_unsaid)
+    cores: Sequence[CoreWaits] = ()  # (R,), or empty
+    operators: Sequence[Sequence[OperatorUse]] = ()  # (R,), or empty
 
     def peers(self, rank: int) -> Int64s:
         """The other ranks of its role."""
@@ -61,8 +75,14 @@ def tabulate(replay: Replay, role: Int64s) -> OwnTime:
     np.add.at(pause, (layout.rank[longest], replay.iteration[longest]), pauses[longest])
     np.add.at(quiet, (layout.rank[longest], replay.iteration[longest]), silences[longest])
     return OwnTime(
-        role, own, parts, host, host_parts, pause, quiet, _by_iteration(replay, "work"),
-        _by_iteration(replay, "clock_megahertz"),
+        role, own, parts, host, host_parts, pause, quiet,
+        work=_by_iteration(replay, lambda one: one.work),
+        clock_megahertz=_by_iteration(replay, lambda one: one.clock_megahertz),
+        ran_ns=_by_iteration(replay, lambda one: one.cores.ran_ns),
+        waited_ns=_by_iteration(replay, lambda one: one.cores.waited_ns),
+        involuntary_switches=_by_iteration(replay, lambda one: one.cores.involuntary_switches),
+        cores=[one.cores for one in replay.matched.ranks],
+        operators=[one.operators for one in replay.matched.ranks],
     )  # fmt: skip
 
 
@@ -74,11 +94,11 @@ def _turns(rank: Int64s, iteration: Int64s) -> Int64s:
     return np.asarray(numbers - np.maximum.accumulate(np.where(begins, numbers, 0)))
 
 
-def _by_iteration(replay: Replay, name: str) -> Floats:
+def _by_iteration(replay: Replay, said_by: Callable[[RankOperations], Sequence[float | None]]) -> Floats:
     matched = replay.matched
     table = np.full((len(matched.ranks), len(matched.iterations)), np.nan)
     for number, one in enumerate(matched.ranks):
-        values = getattr(one, name)
+        values = said_by(one)
         columns = one.columns
         if len(values) != len(one.iterations):
             continue
@@ -86,5 +106,6 @@ def _by_iteration(replay: Replay, name: str) -> Floats:
         for at, common in {
             *zip(columns.iteration[known].tolist(), matched.iteration[number][known].tolist(), strict=True)
         }:
-            table[number, common] = np.nan if values[at] is None else values[at]
+            value = values[at]
+            table[number, common] = np.nan if value is None else value
     return table

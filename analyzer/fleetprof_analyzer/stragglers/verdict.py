@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 import numpy as np
-from fleetprof_api.stragglers import ClockAlignment, Evidence, SlowLink, Straggler, Stragglers
+from fleetprof_api.stragglers import Cause, ClockAlignment, Evidence, SlowLink, Straggler, Stragglers
 
 from fleetprof_analyzer.communication.operations import (
     KINDS,
@@ -23,7 +23,13 @@ from fleetprof_analyzer.communication.operations import (
     decode,
 )
 from fleetprof_analyzer.stragglers.alignment import align_clocks, ends_together
-from fleetprof_analyzer.stragglers.causes import explain, explain_device, explain_loader
+from fleetprof_analyzer.stragglers.causes.explanation import (
+    explain,
+    explain_device,
+    explain_loader,
+    explain_operators,
+    explain_work,
+)
 from fleetprof_analyzer.stragglers.excess import find_candidates
 from fleetprof_analyzer.stragglers.faults import Fault, Judged, judge
 from fleetprof_analyzer.stragglers.imbalance import Imbalance, find_imbalance
@@ -34,9 +40,11 @@ from fleetprof_analyzer.stragglers.network import Links, find_slow_links
 from fleetprof_analyzer.stragglers.own_time import OwnTime, tabulate
 from fleetprof_analyzer.stragglers.place import ON_HOST, find_place
 from fleetprof_analyzer.stragglers.replay import Replay
+from fleetprof_analyzer.stragglers.rhythm import add_rhythmic
 from fleetprof_analyzer.stragglers.roles import find_roles
 from fleetprof_analyzer.stragglers.same_kernels import find_slow_devices
 from fleetprof_analyzer.stragglers.schedule import Circular
+from fleetprof_analyzer.stragglers.unequal_work import weigh_work
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +52,12 @@ _LEAST_ITERATIONS: Final = 3
 _FAITHFUL: Final = 0.03
 _LEAST_OF_TYPICAL: Final = 0.5
 _MOST_SHOWN: Final = 16
+_MOVING: Final[dict[Cause, str]] = {
+    "unequal_work": "the work differs from iteration to iteration and from rank to rank; no rank is late by itself",
+    "data_loading": "each iteration waits for another rank's batch; no rank is late by itself",
+    "garbage_collection": "the ranks collect garbage now and then, each at another time",
+    "host": "the hosts of all ranks pause now and then, each at another time",
+}
 
 
 def judge_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Stragglers | None:
@@ -108,13 +122,14 @@ def _find_stragglers(operations: Sequence[RankOperations], delivered: set[int | 
         )
     role = find_roles(matched, replay.strays)
     table = tabulate(replay, role)
-    candidates = find_candidates(table)
+    candidates = add_rhythmic(table, find_candidates(table), matched.iterations)
     # Of ranks without peers what goes on all the time is told by what all ranks have in common.
     slow_loaders, extra = find_slow_loaders(replay, table)
     candidates = slow_loaders + [candidate for candidate in candidates if candidate.rank not in extra]
     slow_devices, times = find_slow_devices(replay, table)
     known = {candidate.rank for candidate in candidates}
     candidates += [candidate for candidate in slow_devices if candidate.rank not in known]
+    candidates = weigh_work(table, candidates, on_host=all(one.kind == "cpu" for one in matched.ranks))
     extra |= {rank: both for rank, both in times.items() if rank not in known}
     judged = judge(replay, table, candidates, extra)
     missing = find_missing(operations, matched.missing, delivered)
@@ -138,6 +153,7 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str],
         )
     verdict: Literal["straggler", "heavy_stage", "slow_link", "moving_imbalance", "nobody"] = "nobody"
     reason, named, links, gain = "", [], Links([], [], 0.0, 0, judged=True), 0.0
+    moving: Cause | None = None
     if len(matched.iterations) < _LEAST_ITERATIONS:
         reason = f"too few iterations: {len(matched.iterations)}, a verdict takes {_LEAST_ITERATIONS}"
         order = [*judged.named, *judged.others]
@@ -161,14 +177,11 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str],
                 f"the stage of ranks {ranks} has {100 * imbalance.excess:.0f} % more to do "
                 "than the mean of the other stages"
             )
-        elif imbalance.moves and imbalance.pauses:
-            gain = imbalance.moving_gain
-            reason = "the hosts of all ranks pause now and then, each for itself: let them pause together (gc.collect)"
         elif imbalance.moves:
-            verdict, gain = "moving_imbalance", imbalance.moving_gain
-            reason = "the work differs from iteration to iteration and from rank to rank; no rank is late by itself"
+            verdict, gain, moving = "moving_imbalance", imbalance.moving_gain, imbalance.moves
+            reason = _MOVING[imbalance.moves]
         else:
-            reason = _nobody(replay, judged)
+            reason = "the ranks wait for no one in particular"
         if not links.judged:
             unidentifiable.append(
                 "a slow link: every process group is the only one of its kind, so there is nothing to compare its "
@@ -181,6 +194,7 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str],
         verdict=verdict,
         reason=reason,
         ranks=named,
+        cause=moving,
         order=[_straggler(replay, table, fault) for fault in order][:_MOST_SHOWN],
         slow_links=[
             SlowLink(
@@ -196,6 +210,7 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str],
         gain=max(gain, 0.0),
         approximate=abs(fidelity - 1) > _FAITHFUL,
         fidelity=fidelity,
+        transfer_share=_transfer_share(replay),
         iterations=matched.iterations,
         matched_by=matched.method,
         operations=matched.operations,
@@ -230,6 +245,10 @@ def _straggler(replay: Replay, table: OwnTime, fault: Fault) -> Straggler:
         found = explain_device(table, fault.candidate)
     elif fault.candidate.by == "loader":
         found = explain_loader(table, fault.candidate)
+    elif fault.candidate.by == "work":
+        found = explain_work(table, fault.candidate)
+    elif fault.candidate.by == "operators":
+        found = explain_operators(table, fault.candidate)
     else:
         found = explain(table, fault.candidate, on_gpu=on_gpu, indices=replay.matched.iterations)
     return Straggler(
@@ -241,8 +260,16 @@ def _straggler(replay: Replay, table: OwnTime, fault: Fault) -> Straggler:
         gain=max(fault.gain, 0.0),
         gain_alone=max(fault.gain_alone, 0.0),
         pattern="persistent" if fault.candidate.pattern == "persistent" else "intermittent",
+        every=found.every,
         peers=fault.peers,
     )
+
+
+def _transfer_share(replay: Replay) -> float | None:
+    """What of the ranks' time in collectives is transfer: the shortest duration of each one."""
+    inside = replay.iteration >= 0
+    total = int(replay.duration_ns[inside].sum())
+    return float(replay.transfer_ns[replay.layout.collective[inside]].sum() / total) if total else None
 
 
 def _of_link(replay: Replay, links: Links, rank: int) -> Straggler:
@@ -293,13 +320,6 @@ def _clocks(matched: Matched) -> ClockAlignment:
             one.rank for one, is_one in zip(matched.ranks, found.aligned, strict=True) if not is_one and one.rank
         ],
     )
-
-
-def _nobody(replay: Replay, judged: Judged) -> str:
-    given_more = sorted(_rank(replay, candidate.rank) for candidate in judged.explained_by_work)
-    if given_more:
-        return f"ranks {_some(given_more)} take longer because they were given more work, which is no fault"
-    return "the ranks wait for no one in particular"
 
 
 def _words(named: list[Straggler]) -> str:

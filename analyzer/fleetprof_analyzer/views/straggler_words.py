@@ -17,6 +17,8 @@ CAUSES: Final[dict[Cause, str]] = {
     "data_loading": "data loading",
     "host": "host",
     "garbage_collection": "garbage collection",
+    "cpu_contention": "waiting for a core",
+    "unequal_work": "more work than its peers",
     "slow_gpu": "slow GPU",
     "throttling": "throttling",
     "network": "network",

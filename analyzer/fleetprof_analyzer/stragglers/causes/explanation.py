@@ -1,31 +1,33 @@
 """Why a rank is late: which part of its own time exceeds that of its peers, and what else bears witness.
 
-Guarantees: pure; a cause is named only where one part holds half of the excess, else it is "mixed" with its parts; a
-clock that was not sampled is never blamed.
+Guarantees: pure; a cause is named only where one part holds half of the excess, else it is "mixed" with its parts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from fleetprof_api.stragglers import Cause, Evidence
 
+from fleetprof_analyzer.communication.operator_use import OperatorUse
+from fleetprof_analyzer.stragglers.causes.cores import find_contention
+from fleetprof_analyzer.stragglers.causes.devices import comes_and_goes, find_slower_clock
+from fleetprof_analyzer.stragglers.causes.operators import (
+    describe_exceeding,
+    describe_work,
+    find_exceeding,
+)
+from fleetprof_analyzer.stragglers.causes.pauses import find_collections
 from fleetprof_analyzer.stragglers.excess import Candidate
 from fleetprof_analyzer.stragglers.loaders import loading_ns
 from fleetprof_analyzer.stragglers.own_time import Floats, OwnTime
-from fleetprof_analyzer.trace import Bools
+from fleetprof_analyzer.stragglers.rhythm import find_rhythm
+from fleetprof_analyzer.stragglers.unequal_work import compare_operators, more_threads
 
 _MOST_OF: Final = 0.5
-_PAUSE_SHARE: Final = 0.6
-_QUIET_SHARE: Final = 0.8
-_SLOWED_SHARE: Final = 0.15
-_SLOWER_CLOCK: Final = 0.97
-_LOW_SHARE: Final = 0.25
-_CLEAR_SHARE: Final = 0.9
-_GONE: Final = 0.2  # of the pauses
-_LEAST_GONE: Final = 2
 _LEAST_SWING: Final = 0.05
+_MOST_OF_WORK: Final = 0.4  # of the excess: medians leave out what other processes add
 _PARTS: Final = {
     "busy": "work on the device",
     "data": "data loading",
@@ -41,6 +43,7 @@ class Explained:
 
     cause: Cause
     evidence: list[Evidence]
+    every: int = 0  # late in every so many iterations; 0: no such rhythm
 
 
 def explain_device(table: OwnTime, candidate: Candidate) -> Explained:
@@ -51,11 +54,11 @@ def explain_device(table: OwnTime, candidate: Candidate) -> Explained:
         usual=100,
         unit="%",
     )
-    slower = _slower_clock(table, candidate)
+    slower = find_slower_clock(table, candidate)
     busy = table.parts_ns["busy"][candidate.rank].astype(np.float64)
     # Nobody does the same work, so its own fastest iterations tell.
     above = busy - busy.min()
-    swings = float(np.median(above)) > _LEAST_SWING * busy.min() and _comes_and_goes(above, candidate)
+    swings = float(np.median(above)) > _LEAST_SWING * busy.min() and comes_and_goes(above, candidate)
     return Explained("throttling" if slower or swings else "slow_gpu", [longer, *slower])
 
 
@@ -68,6 +71,25 @@ def explain_loader(table: OwnTime, candidate: Candidate) -> Explained:
         usual=round(float(np.median(usual[usual > 0]))), unit="ns per iteration",
     )  # fmt: skip
     return Explained("data_loading", [longer])
+
+
+def explain_work(table: OwnTime, candidate: Candidate) -> Explained:
+    """The cause of a candidate that was given more to do than its peers, with how much more."""
+    work = compare_operators(table, candidate.rank)
+    more = more_threads(table, candidate)
+    if more is not None:
+        launched = Evidence(
+            measure="threads that its kernels launch, over the peers'", value=round(100 * (1 + more), 1), usual=100,
+            unit="%",
+        )  # fmt: skip
+        return Explained("unequal_work", [launched])
+    return Explained("unequal_work", [] if work is None else describe_work(work))
+
+
+def explain_operators(table: OwnTime, candidate: Candidate) -> Explained:
+    """The cause of a candidate that runs operators which its peers do not, or less often."""
+    work = compare_operators(table, candidate.rank)
+    return Explained("host", [] if work is None else work.extra)
 
 
 def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list[int]) -> Explained:
@@ -106,21 +128,48 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     )  # fmt: skip
     operators = 0.0 if on_gpu else max(excess["busy"], 0.0)
     host = max(excess["host"], 0.0) + max(excess["collection"], 0.0) + operators
+    every = find_rhythm(late, indices) if candidate.pattern == "intermittent" else None
+    if every:
+        evidence.append(Evidence(measure="late once in so many iterations", value=every, usual=0, unit="iterations"))
     cause: Cause = "mixed"
     if excess["data"] >= _MOST_OF * total:
         cause = "data_loading"
     elif host >= _MOST_OF * total:
-        cause = "host"
-        collected = _collected(table, candidate, excess["collection"], operators, host)
-        if collected is not None:
-            cause = "garbage_collection"
-            evidence.append(collected)
+        collection = max(excess["collection"], 0.0)
+        cause, shown = _explain_host(table, candidate, collection, operators, host, rhythm=bool(every))
+        evidence += shown
     elif excess["busy"] >= _MOST_OF * total:
-        slower = _slower_clock(table, candidate)
+        slower = find_slower_clock(table, candidate)
         evidence += slower
-        throttled = bool(slower) or _comes_and_goes(own["busy"][rank] - usual["busy"], candidate)
+        throttled = bool(slower) or comes_and_goes(own["busy"][rank] - usual["busy"], candidate)
         cause = "throttling" if throttled else "slow_gpu"
-    return Explained(cause, evidence)
+    return Explained(cause, evidence, every or 0)
+
+
+def _explain_host(
+    table: OwnTime, candidate: Candidate, collection: float, operators: float, host: float, *, rhythm: bool
+) -> tuple[Cause, list[Evidence]]:
+    """Which of the causes on the host; excess in runs of the collector, in operators, and in all, ns per iteration."""
+    contention = find_contention(table, candidate, host, operators)
+    if contention is not None:
+        return "cpu_contention", contention
+    mine, peers = _operators(table, candidate)
+    iterations = table.own_ns.shape[1]
+    if candidate.pattern == "persistent":
+        work = compare_operators(table, candidate.rank)
+        if work is not None and work.is_more and work.more_ns >= _MOST_OF_WORK * host:
+            return "unequal_work", describe_work(work)
+    if collection or not rhythm:
+        collected = find_collections(table, candidate, collection, operators, host)
+        if collected is not None:
+            return "garbage_collection", [collected]
+    return "host", describe_exceeding(find_exceeding(mine, peers, iterations, host))
+
+
+def _operators(table: OwnTime, candidate: Candidate) -> tuple[Sequence[OperatorUse], list[Sequence[OperatorUse]]]:
+    if not table.operators:
+        return [], []
+    return table.operators[candidate.rank], [table.operators[peer] for peer in table.peers(candidate.rank).tolist()]
 
 
 def _by_host(
@@ -138,58 +187,3 @@ def _by_host(
     gaps = sum(max(excess[name], 0.0) for name in longer)
     total = sum(longer.values())
     return {name: gaps * value / total for name, value in longer.items()} if total > 0 else {}
-
-
-def _collected(
-    table: OwnTime, candidate: Candidate, collection: float, operators: float, host: float
-) -> Evidence | None:
-    """Pauses of the garbage collector: its own frames, else a few long silences that come and go.
-
-    A collection leaves the operators around it as they are. Where they take longer too, the silences are the core's.
-    """
-    rank, late = candidate.rank, candidate.iterations
-    if collection >= _MOST_OF * host:
-        return Evidence(measure="frames of the collector", value=round(collection), usual=0, unit="ns per iteration")
-    if operators >= _SLOWED_SHARE * host:
-        return None
-    pause = float(table.pause_ns[rank][late].mean())
-    quiet = float(table.quiet_ns[rank][late].mean())
-    goes = candidate.pattern == "intermittent" or int((table.pause_ns[rank] < _GONE * pause).sum()) >= _LEAST_GONE
-    if goes and pause >= _PAUSE_SHARE * host and quiet >= _QUIET_SHARE * pause:
-        return Evidence(
-            measure="pauses in which no thread of the host did anything", value=round(quiet), usual=0,
-            unit="ns per iteration",
-        )  # fmt: skip
-    return None
-
-
-def _slower_clock(table: OwnTime, candidate: Candidate) -> list[Evidence]:
-    """The device's clock in the late iterations, where it was sampled and lower than usual."""
-    rank, late = candidate.rank, candidate.iterations
-    mine = table.clock_megahertz[rank]
-    others = table.clock_megahertz[table.peers(rank)]
-    if len(others) == 0:
-        others = np.delete(table.clock_megahertz, rank, axis=0)
-    usual = np.nanmedian(others) if np.isfinite(others).any() else np.nan
-    rest = mine[~late & np.isfinite(mine)]
-    usual = usual if np.isfinite(usual) else float(np.median(rest)) if len(rest) else np.nan
-    sampled = mine[late & np.isfinite(mine)]
-    if len(sampled) == 0 or not np.isfinite(usual) or float(np.median(sampled)) > _SLOWER_CLOCK * usual:
-        return []
-    return [
-        Evidence(
-            measure="clock of the device", value=round(float(np.median(sampled))), usual=round(float(usual)), unit="MHz"
-        )
-    ]
-
-
-def _comes_and_goes(excess: Floats, candidate: Candidate) -> bool:
-    """Whether a device was slow in one part of the window, or clearly either slow or not: clocks, not the chip."""
-    late: Bools = candidate.iterations & (excess > 0)
-    if not late.any():
-        return False
-    high = float(np.median(excess[late]))
-    slow = excess > _MOST_OF * high
-    fast = excess < _LOW_SHARE * high
-    edges = int(np.abs(np.diff(slow.astype(np.int8))).sum())
-    return bool(fast.sum() >= _LEAST_GONE and (edges <= 2 or (fast | slow).mean() >= _CLEAR_SHARE))
