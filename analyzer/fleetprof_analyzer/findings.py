@@ -12,6 +12,7 @@ from fleetprof_api.findings import Finding
 from fleetprof_api.report import IdleCauses, KindTotal, Rank, Report
 from fleetprof_api.stragglers import Stragglers
 
+from fleetprof_analyzer.host_findings import find_host_findings
 from fleetprof_analyzer.straggler_advice import straggler_advice
 
 _MOST: Final = 6
@@ -74,6 +75,7 @@ _RULES: Final = (
     ),
 )  # fmt: skip
 _COMMUNICATION_PERMILLE: Final = 100
+_LEAST_TRANSFER: Final = 0.5  # of the time in collectives; else it is waiting
 _COPIES_PERMILLE: Final = 30
 _STRAGGLER_PERMILLE: Final = 10
 
@@ -89,6 +91,8 @@ def find_findings(report: Report) -> list[Finding]:
         if not found:
             found += _communication(report, total, ranks)
         found += _copies(total, ranks)
+        if total.kind == "cpu":
+            found += find_host_findings(ranks)
         sampled = any(
             rank.recorded_permille is not None and rank.recorded_permille < _SAMPLED_PERMILLE for rank in ranks
         )
@@ -122,11 +126,17 @@ def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> l
     if permille < _COMMUNICATION_PERMILLE:
         return []
     longest = [f"{row.kind} {row.group}".strip() for row in report.communication[:_MOST_NAMES]]
+    transfer = None if report.stragglers is None else report.stragglers.transfer_share
+    waits = transfer is not None and transfer < _LEAST_TRANSFER
     return [
         Finding(
             kind="exposed_communication",
-            message="no compute hides the communication",
-            advice="larger or earlier buckets, overlap with the backward pass, gradient accumulation, another sharding",
+            message="the ranks wait for each other in their collectives, now for one and now for another"
+            if waits
+            else "no compute hides the communication",
+            advice="work and pauses that are even over the ranks; what is sent takes the smaller part of that time"
+            if waits
+            else "larger or earlier buckets, overlap with the backward pass, gradient accumulation, another sharding",
             gain_permille=permille,
             measure="totals.time_ns.exposed_communication",
             value_ns=exposed,
@@ -169,6 +179,7 @@ def _straggler(found: Stragglers | None) -> list[Finding]:
             advice=straggler_advice(found),
             gain_permille=permille,
             measure="stragglers",
+            place=found.ranks[0].place if found.ranks else found.place,
             ranks=[rank.rank for rank in found.ranks[:_MOST_RANKS]],
         )
     ]
