@@ -74,6 +74,9 @@ _RULES: Final = (
         "or drop the dependency (wait_stream, wait_event, record_stream)",
     ),
 )  # fmt: skip
+_READS: Final = frozenset(
+    f"aten::{name}" for name in ("item", "_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_select")
+)
 _COMMUNICATION_PERMILLE: Final = 100
 _LEAST_TRANSFER: Final = 0.5  # of the time in collectives; else it is waiting
 _COPIES_PERMILLE: Final = 30
@@ -96,12 +99,13 @@ def find_findings(report: Report) -> list[Finding]:
         sampled = any(
             rank.recorded_permille is not None and rank.recorded_permille < _SAMPLED_PERMILLE for rank in ranks
         )
+        names = {"launch_bound": launching, "synchronization": _that_read(report)}
         if total.idle_ns is not None and not sampled:
-            found += [finding for rule in _RULES if (finding := _idle(rule, total, ranks, launching)) is not None]
+            found += [finding for rule in _RULES if (finding := _idle(rule, total, ranks, names)) is not None]
     return sorted(found, key=lambda finding: (-finding.gain_permille, finding.kind))[:_MOST]
 
 
-def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: list[str]) -> Finding | None:
+def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: dict[str, list[str]]) -> Finding | None:
     if total.idle_ns is None or total.time_ns.span <= 0:
         return None
     time_ns = rule.time_ns(total.idle_ns)
@@ -116,8 +120,14 @@ def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: list[str]
         measure=f"totals.{rule.measure}",
         value_ns=time_ns,
         ranks=_uneven(ranks, lambda rank: 0 if rank.idle_ns is None else rule.time_ns(rank.idle_ns)),
-        names=names if rule.kind == "launch_bound" else [],
+        names=names.get(rule.kind, []),
     )
+
+
+def _that_read(report: Report) -> list[str]:
+    """Operators that wait for the device to read a value from it, the most calls first."""
+    reading = [one for one in report.launching_operators if one.name in _READS]
+    return [one.name for one in sorted(reading, key=lambda one: (-one.calls, one.name))][:_MOST_NAMES]
 
 
 def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> list[Finding]:

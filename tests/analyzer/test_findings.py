@@ -124,6 +124,14 @@ def test_a_launch_bound_job_names_the_operators_that_launch_most() -> None:
     assert finding.names == ["aten::mm", "aten::add_"]
 
 
+def test_a_job_that_waits_for_its_device_names_the_operators_that_read_from_it() -> None:
+    calls = {"aten::mm": 90, "aten::nonzero": 5, "aten::item": 70, "aten::_local_scalar_dense": 70}
+    operators = [OperatorLaunches(name=name, calls=count) for name, count in calls.items()]
+    report = msgspec.structs.replace(report_of({"synchronization": 40}), launching_operators=operators)
+    (finding,) = find_findings(report)
+    assert finding.names == ["aten::_local_scalar_dense", "aten::item", "aten::nonzero"]
+
+
 def test_the_advice_on_copies_fits_the_memory() -> None:
     pageable = CopyStatistics(kind="HtoD", pageable=True, count=1, total_ns=1, bytes=1)
     (finding,) = find_findings(report_of(time={"exposed_memory": 40}, copies=[pageable]))
