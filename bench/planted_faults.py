@@ -43,6 +43,9 @@ PATIENCE_S = 300.0
 _WHOLE = 5  # captures of each kind; a run of so many of all cases is kept in bench/results
 
 
+ALARMS = ("straggler", "slow_link", "heavy_stage", "moving_imbalance")
+
+
 @dataclass(frozen=True)
 class Truth:
     """What a report must say of a fault: the verdict, and one of the causes; `by_host` where a line is asked for."""
@@ -155,7 +158,7 @@ def judge(asked: Asked, report: dict[str, Any]) -> Answer:
         rank=rank,
         cause=rank and (not truth.causes or bool(set(truth.causes) & set(causes))),
         line=line,
-        undecided="cannot" in found.get("reason", "") and not named,
+        undecided=found["verdict"] == "undecided",
         reason=found.get("reason", ""),
         gain=found.get("gain", 0.0),
     )
@@ -267,7 +270,7 @@ def table(answers: Sequence[Answer]) -> list[str]:
         faults = [one for one in of_length if CASES[one.asked.case].causes]
         healthy = [one for one in of_length if not CASES[one.asked.case].causes]
         lines.append(_line("all faults", faults))
-        alarms = sum(bool(one.named) or one.verdict not in ("nobody", "not_judged") for one in healthy)
+        alarms = sum(bool(one.named) or one.verdict in ALARMS for one in healthy)
         lines += [f"false alarms on healthy runs: {_share(alarms, len(healthy))}", ""]
     return lines
 

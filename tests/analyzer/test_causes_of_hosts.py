@@ -7,7 +7,7 @@ import pytest
 from fleetprof_analyzer.communication.core_waits import CoreWaits
 from fleetprof_analyzer.communication.operator_use import OperatorUse
 from fleetprof_analyzer.stragglers.causes.explanation import Explained, explain
-from fleetprof_analyzer.stragglers.excess import Candidate
+from fleetprof_analyzer.stragglers.excess import Candidate, find_candidates
 from fleetprof_analyzer.stragglers.own_time import OwnTime
 from fleetprof_analyzer.stragglers.unequal_work import weigh_work
 
@@ -124,3 +124,23 @@ def test_runs_of_the_collector_in_a_rhythm_are_its_own() -> None:
 ])  # fmt: skip
 def test_operators_suspect_a_rank_that_noise_hides(table: OwnTime, on_host: bool, by: list[str]) -> None:
     assert [one.by for one in weigh_work(table, [], on_host=on_host)] == by
+
+
+def test_a_wait_for_a_core_and_what_it_hides_are_each_tested_without_the_other() -> None:
+    noise = np.random.default_rng(1).integers(0, 40, (RANKS, 40)) * MS
+
+    def found(more_ms: int, waited_ms: int) -> list[int]:
+        own = 20 * MS + noise.astype(np.int64)
+        own[LATE_RANK] += more_ms * MS + waited_ms * MS
+        waited = noise.astype(float)
+        waited[LATE_RANK] += waited_ms * MS
+        waited[:, :3] = np.nan  # samples do not reach
+        nothing, unsaid = np.zeros_like(own), np.full(own.shape, np.nan)
+        parts = {"busy": own, "data": nothing, "collection": nothing, "host": nothing}
+        table = OwnTime(
+            np.zeros(RANKS, np.int64), own, parts, nothing, parts, nothing, nothing, unsaid, unsaid, waited_ns=waited
+        )
+        return [candidate.rank for candidate in find_candidates(table)]
+
+    assert found(0, 0) == []
+    assert found(8, 0) == [LATE_RANK]

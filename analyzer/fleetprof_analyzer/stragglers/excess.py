@@ -4,7 +4,7 @@ Robust statistics throughout (medians, median absolute deviations), so that one 
 the others. Formulas: docs/measures.md#stragglers. Guarantees: pure; the same table gives the same candidates.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Final
 
@@ -32,6 +32,7 @@ _CHANCE: Final = 0.002
 _CHANCE_ALONE: Final = 0.02  # where no other rank has an outlier of that size
 _CHANCE_ALONE_OF_FEW: Final = 0.07
 _FEW_RANKS: Final = 8
+_LEAST_SAMPLED: Final = 5  # iterations
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,6 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
     whole, has_peers = relative_excess(table, table.own_ns)
     parts = table.parts_ns
     tested = [whole]
-    if np.isfinite(table.waited_ns).all() and table.waited_ns.shape == table.own_ns.shape:
-        # What a rank waits for a core is other processes' noise: beside it a fault of its own shows earlier.
-        ran = np.maximum(table.own_ns - table.waited_ns.astype(np.int64), 0)
-        tested.append(relative_excess(table, ran)[0])
     for values in (parts["busy"], parts["data"], parts["host"] + parts["collection"], table.host_ns):
         tested.append(relative_excess(table, values)[0])
     best: dict[int, Candidate] = {}
@@ -84,6 +81,8 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
             known = best.get(candidate.rank)
             if known is None or candidate.excess > known.excess:
                 best[candidate.rank] = candidate
+    for candidate in _beside_waits(table, has_peers):
+        best.setdefault(candidate.rank, candidate)
     if table.host_ns.any():
         # What comes and goes on one host stands out most among the longest gaps.
         tested.append(relative_excess(table, table.pause_ns)[0])
@@ -114,6 +113,26 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
         for n in np.flatnonzero(chosen)
         if not _may_be_chance(x, int(n), chosen)
     ]
+
+
+def _beside_waits(table: OwnTime, has_peers: Bools) -> list[Candidate]:
+    """Candidates by the time without waits for a core, and by those waits: each is noise to the other.
+
+    Over the iterations in which all ranks were sampled.
+    """
+    if table.waited_ns.shape != table.own_ns.shape:
+        return []
+    known: Bools = np.asarray(np.isfinite(table.waited_ns).all(axis=0))
+    if known.sum() < _LEAST_SAMPLED:
+        return []
+    waited = np.where(known, table.waited_ns, 0).astype(np.int64)
+    found = []
+    for values in (np.maximum(table.own_ns - waited, 0), waited):
+        for candidate in _persistent(table, relative_excess(table, values)[0][:, known], has_peers):
+            late = np.zeros(len(known), np.bool_)
+            late[known] = candidate.iterations
+            found.append(replace(candidate, iterations=late))
+    return found
 
 
 def least_z(others: int) -> float:
