@@ -131,7 +131,7 @@ def _find(store: Store, namespace: str, uid: str) -> StoredCapture:
 
 def _write(store: Store, capture: StoredCapture, summaries: Sequence[RankSummary]) -> Report:
     report = assemble_capture(capture, summaries)
-    store.put(keys.report_page_key(capture.namespace, capture.uid), render_page(report).encode())
+    store.put(keys.report_page_key(capture.namespace, capture.uid), render_page(report, traces="").encode())
     store.put(keys.report_key(capture.namespace, capture.uid), write_report(report))
     return report
 

@@ -43,7 +43,7 @@ _RULES: Final = (
     ),
     _Rule(
         "synchronization", "idle_ns.synchronization", 20, lambda idle: idle.synchronization,
-        "calls that wait for the GPU let it run dry",
+        "the host waits for the GPU, which then has nothing left to do",
         "fewer .item(), .cpu(), torch.cuda.synchronize() and printed losses per iteration; copies from pinned memory",
     ),
     _Rule(
@@ -69,9 +69,9 @@ _RULES: Final = (
     ),
     _Rule(
         "waiting", "idle_ns.waiting - waiting_short", 50, lambda idle: idle.waiting - idle.waiting_short,
-        "work that the host has launched waits for an event: of another stream, of a copy, or of other ranks",
-        "find what its stream waits for (the row that ends where the gap ends, on another stream); begin that earlier, "
-        "or drop the dependency (wait_stream, wait_event, record_stream)",
+        "work that is launched waits for another stream, a copy or other ranks",
+        "find the row on another stream that ends where the gap ends: begin that work earlier, or do not wait for it "
+        "(wait_stream, wait_event, record_stream)",
     ),
 )  # fmt: skip
 _READS: Final = frozenset(
@@ -143,7 +143,7 @@ def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> l
             kind="exposed_communication",
             message="the ranks wait for each other in their collectives, now for one and now for another"
             if waits
-            else "no compute hides the communication",
+            else "no computing hides the communication",
             advice="work and pauses that are even over the ranks; what is sent takes the smaller part of that time"
             if waits
             else "larger or earlier buckets, overlap with the backward pass, gradient accumulation, another sharding",

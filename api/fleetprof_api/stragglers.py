@@ -60,6 +60,19 @@ class Straggler(msgspec.Struct, kw_only=True, frozen=True):
     ] = None
 
 
+class Undecided(msgspec.Struct, kw_only=True, frozen=True):
+    """A rank that seems late, where noise leaves it open. Formulas: docs/measures.md#stragglers."""
+
+    rank: int
+    gain: Annotated[float, Meta(description="its own time beyond its peers', share of the iteration time")]
+    gain_low: Annotated[float, Meta(description="lower end of the 99 % interval of all ranks together; may be below 0")]
+    gain_high: Annotated[float, Meta(description="upper end")]
+    iterations: Annotated[int, Meta(description="iterations that it was measured in", ge=0)]
+    iterations_needed: Annotated[
+        int, Meta(description="iterations that would name it in most cases, if it is late", ge=0)
+    ]
+
+
 class SlowLink(msgspec.Struct, kw_only=True, frozen=True):
     """A process group whose transfers take longer than those of its sister groups."""
 
@@ -85,8 +98,10 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
     """Who holds the job up, or that nobody does. `ranks` holds those named, in order."""
 
     verdict: Annotated[
-        Literal["straggler", "heavy_stage", "slow_link", "moving_imbalance", "nobody", "not_judged"],
-        Meta(description="not_judged: the traces do not allow a verdict; `reason` says why"),
+        Literal["straggler", "heavy_stage", "slow_link", "moving_imbalance", "nobody", "undecided", "not_judged"],
+        Meta(
+            description="undecided: too noisy, see `candidate`; not_judged: the traces allow no verdict, see `reason`"
+        ),
     ] = "not_judged"
     reason: str = ""
     ranks: list[Straggler] = []
@@ -99,6 +114,13 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
     place: Annotated[PlaceInCode | None, Meta(description="moving_imbalance: where most of it is; null: not known")] = (
         None
     )
+    candidate: Undecided | None = None
+    smallest_gain: Annotated[
+        float | None,
+        Meta(
+            description="what a rank would have to cost to be named here in four of five cases, share of the iteration"
+        ),
+    ] = None
     slow_links: list[SlowLink] = []
     gain: Annotated[
         float, Meta(description="share of the iteration time that goes when all that is named is mended")

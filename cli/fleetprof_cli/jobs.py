@@ -4,6 +4,7 @@ Guarantees: pure; a job whose sidecars have all left is none any more; a choice 
 list of what there is.
 """
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,8 @@ class RunningJob:
     job: Job
     hosts: tuple[str, ...]
     processes: tuple[pb.Process, ...]
+    namesakes: tuple[str, ...] = ()
+    """Where two jobs or more have this name: how to tell them apart. Empty for one."""
 
     def trainers(self) -> list[pb.Process]:
         """The processes that can be captured: they speak Kineto and are not launchers or workers."""
@@ -43,6 +46,7 @@ class RunningJob:
             "name": self.job.name,
             "namespace": self.job.namespace,
             "hosts": list(self.hosts),
+            "namesakes": list(self.namesakes),
             "ranks": sorted(process.rank for process in self.trainers() if process.HasField("rank")),
             "processes": [
                 {
@@ -76,9 +80,32 @@ def group_jobs(sidecars: Iterable[pb.SidecarStatus]) -> list[RunningJob]:
             job=Job(namespace=namespace, name=name, kind=kind, api_version=api_version),
             hosts=tuple(sorted({sidecar.identity.node_name or sidecar.identity.host_name for sidecar in group})),
             processes=tuple(process for sidecar in group for process in sidecar.processes),
+            namesakes=_tell_apart(group),
         )
         for (namespace, name, kind, api_version), group in sorted(members.items())
     ]
+
+
+def _tell_apart(group: list[pb.SidecarStatus]) -> tuple[str, ...]:
+    """Two sidecars of one job never see the same rank: those that do are of several jobs, each with its own words."""
+    jobs: list[tuple[set[int], list[pb.SidecarStatus]]] = []
+    for sidecar in sorted(group, key=lambda one: one.connected_unix_ns):
+        ranks = {process.rank for process in sidecar.processes if process.HasField("rank")}
+        fitting = next((job for job in jobs if not job[0] & ranks), None)
+        if fitting is None:
+            jobs.append((set(ranks), [sidecar]))
+        else:
+            fitting[0].update(ranks)
+            fitting[1].append(sidecar)
+    return tuple(_describe(sidecars) for _, sidecars in jobs) if len(jobs) > 1 else ()
+
+
+def _describe(sidecars: list[pb.SidecarStatus]) -> str:
+    hosts = sorted({one.identity.node_name or one.identity.host_name for one in sidecars})
+    since = min(one.connected_unix_ns for one in sidecars)
+    pids = [process.pid for one in sidecars for process in one.processes if process.HasField("rank")]
+    clock = time.strftime("%H:%M:%S", time.localtime(since / 1e9))
+    return f"on {', '.join(hosts[:3])} since {clock}, pid {min(pids, default=0)} and others"
 
 
 def choose_job(jobs: list[RunningJob], name: str | None, namespace: str | None) -> RunningJob:
@@ -90,6 +117,12 @@ def choose_job(jobs: list[RunningJob], name: str | None, namespace: str | None) 
         and namespace in (None, running.job.namespace)
     ]
     if len(wanted) == 1:
+        if wanted[0].namesakes:
+            raise Failure(
+                f"{len(wanted[0].namesakes)} jobs are named {wanted[0].job.name}: {'; '.join(wanted[0].namesakes)}",
+                next_step="start one of them under another name: fleetprof run --name NAME -- COMMAND",
+                code=ExitCode.REFUSED,
+            )
         return wanted[0]
     there = ", ".join(f"{running.job.name} (namespace {running.job.namespace})" for running in wanted or jobs)
     if not jobs:

@@ -1,7 +1,7 @@
 """What `fleetprof.load` returns: one report, its tables, and the way to its traces.
 
-Guarantees: nothing is computed anew: every number is the report's; text of traces is shown without control characters,
-and as text in a notebook.
+Guarantees: it shows the report's answer first; nothing is computed anew: every number is the report's; text of traces
+is shown without control characters, and as text in a notebook.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import html
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fleetprof_analyzer.views.finding_words import say_finding
 from fleetprof_analyzer.views.headline import describe
 from fleetprof_analyzer.views.text import plain, share
 from fleetprof_api.report import Report
@@ -73,14 +74,20 @@ class Profile:
         return open_analysis(self.report, self.place, where, include_last_profiler_step=include_last_profiler_step)
 
     def __repr__(self) -> str:
-        lines = [self._title(), *(f"  {sentence}" for sentence in self._sentences())]
+        answer = describe(self.report).answer
+        lines = [self._title(), f"  {answer.sentence}", *(f"  - {said}" for said in answer.evidence)]
         lines += [f"  {gain:>7} at most: {message}" for gain, message in self._first_findings()]
         return "\n".join([*lines, f"  .tables: {', '.join(self._filled())}"])
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
         parts = [f"<h4>{html.escape(self._title())}</h4>"]
-        parts += [f"<p>{html.escape(sentence)}</p>" for sentence in self._sentences()]
+        answer = describe(self.report).answer
+        parts.append(f"<p><strong>{html.escape(answer.sentence)}</strong></p>")
+        if answer.evidence:
+            parts.append(f"<ul>{''.join(f'<li>{html.escape(said)}</li>' for said in answer.evidence)}</ul>")
+        if answer.next_step:
+            parts.append(f"<p>What to try: {html.escape(answer.next_step)}.</p>")
         rows = [
             f"<tr><td style='text-align: right'>{html.escape(gain)}</td><td style='text-align: left'>"
             f"{html.escape(message)}</td></tr>"
@@ -94,13 +101,10 @@ class Profile:
     def _title(self) -> str:
         return f"{plain(self.report.title) or 'report'}: {len(self.report.ranks)} ranks, from {self.place.address}"
 
-    def _sentences(self) -> list[str]:
-        return [plain(sentence, 400) for sentence in describe(self.report).sentences]
-
     def _first_findings(self) -> list[tuple[str, str]]:
         """(gain, message) of those worth most."""
         return [
-            (share(finding.gain_permille, 1000), plain(finding.message, 300))
+            (share(finding.gain_permille, 1000), say_finding(finding))
             for finding in self.report.findings[:_MOST_FINDINGS]
         ]
 

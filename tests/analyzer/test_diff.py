@@ -14,7 +14,6 @@ from fleetprof_analyzer.comparison.comparing import (
     MINIMUM_EFFECT,
     compare,
 )
-from fleetprof_analyzer.comparison.listings import student_tail
 from fleetprof_analyzer.comparison.significance import FEWEST, find_differences
 from fleetprof_api.capture_cost import CaptureCost, Phase
 from fleetprof_api.diff import Diff, MeasureChange, json_schema, write_diff
@@ -168,14 +167,6 @@ def test_no_statistic_comes_of_fewer_than_four_or_of_nothing_that_varies() -> No
     apart = find_differences(ones, ones * 1.1, np.ones(1), 0.05)
     assert apart is not None
     assert apart.p[0] == pytest.approx(2 / 70)
-
-
-@pytest.mark.parametrize(
-    ("t", "freedom", "chance"),
-    [(0, 3, 1.0), (12.706, 1, 0.05), (2.776, 4, 0.05), (4.604, 4, 0.01), (2.0, 10**4, 0.04553)],
-)
-def test_the_tails_of_student(t: float, freedom: int, chance: float) -> None:
-    assert student_tail(t, freedom) == pytest.approx(chance, rel=3e-3)
 
 
 def test_the_page_says_the_levels_and_limits_that_are_used() -> None:

@@ -40,7 +40,7 @@ def judge(local: Local, job: Job) -> Stragglers:
         assert outcome(status)[0] == "True", str(status)
         found = local.report(status.uid).stragglers
         assert found is not None, str(status)
-        if found.verdict not in ("nobody", "not_judged"):
+        if found.verdict not in ("nobody", "undecided", "not_judged"):
             break
     assert job.stop() == 0
     return found

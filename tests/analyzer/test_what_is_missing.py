@@ -38,11 +38,11 @@ def test_ranks_without_a_trace(size: int | None, unmatched: list[int], delivered
 def test_a_missing_rank_is_in_the_headline_and_the_verdict(tmp_path: Path, groups: bool) -> None:
     write_ranks(tmp_path, *(Rank(number, groups=groups) for number in (0, 1, 3)))
     report = analyze_directory(tmp_path)
-    said = describe(report).sentences
-    assert "Traces of 1 of the job's 4 ranks are missing (2): what is late on them cannot be seen." in said
+    missing = "Only 3 of the job's 4 ranks are here: what is late on rank 2 cannot be seen."
+    assert missing in describe(report).answer.sentence
     assert report.stragglers is not None
     assert report.stragglers.not_captured == [2]
-    assert report.stragglers.reason.endswith("ranks 2 of the job were not captured")
+    assert report.stragglers.reason.endswith("as far as the captured ranks tell: rank 2 left no trace")
 
 
 def test_clocks_are_no_start(tmp_path: Path) -> None:

@@ -207,5 +207,27 @@ def test_a_job_that_has_ended_stands_in_nobodys_way() -> None:
     assert choose_job(jobs, None, None).hosts == ("h1",)
 
 
+def rank_on(sidecar: pb.SidecarStatus, *ranks: int, pid: int) -> pb.SidecarStatus:
+    del sidecar.processes[:]
+    for rank in ranks:
+        sidecar.processes.add(rank=rank, pid=pid + rank, role=pb.TRAINER, polls_kineto=True)
+    return sidecar
+
+
+def test_two_jobs_of_one_name_are_told_apart_and_neither_is_taken_for_the_other() -> None:
+    """Sidecars of one job never see the same rank."""
+    one_job = [rank_on(make_sidecar("a"), 0, 1, pid=10), rank_on(make_sidecar("a", host="h2"), 2, 3, pid=10)]
+    (alone,) = group_jobs(one_job)
+    assert alone.namesakes == ()
+    assert choose_job([alone], "a", None) is alone
+    (both,) = group_jobs([*one_job, rank_on(make_sidecar("a", host="h2"), 0, 1, pid=70)])
+    assert [words.partition(" since ")[0] for words in both.namesakes] == ["on h1, h2", "on h2"]
+    assert [words.partition("pid ")[2] for words in both.namesakes] == ["10 and others", "70 and others"]
+    with pytest.raises(Failure, match=r"2 jobs are named a: on h1, h2 since .*; on h2 since ") as caught:
+        choose_job([both], "a", None)
+    assert "--name" in caught.value.next_step
+    assert both.document()["namesakes"] == list(both.namesakes)
+
+
 def test_the_only_job_needs_no_name() -> None:
     assert choose_job(FLEET[:1], None, None).job.name == "a"

@@ -62,7 +62,7 @@ def test_tables_are_a_mapping_with_attributes() -> None:
 def test_a_profile_shows_itself_without_control_characters() -> None:
     shown = repr(Profile(REPORT, Nowhere()))
     assert shown.startswith("job\N{REPLACEMENT CHARACTER}[31m: 2 ranks, from nowhere\n")
-    assert "12.0 % at most: the \N{REPLACEMENT CHARACTER} GPU waits" in shown
+    assert "12.0 % at most: The \N{REPLACEMENT CHARACTER} GPU waits" in shown
     assert ".tables: report, ranks, findings" in shown
     assert not {"\x1b", "\x07"} & set(shown)
 
@@ -71,7 +71,7 @@ def test_in_a_notebook_it_is_the_same_as_text_in_html() -> None:
     hostile = msgspec.structs.replace(REPORT, title="<script>alert(1)</script>")
     shown = Profile(hostile, Nowhere())._repr_html_()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;: 2 ranks, from nowhere" in shown
-    assert "12.0 %</td><td style='text-align: left'>the \N{REPLACEMENT CHARACTER} GPU waits" in shown
+    assert "12.0 %</td><td style='text-align: left'>The \N{REPLACEMENT CHARACTER} GPU waits" in shown
     assert "<code>ranks</code>" in shown
     assert "<script" not in shown
     tables = Tables(REPORT)._repr_html_()

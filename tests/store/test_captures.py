@@ -55,7 +55,7 @@ def test_a_capture_is_meant_by_uid_its_beginning_name_job_or_latest(
 @pytest.mark.parametrize(
     ("reference", "words"),
     [
-        ("llama", r"may be any of u-new \(team/llama\), u-old \(team/llama\)$"),
+        ("llama", r"may be any of u-new \(team/llama, 1970-.* UTC\), u-old \(team/llama, 1970-.*\)$"),
         ("u-", "may be any of"),
         ("bert", "there is no capture bert"),
     ],

@@ -7,12 +7,12 @@ which is the most careful that sums allow.
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
 from fleetprof_api.diff import CollectiveChange, KernelChange, Verdict
 from fleetprof_api.report import Rank
 from fleetprof_api.report_tables import CommunicationStatistics, KernelStatistics
 
 from fleetprof_analyzer.comparison.significance import FEWEST
+from fleetprof_analyzer.student import student_tail
 
 _MOST: Final = 20
 _OTHER: Final = "(other)"
@@ -104,18 +104,6 @@ def _chance(first: KernelStatistics, second: KernelStatistics, iterations: tuple
     spread = sum(variance**2 / (n - 1) for variance, n in zip(variances, iterations, strict=True))
     freedom = sum(variances) ** 2 / spread if spread else sum(iterations) - 2
     return student_tail(abs(second.mean_ns - first.mean_ns) / error, freedom)
-
-
-def student_tail(t: float, freedom: float) -> float:
-    """P(|T| >= t) of Student's distribution; t = sqrt(freedom) tan(angle) makes it an integral of a cosine's power."""
-    angle = np.arctan(t / freedom**0.5)
-    grid = np.linspace(0.0, 1.0, 2001)
-
-    def integral(start: float) -> float:
-        points = start + (np.pi / 2 - start) * grid
-        return float(np.trapezoid(np.cos(points) ** (freedom - 1), points))
-
-    return integral(angle) / integral(0.0)
 
 
 def compare_collectives(

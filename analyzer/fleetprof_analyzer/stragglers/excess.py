@@ -1,4 +1,4 @@
-"""Tests whether a rank's own time exceeds that of its peers: always, or again and again.
+"""Tests whether a rank's own time exceeds that of its peers: always, in the mean, or again and again.
 
 Robust statistics throughout (medians, median absolute deviations), so that one fault does not widen the measure of
 the others. Formulas: docs/measures.md#stragglers. Guarantees: pure; the same table gives the same candidates.
@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.stragglers.margins import UNSURE, Margins, measure_margins, stand_out
 from fleetprof_analyzer.stragglers.own_time import Floats, OwnTime
 from fleetprof_analyzer.trace import Bools, Int64s
 
@@ -23,6 +24,7 @@ _LEAST_Z: Final = 5.0
 _FEW: Final = 0.4
 _LEAST_EXCESS: Final = 0.01
 _LEAST_SHARE: Final = 0.75
+_FEWEST_OF_MEAN: Final = 5
 _USUAL: Final = 0.25  # quantile over the iterations that stands for those without a pause
 _MOST_BELOW: Final = 0.05
 _OUTLIER_SIGMAS: Final = 6.0
@@ -56,7 +58,7 @@ def relative_excess(table: OwnTime, values: Int64s) -> tuple[Floats, Bools]:
     has_peers = np.zeros(len(values), np.bool_)
     for rank in range(len(values)):
         peers = table.peers(rank)
-        level = max(float(np.median(table.own_ns[table.role == table.role[rank]])), 1.0)
+        level = _level(table, rank)
         has_peers[rank] = len(peers) > 0
         reference = np.median(values[peers], axis=0) if len(peers) else np.median(values[rank])
         excess[rank] = (values[rank] - reference) / level
@@ -83,6 +85,8 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
                 best[candidate.rank] = candidate
     for candidate in _beside_waits(table, has_peers):
         best.setdefault(candidate.rank, candidate)
+    for candidate in _in_the_mean(table, whole):
+        best.setdefault(candidate.rank, candidate)
     if table.host_ns.any():
         # What comes and goes on one host stands out most among the longest gaps.
         tested.append(relative_excess(table, table.pause_ns)[0])
@@ -108,6 +112,8 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     z = (middle - np.median(middle)) / np.sqrt(error**2 + spread**2)
     above = x > np.maximum(_LEAST_EXCESS, middle / 2)[:, None]
     chosen = (z > least_z(len(ranks) - 1)) & (middle > _LEAST_EXCESS) & (above.mean(axis=1) >= _LEAST_SHARE)
+    # Deviations of a few iterations are small by chance now and then: the mean must stand out as well.
+    chosen &= stand_out(x)
     return [
         Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n]))
         for n in np.flatnonzero(chosen)
@@ -133,6 +139,43 @@ def _beside_waits(table: OwnTime, has_peers: Bools) -> list[Candidate]:
             late[known] = candidate.iterations
             found.append(replace(candidate, iterations=late))
     return found
+
+
+def _in_the_mean(table: OwnTime, excess: Floats) -> list[Candidate]:
+    """Ranks that noise makes early in some iterations, and whose mean it does not explain: many iterations tell."""
+    margins = measure_margins(table)
+    if margins.iterations < _FEWEST_OF_MEAN:
+        return []
+    low = margins.mean_ns - margins.reach_ns(UNSURE)
+    found = []
+    for rank in np.flatnonzero(low > least_excess_ns(table, margins)):
+        level = float(margins.mean_ns[rank]) / _level(table, int(rank))
+        late = excess[rank] > max(_LEAST_EXCESS, level / 2)
+        pattern = "persistent" if late.mean() >= _LEAST_SHARE else "intermittent"
+        if late.any():
+            found.append(Candidate(int(rank), pattern, level, late))
+    return found
+
+
+def least_excess_ns(table: OwnTime, margins: Margins) -> Floats:
+    """By how much a rank must exceed its peers to be more than one of a kind that differ a little, shape (R,)."""
+    mean = table.own_ns.mean(axis=1)
+    least = np.full(len(mean), np.inf)
+    for rank in range(len(mean)):
+        peers = table.peers(rank)
+        if len(peers):
+            level = _level(table, rank)
+            seen = _SIGMA * _deviation(mean[peers]) if len(peers) >= _SMALL_ROLE else 0.0
+            # Of what the peers differ by, noise makes the part that their errors show.
+            beyond_noise = max(seen**2 - float(margins.error_ns[rank]) ** 2, 0.0) ** 0.5
+            spread = max(beyond_noise / level, _USUAL_SPREAD)
+            least[rank] = max(_LEAST_EXCESS, least_z(len(peers)) * spread) * level
+    return least
+
+
+def _level(table: OwnTime, rank: int) -> float:
+    """The usual own time of its role, ns."""
+    return max(float(np.median(table.own_ns[table.role == table.role[rank]])), 1.0)
 
 
 def least_z(others: int) -> float:

@@ -94,12 +94,17 @@ def judge(
         )
     faults.sort(key=lambda fault: -fault.gain_alone)
     joint = float((total[0] - total[1]) / total[0])
-    on_host = any(one.kind == "cpu" for one in replay.matched.ranks)
-    if joint < (_LEAST_JOINT_GAIN_ON_HOST if on_host else _LEAST_JOINT_GAIN):
+    if joint < least_joint_gain(replay):
         return Judged([], faults, joint)
     least = max(_LEAST_GAIN, _LEAST_OF_FIRST * faults[0].gain_alone)
     named = [fault for fault in faults if fault.gain_alone >= least]
     return Judged(named, [fault for fault in faults if fault not in named], joint)
+
+
+def least_joint_gain(replay: Replay) -> float:
+    """What all suspects together must be worth, share of the iteration."""
+    on_host = any(one.kind == "cpu" for one in replay.matched.ranks)
+    return _LEAST_JOINT_GAIN_ON_HOST if on_host else _LEAST_JOINT_GAIN
 
 
 def _reference(

@@ -30,8 +30,8 @@ from fleetprof_analyzer.stragglers.causes.explanation import (
     explain_operators,
     explain_work,
 )
-from fleetprof_analyzer.stragglers.excess import find_candidates
-from fleetprof_analyzer.stragglers.faults import Fault, Judged, judge
+from fleetprof_analyzer.stragglers.excess import Candidate, find_candidates
+from fleetprof_analyzer.stragglers.faults import Fault, Judged, judge, least_joint_gain
 from fleetprof_analyzer.stragglers.imbalance import Imbalance, find_imbalance
 from fleetprof_analyzer.stragglers.loaders import can_compare_loaders, find_slow_loaders
 from fleetprof_analyzer.stragglers.matching import Matched, match
@@ -39,11 +39,22 @@ from fleetprof_analyzer.stragglers.missing import find_missing
 from fleetprof_analyzer.stragglers.network import Links, find_slow_links
 from fleetprof_analyzer.stragglers.own_time import OwnTime, tabulate
 from fleetprof_analyzer.stragglers.place import ON_HOST, find_place
+from fleetprof_analyzer.stragglers.reasons import (
+    NOBODY,
+    name_ranks,
+    say_heavy_stage,
+    say_slow_link,
+    say_straggler,
+    say_too_few,
+    say_undecided,
+    some,
+)
 from fleetprof_analyzer.stragglers.replay import Replay
 from fleetprof_analyzer.stragglers.rhythm import add_rhythmic
 from fleetprof_analyzer.stragglers.roles import find_roles
 from fleetprof_analyzer.stragglers.same_kernels import find_slow_devices
 from fleetprof_analyzer.stragglers.schedule import Circular
+from fleetprof_analyzer.stragglers.undecided import Power, find_power
 from fleetprof_analyzer.stragglers.unequal_work import weigh_work
 
 log = logging.getLogger(__name__)
@@ -85,7 +96,7 @@ def judge_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Strag
         return Stragglers(reason=f"a fault of the analyzer: {type(error).__name__}: {error}"[:300])
     if found is None or not lost:
         return found
-    said = f"ranks {_some([rank for rank in lost if rank is not None])}: their operations were not stored"
+    said = f"The operations of {name_ranks([rank for rank in lost if rank is not None])} were not stored"
     return msgspec.structs.replace(found, unidentifiable=[*found.unidentifiable, said])
 
 
@@ -97,8 +108,8 @@ def find_stragglers(operations: Sequence[RankOperations], delivered: Sequence[in
     found = _find_stragglers(operations, {*delivered, *(one.rank for one in operations)})
     if found is None or not found.not_captured or found.verdict != "nobody":
         return found
-    missing = f"ranks {_some(found.not_captured)} of the job were not captured"
-    return msgspec.structs.replace(found, reason=f"{found.reason}; {missing}")
+    missing = f"as far as the captured ranks tell: {name_ranks(found.not_captured)} left no trace"
+    return msgspec.structs.replace(found, reason=f"{found.reason}, {missing}")
 
 
 def _find_stragglers(operations: Sequence[RankOperations], delivered: set[int | None]) -> Stragglers | None:
@@ -142,53 +153,57 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str],
     unidentifiable = list(left_out)
     if missing:
         unidentifiable.append(
-            f"ranks {_some(missing)} belong to the job and were not captured: lateness that comes from them "
-            "shows as a slow group, or not at all"
+            f"{_capital(name_ranks(missing))} left no trace: lateness that comes from there shows as a slow group, or "
+            "not at all"
         )
     if matched.unmatched:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(matched.unmatched_kinds.items()))
         unidentifiable.append(
-            f"what {matched.unmatched:,} of {matched.operations:,} operations waited for ({kinds}): the traces do not "
-            "say who took part"
+            f"For {matched.unmatched:,} of {matched.operations:,} operations ({kinds}) the traces do not say "
+            "who took part"
         )
-    verdict: Literal["straggler", "heavy_stage", "slow_link", "moving_imbalance", "nobody"] = "nobody"
+    verdict: Literal["straggler", "heavy_stage", "slow_link", "moving_imbalance", "nobody", "undecided"] = "nobody"
     reason, named, links, gain = "", [], Links([], [], 0.0, 0, judged=True), 0.0
     moving: Cause | None = None
+    power = Power(None, None)
     if len(matched.iterations) < _LEAST_ITERATIONS:
-        reason = f"too few iterations: {len(matched.iterations)}, a verdict takes {_LEAST_ITERATIONS}"
+        verdict, reason = "undecided", say_too_few(len(matched.iterations), _LEAST_ITERATIONS)
         order = [*judged.named, *judged.others]
     elif judged.named:
         verdict, gain, order = "straggler", judged.joint_gain, judged.others
         named = [_straggler(replay, table, fault) for fault in judged.named]
-        reason = _words(named)
+        reason = say_straggler(named)
     else:
         order = judged.others
         links = find_slow_links(replay, table.role)
         imbalance = find_imbalance(replay, table)
+        power = _power(replay, table, judged)
         if links.slow:
             verdict, gain = "slow_link", links.gain
             named = [_of_link(replay, links, rank) for rank in links.ranks]
-            reason = _link_words(replay, links)
+            reason = say_slow_link(
+                links,
+                [_rank(replay, member) for member in links.slow[0].members],
+                [_rank(replay, rank) for rank in links.ranks],
+            )
         elif imbalance.heaviest:
             verdict, gain = "heavy_stage", imbalance.stage_gain
             named = [_of_stage(replay, imbalance, rank) for rank in imbalance.heaviest]
-            ranks = _some([one.rank for one in named])
-            reason = (
-                f"the stage of ranks {ranks} has {100 * imbalance.excess:.0f} % more to do "
-                "than the mean of the other stages"
-            )
+            reason = say_heavy_stage([one.rank for one in named], imbalance.excess)
+        elif power.candidate is not None:
+            verdict, reason = "undecided", say_undecided(power.candidate)
         elif imbalance.moves:
             verdict, gain, moving = "moving_imbalance", imbalance.moving_gain, imbalance.moves
             reason = _MOVING[imbalance.moves]
         else:
-            reason = "the ranks wait for no one in particular"
+            reason = NOBODY
         if not links.judged:
             unidentifiable.append(
-                "a slow link: every process group is the only one of its kind, so there is nothing to compare its "
-                "transfers with"
+                "A slow link would not show: every process group is the only one of its kind, so there is nothing to "
+                "compare its transfers with"
             )
     if any(one.cut for one in matched.ranks):
-        unidentifiable.append(f"what happened after the first {MOST_OPERATIONS:,} collectives of a rank")
+        unidentifiable.append(f"Only the first {MOST_OPERATIONS:,} collectives of a rank were compared")
     unidentifiable += _unmeasured(table, matched)
     return Stragglers(
         verdict=verdict,
@@ -196,6 +211,8 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str],
         ranks=named,
         cause=moving,
         order=[_straggler(replay, table, fault) for fault in order][:_MOST_SHOWN],
+        candidate=power.candidate if verdict == "undecided" else None,
+        smallest_gain=power.smallest_gain if verdict in ("nobody", "undecided", "moving_imbalance") else None,
         slow_links=[
             SlowLink(
                 ranks=[_rank(replay, member) for member in group.members],
@@ -228,12 +245,12 @@ def _usable(operations: Sequence[RankOperations]) -> tuple[list[RankOperations],
     said = []
     if len(distinct) < len(operations):
         left = len(operations) - len(distinct)
-        said.append(f"{left} traces that do not say which rank they are, or claim one together: left out")
+        said.append(f"{left} traces were left out: they do not say which rank they are, or claim the same one")
     typical = median(len(one.iterations) for one in distinct) if distinct else 0
     ranks = [one for one in distinct if len(one.iterations) >= max(_LEAST_OF_TYPICAL * typical, 1)]
     short = [one.rank for one in distinct if one not in ranks and one.rank is not None]
     if short and typical:
-        said.append(f"ranks {_some(short)}: their traces hold too few of the iterations, so they were left out")
+        said.append(f"{_capital(name_ranks(short))} {_was(short)} left out: too few of the iterations are in the trace")
         return ranks, said
     return distinct, said
 
@@ -276,7 +293,7 @@ def _of_link(replay: Replay, links: Links, rank: int) -> Straggler:
     mine = [group for group in links.slow if rank in group.members]
     evidence = [
         Evidence(
-            measure=f"{KINDS[group.kind]} with ranks {_some([_rank(replay, m) for m in group.members if m != rank])}",
+            measure=f"{KINDS[group.kind]} with ranks {some([_rank(replay, m) for m in group.members if m != rank])}",
             value=group.transfer_ns, usual=group.sisters_ns, unit="ns per transfer",
         )
         for group in mine[:8]
@@ -304,11 +321,20 @@ def _unmeasured(table: OwnTime, matched: Matched) -> list[str]:
     if alone:
         what = "a slow host" if can_compare_loaders(table) else "a slow host or data loader"
         said.append(
-            f"{what} on ranks {_some([rank for rank in alone if rank is not None])}: no other rank does the same work"
+            f"{_capital(what)} on {name_ranks([rank for rank in alone if rank is not None])} would not show: "
+            "no other rank does the same work"
         )
     if all(one.kind == "gpu" for one in matched.ranks) and not np.isfinite(table.clock_megahertz).any():
-        said.append("a GPU whose clock is throttled all the time: its clock was not sampled; it shows as a slow GPU")
+        said.append("A GPU whose clock is throttled all the time would show as a slow GPU: clocks were not sampled")
     return said
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _was(ranks: Sequence[int]) -> str:
+    return "was" if len(ranks) == 1 else "were"
 
 
 def _clocks(matched: Matched) -> ClockAlignment:
@@ -322,31 +348,23 @@ def _clocks(matched: Matched) -> ClockAlignment:
     )
 
 
-def _words(named: list[Straggler]) -> str:
-    first = named[0]
-    others = f", then ranks {_some([one.rank for one in named[1:]])}" if len(named) > 1 else ""
-    doubt = " (one of two that do this work: the slower is named)" if first.peers == 1 else ""
-    return f"the others wait for rank {first.rank}{others}{doubt}"
-
-
-def _link_words(replay: Replay, links: Links) -> str:
-    slowest = links.slow[0]
-    ranks = _some([_rank(replay, member) for member in slowest.members])
-    if links.ranks:
-        meeting = _some([_rank(replay, rank) for rank in links.ranks])
-        return f"transfers of {len(links.slow)} groups are slow, and they meet in rank {meeting}"
-    return (
-        f"transfers of ranks {ranks} take {slowest.factor:.1f} times those of their sister groups; "
-        "which rank it comes from cannot be told"
-    )
+def _power(replay: Replay, table: OwnTime, judged: Judged) -> Power:
+    """What noise leaves open; a rank whose own time costs nothing in the replay is no candidate."""
+    cleared = {fault.candidate.rank for fault in judged.others}
+    count = max(len(replay.matched.iterations), 1)
+    iteration_ns = float(replay.run([replay.as_measured()]).total_ns[0]) / count
+    least_gain = least_joint_gain(replay)
+    found = find_power(table, iteration_ns, least_gain, cleared)
+    if found.candidate is None:
+        return found
+    rank = found.candidate.rank
+    whole = Candidate(rank, "persistent", found.candidate.gain, np.ones(count, np.bool_))
+    if judge(replay, table, [whole], {}).joint_gain < least_gain:
+        return Power(None, found.smallest_gain)
+    return Power(msgspec.structs.replace(found.candidate, rank=_rank(replay, rank)), found.smallest_gain)
 
 
 def _rank(replay: Replay, position: int) -> int:
     rank = replay.matched.ranks[position].rank
     assert rank is not None
     return rank
-
-
-def _some(ranks: Sequence[int]) -> str:
-    shown = ", ".join(map(str, ranks[:8]))
-    return f"{shown} and {len(ranks) - 8} more" if len(ranks) > 8 else shown

@@ -30,6 +30,8 @@ def _stack(time_ns: TimeBreakdown, x: float, y: float, width: float, height: flo
     drawn = []
     scale = width / time_ns.span if time_ns.span else 0.0
     for name, words, part in parts_of(time_ns):
+        if not part:
+            continue
         tip = f"{who}{words}: {duration(part)}, {share(part, time_ns.span)}"
         drawn.append(svg.rectangle(x, y, part * scale, height, name, tip))
         if name == "compute" and time_ns.overlapped_communication:
@@ -87,6 +89,8 @@ def _rank_columns(ranks: Sequence[Rank], longest: int) -> Markup:
     for number, rank in enumerate(ranks):
         x, y = _LEFT + number * pitch, float(base)
         for name, words, part in parts_of(rank.time_ns):
+            if not part:
+                continue
             tip = f"rank {rank_name(rank.rank)}, {words}: {duration(part)}, {share(part, rank.time_ns.span)}"
             y -= part * scale
             drawn.append(svg.rectangle(x, y, width, part * scale, name, tip))

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
+from fleetprof_api.code_place import PlaceInCode
 from fleetprof_api.report import IdleCauses, Rank
 from fleetprof_api.report_tables import StageName
 
-from fleetprof_analyzer.views.code_words import name_place
-from fleetprof_analyzer.views.text import duration, share
+from fleetprof_analyzer.views.text import duration, plain, share
 
 _CAUSES: Final = (
     ("data_loading", "data loading", "the host waited for the next batch"),
@@ -64,24 +64,33 @@ def add_stages(ranks: Sequence[Rank]) -> list[tuple[str, int, int]]:
     return [(words, *sums[stage]) for stage, words in named.items() if stage in sums]
 
 
-def list_silences(ranks: Sequence[Rank]) -> list[tuple[str, int]]:
-    """(between which rows of the main thread and in which line, time there): the longest places of the stage host.
+@dataclass(frozen=True, slots=True)
+class HostSilence:
+    """Where the host ran nothing: between which rows, how long over all ranks, and at which line if it is known."""
 
-    Over all ranks; the line is that of the rank that was silent there for longest.
-    """
-    sums: Counter[tuple[str, str]] = Counter()
-    longest: dict[tuple[str, str], tuple[int, str]] = {}
+    words: str
+    time_ns: int
+    place: PlaceInCode | None
+
+
+def find_silences(ranks: Sequence[Rank]) -> list[HostSilence]:
+    """The longest places of the stage host over all ranks."""
+    sums = Counter[tuple[str, str]]()
+    places: dict[tuple[str, str], tuple[int, PlaceInCode]] = {}
     for rank in ranks:
         for one in rank.stages.silences if rank.stages is not None else []:
-            pair = one.after, one.before
-            sums[pair] += one.time_ns
-            if one.place is not None:
-                longest[pair] = max(longest.get(pair, (-1, "")), (one.time_ns, name_place(one.place)))
-    found = []
-    for pair, time in sorted(sums.items(), key=lambda one: (-one[1], one[0]))[:_MOST_SILENCES]:
-        line = f"in {longest[pair][1]}, " if pair in longest else ""
-        found.append((f"{line}between {pair[0] or 'the start'} and {pair[1] or 'the end'}", time))
-    return found
+            key = one.after, one.before
+            sums[key] += one.time_ns
+            if one.place is not None and one.time_ns > places.get(key, (-1, one.place))[0]:
+                places[key] = one.time_ns, one.place
+    return [
+        HostSilence(
+            f"between {plain(after, 80) or 'the start'} and {plain(before, 80) or 'the end'}",
+            time_ns,
+            places[after, before][1] if (after, before) in places else None,
+        )
+        for (after, before), time_ns in sorted(sums.items(), key=lambda one: (-one[1], one[0]))[:_MOST_SILENCES]
+    ]
 
 
 def list_causes(idle_ns: IdleCauses) -> list[Cause]:

@@ -21,3 +21,9 @@ def name_place(place: PlaceInCode | None) -> str:
     file = "/".join(parts[-2:]) if parts[-1] in _SAYS_NOTHING else parts[-1]
     function = "" if place.function == "<module>" else f" {place.function}"
     return plain(f"{file}:{place.line}{function}", _LONGEST)
+
+
+def in_brackets(place: PlaceInCode | None) -> str:
+    """The same as an addition to a sentence: ` (train.py:41 read_batch)`."""
+    said = name_place(place)
+    return f" ({said})" if said else ""

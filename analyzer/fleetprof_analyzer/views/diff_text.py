@@ -4,13 +4,15 @@ Guarantees: no line longer than the width (at least 60); no control character of
 not shown by the test is never worded as a change.
 """
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from textwrap import wrap
 
 from fleetprof_api.diff import CollectiveChange, Diff, KernelChange, MeasureChange, Side, StragglerSide, Verdict
 
 from fleetprof_analyzer.iteration_measures import IDLE, STAGE
+from fleetprof_analyzer.stragglers.reasons import name_ranks
 from fleetprof_analyzer.views.differences import measure_words
+from fleetprof_analyzer.views.straggler_words import CAUSES
 from fleetprof_analyzer.views.text import amount, change, duration, percent, plain, size
 
 _NARROWEST = 60
@@ -18,12 +20,6 @@ _WORTH = 0.005  # of the iteration: what is shorter is not listed
 _MOST = 8
 _UID_SHOWN = 8  # enough to name it: commands take the beginning of one
 _WORDS: dict[Verdict, str] = {"more": "more", "less": "less", "not_shown": "", "not_judged": "?"}
-_VERDICTS = {
-    "slower": "Slower",
-    "faster": "Faster",
-    "not_shown": "No change shown",
-    "not_judged": "No verdict",
-}
 
 
 def render_diff(diff: Diff, width: int = 100) -> str:
@@ -63,25 +59,64 @@ def _reasons(diff: Diff, width: int) -> list[str]:
 
 
 def _verdict(diff: Diff, width: int) -> list[str]:
-    said = _VERDICTS[diff.verdict]
+    level = f"False alarms: at most {percent(100 * diff.level)} of comparisons. "
+    least = f"Below {percent(100 * diff.minimum_effect)} of an iteration nothing is called a change."
+    return [*_wrapped(say_verdict(diff), width, ""), *_wrapped(level + least, width, "")]
+
+
+def say_verdict(diff: Diff) -> str:
+    """Whether iterations take longer, within which interval, and what would decide it where that is open."""
     found = diff.unprofiled
     iteration = next((row for row in diff.measures if row.measure == "iteration"), None)
     if found is not None and (found.verdict != "not_judged" or iteration is None):
-        times = f"{duration(found.before_ns)} → {duration(found.after_ns)}"
-        within = _relative(found.before_ns, found.after_ns) + _interval(found.before_ns, found.low_ns, found.high_ns)
-        sentence = (
-            f"{said}: {times} per iteration without the profiler, {within}; "
-            f"medians of {found.before_iterations} and {found.after_iterations} iterations before the captures"
-        )
+        counts = found.before_iterations, found.after_iterations
+        compared = _Compared(found.before_ns, found.after_ns, found.low_ns, found.high_ns, counts)
+        how = f"medians of {counts[0]} and {counts[1]} iterations without the profiler"
     elif iteration is not None:
-        times = f"{duration(iteration.before)} → {duration(iteration.after)}"
-        within = _interval(iteration.before, iteration.low, iteration.high)
-        sentence = f"{said}: {times} per iteration, {_relative(iteration.before, iteration.after)}{within}"
+        counts = diff.before.iterations, diff.after.iterations
+        compared = _Compared(iteration.before, iteration.after, iteration.low, iteration.high, counts)
+        how = f"means of {counts[0]} and {counts[1]} captured iterations"
     else:
-        sentence = f"{said}: no iteration is known to be whole on both sides"
-    level = f"False alarms: at most {percent(100 * diff.level)} of comparisons. "
-    least = f"Below {percent(100 * diff.minimum_effect)} of an iteration nothing is called a change."
-    return [*_wrapped(sentence, width, ""), *_wrapped(level + least, width, "")]
+        return "No verdict: no iteration is known to be whole on both sides."
+    return f"{_judged(diff, compared)} ({how})."
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """Lengths of an iteration, the interval of their difference, and how many iterations stand behind them."""
+
+    before: int
+    after: int
+    low: int | None
+    high: int | None
+    iterations: tuple[int, int]
+
+
+def _judged(diff: Diff, found: _Compared) -> str:
+    times = f"{duration(found.before)} → {duration(found.after)} per iteration"
+    size_of = _relative(found.before, found.after) + _interval(found.before, found.low, found.high)
+    match diff.verdict:
+        case "slower" | "faster":
+            return f"{diff.verdict.capitalize()}: {times}, {size_of}"
+        case "not_shown" if found.low is not None and found.high is not None and found.before:
+            reach = max(abs(found.low), abs(found.high))
+            if reach <= diff.minimum_effect * found.before:
+                return f"No change: {times}, {size_of}"
+            needed = _needed(found, diff.minimum_effect)
+            return f"Cannot tell yet: {times}, {size_of}, may be noise; {needed}"
+        case "not_shown":
+            return f"Cannot tell yet: {times}, {size_of}, may be noise"
+    return f"No verdict: {times}, {size_of}"
+
+
+def _needed(found: _Compared, minimum: float) -> str:
+    """How many iterations on each side would tell the change that is seen, or that there is none worth a word."""
+    assert found.low is not None
+    assert found.high is not None
+    told = max(abs(found.after - found.before), minimum * found.before)
+    count = min(found.iterations) * ((found.high - found.low) / 2 / told) ** 2
+    rounded = max(round(count), min(found.iterations) + 1)
+    return f"about {rounded:,} iterations on each side would decide"
 
 
 def _relative(before: int, after: int) -> str:
@@ -169,13 +204,22 @@ def _stragglers(diff: Diff, width: int) -> list[str]:
     ]
 
 
+_HOLDS_UP = {
+    "straggler": "the others wait for {}",
+    "heavy_stage": "the pipeline stage of {} is too heavy",
+    "slow_link": "a link of {} is slow",
+    "moving_imbalance": "the ranks are slow in turns",
+    "undecided": "cannot be told yet",
+}
+
+
 def _straggler(side: StragglerSide) -> str:
     if side.verdict == "nobody":
         return "nobody"
-    ranks: Sequence[int] = side.ranks[:_MOST]
-    who = f" rank{'s' * (len(side.ranks) > 1)} {', '.join(map(str, ranks))}" if ranks else ""
-    why = f" ({', '.join(side.causes).replace('_', ' ')})" if side.causes else ""
-    return f"{side.verdict.replace('_', ' ')}{who}{why}, {percent(100 * side.gain)} to gain"
+    who = name_ranks(side.ranks) if side.ranks else "some ranks"
+    why = f" ({', '.join(CAUSES.get(cause, cause) for cause in side.causes)})" if side.causes else ""
+    costs = f", which costs {percent(100 * side.gain)} of an iteration" if side.gain else ""
+    return f"{_HOLDS_UP[side.verdict].format(who)}{why}{costs}"
 
 
 def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:

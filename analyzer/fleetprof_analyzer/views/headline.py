@@ -1,4 +1,4 @@
-"""The report in a few sentences: what a reader should take away first.
+"""The head of a report: its answer first, then a few numbers and sentences.
 
 Guarantees: says only what the report proves, and says what it cannot prove; numbers with units; silent where there is
 nothing to say.
@@ -11,7 +11,8 @@ from fleetprof_api.capture_cost import CaptureCost
 from fleetprof_api.report import KindTotal, Report
 from fleetprof_api.start_skew import StartSkew
 
-from fleetprof_analyzer.views.straggler_words import sentence
+from fleetprof_analyzer.views.answer.answer import Answer, give_answer
+from fleetprof_analyzer.views.recording_words import judge_residue
 from fleetprof_analyzer.views.text import change, duration, share
 
 
@@ -26,8 +27,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """Tiles and sentences at the head of a report."""
+    """The head of a report: the answer, a few numbers, and what else a reader should know at once."""
 
+    answer: Answer
     facts: list[Fact]
     sentences: list[str]
 
@@ -39,68 +41,36 @@ def describe(report: Report) -> Headline:
     if durations:
         each = {len(rank.iterations) for rank in report.ranks}
         recorded = str(max(each)) if len(each) == 1 else f"{min(each)} to {max(each)}"
-        facts.append(Fact("Median iteration", duration(int(median(durations))), f"{recorded} recorded per rank"))
-    sentences = [
-        *map(_time_sentence, report.totals), *_ledger_sentence(report), *missing_ranks(report),
-        *_start_sentence(report.start),
-    ]  # fmt: skip
-    if report.stragglers is not None and (said := sentence(report.stragglers)):
-        sentences.append(said)
+        facts.insert(0, Fact("Median iteration", duration(int(median(durations))), f"{recorded} recorded per rank"))
+    sentences = [*_ledger_sentence(report), *_start_sentence(report.start)]
     if report.capture_cost is not None:
-        if report.capture_cost.during_ratio is not None:
-            facts.append(Fact("Capture cost", change(report.capture_cost.during_ratio), "iteration time in the window"))
         sentences += _cost_sentence(report.capture_cost)
     if report.problems:
         count = len(report.problems)
         sentences.append(f"{count} problem{'s' * (count > 1)} with the input; see below.")
-    return Headline(facts, sentences)
+    return Headline(give_answer(report), facts, sentences)
 
 
 def _time_facts(total: KindTotal) -> list[Fact]:
     time_ns = total.time_ns
     span = time_ns.span
     on = "of GPU time" if total.time_basis == "device" else "of host time"
-    return [
-        Fact("Compute", share(time_ns.compute, span), on),
-        Fact("Exposed communication", share(time_ns.exposed_communication, span), on),
-        Fact("Idle", share(time_ns.idle, span), on),
-    ]
-
-
-def _time_sentence(total: KindTotal) -> str:
-    time_ns = total.time_ns
-    ranks = f"{total.ranks} rank{'s' * (total.ranks > 1)}"
-    what = f"Of the GPU time of {ranks}" if total.time_basis == "device" else f"Of the host time of {ranks} without GPU"
-    compute = "compute" if total.time_basis == "device" else "operators"
-    memory = f", {share(time_ns.exposed_memory, time_ns.span)} copies" if time_ns.exposed_memory else ""
-    return (
-        f"{what}, {share(time_ns.compute, time_ns.span)} was {compute}, "
-        f"{share(time_ns.exposed_communication, time_ns.span)} communication that nothing hid{memory}, "
-        f"{share(time_ns.idle, time_ns.span)} idle."
+    parts = (
+        ("Compute", time_ns.compute),
+        ("Exposed communication", time_ns.exposed_communication),
+        ("Idle", time_ns.idle),
     )
+    return [Fact(name, share(part, span), on) for name, part in parts if part]
 
 
 def _ledger_sentence(report: Report) -> list[str]:
+    """That all is there; what is missing stands in the answer."""
     asked = {entry.rank for entry in report.ledger}
-    if not asked:
+    if len(asked) < 2:
         return []
-    here = {rank.rank for rank in report.ranks}
-    missing = sorted(asked - here)
-    if not missing:
-        return [f"All {len(asked)} ranks that were asked delivered a trace."] if len(asked) > 1 else []
-    shown = ", ".join(map(str, missing[:8])) + (" …" if len(missing) > 8 else "")
-    return [f"{len(missing)} of {len(asked)} ranks delivered no usable trace ({shown}); the ledger says why."]
-
-
-def missing_ranks(report: Report) -> list[str]:
-    """Ranks that no ledger tells of, and that the traces show to be missing."""
-    missing = [] if report.stragglers is None or report.ledger else report.stragglers.not_captured
-    if not missing:
-        return []
-    shown = ", ".join(map(str, missing[:8])) + (" …" if len(missing) > 8 else "")
-    of = len(report.ranks) + len(missing)
-    hidden = "what is late on them cannot be seen"
-    return [f"Traces of {len(missing)} of the job's {of} ranks are missing ({shown}): {hidden}."]
+    if asked - {rank.rank for rank in report.ranks}:
+        return ["Why ranks are missing stands in the ledger."]
+    return [f"All {len(asked)} ranks that were asked delivered a trace."]
 
 
 def _start_sentence(start: StartSkew) -> list[str]:
@@ -118,16 +88,23 @@ def _start_sentence(start: StartSkew) -> list[str]:
 def _cost_sentence(cost: CaptureCost) -> list[str]:
     if cost.during_ratio is None:
         return []
-    extra = 100 * (cost.during_ratio - 1)
     within = cost.during_ratio_interval
-    certain = within is None or not within.low <= 1 <= within.high
-    sentence = f"While recording, an iteration took {abs(extra):.1f} % {'longer' if extra > 0 else 'less'} than before"
-    sentence += "" if certain else " (no difference that can be told from noise)"
-    if cost.stall_ns is not None:
-        sentence += f"; until the trace was written, the longest one took {duration(cost.stall_ns)} more"
-    verdict = {
-        True: "; afterwards no difference can be measured.",
-        False: f"; afterwards a difference of {change(1 + (cost.residue_ratio or 0))} remained.",
-        None: "; there are too few iterations afterwards for a verdict on what remained.",
-    }
-    return [sentence + verdict[cost.residue_is_zero]]
+    shown = change(cost.during_ratio) + ("" if within is None else f" [{change(within.low)}, {change(within.high)}]")
+    if within is not None and within.low <= 1 <= within.high:
+        sentence = f"What recording cost does not show beside the noise: an iteration took {shown}"
+    else:
+        sentence = f"While recording, an iteration took {shown}"
+        sentence += "" if within is not None else ", of too few iterations for an interval"
+    if cost.stall_ns:
+        sentence += f"; the trace's writing held one up by {duration(cost.stall_ns)} at most"
+    return [f"{sentence}; {_after(cost)}."]
+
+
+def _after(cost: CaptureCost) -> str:
+    judged, within = judge_residue(cost), cost.residue_interval
+    if cost.residue_ratio is None or within is None:
+        return "there were too few iterations afterwards to compare"
+    shown = f"{change(1 + cost.residue_ratio)} [{change(1 + within.low)}, {change(1 + within.high)}]"
+    if judged == "none":
+        return f"afterwards it took as long as before ({shown})"
+    return f"afterwards {shown}: {judged}"

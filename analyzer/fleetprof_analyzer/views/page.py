@@ -1,4 +1,4 @@
-"""The report as one HTML page: no script, no style attribute, nothing from elsewhere, light and dark.
+"""The report as one HTML page: the answer first; no script, no style attribute, nothing fetched, light and dark.
 
 Guarantees: everything of a trace or request is escaped (jinja2 autoescape, svg.py); the content policy allows only this
 page's own style sheet, by its hash; each chart has a text alternative, and its numbers stand in a table.
@@ -9,21 +9,30 @@ import hashlib
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from statistics import median
 from typing import Final
 
-from fleetprof_api.ledger import LedgerEntry
-from fleetprof_api.report import Rank, Report, Series
+from fleetprof_api.report import Report, Series
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from fleetprof_analyzer.views import bars, differences, distributions, plots, straggler_words
-from fleetprof_analyzer.views.causes_text import CAUSES, add_iterations, add_stages, list_causes, list_silences
+from fleetprof_analyzer.views import (
+    bars,
+    differences,
+    distributions,
+    ledger_words,
+    links,
+    page_tables,
+    plots,
+    straggler_words,
+)
+from fleetprof_analyzer.views.causes_text import find_silences, list_causes
+from fleetprof_analyzer.views.code_words import in_brackets
+from fleetprof_analyzer.views.finding_words import say_finding
 from fleetprof_analyzer.views.headline import describe
 from fleetprof_analyzer.views.launches_text import add_copies, find_sampled
 from fleetprof_analyzer.views.recording_words import describe_memory, judge_residue
 from fleetprof_analyzer.views.tables_text import sort_peaks
-from fleetprof_analyzer.views.text import amount, change, duration, parts_of, plain, rank_name, share, size
+from fleetprof_analyzer.views.text import PARTS, amount, change, duration, parts_of, plain, rank_name, share, size
 
 _MOST_CHARTS: Final = 12
 _LONG_TABLE: Final = 24
@@ -38,8 +47,12 @@ _QUANTITIES: Final = {
 }
 
 
-def render_page(report: Report) -> str:
-    """The whole page. Deterministic: the same report gives the same bytes."""
+def render_page(report: Report, traces: str | None = None, command: str = "") -> str:
+    """The whole page. Deterministic: the same report gives the same bytes.
+
+    `traces`: the relative way from the page to the folder in which the ranks' sources lie, "" for its own; None where
+    they do not lie beside it. `command` is what shows this report again, for the hint about Perfetto.
+    """
     template, style = _template()
     policy = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return template.render(
@@ -50,9 +63,10 @@ def render_page(report: Report) -> str:
         long_table=_LONG_TABLE,
         overlapping=any(total.time_ns.overlapped_communication for total in report.totals),
         devices=sorted({rank.device_name for rank in report.ranks if rank.device_name}),
-        median_ns=_median,
+        traces=traces,
+        perfetto=links.perfetto_command(report, command),
         samples=_sample_charts(report),
-        since=lambda entry, at: _since(report, entry, at),
+        ledger=ledger_words,
         moment=_moment,
         bars=bars,
         differences=differences,
@@ -84,10 +98,15 @@ def _template() -> tuple[Template, str]:
     environment.globals |= {
         "share": share,
         "causes": list_causes,
-        "add_stages": add_stages,
-        "list_silences": list_silences,
-        "add_iterations": add_iterations,
-        "cause_names": CAUSES,
+        "find_silences": find_silences,
+        "in_brackets": in_brackets,
+        "legend_of_parts": _legend_of_parts,
+        "say_finding": say_finding,
+        "tabulate_communication": page_tables.tabulate_communication,
+        "tabulate_idle": page_tables.tabulate_idle,
+        "tabulate_launches": page_tables.tabulate_launches,
+        "tabulate_ranks": page_tables.tabulate_ranks,
+        "tabulate_stages": page_tables.tabulate_stages,
         "sort_peaks": sort_peaks,
         "add_copies": add_copies,
         "find_sampled": find_sampled,
@@ -97,37 +116,38 @@ def _template() -> tuple[Template, str]:
     return environment.get_template("report.html.j2"), (folder / "report.css").read_text("utf-8")
 
 
-def _median(rank: Rank) -> int | None:
-    durations = [iteration.duration_ns for iteration in rank.iterations]
-    return int(median(durations)) if durations else None
-
-
 def _moment(unix_ns: int) -> str:
     return datetime.fromtimestamp(unix_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if unix_ns > 0 else "–"
 
 
-def _since(report: Report, entry: LedgerEntry, at: int) -> str:
-    """Time from the order to `at`; a dash where it was not reached."""
-    begin = entry.asked_unix_ns or (report.request.submitted_unix_ns if report.request else 0)
-    if not at or not begin:
-        return "–"
-    return f"+{duration(at - begin)}" if at >= begin else duration(at - begin)
+def _legend_of_parts(report: Report) -> list[tuple[str, str]]:
+    """The colours that bars of this report show."""
+    return [(name, words) for name, words in PARTS if any(getattr(total.time_ns, name) for total in report.totals)]
 
 
-def _sample_charts(report: Report) -> list[tuple[str, str, Markup]]:
-    """(quantity, whose, chart) for every quantity that was sampled."""
+def _sample_charts(report: Report) -> list[tuple[str, str, Markup, list[tuple[str, str]]]]:
+    """(quantity, whose, chart, legend) for every quantity that was sampled."""
     named: dict[tuple[str, str], list[tuple[str, Series]]] = {}
     for rank in report.ranks:
-        for series in rank.device_series:
+        for series in filter(_has_values, rank.device_series):
             named.setdefault((series.name, "device"), []).append((f"rank {rank_name(rank.rank)}", series))
     for host in report.hosts:
-        for series in host.series:
+        for series in filter(_has_values, host.series):
             named.setdefault((series.name, "host"), []).append((host.host_name or "host", series))
     window = _window(report)
     return [
-        (_QUANTITIES.get(name, name.replace("_", " ").capitalize()), whose, plots.series_chart(of_all, window))
+        (
+            _QUANTITIES.get(name, name.replace("_", " ").capitalize()),
+            whose,
+            plots.series_chart(of_all, window),
+            plots.legend([who for who, _ in of_all]),
+        )
         for (name, whose), of_all in list(named.items())[:_MOST_CHARTS]
     ]
+
+
+def _has_values(series: Series) -> bool:
+    return any(value is not None for value in series.values)
 
 
 def _window(report: Report) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ from fleetprof_api.start_skew import StartSkew
 from markupsafe import Markup
 
 from fleetprof_analyzer.views import svg
-from fleetprof_analyzer.views.text import duration, rank_name, round_duration, round_size
+from fleetprof_analyzer.views.text import duration, plain, rank_name, round_duration, round_size
 
 _WIDTH: Final = 1000
 _LEFT: Final = 64
@@ -23,6 +23,7 @@ _MINI_WIDTH: Final = 320
 _MOST_LINES: Final = 12
 _MOST_ROWS: Final = 32
 _BAND_BINS: Final = 80
+_COLOURS: Final = 6
 
 Line = tuple[str, list[tuple[float, float]]]
 """A name and its (x, y) points."""
@@ -39,6 +40,23 @@ def iteration_chart(ranks: Sequence[Rank]) -> Markup:
         return Markup("")
     described = f"Iteration time of {len(lines)} ranks; the table below holds the numbers"
     return _plot(lines, 250, described, duration_axis=True, unit="", whole_numbers=True)
+
+
+def iteration_legend(ranks: Sequence[Rank]) -> list[tuple[str, str]]:
+    """What its lines are: (classes of a sample of the colour, words)."""
+    return legend([f"rank {rank_name(rank.rank)}" for rank in ranks if rank.iterations])
+
+
+def legend(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Of a plot with these lines."""
+    if len(names) > _MOST_LINES:
+        return [("band", f"smallest to largest of {len(names)}"), ("dot l0", f"median of {len(names)}")]
+    return [(f"dot {_colour(number)}", plain(name, 60)) for number, name in enumerate(names)]
+
+
+def _colour(number: int) -> str:
+    """Classes of the number-th line: six colours, and once more with another stroke."""
+    return f"l{number % _COLOURS}" + (" again" if number >= _COLOURS else "")
 
 
 def start_chart(start: StartSkew) -> Markup:
@@ -156,10 +174,10 @@ def _plot(
             drawn.append(svg.text(place(value, 0)[0], base + 17, label, "tick", "middle"))
     if len(lines) <= _MOST_LINES:
         for number, (name, line) in enumerate(lines):
-            drawn.append(svg.polyline([place(x, y) for x, y in line], f"line l{number % 6}", name))
+            drawn.append(svg.polyline([place(x, y) for x, y in line], f"line {_colour(number)}", name))
             if not small:
                 drawn += [
-                    svg.circle(*place(x, y), 4, f"dot l{number % 6}", f"{name}, {x:.0f}: {duration(int(y))}")
+                    svg.circle(*place(x, y), 4, f"dot {_colour(number)}", f"{name}, {x:.0f}: {duration(int(y))}")
                     for x, y in line
                 ]
     else:

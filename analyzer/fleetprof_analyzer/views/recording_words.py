@@ -59,7 +59,13 @@ def judge_residue(cost: CaptureCost) -> str:
         return "the job is faster since"
     if max(-within.low, within.high) <= _SMALL:
         return "none"
-    return "cannot be told from noise"
+    return f"cannot be told from noise; {_what_decides(cost, max(-within.low, within.high))}"
+
+
+def _what_decides(cost: CaptureCost, reach: float) -> str:
+    """How many iterations afterwards would narrow the interval to what nobody would look for."""
+    needed = round(cost.after.iterations * (reach / _SMALL) ** 2)
+    return f"about {needed:,} iterations afterwards would tell" if cost.after.iterations else "too few iterations"
 
 
 def _grown(cost: RecordingCost) -> int:

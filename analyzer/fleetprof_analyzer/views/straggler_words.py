@@ -6,66 +6,56 @@ Guarantees: says no more than the section holds; a gain below a tenth of a perce
 from textwrap import wrap
 from typing import Final
 
-from fleetprof_api.stragglers import Cause, Evidence, Straggler, Stragglers
+from fleetprof_api.stragglers import Evidence, Straggler, Stragglers
 
-from fleetprof_analyzer.views.code_words import name_place
+from fleetprof_analyzer.views.code_words import in_brackets
 from fleetprof_analyzer.views.text import duration, percent, plain
 
 _MOST_LISTED: Final = 16
 _HIDDEN: Final = 0.005
-CAUSES: Final[dict[Cause, str]] = {
+CAUSES: Final[dict[str, str]] = {
     "data_loading": "data loading",
-    "host": "host",
+    "host": "host code",
     "garbage_collection": "garbage collection",
-    "cpu_contention": "waiting for a core",
-    "unequal_work": "more work than its peers",
+    "cpu_contention": "no free CPU core",
+    "unequal_work": "more work than the others",
     "slow_gpu": "slow GPU",
     "throttling": "throttling",
     "network": "network",
     "stage_imbalance": "too much work in its stage",
     "mixed": "several causes",
 }
-_VERDICTS = {
+_UNKNOWN: Final = ("undecided", "not_judged")
+_VERDICTS: Final = {
     "straggler": "Late",
-    "heavy_stage": "A stage is too heavy",
+    "heavy_stage": "A pipeline stage is too heavy",
     "slow_link": "A link is slow",
-    "moving_imbalance": "Nobody; the work moves between ranks",
+    "moving_imbalance": "No single rank is late",
     "nobody": "Nobody is late",
+    "undecided": "Cannot tell yet",
     "not_judged": "No verdict",
 }
 
 
 def verdict(found: Stragglers) -> str:
     """One line: the verdict and its reason."""
-    return f"{_VERDICTS[found.verdict]}: {found.reason}" if found.reason else _VERDICTS[found.verdict]
+    if found.verdict in _UNKNOWN and found.reason:
+        return f"{_VERDICTS[found.verdict]}: {found.reason}"
+    return f"{found.reason[:1].upper()}{found.reason[1:]}" if found.reason else _VERDICTS[found.verdict]
 
 
-def sentence(found: Stragglers) -> str:
-    """What a reader should take away; empty where there is nothing to say."""
-    if found.verdict in ("straggler", "slow_link", "heavy_stage"):
-        worth = f"; mending it would shorten an iteration by about {percent(100 * found.gain)}" if found.gain else ""
-        because = (
-            f" ({CAUSES[found.ranks[0].cause]}{where(found.ranks[0])})"
-            if found.ranks and found.verdict == "straggler"
-            else ""
-        )
-        return f"{found.reason[:1].upper()}{found.reason[1:]}{because}{worth}."
-    if found.verdict == "moving_imbalance":
-        return f"No rank is late by itself, but the work is uneven: evened out, {percent(100 * found.gain)} shorter."
-    if found.verdict == "nobody" and found.gain:
-        return f"No rank is late by itself, but {found.reason}; evened out, {percent(100 * found.gain)} shorter."
-    if found.verdict == "nobody" and not found.reason.startswith("too few"):
-        return "No rank holds the others up."
-    return ""
-
-
-def evidence(one: Evidence) -> str:
-    """`work on the device: 12.3 ms, usually 8.1 ms, per iteration`."""
+def evidence(one: Evidence, peers: int = 1) -> str:
+    """`data loading: 54.1 ms per iteration; 18.4 ms on the other ranks`; without peers `usually 18.4 ms`."""
+    if one.measure == "late iterations" and one.unit.startswith("of "):
+        return f"late in {one.value:g} {one.unit} iterations"
     if one.unit.startswith("ns "):
-        usual = f", usually {duration(round(one.usual))}" if one.usual else ""
-        return f"{one.measure}: {duration(round(one.value))}{usual}, {one.unit[3:]}"
-    usual = f", usually {one.usual:g}" if one.usual else ""
-    return f"{one.measure}: {one.value:g}{usual} {one.unit}"
+        shown, usual, per = duration(round(one.value)), duration(round(one.usual)), f" {one.unit[3:]}"
+    elif one.unit == "%":
+        shown, usual, per = f"{one.value:g} %", f"{one.usual:g} %", ""
+    else:
+        shown, usual, per = f"{one.value:g} {one.unit}".rstrip(), f"{one.usual:g} {one.unit}".rstrip(), ""
+    compared = f"; {usual} on the other ranks" if peers else f"; usually {usual}"
+    return f"{one.measure}: {shown}{per}{compared if one.usual else ''}"
 
 
 def list_stragglers(found: Stragglers | None, width: int) -> list[str]:
@@ -78,21 +68,14 @@ def list_stragglers(found: Stragglers | None, width: int) -> list[str]:
 
     lines = wrapped(verdict(found), "")
     for one in found.ranks[:_MOST_LISTED]:
-        lateness = (
-            f"late by {duration(one.lateness_ns)} per iteration, gain {gain(one)}, {CAUSES[one.cause]}{where(one)}"
-        )
-        lines.append(f"  rank {one.rank:>4}  {lateness}")
-        lines += [line for shown in one.evidence for line in wrapped(evidence(shown), "      ")]
+        lateness = f"late by {duration(one.lateness_ns)} per iteration, costs {gain(one)} of it: {CAUSES[one.cause]}"
+        lines.append(f"  rank {one.rank:>4}  {lateness}{in_brackets(one.place)}")
+        lines += [line for shown in one.evidence for line in wrapped(evidence(shown, one.peers), "      ")]
     for link in found.slow_links[:_MOST_LISTED]:
         ranks = ", ".join(map(str, link.ranks[:16]))
-        times = f"{duration(link.transfer_ns)}, sister groups {duration(link.usual_ns)}"
+        times = f"{duration(link.transfer_ns)} per transfer; {duration(link.usual_ns)} in groups like it"
         lines += wrapped(f"{link.collective} of ranks {ranks}: {times}", "  ")
     return lines + [line for note in notes(found) for line in wrapped(note, "  ")]
-
-
-def where(one: Straggler) -> str:
-    """` in train.py:41 read_batch`, where the line is known."""
-    return f" in {name_place(one.place)}" if one.place is not None else ""
 
 
 def gain(one: Straggler) -> str:
@@ -104,8 +87,18 @@ def gain(one: Straggler) -> str:
 
 def notes(found: Stragglers) -> list[str]:
     """What limits the section: what cannot be told, and how rough it is."""
-    said = [f"Cannot be told from these traces: {text}." for text in found.unidentifiable]
+    said = [f"{text}." for text in found.unidentifiable]
+    if found.verdict in ("nobody", "moving_imbalance") and found.smallest_gain is not None:
+        said.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
     if found.approximate and found.fidelity is not None:
-        off = percent(100 * (found.fidelity - 1))
-        said.append(f"The replay's window is off by {off} from the measured one: gains are rough.")
+        off = percent(abs(100 * (found.fidelity - 1)))
+        said.append(f"Replayed, the window is {off} {'longer' if found.fidelity > 1 else 'shorter'}: costs are rough.")
     return said
+
+
+def say_power(smallest_gain: float, iterations: int) -> str:
+    """How small a fault would have shown."""
+    if smallest_gain >= 1:
+        return f"{iterations} such iterations would not show a late rank, however late"
+    least = percent(100 * smallest_gain)
+    return f"A rank that costs less than {least} of an iteration may not show in {iterations} iterations"

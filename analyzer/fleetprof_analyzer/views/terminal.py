@@ -10,9 +10,11 @@ from textwrap import wrap
 
 from fleetprof_api.report import KindTotal, Rank, Report, TimeBreakdown
 
-from fleetprof_analyzer.views.causes_text import add_stages, list_causes, list_silences, longest_iteration
+from fleetprof_analyzer.views.answer.answer import give_answer
+from fleetprof_analyzer.views.causes_text import add_stages, find_silences, list_causes, longest_iteration
+from fleetprof_analyzer.views.code_words import in_brackets
 from fleetprof_analyzer.views.differences import list_differences
-from fleetprof_analyzer.views.headline import missing_ranks
+from fleetprof_analyzer.views.finding_words import say_finding
 from fleetprof_analyzer.views.launches_text import list_launches, list_sampled
 from fleetprof_analyzer.views.recording_words import describe_memory, judge_residue
 from fleetprof_analyzer.views.straggler_words import list_stragglers
@@ -31,8 +33,10 @@ def render_text(report: Report, width: int = 100) -> str:
     width = max(width, _NARROWEST)
     blocks = [
         _head(report),
-        _totals(report, width),
+        _answer(report, width),
         _findings(report, width),
+        list_stragglers(report.stragglers, width),
+        _totals(report, width),
         _stages(report),
         [*_longest(report, width), *list_operators(report, width), *list_asked_classes(report, width)],
         list_launches(report),
@@ -41,7 +45,6 @@ def render_text(report: Report, width: int = 100) -> str:
         list_differences(report.heterogeneity),
         _energy(report),
         _start(report),
-        list_stragglers(report.stragglers, width),
         _cost(report, width),
         _ledger(report, width),
         _problems(report, width),
@@ -68,7 +71,17 @@ def _head(report: Report) -> list[str]:
             lines.append(f"asked for by {plain(request.requester, 80)}")
         if request.outcome:
             lines.append(f"{plain(request.outcome)}: {plain(request.message)}".rstrip(": "))
-    return lines + missing_ranks(report)
+    return lines
+
+
+def _answer(report: Report, width: int) -> list[str]:
+    answer = give_answer(report)
+    lines = wrap(answer.sentence, width, break_on_hyphens=False)
+    for said in answer.evidence:
+        lines += wrap(said, width, initial_indent="  - ", subsequent_indent="    ")
+    if answer.next_step:
+        lines += wrap(f"What to try: {answer.next_step}.", width, subsequent_indent="    ")
+    return lines
 
 
 def _asked_ranks(report: Report) -> int:
@@ -78,23 +91,25 @@ def _asked_ranks(report: Report) -> int:
 def _totals(report: Report, width: int) -> list[str]:
     lines = []
     for total in report.totals:
-        what = "GPU time" if total.time_basis == "device" else "host time (CPU-only ranks)"
+        what = "GPU time" if total.time_basis == "device" else "time (no GPU)"
         lines.append(f"Where the {what} of {total.ranks} rank{'s' * (total.ranks > 1)} went")
         lines.append("  " + _bar(total.time_ns, width - 4))
         for name, words, part in parts_of(total.time_ns):
+            if not part:
+                continue
             lines.append(f"  {_MARKS[name]} {words:<22} {share(part, total.time_ns.span):>8}  {duration(part):>10}")
-        overlapped = total.time_ns.overlapped_communication
-        lines.append(f"    overlapped communication {duration(overlapped)}, a part of compute")
+        if total.time_ns.overlapped_communication:
+            hidden = duration(total.time_ns.overlapped_communication)
+            lines.append(f"    of compute, {hidden} hid communication")
         lines += _idle(total, report.ranks, width)
     return lines
 
 
 def _findings(report: Report, width: int) -> list[str]:
-    lines = ["What is worth doing (at most this much of the time)"] if report.findings else []
+    lines = ["What is worth doing, and how much of the time it can save at most"] if report.findings else []
     for finding in report.findings:
-        ranks = f" (most on rank {', '.join(map(str, finding.ranks))})" if finding.ranks else ""
         advice = f". Try: {plain(finding.advice, 300)}" if finding.advice else ""
-        said = f"{share(finding.gain_permille, 1000):>7}  {plain(finding.message, 300)}{ranks}{advice}"
+        said = f"{share(finding.gain_permille, 1000):>7}  {say_finding(finding)}{advice}"
         lines += wrap(said, width, initial_indent="  ", subsequent_indent=" " * 11)
     return lines
 
@@ -105,10 +120,15 @@ def _stages(report: Report) -> list[str]:
     whole = sum(time_ns for _, time_ns, _ in sums)
     if not whole:
         return []
-    lines = ["Stages of the training loop (main thread, device work launched in it)"]
+    with_device = any(device_ns for _, _, device_ns in sums)
+    lines = [f"Stages of the training loop (main thread{', device work launched in it' * with_device})"]
     for words, time_ns, device_ns in sums:
-        lines.append(f"    {words:<22} {share(time_ns, whole):>8}  {duration(time_ns):>10}  {duration(device_ns):>10}")
-    lines += [f"    the host {place}: {duration(time_ns)}" for place, time_ns in list_silences(report.ranks)]
+        line = f"    {words:<22} {share(time_ns, whole):>8}  {duration(time_ns):>10}"
+        lines.append(line + (f"  {duration(device_ns):>10}" if with_device else ""))
+    lines += [
+        f"    the host runs nothing {one.words}{in_brackets(one.place)}: {duration(one.time_ns)}"
+        for one in find_silences(report.ranks)
+    ]
     return lines
 
 
@@ -158,7 +178,7 @@ def _bar(time_ns: TimeBreakdown, width: int) -> str:
 
 def _ranks(report: Report, width: int) -> list[str]:
     if not report.ranks:
-        return ["No trace could be read."]
+        return []
     bar_width = max(10, width - 76)
     lines = [f"{'rank':>5}  {'kind':<4} {'iterations':>10} {'median':>10} {'compute':>9} {'comm.':>9} {'idle':>9}"]
     lines[0] += f" {'span':>10}"

@@ -6,6 +6,7 @@ Guarantees: reads `v1/<namespace>/<uid>/` only; a damaged ledger is left out of 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -61,9 +62,18 @@ def find_capture(captures: Sequence[StoredCapture], reference: str) -> StoredCap
             "there is no capture yet" if not captures else f"there is no capture {reference}",
             "see what there is: fleetprof list",
         )
-    named = ", ".join(f"{c.ledger.uid} ({c.ledger.namespace}/{c.ledger.name})" for c in found[:_MOST_NAMED])
+    named = ", ".join(map(_describe, found[:_MOST_NAMED]))
     more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
     raise NoSuchCapture(f"{reference} may be any of {named}{more}", "name one by its whole uid")
+
+
+def _describe(capture: StoredCapture) -> str:
+    """What tells captures of one name apart: uid and when it was asked for."""
+    ledger = capture.ledger
+    asked = ""
+    if ledger.submitted_unix_ns > 0:
+        asked = datetime.fromtimestamp(ledger.submitted_unix_ns / 1e9, UTC).strftime(", %Y-%m-%d %H:%M:%S UTC")
+    return f"{ledger.uid} ({ledger.namespace}/{ledger.name}{asked})"
 
 
 def _read(store: Store) -> Iterator[StoredCapture]:

@@ -5,11 +5,12 @@ report and spoils no other. With `--trace-window` a cut of the traces is written
 """
 
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from fleetprof_analyzer.analysis import NothingToAnalyze, SeveralJobs, analyze_directory
@@ -27,6 +28,8 @@ from fleetprof_cli.reading_progress import show_reading
 from fleetprof_cli.tables import export_tables, tables_option
 from fleetprof_cli.terminal import print_json, print_report
 from fleetprof_cli.trace_window import read_wanted, window_options, write_cut
+
+_MOST_PATHS: Final = 4
 
 
 def _processors() -> int:
@@ -89,7 +92,7 @@ def command(
     if output == "text" and out is None:
         print_report(report)
     else:
-        data = _render(report, output)
+        data = _render(report, output, paths, out)
         if out is None and output == "json":
             print_json(data)
         elif out is None:
@@ -119,6 +122,13 @@ def _read_classes(file: Path) -> tuple[KernelClass, ...]:
         ) from None
 
 
+def _way_to(paths: tuple[Path, ...], out: Path | None) -> str | None:
+    """From a page to the traces that it links; None where they are not in one folder, or the page in no file."""
+    if out is None or len(paths) != 1 or not paths[0].is_dir():
+        return None
+    return Path(os.path.relpath(paths[0], out.parent)).as_posix()
+
+
 @contextmanager
 def _folder(paths: tuple[Path, ...]) -> Iterator[Path]:
     folders = [path for path in paths if path.is_dir()]
@@ -139,9 +149,10 @@ def _folder(paths: tuple[Path, ...]) -> Iterator[Path]:
         yield Path(name)
 
 
-def _render(report: Report, output: str) -> bytes:
+def _render(report: Report, output: str, paths: tuple[Path, ...], out: Path | None) -> bytes:
     if output == "json":
         return write_report(report)
     if output == "html":
-        return render_page(report).encode()
+        command = f"fleetprof analyze {shlex.join(map(str, paths[:_MOST_PATHS]))}"
+        return render_page(report, _way_to(paths, out), command + (" …" if len(paths) > _MOST_PATHS else "")).encode()
     return (render_text(report, 100).rstrip("\n") + "\n").encode()

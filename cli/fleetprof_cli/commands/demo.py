@@ -5,6 +5,7 @@ process id, also by Ctrl-C, SIGTERM or SIGHUP at any moment; what it shows lies 
 """
 
 import asyncio
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+from fleetprof_analyzer.views.page import render_page
 from fleetprof_api import hub_pb2 as pb
 from fleetprof_api import keys
 from fleetprof_api.report import read_report
@@ -170,8 +172,12 @@ def _show(out: Path, status: pb.CaptureStatus) -> None:
     store = open_store(StoreLocation(directory=str(out / "store")))
     data = store.get(keys.report_key(status.namespace, status.uid))
     (out / "report.json").write_bytes(data)
-    (out / "report.html").write_bytes(store.get(keys.report_page_key(status.namespace, status.uid)))
-    print_report(read_report(data))
+    report = read_report(data)
+    # The page's links and its hint lead from here, not from the store.
+    traces = "store/" + keys.request_prefix(status.namespace, status.uid).rstrip("/")
+    again = f"fleetprof report {status.uid} --state {shlex.quote(str(out / 'state'))}"
+    (out / "report.html").write_text(render_page(report, traces, again), "utf-8")
+    print_report(report)
     folder = out / "store" / keys.request_prefix(status.namespace, status.uid)
     stored = sum(rank.compressed_bytes for rank in status.ranks)
     say(f"the report:  {out / 'report.html'}")

@@ -83,9 +83,16 @@ def _job_table(jobs: list[RunningJob]) -> Table:
             str(len(trainers)),
             "all" if trainers and with_agent == len(trainers) else str(with_agent),
             duration_text(sorted(iterations)[len(iterations) // 2]) if iterations else "",
-            "busy" if any(process.busy for process in trainers) else "ready" if trainers else "no trainer yet",
+            _state_of(running),
         )
     return table
+
+
+def _state_of(running: RunningJob) -> str:
+    if running.namesakes:
+        return f"{len(running.namesakes)} jobs of this name: {'; '.join(map(make_printable, running.namesakes))}"
+    trainers = running.trainers()
+    return "busy" if any(process.busy for process in trainers) else "ready" if trainers else "no trainer yet"
 
 
 def _capture_table(captures: list[pb.CaptureStatus]) -> Table:

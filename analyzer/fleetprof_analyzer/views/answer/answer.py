@@ -1,0 +1,119 @@
+"""The report's answer: who is late or where the time goes, why, where in the code, and what it is worth.
+
+Guarantees: pure; what is missing from the capture stands in the answer itself; the evidence repeats numbers of the
+report and nothing else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fleetprof_api.report import Report
+from fleetprof_api.stragglers import Stragglers
+
+from fleetprof_analyzer.stragglers.reasons import name_ranks
+from fleetprof_analyzer.views.answer.lateness import HIDES_ALL, NOBODY, say_lateness
+from fleetprof_analyzer.views.answer.time_spent import say_time
+from fleetprof_analyzer.views.causes_text import find_silences
+from fleetprof_analyzer.views.code_words import name_place
+from fleetprof_analyzer.views.straggler_words import evidence, say_power
+from fleetprof_analyzer.views.text import duration, percent, plain
+
+_NAMED: Final = ("straggler", "heavy_stage", "slow_link", "moving_imbalance")
+_OF_HOST: Final = ("python", "launch_bound", "optimizer")
+_UNTIMED: Final = "The traces hold no work whose time could be told."
+_MOST_EVIDENCE: Final = 6
+_MOST_WORDS: Final = 700
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`sentence` first; then what speaks for it; then what to try ("" where nothing is known to help)."""
+
+    sentence: str
+    evidence: list[str]
+    next_step: str
+
+
+def give_answer(report: Report) -> Answer:
+    """The answer of a report."""
+    if not report.ranks:
+        return Answer(_say_nothing(report), [], "")
+    late, spent, missing = say_lateness(report), say_time(report), say_missing(report)
+    if missing and late == NOBODY:
+        late = f"None of the {len(report.ranks)} ranks that are here is late."
+    named = report.stragglers is not None and report.stragglers.verdict in _NAMED
+    said = [late, missing] if named else [late, missing, spent]
+    sentence = " ".join(part for part in said if part) or _UNTIMED
+    speaks = [*_evidence(report), *([spent] if named and spent else [])]
+    return Answer(plain(sentence, _MOST_WORDS), speaks[:_MOST_EVIDENCE], _next_step(report))
+
+
+def say_missing(report: Report) -> str:
+    """Ranks that left no trace, by the ledger, or as the others' traces show."""
+    here = {rank.rank for rank in report.ranks}
+    asked = sorted({entry.rank for entry in report.ledger} - here)
+    if report.ledger:
+        if not asked:
+            return ""
+        of = len({entry.rank for entry in report.ledger})
+        return (
+            f"Only {of - len(asked)} of {of} ranks were captured: what is late on {name_ranks(asked)} cannot be seen."
+        )
+    missing = [] if report.stragglers is None else report.stragglers.not_captured
+    if not missing:
+        return ""
+    of = len(report.ranks) + len(missing)
+    here_of = f"{len(report.ranks)} of the job's {of} ranks"
+    return f"Only {here_of} are here: what is late on {name_ranks(missing)} cannot be seen."
+
+
+def _say_nothing(report: Report) -> str:
+    failed = [entry for entry in report.ledger if entry.reason]
+    if not failed:
+        return "No trace could be read."
+    first = failed[0]
+    return f"No rank was captured: {len(failed)} of {len(report.ledger)} failed, rank {first.rank} with {first.reason}."
+
+
+def _evidence(report: Report) -> list[str]:
+    found = report.stragglers
+    said = _of_stragglers(found) if found is not None else []
+    said += [
+        f"The host runs nothing for {duration(silence.time_ns)} {silence.words}"
+        + (f", at {name_place(silence.place)}." if silence.place is not None else ".")
+        for silence in (find_silences(report.ranks) if _is_hosts(report) else [])[:2]
+    ]
+    return said
+
+
+def _of_stragglers(found: Stragglers) -> list[str]:
+    said = []
+    for one in found.ranks[:2]:
+        who = f"Rank {one.rank}: " if len(found.ranks) > 1 else ""
+        parts = [plain(evidence(shown, one.peers), 300) for shown in one.evidence]
+        if one.place is not None and one.place.of_samples:
+            share = percent(100 * one.place.samples / one.place.of_samples)
+            parts.append(f"{share} of {one.place.of_samples} samples of its main thread are at {name_place(one.place)}")
+        parts.append(f"the other ranks wait {duration(one.lateness_ns)} for it in each iteration")
+        said += [f"{who}{part}." if who else f"{part[:1].upper()}{part[1:]}." for part in parts]
+    if found.verdict == "nobody" and found.smallest_gain is not None and found.smallest_gain <= HIDES_ALL:
+        said.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
+    return said
+
+
+def _is_hosts(report: Report) -> bool:
+    """Whether it is the host that the job waits for: always without a GPU, else by the first finding."""
+    found = report.stragglers
+    if found is not None and found.ranks:
+        return False
+    first = report.findings[0].kind if report.findings else ""
+    return first in _OF_HOST or all(rank.kind == "cpu" for rank in report.ranks)
+
+
+def _next_step(report: Report) -> str:
+    advice: Sequence[str] = [finding.advice for finding in report.findings if finding.advice]
+    candidate = None if report.stragglers is None else report.stragglers.candidate
+    if candidate is not None:
+        return "capture more iterations, on a machine where less else runs if there is one"
+    return plain(advice[0], 300) if advice else ""

@@ -1,0 +1,119 @@
+"""Who holds the job up, in one sentence: who, why, where in the code, what it is worth.
+
+Guarantees: pure; says no more than the verdict does; "" where the verdict names nothing that costs time.
+"""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Final
+
+from fleetprof_api.report import Report
+from fleetprof_api.stragglers import Straggler, Stragglers
+
+from fleetprof_analyzer.stragglers.reasons import name_ranks, say_iterations
+from fleetprof_analyzer.views.code_words import in_brackets
+from fleetprof_analyzer.views.text import duration, percent
+
+_WAITS_FOR: Final[Mapping[str, str]] = {
+    "data_loading": "its data loading",
+    "host": "its host code",
+    "garbage_collection": "its garbage collector",
+    "cpu_contention": "its turn on a CPU core that others use too",
+    "unequal_work": "the larger share of work that it was given",
+    "slow_gpu": "its GPU, which is slower than the others",
+    "throttling": "its GPU, whose clock drops",
+    "network": "its network link",
+    "mixed": "it, for several reasons",
+}
+_MOVES: Final[Mapping[str, str]] = {
+    "unequal_work": ", because their shares of the work differ from iteration to iteration",
+    "data_loading": ", because now one rank's batch is late and now another's",
+    "garbage_collection": ", because each collects garbage at another time",
+    "host": ", because their hosts pause at different times",
+    "cpu_contention": ", because they share cores with each other or with other programs",
+}
+NOBODY: Final = "Nobody is late."
+_HIDDEN: Final = 0.005
+HIDES_ALL: Final = 0.5
+"""Of an iteration: where less than this would not show, nothing has been shown."""
+
+
+def say_lateness(report: Report) -> str:
+    """The sentence of the verdict, with a full stop."""
+    found = report.stragglers
+    if found is None:
+        return ""
+    match found.verdict:
+        case "straggler" if found.ranks:
+            return _say_stragglers(found, report)
+        case "heavy_stage" if found.ranks:
+            who = name_ranks([one.rank for one in found.ranks])
+            costs = f"{_costs(found.gain)} waits for it{_then(found, report, 'with even stages')}"
+            return f"The pipeline stage of {who} holds the job up: {costs}."
+        case "slow_link":
+            return f"A slow link holds the job up: {found.reason}{_then(found, report)}."
+        case "moving_imbalance":
+            moving = _MOVES.get(getattr(found, "cause", None) or "", "")
+            place = in_brackets(getattr(found, "place", None))
+            return (
+                f"No single rank is late, but the ranks are slow in turns{moving}{place}: "
+                f"{_costs(found.gain)} is lost to it{_then(found, report)}."
+            )
+        case "undecided" if found.candidate is not None:
+            one = found.candidate
+            within = f"{percent(100 * one.gain)} [{percent(100 * one.gain_low)}, {percent(100 * one.gain_high)}]"
+            return (
+                f"Cannot tell yet whether rank {one.rank} is late: it may cost {within} of each iteration; "
+                f"{say_iterations(one.iterations_needed)}."
+            )
+        case "nobody" if found.gain:
+            return f"Nobody is late by itself, but {found.reason}{_then(found, report)}."
+        case "nobody" if found.smallest_gain is not None and found.smallest_gain > HIDES_ALL:
+            return f"These {len(found.iterations)} iterations are too few or too noisy to tell whether a rank is late."
+        case "undecided":
+            return f"Cannot tell yet whether a rank is late: {found.reason}."
+        case "nobody":
+            return NOBODY
+        case "not_judged" if found.reason:
+            return f"Whether a rank is late cannot be told: {found.reason}."
+    return ""
+
+
+def _say_stragglers(found: Stragglers, report: Report) -> str:
+    ranks: Sequence[Straggler] = found.ranks
+    first = ranks[0]
+    who = name_ranks([one.rank for one in ranks])
+    why = _WAITS_FOR.get(first.cause, "it") + in_brackets(first.place)
+    rhythm = getattr(first, "every", 0)
+    often = f", in every {_ordinal(rhythm)} iteration" if rhythm else ""
+    if len(ranks) == 1:
+        doubt = " (the slower of two)" if first.peers == 1 else ""
+        return (
+            f"Rank {first.rank} holds the job up{doubt}: {_costs(found.gain)} waits for {why}{often}"
+            f"{_then(found, report, 'with it as fast as the others')}."
+        )
+    of_first = why.replace("its ", f"rank {first.rank}'s ", 1) if why.startswith("its ") else f"rank {first.rank}"
+    return (
+        f"{who[:1].upper()}{who[1:]} hold the job up: {_costs(found.gain)} waits for them, most for {of_first}{often}"
+        f"{_then(found, report, 'with them as fast as the others')}."
+    )
+
+
+def _costs(gain: float) -> str:
+    return f"{percent(100 * gain)} of each iteration"
+
+
+def _then(found: Stragglers, report: Report, how: str = "without that") -> str:
+    """What an iteration would take then; nothing where no iteration is known or nothing is to be won."""
+    durations = [iteration.duration_ns for rank in report.ranks for iteration in rank.iterations]
+    if not durations or found.gain < _HIDDEN:
+        return ""
+    now = median(durations)
+    about = "about " if found.approximate else ""
+    then = f"{about}{duration(round(now * (1 - found.gain)))}"
+    return f"; {how}, an iteration would take {then} instead of {duration(round(now))}"
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

@@ -1,0 +1,118 @@
+"""Where the job's time goes, in one sentence: the largest part that is no computing, its cause, and its place.
+
+Guarantees: pure; shares are the report's; of several kinds of ranks those with GPUs speak.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fleetprof_api.report import IdleCauses, KindTotal, Rank, Report
+
+from fleetprof_analyzer.views.causes_text import add_stages, find_silences, list_causes
+from fleetprof_analyzer.views.code_words import in_brackets, name_place
+from fleetprof_analyzer.views.launches_text import find_sampled
+from fleetprof_analyzer.views.text import percent, plain, share
+
+_SMALL: Final = 0.1
+"""Of the time: a part that is no answer to where it goes."""
+_MOST: Final = 0.5
+_PARTS_OF_FINDINGS: Final = {"exposed_communication": "communication", "exposed_copies": "copies"}
+_STAGES: Final = {"host, between stages": "the host between stages", "other": "other operators"}
+_IDLE: Final = {
+    "data loading": "it waits for the next batch",
+    "synchronisation": "the host waits for it, and has nothing ready when it is done",
+    "launching": "launching takes longer than the work",
+    "host": "the host has not launched the next work yet",
+    "optimizer": "the host is inside the optimizer",
+    "waiting": "work that is launched waits for another stream, a copy or an event",
+    "unknown": "the trace does not say why",
+}
+
+
+def say_time(report: Report) -> str:
+    """The sentence, with a full stop; "" where no rank was measured."""
+    total = report.totals[0] if report.totals else None
+    if total is None or total.time_ns.span <= 0:
+        return ""
+    of_kind = [rank for rank in report.ranks if rank.kind == total.kind]
+    return _say_device(report, total, of_kind) if total.time_basis == "device" else _say_host(total, of_kind)
+
+
+def _say_device(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
+    time_ns, span = total.time_ns, total.time_ns.span
+    whose = "the GPU's time" if total.ranks == 1 else "the GPUs' time"
+    lost = {
+        "idle": time_ns.idle, "communication": time_ns.exposed_communication, "copies": time_ns.exposed_memory,
+    }  # fmt: skip
+    most = _PARTS_OF_FINDINGS.get(report.findings[0].kind, "idle") if report.findings else ""
+    # A finding about a rank says nothing of the parts, and one may be too small to be the answer.
+    if (report.findings and report.findings[0].measure == "stragglers") or not lost.get(most):
+        most = max(lost, key=lambda name: lost[name])
+    if lost[most] < _SMALL * span:
+        longest = report.kernels[0] if report.kernels else None
+        busiest = ""
+        if longest is not None and longest.name != "(other)":
+            busiest = f"; the longest kernel, {plain(longest.name, 60)}, takes {share(longest.total_ns, span)}"
+        return f"{share(time_ns.compute, span)} of {whose} is computing{busiest}."
+    if most == "idle":
+        because = "" if find_sampled(ranks) else _why_idle(total.idle_ns, time_ns.idle, ranks)
+        return f"{share(time_ns.idle, span)} of {whose} is idle{because}."
+    if most == "communication":
+        exposed = share(time_ns.exposed_communication, span)
+        return f"{exposed} of {whose} is communication that no computing hides{_which(report)}."
+    return f"{share(time_ns.exposed_memory, span)} of {whose} is copies that nothing hides."
+
+
+def _why_idle(idle_ns: IdleCauses | None, idle: int, ranks: Sequence[Rank]) -> str:
+    causes = [] if idle_ns is None else list_causes(idle_ns)
+    if not causes:
+        return ""
+    first = causes[0]
+    place = ""
+    if first.words == "host":
+        silences = find_silences(ranks)
+        place = f", {silences[0].words}" if silences else ""
+        place += in_brackets(silences[0].place) if silences else ""
+    most = "most of it" if first.time_ns >= _MOST * idle else "the largest part"
+    return f", {most} ({share(first.time_ns, idle)}) because {_IDLE[first.words]}{place}"
+
+
+def _which(report: Report) -> str:
+    rows = [row for row in report.communication if row.total_ns > row.overlapped_ns]
+    if not rows:
+        return ""
+    row = max(rows, key=lambda one: one.total_ns - one.overlapped_ns)
+    group = f" in group {plain(row.group, 30)}" if row.group else ""
+    return f", most of it {plain(row.kind.replace('_', '-'), 30)}{group}"
+
+
+def _say_host(total: KindTotal, ranks: Sequence[Rank]) -> str:
+    """Of ranks without GPU: stages where they are known, and what of them is waiting for others."""
+    time_ns = total.time_ns
+    waits = ""
+    if time_ns.exposed_communication >= _SMALL * time_ns.span:
+        exposed = share(time_ns.exposed_communication, time_ns.span)
+        waits = f"{exposed} of the ranks' time goes to collectives, the wait for other ranks included"
+    stages = sorted(add_stages(ranks), key=lambda stage: -stage[1])
+    whole = sum(time for _, time, _ in stages)
+    if not whole:
+        said = waits or f"{share(time_ns.compute, time_ns.span)} of the ranks' time is operators"
+        return f"{said[:1].upper()}{said[1:]}."
+    shown = [
+        f"{percent(100 * time / whole)} is {_STAGES.get(words, words)}{_where(words, ranks)}"
+        for words, time, _ in stages[:2]
+        if time >= _SMALL * whole
+    ]
+    of_stages = f"of an iteration, {' and '.join(shown)}"
+    said = f"{waits}; {of_stages}" if waits else of_stages
+    return f"{said[:1].upper()}{said[1:]}."
+
+
+def _where(words: str, ranks: Sequence[Rank]) -> str:
+    if not words.startswith("host"):
+        return ""
+    silences = find_silences(ranks)
+    if not silences:
+        return ""
+    at = name_place(silences[0].place)
+    return f" ({silences[0].words}{', ' + at if at else ''})"
