@@ -16,7 +16,7 @@ def say_finding(finding: Finding) -> str:
     who = name_ranks(finding.ranks) if finding.ranks else ""
     # A message that names its rank says it once.
     ranks = f", most on {who}" if who and who not in message else ""
-    place = in_brackets(getattr(finding, "place", None))
+    place = in_brackets(finding.place)
     shown = [plain(name, 60) for name in finding.names[:3]]
     if finding.kind == "exposed_communication":
         shown = [name.replace("_", "-") for name in shown]

@@ -53,8 +53,8 @@ def say_lateness(report: Report) -> str:
         case "slow_link":
             return f"A slow link holds the job up: {found.reason}{_then(found, report)}."
         case "moving_imbalance":
-            moving = _MOVES.get(getattr(found, "cause", None) or "", "")
-            place = in_brackets(getattr(found, "place", None))
+            moving = _MOVES.get(found.cause or "", "")
+            place = in_brackets(found.place)
             return (
                 f"No single rank is late, but the ranks are slow in turns{moving}{place}: "
                 f"{_costs(found.gain)} is lost to it{_then(found, report)}."
@@ -84,7 +84,7 @@ def _say_stragglers(found: Stragglers, report: Report) -> str:
     first = ranks[0]
     who = name_ranks([one.rank for one in ranks])
     why = _WAITS_FOR.get(first.cause, "it") + in_brackets(first.place)
-    rhythm = getattr(first, "every", 0)
+    rhythm = first.every
     often = f", in every {_ordinal(rhythm)} iteration" if rhythm else ""
     if len(ranks) == 1:
         doubt = " (the slower of two)" if first.peers == 1 else ""
