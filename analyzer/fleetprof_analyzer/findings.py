@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fleetprof_api.code_place import PlaceInCode
 from fleetprof_api.findings import Finding
 from fleetprof_api.report import IdleCauses, KindTotal, Rank, Report
 from fleetprof_api.stragglers import Stragglers
 
-from fleetprof_analyzer.host_findings import find_host_findings
+from fleetprof_analyzer.host_findings import find_host_findings, find_longest_place
 from fleetprof_analyzer.straggler_advice import straggler_advice
 
 _MOST: Final = 6
@@ -85,7 +86,7 @@ _STRAGGLER_PERMILLE: Final = 10
 
 def find_findings(report: Report) -> list[Finding]:
     """The findings of a report, the largest gain first."""
-    found = _straggler(report.stragglers)
+    found = _straggler(report.stragglers, report.ranks)
     by_launches = sorted(report.launching_operators, key=lambda operator: -operator.own_launches)
     launching = [operator.name for operator in by_launches if not operator.name.startswith("(")][:_MOST_NAMES]
     for total in report.totals:
@@ -176,7 +177,14 @@ def _copies(total: KindTotal, ranks: Sequence[Rank]) -> list[Finding]:
     ]
 
 
-def _straggler(found: Stragglers | None) -> list[Finding]:
+def _place(found: Stragglers, ranks: Sequence[Rank]) -> PlaceInCode | None:
+    """Where the first rank is late; of pauses that move, where most of them are."""
+    if found.ranks:
+        return found.ranks[0].place
+    return find_longest_place(ranks) if found.cause == "host" else None
+
+
+def _straggler(found: Stragglers | None, ranks: Sequence[Rank]) -> list[Finding]:
     if found is None or found.verdict in ("nobody", "not_judged"):
         return []
     permille = round(1000 * found.gain)
@@ -189,7 +197,7 @@ def _straggler(found: Stragglers | None) -> list[Finding]:
             advice=straggler_advice(found),
             gain_permille=permille,
             measure="stragglers",
-            place=found.ranks[0].place if found.ranks else found.place,
+            place=_place(found, ranks),
             ranks=[rank.rank for rank in found.ranks[:_MOST_RANKS]],
         )
     ]

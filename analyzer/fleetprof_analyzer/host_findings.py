@@ -54,7 +54,7 @@ def _silences(ranks: Sequence[Rank]) -> Finding | None:
         measure="ranks.stages.host",
         value_ns=sum(times),
         names=[] if longest is None else [name for name in (longest.after, longest.before) if name],
-        place=_place(longest),
+        place=find_longest_place(ranks),
     )
 
 
@@ -95,5 +95,7 @@ def _longest_silence(ranks: Sequence[Rank]) -> Silence | None:
     return max(silences, key=lambda silence: silence.time_ns, default=None)
 
 
-def _place(silence: Silence | None) -> PlaceInCode | None:
-    return None if silence is None else silence.place
+def find_longest_place(ranks: Sequence[Rank]) -> PlaceInCode | None:
+    """The line of code in which some rank is silent for longest."""
+    longest = _longest_silence(ranks)
+    return None if longest is None else longest.place

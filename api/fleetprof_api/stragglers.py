@@ -111,9 +111,6 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
     cause: Annotated[
         Cause | None, Meta(description="moving_imbalance: what it is that moves from rank to rank; else null")
     ] = None
-    place: Annotated[PlaceInCode | None, Meta(description="moving_imbalance: where most of it is; null: not known")] = (
-        None
-    )
     candidate: Undecided | None = None
     smallest_gain: Annotated[
         float | None,

@@ -15,4 +15,4 @@ def measure_data_loading(trace: Trace, sampled: Union) -> int | None:
     ranges = (rows.category == Category.OPERATOR) | (rows.category == Category.ANNOTATION)
     waits = rows.select(ranges & where_name(rows, trace.names, is_data_loading))
     found = join(union(waits.start_ns, waits.end_ns), sampled)
-    return length(found) if len(found[0]) else None
+    return length(found) if len(waits) or len(sampled[0]) else None

@@ -18,7 +18,13 @@ _LEAST_STAGE_GAIN: Final = 0.01
 _LEAST_STAGE_EXCESS: Final = 0.08
 _LEAST_OF_MOVING: Final = 0.5
 _LEAST_MOVING_GAIN: Final = 0.05
-_LEAST_OF_RESTLESSNESS: Final = 0.5  # without waits for a core
+# By waits for a core; in the order in which they are looked at.
+_MOST_EXPLAINED: Final[dict[Cause, float]] = {
+    "garbage_collection": 0.5, "data_loading": 0.5, "host": 0.5, "unequal_work": 0.2,
+}  # fmt: skip
+_LEAST_OF_RESTLESSNESS: Final = 0.3  # of what moves most
+_LEAST_PAUSES: Final = 0.1  # of the own time
+_LEAST_SAMPLED: Final = 5  # iterations
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +102,45 @@ def _find_moving(table: OwnTime, *, on_host: bool) -> Cause | None:
         "host": parts["host"],
     }  # fmt: skip
     moving = {cause: _restlessness(values) for cause, values in causes.items()}
-    cause = max(moving, key=lambda one: moving[one])
+    most = max(moving, key=lambda one: moving[one])
     if not on_host:
-        return cause
-    waited = table.waited_ns
-    if waited.shape != parts["busy"].shape or not np.isfinite(waited).all():
-        return None if cause == "unequal_work" else cause
-    without = _restlessness(np.maximum(causes[cause] - waited.astype(np.int64), 0))
-    return cause if without >= _LEAST_OF_RESTLESSNESS * moving[cause] else None
+        return most
+    # Work on a host that others use is always restless: what pauses is looked at first.
+    for cause, limit in _MOST_EXPLAINED.items():
+        explained = _explained_by_waits(table, causes[cause])
+        told = cause != "unequal_work" if explained is None else explained <= limit
+        if told and moving[cause] >= _LEAST_OF_RESTLESSNESS * moving[most]:
+            return cause if cause != "host" or _pauses(table) else None
+    return None
+
+
+def _pauses(table: OwnTime) -> bool:
+    """Whether what the threads do themselves moves: running, or neither running nor waiting for a core.
+
+    True where that was not sampled.
+    """
+    if table.waited_ns.shape != table.own_ns.shape or table.ran_ns.shape != table.own_ns.shape:
+        return True
+    known = (np.isfinite(table.waited_ns) & np.isfinite(table.ran_ns)).all(axis=0)
+    if known.sum() < _LEAST_SAMPLED:
+        return True
+    own, ran = table.own_ns[:, known], table.ran_ns[:, known]
+    blocked = np.maximum(own - ran - table.waited_ns[:, known], 0)
+    least = _LEAST_PAUSES * float(np.median(own))
+    return max(_restlessness(blocked.astype(np.int64)), _restlessness(ran.astype(np.int64))) >= least
+
+
+def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:
+    """How much of what moves goes with the ranks' waits for a core (r²); None where these were not sampled."""
+    if table.waited_ns.shape != values.shape:
+        return None
+    known = np.isfinite(table.waited_ns).all(axis=0)
+    if known.sum() < _LEAST_SAMPLED:
+        return None
+    moved, waited = (part[:, known] - part[:, known].mean(axis=1)[:, None] for part in (values, table.waited_ns))
+    both = float((moved**2).sum() * (waited**2).sum())
+    together = float((moved * waited).sum())
+    return together**2 / both if both > 0 and together > 0 else 0.0
 
 
 def _restlessness(values: Int64s) -> float:

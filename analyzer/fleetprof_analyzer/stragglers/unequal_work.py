@@ -14,7 +14,7 @@ from fleetprof_analyzer.stragglers.excess import Candidate
 from fleetprof_analyzer.stragglers.own_time import OwnTime
 
 _EXPLAINED: Final = 0.5  # of the excess
-_LEAST_EXCESS: Final = 0.05  # of the own time
+_LEAST_EXCESS: Final = 0.1  # of what peers take for their operators, at their medians
 
 
 def more_threads(table: OwnTime, candidate: Candidate) -> float | None:
@@ -65,7 +65,7 @@ def find_more_work(table: OwnTime) -> list[Candidate]:
         work = compare_operators(table, rank)
         if work is None:
             continue
-        usual = max(float(np.median(table.own_ns[rank])), 1.0)
+        usual = max(work.usual_ns, 1.0)
         more = work.more_ns / usual if work.is_more else 0.0
         extra = work.extra_ns / usual
         if max(more, extra) >= _LEAST_EXCESS:

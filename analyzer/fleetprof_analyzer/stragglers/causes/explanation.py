@@ -157,7 +157,9 @@ def _explain_host(
     iterations = table.own_ns.shape[1]
     if candidate.pattern == "persistent":
         work = compare_operators(table, candidate.rank)
-        if work is not None and work.is_more and work.more_ns >= _MOST_OF_WORK * host:
+        # Both in proportion to what is usual: other processes on the cores make all of it longer.
+        usual = max(float(np.median(table.own_ns[table.peers(candidate.rank)])), 1.0) if peers else 1.0
+        if work is not None and work.is_more and work.more_ns >= _MOST_OF_WORK * host * work.usual_ns / usual:
             return "unequal_work", describe_work(work)
     if collection or not rhythm:
         collected = find_collections(table, candidate, collection, operators, host)

@@ -28,14 +28,15 @@ class Work:
     """A rank's work over that of its peers, everything at the operators' medians.
 
     `batch` and `parameters` are ratios of operators that all run equally often, nan where too few are shared to tell;
-    `more_ns` is what it takes longer for the batch, `extra_ns` for operators that its peers run less often, both per
-    iteration.
+    `more_ns` is what it takes longer for the batch, `extra_ns` for operators that its peers run less often, beside
+    `usual_ns`, what its peers take for all of theirs; per iteration.
     """
 
     batch: float
     parameters: float
     more_ns: float
     extra_ns: float
+    usual_ns: float
     extra: list[Evidence]  # the calls of those operators, the most time first
 
     @property
@@ -71,6 +72,7 @@ def compare_work(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorU
         parameters=_weighted_median(ratios[True]) if told else nan,
         more_ns=more_ns / max(iterations, 1),
         extra_ns=sum(time_ns for time_ns, _ in extra) / max(iterations, 1),
+        usual_ns=median(sum(one.count * one.median_ns for one in peer) for peer in peers if peer) / max(iterations, 1),
         extra=[calls for _, calls in extra[:MOST_SHOWN]],
     )
 

@@ -54,9 +54,8 @@ def say_lateness(report: Report) -> str:
             return f"A slow link holds the job up: {found.reason}{_then(found, report)}."
         case "moving_imbalance":
             moving = _MOVES.get(found.cause or "", "")
-            place = in_brackets(found.place)
             return (
-                f"No single rank is late, but the ranks are slow in turns{moving}{place}: "
+                f"No single rank is late, but the ranks are slow in turns{moving}: "
                 f"{_costs(found.gain)} is lost to it{_then(found, report)}."
             )
         case "undecided" if found.candidate is not None:
