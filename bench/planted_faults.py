@@ -62,7 +62,6 @@ CASES = {
     "busy_core": Truth(("cpu_contention",), by_host=False),
     "contention": Truth(("cpu_contention",), by_host=False),
     "collect": Truth(("garbage_collection",)),
-    "collect_automatic": Truth(("garbage_collection",)),
     "item": Truth(("host",)),
     "hash": Truth(("host",)),
     "python": Truth(("host",)),

@@ -139,10 +139,7 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
     criterion = torch.nn.CrossEntropyLoss()
     batches = generate() if FAULT.startswith("generator") else iter(DataLoader(Samples(), batch_size=BATCH))
-    kept = make_garbage() if is_here("collect") else []
-    if is_here("collect_automatic"):
-        gc.set_threshold(700, 2, 2)
-        kept = make_garbage()
+    kept = make_garbage() if is_here("collect") else []  # noqa: F841 - it is looked through
     log = open(FOLDER / f"log-{RANK}", "w")  # noqa: SIM115 - it is written until the end
     stop, number = torch.zeros(1), 0
     while True:
@@ -153,9 +150,6 @@ def main() -> None:
             read_numbers(net, log)
         if is_here("collect"):
             gc.collect()  # planted: collect
-        if is_here("collect_automatic"):
-            fresh = [{"at": [number]} for number in range(4000)]  # planted: collect_automatic
-            kept[-1] = fresh
         optimizer.step()
         optimizer.zero_grad()
         number += 1
