@@ -104,10 +104,10 @@ class Answer:
 
 
 @cache
-def planted_lines() -> dict[str, set[int]]:
+def planted_lines(job: Path) -> dict[str, set[int]]:
     """Fault -> the lines of the job that are marked for it."""
     found: dict[str, set[int]] = {}
-    for number, text in enumerate(JOB.read_text().splitlines(), 1):
+    for number, text in enumerate(job.read_text().splitlines(), 1):
         if marked := re.search(r"# planted: ([\w ]+)$", text):
             for case in marked[1].split():
                 found.setdefault(case, set()).add(number)
@@ -115,21 +115,21 @@ def planted_lines() -> dict[str, set[int]]:
 
 
 @cache
-def _functions() -> list[range]:
+def _functions(job: Path) -> list[range]:
     """The lines of each function that holds nothing but a fault: `main` is too long to be a place."""
-    nodes = [node for node in ast.walk(ast.parse(JOB.read_text())) if isinstance(node, ast.FunctionDef)]
+    nodes = [node for node in ast.walk(ast.parse(job.read_text())) if isinstance(node, ast.FunctionDef)]
     return [range(node.lineno, (node.end_lineno or 0) + 1) for node in nodes if node.name not in ("main", "generate")]
 
 
-def is_right_line(case: str, file: str, line: int) -> bool:
+def is_right_line(job: Path, case: str, file: str, line: int) -> bool:
     if not file.endswith(JOB.name):
         return False
-    marked = planted_lines().get(case, set())
-    return line in marked or any(line in lines and marked & set(lines) for lines in _functions())
+    marked = planted_lines(job).get(case, set())
+    return line in marked or any(line in lines and marked & set(lines) for lines in _functions(job))
 
 
-def judge(asked: Asked, report: dict[str, Any]) -> Answer:
-    """The report against the truth."""
+def judge(asked: Asked, report: dict[str, Any], job: Path = JOB) -> Answer:
+    """The report against the truth; `job`: the program as it ran."""
     truth = CASES[asked.case]
     found = report.get("stragglers") or {"verdict": "none", "ranks": []}
     named = tuple(one["rank"] for one in found["ranks"])
@@ -147,7 +147,7 @@ def judge(asked: Asked, report: dict[str, Any]) -> Answer:
     place = places[0] if places else None
     line = None
     if truth.by_host and place is not None:
-        line = is_right_line(asked.case, place["file"], place["line"])
+        line = is_right_line(job, asked.case, place["file"], place["line"])
     return Answer(
         asked=asked,
         verdict=found["verdict"],
@@ -233,6 +233,7 @@ def keep_capture(asked: Asked, capture: Path, folder: Path) -> None:
     kept = folder / f"{_name(asked)}-{asked.iterations}-{asked.number}-{time.time_ns() // 10**9}"
     shutil.copytree(capture, kept)
     (kept / "planted.txt").write_text(json.dumps(asdict(asked)))
+    shutil.copy(JOB, kept)
 
 
 def judge_kept(folder: Path, cases: str) -> Iterator[Answer]:
@@ -241,7 +242,7 @@ def judge_kept(folder: Path, cases: str) -> Iterator[Answer]:
         asked = Asked(**json.loads(written.read_text()))
         if not cases or asked.case in cases.split(","):
             report = analyze_directory(written.parent)
-            yield judge(asked, json.loads(msgspec.json.encode(report)))
+            yield judge(asked, json.loads(msgspec.json.encode(report)), written.with_name(JOB.name))
 
 
 def tell(answer: Answer) -> str:
