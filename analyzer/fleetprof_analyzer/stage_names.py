@@ -10,9 +10,10 @@ from typing import Final
 ZERO_GRAD: Final = re.compile(r"^Optimizer\.zero_grad#")
 OPTIMIZER_STEP: Final = re.compile(r"^Optimizer\.step#")
 MODEL: Final = re.compile(
-    r"^DistributedDataParallel\.forward$|^FullyShardedDataParallel\.forward$|^FSDP::(?:root_)?pre_forward"
-    r"|^Torch-Compiled Region|^Forward \d+$"
+    r"^DistributedDataParallel\.forward$|^FullyShardedDataParallel\.forward$|^Torch-Compiled Region|^Forward \d+$"
 )
+# What begins the forward pass of a module, and has ended long before that does.
+MODEL_BEGINS: Final = re.compile(r"^FSDP::(?:root_)?pre_forward")
 AUTOGRAD: Final = re.compile(
     r"^autograd::engine::evaluate_function|^(?:struct )?torch::autograd::|Backward\d*$|^Backward \d+$"
 )
@@ -35,7 +36,7 @@ _LOSS: Final = re.compile(
 _MODEL_LIKE: Final = re.compile(
     r"mm|matmul|linear|conv|norm|embedding|attention|lstm|gru|rnn|pool|dropout|relu|gelu|silu", re.IGNORECASE
 )
-_LOSS_OPERATOR: Final = re.compile(r"loss|cross_entropy|nll", re.IGNORECASE)
+LOSS_OPERATOR: Final = re.compile(r"loss|cross_entropy|nll|kl_div", re.IGNORECASE)
 _BARE_FUNCTION: Final = re.compile(r"^\w+Backward\d*$")
 _FUNCTION: Final = re.compile(r"^autograd::engine::evaluate_function: (\w+)$")
 
@@ -43,11 +44,6 @@ _FUNCTION: Final = re.compile(r"^autograd::engine::evaluate_function: (\w+)$")
 def is_loss_like(name: str) -> bool:
     """Tells whether a backward function may belong to the loss: nothing of a layer, something of a loss."""
     return _MODEL_LIKE.search(name) is None and _LOSS.search(name) is not None
-
-
-def is_loss_operator(name: str) -> bool:
-    """Tells whether an operator is a loss by its name."""
-    return _LOSS_OPERATOR.search(name) is not None
 
 
 def function_of(name: str) -> str:

@@ -98,6 +98,41 @@ def test_what_a_closure_does_in_the_optimizers_step_has_its_own_stage(
     assert loop(*parts) == stages
 
 
+@pytest.mark.parametrize(
+    ("rows", "stages"),
+    [
+        # The model is given the labels and computes its loss; what it does behind that is forward again.
+        ([mark("DistributedDataParallel.forward", 0, 900), row("aten::linear", 0, 500, **{"Sequence number": 1}),
+          row("aten::cross_entropy_loss", 500, 600, **{"Sequence number": 2}),
+          row("torch.distributed.ddp.reducer::search_unused_parameters", 650, 850)],
+         {"forward": 800, "loss": 100}),
+        # Behind the model's range, too: the loss is divided by the number of passes that are summed up.
+        ([mark("DistributedDataParallel.forward", 0, 800), row("aten::linear", 0, 500, **{"Sequence number": 1}),
+          row("aten::cross_entropy_loss", 500, 600, **{"Sequence number": 2}), row("aten::div", 800, 900)],
+         {"forward": 700, "loss": 200}),
+        # FSDP2 marks where the forward pass of each block begins, and no end of it.
+        ([mark("FSDP::pre_forward", 0, 110), mark("FSDP::pre_forward (blocks.0)", 110, 120),
+          row("aten::addmm", 130, 700, **{"Sequence number": 1}), row("aten::relu", 700, 800),
+          row("aten::cross_entropy_loss", 800, 900, **{"Sequence number": 2})],
+         {"forward": 800, "loss": 100}),
+        # Without any mark a loss by name begins the stage; metrics are none, and short ones belong to what follows.
+        ([row("aten::linear", 0, 700, **{"Sequence number": 1}),
+          row("aten::cross_entropy_loss", 700, 850, **{"Sequence number": 2}), row("aten::argmax", 850, 900)],
+         {"forward": 700, "loss": 150, "backward": 550}),
+        ([row("aten::linear", 0, 300, **{"Sequence number": 1}),
+          row("aten::cross_entropy_loss", 300, 400, **{"Sequence number": 2}), row("aten::argmax", 400, 900)],
+         {"forward": 300, "loss": 100, "other": 500}),
+        # The model ends with what a loss could be, and a loss by name follows.
+        ([row("aten::linear", 0, 700, **{"Sequence number": 1}), row("aten::log_softmax", 700, 800),
+          row("aten::nll_loss_nd", 800, 900, **{"Sequence number": 3})],
+         {"forward": 800, "loss": 100}),
+    ],
+)  # fmt: skip
+def test_the_loss_within_the_model_and_behind_it(rows: Events, stages: dict[str, int]) -> None:
+    found = loop(rows, backward(900, 1), step(1_400, 10_000))
+    assert found == {"backward": 500, "optimizer": 8_600} | stages
+
+
 LOADER = mark("enumerate(DataLoader)#x", 4_000, 4_500)
 ZERO_GRAD = mark("Optimizer.zero_grad#SGD.zero_grad", 0, 100)
 SUM = row("aten::sum", 100, 400)

@@ -42,6 +42,7 @@ class MainThread:
     zero_grad: Rows
     optimizer: Rows
     model: Rows
+    begun: Rows  # marks that a module's forward pass begins, and nothing of its end
     autograd: Rows  # on any thread
     beside: Rows  # all rows of the threads that run autograd for this one
     behind: Rows  # of backward(), behind autograd's last function
@@ -83,6 +84,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         zero_grad=named(names.ZERO_GRAD, here),
         optimizer=named(names.OPTIMIZER_STEP, here),
         model=named(names.MODEL, here),
+        begun=named(names.MODEL_BEGINS, here),
         autograd=passes,
         beside=_sorted(rows.select(on_host & helps[rows.place])),
         helps=helps,

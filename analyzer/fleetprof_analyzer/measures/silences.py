@@ -29,7 +29,8 @@ def find_silences(trace: Trace, thread: MainThread, labels: Iterable[Label], tra
 
     `track`: where the thread was, None where it was not sampled: then the trace's own frames tell, where it has any.
     """
-    kinds = (thread.top, thread.data, thread.zero_grad, thread.optimizer, thread.model, thread.autograd, thread.behind)
+    models = (thread.model, thread.begun)
+    kinds = (thread.top, thread.data, thread.zero_grad, thread.optimizer, *models, thread.autograd, thread.behind)
     here = [rows.select(rows.place == thread.place) for rows in kinds]
     starts = np.concatenate([rows.start_ns for rows in here])
     ends = np.concatenate([rows.end_ns for rows in here])

@@ -46,7 +46,7 @@ def fill(thread: MainThread, found: Labels, start: int, end: int) -> list[Label]
         for begin, until, works in _cut(thread, left, right, least):
             if works is None:
                 stage: StageName = "data_loading" if unmarked else "host"
-            elif works and until - begin >= least and after in ("data_loading", "forward") and not unmarked:
+            elif works and until - begin >= least and _is_apart(before, after) and not unmarked:
                 stage = "other"
             else:
                 stage = _fill_gap(found, before, after, works=works)
@@ -71,6 +71,11 @@ def _cut(thread: MainThread, left: int, right: int, least: int) -> list[tuple[in
     if right > reached:
         pieces.append((reached, right, works))
     return pieces
+
+
+def _is_apart(before: StageName | None, after: StageName | None) -> bool:
+    """Tells whether operators between these stages belong to neither: before forward, and metrics behind the loss."""
+    return after in ("data_loading", "forward") or (before == "loss" and after in ("zero_grad", "backward"))
 
 
 def _fill_gap(found: Labels, before: StageName | None, after: StageName | None, *, works: bool) -> StageName:

@@ -151,18 +151,22 @@ def _find_forward(
     rows = rows.select(~covered(rows.start_ns, union(zeroed.start_ns, zeroed.end_ns)))
     if len(rows) == 0:
         return
-    model = [(a, b) for a, b in _spans(thread.model, start, end) if a >= start]
+    model = _spans(thread.model, start, end)
+    entered = [a for a, _ in model + _spans(thread.begun, start, end)]
     first = _forward_start(
-        trace, thread, rows, min([before, *(a for a, _ in model if a >= begin)]), bool(model), length
+        trace, thread, rows, min([before, *(a for a in entered if a >= begin)]), bool(entered), length
     )
     rows = rows.select(rows.end_ns > first)
-    last = int(min(rows.end_ns.max(), end))
+    last = min(max(int(rows.end_ns.max()), *(b for _, b in model), 0), end)
     loss = _loss_start(trace, thread, rows, model, end)
     found.add("forward", first, min(last, loss))
+    # A model that is given the labels computes its loss by itself, and goes on.
+    for loss_start, loss_end in _spans(_losses(trace, rows, model), start, end):
+        found.add("loss", loss_start, loss_end)
     # A loss neither communicates nor uploads: what does is the next batch, fetched ahead.
     ahead = rows.select((rows.start_ns >= loss) & _fetches(thread, rows))
     turn = int(ahead.start_ns[0]) if len(ahead) else last
-    found.add("loss", loss, turn)
+    found.add("loss", loss, min(turn, _loss_end(trace, rows, top, trains, loss, last)))
     found.add("other", turn, int(min(ahead.end_ns.max(), end)) if len(ahead) else last)
 
 
@@ -193,12 +197,38 @@ def _fetches(thread: MainThread, rows: Rows) -> Bools:
 
 
 def _loss_start(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Span], end: int) -> int:
-    """Where the loss begins; `end` where there is none."""
+    """Where the loss begins behind the model; `end` where there is none."""
     if model:
         after = max(b for _, b in model)
         following = rows.start_ns[rows.start_ns >= after]
         if len(following):
             return int(following[0])
+        if len(_losses(trace, rows, model)):
+            return end
+    reached, layer = _last_of_loss(trace, thread, end)
+    made = between(thread.operators, int(rows.start_ns[0]), end)
+    # An operator that made the node of a layer as well (`linear` ends with a view) is that layer.
+    behind = int(np.searchsorted(rows.start_ns, at, side="right")) if (at := _made_at(made, layer)) is not None else 0
+    named = where_name(rows, trace.names, matcher(names.LOSS_OPERATOR))
+    named[: behind or max(0, len(rows) - _LAST_OPERATORS)] = False
+    if named.any():
+        return int(rows.start_ns[named][0])
+    if (start := _made_at(made, reached)) is not None:
+        around = max(behind, int(np.searchsorted(rows.start_ns, start, side="right")) - 1)
+        return int(rows.start_ns[around]) if around < len(rows) else end
+    return end
+
+
+def _loss_end(trace: Trace, rows: Rows, top: Rows, trains: Bools, loss: int, last: int) -> int:
+    """Where the loss ends: with what autograd goes back through. Metrics and logs may follow."""
+    within = (rows.start_ns >= loss) & (rows.start_ns < last)
+    counts = within & where_name(rows, trace.names, matcher(names.LOSS_OPERATOR))
+    counts |= within & np.isin(rows.start_ns, top.start_ns[trains])
+    return int(rows.end_ns[counts].max()) if counts.any() else last
+
+
+def _last_of_loss(trace: Trace, thread: MainThread, end: int) -> tuple[int, int]:
+    """Numbers of the last of the backward pass's leading functions that look like a loss, and of the layer behind."""
     reached = -1
     first = int(np.searchsorted(thread.autograd.start_ns, end))
     later = thread.autograd.part(first, first + 8 * _MOST_FUNCTIONS)
@@ -207,21 +237,22 @@ def _loss_start(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Sp
     functions = functions or [(name, number) for name, number in rows_of if names.is_function(name)]
     for function, number in functions[:_MOST_FUNCTIONS]:
         if not names.is_loss_like(function):
-            break
+            return reached, number
         reached = number if number >= 0 else reached
-    if reached >= 0:
-        begin = int(rows.start_ns[0])
-        made = between(thread.operators, begin, end)
-        made = made.select(made.detail == reached)
-        if len(made):
-            # Those before it made nothing, and carry its number all the same.
-            start = int(made.start_ns[-1])
-            enclosing = np.flatnonzero((rows.start_ns <= start) & (rows.end_ns > start))
-            return int(rows.start_ns[enclosing[0]]) if len(enclosing) else start
-    for position in range(max(0, len(rows) - _LAST_OPERATORS), len(rows)):
-        if names.is_loss_operator(trace.names[rows.name[position]]):
-            return int(rows.start_ns[position])
-    return end
+    return reached, -1
+
+
+def _made_at(operators: Rows, number: int) -> int | None:
+    """When the node of that number was made: those before the last with it made nothing, and carry it all the same."""
+    made = operators.start_ns[operators.detail == number] if number >= 0 else operators.start_ns[:0]
+    return int(made[-1]) if len(made) else None
+
+
+def _losses(trace: Trace, rows: Rows, model: Sequence[Span]) -> Rows:
+    """The operators within the model's range that are a loss by name."""
+    starts, ends = np.array(model, np.int64).reshape(-1, 2).T
+    within = rows.select(covered(rows.start_ns, union(starts, ends)))
+    return within.select(where_name(within, trace.names, matcher(names.LOSS_OPERATOR)))
 
 
 def _spans(rows: Rows, start: int, end: int) -> list[Span]:

@@ -50,6 +50,14 @@ def measure_stages(
         bounds, found_by = bound_by_passes(thread, passes)[:_MOST_ITERATIONS], "backward"
     if not bounds:
         return Stages(reason="no backward pass, and no mark of an iteration")
+    labels, inferred = label_iterations(trace, thread, passes, bounds)
+    return _sum_up(trace, calls, thread, labels, found_by, inferred, track)
+
+
+def label_iterations(
+    trace: Trace, thread: MainThread, passes: Sequence[Span], bounds: Sequence[Span]
+) -> tuple[list[list[Label]], set[StageName]]:
+    """The pieces of each iteration, which cover it, with their stages; and the stages that no mark gave."""
     labels: list[list[Label]] = []
     inferred: set[StageName] = set()
     for start, end in bounds:
@@ -58,7 +66,7 @@ def measure_stages(
         found = find_labels(trace, thread, near, start, end)
         labels.append(fill(thread, found, start, end))
         inferred |= found.inferred
-    return _sum_up(trace, calls, thread, labels, found_by, inferred, track)
+    return labels, inferred
 
 
 def find_passes(thread: MainThread) -> list[Span]:

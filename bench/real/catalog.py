@@ -1,0 +1,60 @@
+"""The real programs: which file, how its user starts it, how many ranks it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program below `programs/`; `words` makes its command line from the environment's folder of commands."""
+
+    name: str
+    package: str
+    ranks: int
+    words: Callable[[Path, str], list[str]]
+    file: str = ""
+
+    @property
+    def job(self) -> str:
+        """Its name as a job."""
+        return self.name.replace("_", "-")
+
+    def command(self, commands: Path) -> list[str]:
+        """What its user types, by whole paths."""
+        return self.words(commands, str(PROGRAMS / f"{self.file or self.name}.py"))
+
+
+def _python(commands: Path, script: str) -> list[str]:
+    return [str(commands / "python"), script]
+
+
+def _ipython(commands: Path, script: str) -> list[str]:
+    return [str(commands / "ipython"), script]
+
+
+def _torchrun(commands: Path, script: str) -> list[str]:
+    return [str(commands / "torchrun"), "--standalone", "--nproc-per-node", "2", script]
+
+
+CATALOG = [
+    Program("hugging_face", "transformers", 2, _torchrun),
+    Program("lightning_ddp", "lightning", 2, _python),
+    Program("lightning_closure", "lightning", 1, _python),
+    Program("accelerate_loop", "accelerate", 2, _torchrun),
+    Program("fsdp2", "torch", 2, _torchrun),
+    Program("deepspeed_zero1", "deepspeed", 2, _torchrun),
+    Program("compiled", "torch", 2, _torchrun),
+    Program("torchvision_resnet", "torchvision", 1, _python),
+    Program("timm_vit", "timm", 1, _python),
+    Program("recommender", "torch", 2, _torchrun),
+    Program("lstm_language_model", "torch", 1, _python),
+    Program("accumulation", "torch", 2, _torchrun),
+    Program("streaming", "torch", 2, _torchrun),
+    Program("ipython", "ipython", 1, _ipython, "plain_loop"),
+    Program("jupyter_kernel", "ipykernel", 1, _python),
+]
