@@ -24,6 +24,13 @@ BEHIND: Final = re.compile(
     r"^torch(?:\.|::)distributed(?:\.|::)(?:ddp(?:\.|::))?reducer::|^FSDP::(?:root_)?post_backward"
     r"|^FullyShardedDataParallel\._post_backward"
 )
+# Gradients are summed up over ranks before anything is measured of them; a sharded optimizer gathers its parameters.
+REDUCES: Final = re.compile(r"^(?:c10d|_c10d_functional)::_?(?:all_?reduce|reduce)")
+MEASURES: Final = re.compile(r"^aten::(?:linalg_(?:vector_)?norm|norm|_foreach_norm|isinf|isnan|isfinite)$")
+GATHERS: Final = re.compile(r"^(?:c10d|_c10d_functional)::_?all_?gather")
+PLACES: Final = re.compile(
+    r"^aten::(?:copy_|to|narrow|slice|view|select|detach|split|chunk|flatten|empty\w*|_has_compatible_shallow_copy_type)$"
+)
 SEED: Final = re.compile(r"^aten::ones(?:_like)?$")
 UPDATE: Final = re.compile(
     r"^aten::(?:_foreach_\w+_|_fused_(?:adam|adamw|sgd|adagrad)_?|add_|sub_|mul_|div_|addcdiv_|addcmul_|lerp_|sqrt_)$"

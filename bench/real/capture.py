@@ -57,7 +57,9 @@ def capture_twice(
         local.up()
         local.connection.close()
         say("launched")
-        job = local.run_command(program.job, "sh", "-c", f'cd "{folder}" && exec "$@"', "sh", *program.command(commands))
+        job = local.run_command(
+            program.job, "sh", "-c", f'cd "{folder}" && exec "$@"', "sh", *program.command(commands)
+        )
         found = []
         for phase in ("start-up", "steady"):
             found.append(one := _capture(local, program, phase))

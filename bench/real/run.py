@@ -5,7 +5,7 @@
 Each program (programs/, unmodified) runs in an environment with its package (environment.py), is captured from the
 moment it is launched and again while it trains (capture.py), and its stages are compared with time stamps that a patch
 of PyTorch wrote beside it (truth/). The table goes to stdout, progress to stderr, the record of a whole run to
-bench/results/real-DATE.json. Nothing here is a test: what misses its target is printed as missed, and the exit code is 0.
+bench/results/real-DATE.json. Nothing here is a test: what misses its target is printed, and the exit code is 0.
 """
 
 from __future__ import annotations

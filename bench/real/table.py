@@ -57,12 +57,16 @@ def _wrong(agreement: Agreement) -> dict[str, float]:
 
 def as_text(rows: list[dict[str, object]]) -> str:
     """The table, and whether the targets are met."""
-    lines = ["| program | capture | ranks | right | core waits as wrong | not annotated | iteration | taken for another |"]
+    lines = [
+        "| program | capture | ranks | right | core waits as wrong | not annotated | iteration | taken for another |"
+    ]
     lines.append("|---|---|---|---|---|---|---|---|")
     for row in rows:
         share = {key: f"{100 * float(str(row[key])):.1f} %" for key in ("right", "strict", "uncovered") if key in row}
         wrong = row.get("wrong")
-        pairs = ", ".join(f"{pair} {100 * part:.1f} %" for pair, part in wrong.items()) if isinstance(wrong, dict) else ""
+        pairs = (
+            ", ".join(f"{pair} {100 * part:.1f} %" for pair, part in wrong.items()) if isinstance(wrong, dict) else ""
+        )
         lines.append(
             f"| {row['program']} | {row['phase']} | {row['captured']} of {row['ranks']} | {share.get('right', '-')} "
             f"| {share.get('strict', '-')} | {share.get('uncovered', '-')} | {row.get('iteration_ms', '-')} ms "
@@ -74,7 +78,8 @@ def as_text(rows: list[dict[str, object]]) -> str:
             mine = [row for row in rows if row["phase"] == phase]
             whole = sum(row["captured"] == row["ranks"] and not row["problem"] for row in mine)
             lines.append(
-                f"{phase}: least {100 * min(shares):.1f} % (target {100 * LEAST:.0f}), median {100 * median(shares):.1f} % "
-                f"(target {100 * LEAST_MEDIAN:.0f}); every rank at the first try in {whole} of {len(mine)}"
+                f"{phase}: least {100 * min(shares):.1f} % (target {100 * LEAST:.0f}), "
+                f"median {100 * median(shares):.1f} % (target {100 * LEAST_MEDIAN:.0f}); "
+                f"every rank at the first try in {whole} of {len(mine)}"
             )
     return "\n".join(lines)

@@ -29,7 +29,8 @@ class MainThread:
     """Rows of the main thread by kind, and of autograd anywhere.
 
     `top` are its outermost operators; `trains` tells which of them hold an operator that autograd will go back through,
-    `uploads` which launch a copy from the host to the device, `copies` one in either direction.
+    `uploads` which launch a copy from the host to the device, `copies` one in either direction; `reached_ns` when the
+    thread goes on after each: with its end, or with that of a collective which it began and waits for.
     """
 
     place: int
@@ -38,6 +39,7 @@ class MainThread:
     trains: Bools
     uploads: Bools
     copies: Bools
+    reached_ns: Int64s
     data: Rows
     zero_grad: Rows
     optimizer: Rows
@@ -73,6 +75,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
     def named(pattern: re.Pattern[str], mask: Bools) -> Rows:
         return _sorted(rows.select(mask & where_name(rows, trace.names, matcher(pattern))))
 
+    collectives = named(names.COLLECTIVE, on_host)
     return MainThread(
         place=place,
         operators=own,
@@ -80,6 +83,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         trains=_holds(top, _made_nodes(own, passes)),
         uploads=_holds(top, _copy_calls(trace, calls, place, _UPLOAD)),
         copies=_holds(top, _copy_calls(trace, calls, place, _COPY)) & ~where_name(top, trace.names, matcher(_READS)),
+        reached_ns=_reach(top, where_name(top, trace.names, matcher(names.COMMUNICATES)), collectives),
         data=_sorted(rows.select(here & where_name(rows, trace.names, is_data_loading))),
         zero_grad=named(names.ZERO_GRAD, here),
         optimizer=named(names.OPTIMIZER_STEP, here),
@@ -89,7 +93,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         beside=_sorted(rows.select(on_host & helps[rows.place])),
         helps=helps,
         behind=named(names.BEHIND, here),
-        collectives=named(names.COLLECTIVE, on_host),
+        collectives=collectives,
         updates=own.select(where_name(own, trace.names, matcher(names.UPDATE))),
     )
 
@@ -119,6 +123,19 @@ def _outermost(rows: Rows) -> Bools:
         return np.zeros(0, np.bool_)
     reached = np.maximum.accumulate(rows.end_ns)
     return np.concatenate(([True], rows.start_ns[1:] >= reached[:-1]))
+
+
+def _reach(top: Rows, communicates: Bools, collectives: Rows) -> Int64s:
+    """Ends of the outermost operators, for those that communicate with the wait: until the next one at most."""
+    following = np.append(top.start_ns[1:], np.iinfo(np.int64).max)[: len(top)]
+    first, last = (np.searchsorted(collectives.start_ns, times) for times in (top.start_ns, following))
+    waits = np.flatnonzero(communicates & (last > first))
+    reached = top.end_ns.copy()
+    if len(waits):
+        windows = np.stack((first[waits], last[waits]), axis=1).ravel()
+        longest = np.maximum.reduceat(np.append(collectives.end_ns, 0), windows)[::2]
+        reached[waits] = np.maximum(reached[waits], np.minimum(longest, following[waits]))
+    return reached
 
 
 def _under(rows: Rows, covering: Rows) -> Bools:

@@ -58,7 +58,10 @@ def _cut(thread: MainThread, left: int, right: int, least: int) -> list[tuple[in
     """A gap cut into silences of at least that length (None), and what is between them: whether operators run there."""
     inside = between(thread.top, left, right)
     starts = np.append(inside.start_ns, right)
-    ends = np.minimum(np.concatenate(([left], inside.end_ns)), right)
+    first, last = np.searchsorted(thread.top.start_ns, (left, right))
+    # A wait for other ranks that began before this gap goes on in it.
+    began = left if first == 0 else max(left, int(thread.reached_ns[first - 1]))
+    ends = np.minimum(np.concatenate(([began], thread.reached_ns[first:last])), right)
     pieces: list[tuple[int, int, bool | None]] = []
     reached, works = left, False
     for number in np.flatnonzero(starts - ends >= least).tolist():

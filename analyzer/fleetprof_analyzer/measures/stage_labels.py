@@ -14,18 +14,17 @@ from fleetprof_api.report_tables import StageName
 from fleetprof_analyzer import stage_names as names
 from fleetprof_analyzer.intervals import covered, union
 from fleetprof_analyzer.measures.main_thread import MainThread, between
+from fleetprof_analyzer.measures.stage_loss import Span, end_loss, find_loss, find_losses
 from fleetprof_analyzer.naming import matcher, where_name
 from fleetprof_analyzer.trace import Bools, Int64s, Rows, Trace
 
-_LAST_OPERATORS: Final = 6
 _LEAST_SILENCE_DIVISOR: Final = 100
 # PyTorch's own Python before the first operator of a stage takes up to this long.
 _LEAST_SILENCE_NS: Final = 200_000
-_MOST_FUNCTIONS: Final = 32
+_MOST_PLACED: Final = 512
 # Of one iteration (accumulated gradients); what is beyond is taken as one.
 _MOST_PASSES: Final = 256
 
-Span = tuple[int, int]
 Label = tuple[int, int, StageName]
 
 
@@ -72,6 +71,7 @@ def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start:
         _find_forward(trace, thread, found, top, trains, (previous, backward[0]), end - start)
         previous = backward[1]
     _find_steps(thread, found, top.start_ns[trains], start, end)
+    _find_gathers(trace, thread, found, start, end)
     if not found.spans.get("optimizer") and own:
         updates = between(thread.updates, previous, end)
         if len(updates):
@@ -95,6 +95,25 @@ def _find_steps(thread: MainThread, found: Labels, trained: Int64s, start: int, 
                 found.add("optimizer", reached, min(first, int(trained[at]) if at < len(trained) else first))
             reached = last
         found.add("optimizer", reached, step_end)
+
+
+def _find_gathers(trace: Trace, thread: MainThread, found: Labels, start: int, end: int) -> None:
+    """What gathers parameters right behind a step belongs to it: each rank updates a part of them (ZeRO)."""
+    ends = thread.optimizer.end_ns
+    # An iteration begins behind a step, which the recording may have missed.
+    for step_end in sorted({start, *ends[(ends >= start) & (ends < end)].tolist()}):
+        at = int(np.searchsorted(thread.top.start_ns, step_end))
+        following = thread.top.part(at, at + _MOST_PLACED)
+        # The rank's own part is put into its place before, and the others' behind.
+        passed = where_name(following, trace.names, matcher(names.PLACES))
+        passed |= where_name(following, trace.names, matcher(names.GATHERS))
+        until = int(np.append(passed, False).argmin())
+        gathers = np.flatnonzero(where_name(following.part(0, until), trace.names, matcher(names.GATHERS)))
+        if len(gathers) == 0:
+            continue
+        marked = [a for a, b in found.of("data_loading", "zero_grad") if b > step_end]
+        if min([end, *marked]) > int(following.start_ns[gathers[-1]]):
+            found.add("optimizer", step_end, min([int(thread.reached_ns[at + until - 1]), end, *marked]))
 
 
 def _find_uploads(found: Labels, top: Rows, trains: Bools, copying: Bools, passes: Sequence[Span]) -> None:
@@ -134,7 +153,25 @@ def _extend(trace: Trace, thread: MainThread, top: Rows, trains: Bools, first: i
     for rows in (between(thread.beside, first, limit), between(thread.behind, first, limit)):
         if len(rows):
             last = max(last, int(rows.end_ns.max()))
+    if limit in thread.optimizer.start_ns:
+        last = max(last, _reduced(trace, thread, last, limit))
     return first, min(last, limit)
+
+
+def _reduced(trace: Trace, thread: MainThread, last: int, step: int) -> int:
+    """When the gradients are summed up over the ranks between a backward pass and the optimizer's step.
+
+    That is before anything is measured of them, to clip them or to see whether they are finite; 0 where none are.
+    """
+    begin, end = np.searchsorted(thread.top.start_ns, (last, step)).tolist()
+    rows = thread.top.part(begin, end)
+    measured = where_name(rows, trace.names, matcher(names.MEASURES))
+    reduces = where_name(rows, trace.names, matcher(names.REDUCES)) & ~np.logical_or.accumulate(measured)
+    if not reduces.any():
+        return 0
+    # They are copied back up to the first measure.
+    until = int(rows.start_ns[measured.argmax()]) if measured.any() else 0
+    return max(until, int(thread.reached_ns[begin:end][reduces].max()))
 
 
 def _find_forward(
@@ -158,15 +195,15 @@ def _find_forward(
     )
     rows = rows.select(rows.end_ns > first)
     last = min(max(int(rows.end_ns.max()), *(b for _, b in model), 0), end)
-    loss = _loss_start(trace, thread, rows, model, end)
+    loss = find_loss(trace, thread, rows, model, end)
     found.add("forward", first, min(last, loss))
     # A model that is given the labels computes its loss by itself, and goes on.
-    for loss_start, loss_end in _spans(_losses(trace, rows, model), start, end):
+    for loss_start, loss_end in _spans(find_losses(trace, rows, model), start, end):
         found.add("loss", loss_start, loss_end)
     # A loss neither communicates nor uploads: what does is the next batch, fetched ahead.
     ahead = rows.select((rows.start_ns >= loss) & _fetches(thread, rows))
     turn = int(ahead.start_ns[0]) if len(ahead) else last
-    found.add("loss", loss, min(turn, _loss_end(trace, rows, top, trains, loss, last)))
+    found.add("loss", loss, min(turn, end_loss(trace, rows, top, trains, loss, last)))
     found.add("other", turn, int(min(ahead.end_ns.max(), end)) if len(ahead) else last)
 
 
@@ -194,65 +231,6 @@ def _fetches(thread: MainThread, rows: Rows) -> Bools:
     uploads = thread.top.start_ns[first:last][thread.uploads[first:last]]
     communicates = np.searchsorted(begun, rows.end_ns) > np.searchsorted(begun, rows.start_ns)
     return np.asarray(communicates | np.isin(rows.start_ns, uploads))
-
-
-def _loss_start(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Span], end: int) -> int:
-    """Where the loss begins behind the model; `end` where there is none."""
-    if model:
-        after = max(b for _, b in model)
-        following = rows.start_ns[rows.start_ns >= after]
-        if len(following):
-            return int(following[0])
-        if len(_losses(trace, rows, model)):
-            return end
-    reached, layer = _last_of_loss(trace, thread, end)
-    made = between(thread.operators, int(rows.start_ns[0]), end)
-    # An operator that made the node of a layer as well (`linear` ends with a view) is that layer.
-    behind = int(np.searchsorted(rows.start_ns, at, side="right")) if (at := _made_at(made, layer)) is not None else 0
-    named = where_name(rows, trace.names, matcher(names.LOSS_OPERATOR))
-    named[: behind or max(0, len(rows) - _LAST_OPERATORS)] = False
-    if named.any():
-        return int(rows.start_ns[named][0])
-    if (start := _made_at(made, reached)) is not None:
-        around = max(behind, int(np.searchsorted(rows.start_ns, start, side="right")) - 1)
-        return int(rows.start_ns[around]) if around < len(rows) else end
-    return end
-
-
-def _loss_end(trace: Trace, rows: Rows, top: Rows, trains: Bools, loss: int, last: int) -> int:
-    """Where the loss ends: with what autograd goes back through. Metrics and logs may follow."""
-    within = (rows.start_ns >= loss) & (rows.start_ns < last)
-    counts = within & where_name(rows, trace.names, matcher(names.LOSS_OPERATOR))
-    counts |= within & np.isin(rows.start_ns, top.start_ns[trains])
-    return int(rows.end_ns[counts].max()) if counts.any() else last
-
-
-def _last_of_loss(trace: Trace, thread: MainThread, end: int) -> tuple[int, int]:
-    """Numbers of the last of the backward pass's leading functions that look like a loss, and of the layer behind."""
-    reached = -1
-    first = int(np.searchsorted(thread.autograd.start_ns, end))
-    later = thread.autograd.part(first, first + 8 * _MOST_FUNCTIONS)
-    rows_of = [(trace.names[name], at) for name, at in zip(later.name.tolist(), later.detail.tolist(), strict=True)]
-    functions = [(function, number) for name, number in rows_of if (function := names.function_of(name))]
-    functions = functions or [(name, number) for name, number in rows_of if names.is_function(name)]
-    for function, number in functions[:_MOST_FUNCTIONS]:
-        if not names.is_loss_like(function):
-            return reached, number
-        reached = number if number >= 0 else reached
-    return reached, -1
-
-
-def _made_at(operators: Rows, number: int) -> int | None:
-    """When the node of that number was made: those before the last with it made nothing, and carry it all the same."""
-    made = operators.start_ns[operators.detail == number] if number >= 0 else operators.start_ns[:0]
-    return int(made[-1]) if len(made) else None
-
-
-def _losses(trace: Trace, rows: Rows, model: Sequence[Span]) -> Rows:
-    """The operators within the model's range that are a loss by name."""
-    starts, ends = np.array(model, np.int64).reshape(-1, 2).T
-    within = rows.select(covered(rows.start_ns, union(starts, ends)))
-    return within.select(where_name(within, trace.names, matcher(names.LOSS_OPERATOR)))
 
 
 def _spans(rows: Rows, start: int, end: int) -> list[Span]:

@@ -20,7 +20,8 @@ from fleetprof_analyzer.measures.launch_calls import LaunchCalls
 from fleetprof_analyzer.measures.main_thread import MainThread, between, find_main_thread
 from fleetprof_analyzer.measures.silences import find_silences
 from fleetprof_analyzer.measures.stage_gaps import fill
-from fleetprof_analyzer.measures.stage_labels import Label, Span, find_labels
+from fleetprof_analyzer.measures.stage_labels import Label, find_labels
+from fleetprof_analyzer.measures.stage_loss import Span
 from fleetprof_analyzer.trace import Int64s, Rows, Trace
 
 _ORDER: Final[tuple[StageName, ...]] = (

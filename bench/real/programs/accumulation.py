@@ -12,7 +12,9 @@ MICRO = 4
 
 dist.init_process_group("gloo")
 torch.manual_seed(0)
-net = nn.Sequential(nn.Conv2d(3, 32, 3, 2), nn.ReLU(), nn.Conv2d(32, 64, 3, 2), nn.ReLU(), nn.Flatten(), nn.LazyLinear(10))
+net = nn.Sequential(
+    nn.Conv2d(3, 32, 3, 2), nn.ReLU(), nn.Conv2d(32, 64, 3, 2), nn.ReLU(), nn.Flatten(), nn.LazyLinear(10)
+)
 net(torch.zeros(1, 3, 32, 32))
 model = DistributedDataParallel(net)
 optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)

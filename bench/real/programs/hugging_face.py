@@ -1,4 +1,4 @@
-"""Hugging Face Trainer: a small GPT-2 from scratch on random tokens, data parallel where torchrun starts several ranks."""
+"""Hugging Face Trainer: a small GPT-2 from scratch on random tokens, data parallel by torchrun."""
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments

@@ -7,7 +7,11 @@ from jupyter_client.manager import KernelManager
 
 script = Path(__file__).with_name("plain_loop.py").read_text()
 imports, _, training = script.partition("\nmodel = ")
-cells = [imports, "model = " + training.partition("\nfor epoch")[0], "for epoch" + training.partition("\nfor epoch")[2]]
+cells = [
+    imports,
+    "model = " + training.partition("\nfor epoch")[0],
+    "for epoch" + training.partition("\nfor epoch")[2],
+]
 
 manager = KernelManager(kernel_name="python3")
 manager.start_kernel()

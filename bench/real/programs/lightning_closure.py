@@ -1,12 +1,12 @@
 """Lightning with an optimizer that calls its closure several times in a step (L-BFGS): a small regression."""
 
-import lightning as L
+import lightning
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 
-class Regression(L.LightningModule):
+class Regression(lightning.LightningModule):
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 1))
@@ -24,7 +24,7 @@ class Regression(L.LightningModule):
 if __name__ == "__main__":
     inputs = torch.randn(32_768, 64)
     data = TensorDataset(inputs, inputs.sin().sum(1, keepdim=True))
-    trainer = L.Trainer(
+    trainer = lightning.Trainer(
         accelerator="cpu",
         devices=1,
         max_epochs=1000,

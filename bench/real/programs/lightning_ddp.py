@@ -1,12 +1,12 @@
 """Lightning with DDP on two processes, which Lightning starts by itself; a loader with a worker, a logged loss."""
 
-import lightning as L
+import lightning
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 
-class Classifier(L.LightningModule):
+class Classifier(lightning.LightningModule):
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
@@ -25,7 +25,7 @@ class Classifier(L.LightningModule):
 if __name__ == "__main__":
     data = TensorDataset(torch.randn(65_536, 256), torch.randint(0, 10, (65_536,)))
     loader = DataLoader(data, batch_size=128, shuffle=True, num_workers=1, persistent_workers=True)
-    trainer = L.Trainer(
+    trainer = lightning.Trainer(
         accelerator="cpu",
         devices=2,
         strategy="ddp",

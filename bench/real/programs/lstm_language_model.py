@@ -1,4 +1,4 @@
-"""A word language model with an LSTM, after PyTorch's example: hidden state carried on, gradients clipped, one process."""
+"""A word language model with an LSTM, after PyTorch's example: hidden state carried on, gradients clipped."""
 
 import math
 import time
@@ -48,6 +48,10 @@ for epoch in range(1000):
         optimizer.step()
         total += loss.item()
         if batch % 20 == 19:
+            perplexity = math.exp(min(total / 20, 20))
             mean, spent = total / 20, (time.time() - began) * 1000 / 20
-            print(f"epoch {epoch} {batch} ms/batch {spent:.1f} loss {mean:.2f} ppl {math.exp(min(mean, 20)):.1f}", flush=True)
+            print(
+                f"epoch {epoch} {batch} ms/batch {spent:.1f} loss {mean:.2f} ppl {perplexity:.1f}",
+                flush=True,
+            )
             total, began = 0.0, time.time()

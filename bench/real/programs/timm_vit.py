@@ -1,6 +1,5 @@
-"""timm: its training script in small: a vision transformer, mixup with a soft target, cosine schedule, averaged weights."""
+"""timm's training script in small: a vision transformer, mixup with a soft target, cosine schedule, averaged."""
 
-import torch
 from timm.data import Mixup
 from timm.loss import SoftTargetCrossEntropy
 from timm.models import create_model

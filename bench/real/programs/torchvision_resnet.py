@@ -1,4 +1,4 @@
-"""torchvision's classification reference in small: resnet18 on FakeData with v2 transforms, workers, smoothed metrics."""
+"""torchvision's classification reference in small: resnet18 on FakeData, v2 transforms, a worker, metrics."""
 
 import time
 from collections import deque

@@ -1,4 +1,4 @@
-"""Hidden annotations: time stamps of what a training program does, in a file beside it; the trace holds nothing of them.
+"""Hidden annotations: time stamps of what a training program does, in a file beside it; the trace holds none.
 
 Runs at the start of every interpreter of the bench's environment (a `.pth` line, see environment.py) where
 BENCH_STAMPS names a folder. Wraps PyTorch's own entries (a model's call, a loss, `backward`, an optimizer's step, the
@@ -46,7 +46,7 @@ class Stamps:
             self._count += 1
 
     def enter(self, label):
-        """Whether the label holds from now on: what a closure does in an optimizer's step, a loss in a model; no other."""
+        """Whether the label holds from now on: within another, a closure's in a step and a loss's in a model do."""
         if not self._on or threading.get_ident() != self._thread:
             return False
         around = LABELS[self._held[-1]]

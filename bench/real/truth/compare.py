@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from fleetprof_analyzer.measures.stage_labels import least_silence
-
 from truth.found import Found
 from truth.stamps import LABELS, Truth
 
