@@ -71,6 +71,9 @@ bench-analyzer: base  ## Measure the analyzer beside HTA and the floor, and its 
 	nice -n 10 $(PYTHON) bench/analyzer.py $(BENCH_ARGS)
 	nice -n 10 $(PYTHON) bench/stragglers.py
 
+bench-real: torch  ## Capture real programs of well-known packages; judge their stages by hidden annotations (BENCH_ARGS)
+	nice -n 5 $(PYTHON) bench/real/run.py $(BENCH_ARGS)
+
 generate: base  ## Make the generated files anew
 	$(PYTHON) api/generate.py
 	$(PYTHON) crds/generate.py
@@ -88,4 +91,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer fuzz generate clean base torch
+.PHONY: help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer bench-real fuzz generate clean base torch

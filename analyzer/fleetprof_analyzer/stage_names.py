@@ -27,7 +27,7 @@ BEHIND: Final = re.compile(
 # Gradients are summed up over ranks before anything is measured of them; a sharded optimizer gathers its parameters.
 REDUCES: Final = re.compile(r"^(?:c10d|_c10d_functional)::_?(?:all_?reduce|reduce)")
 MEASURES: Final = re.compile(r"^aten::(?:linalg_(?:vector_)?norm|norm|_foreach_norm|isinf|isnan|isfinite)$")
-GATHERS: Final = re.compile(r"^(?:c10d|_c10d_functional)::_?all_?gather")
+GATHERS: Final = re.compile(r"^(?:c10d|_c10d_functional)::(?:_allgather_base_|all_?gather_into_tensor)")
 PLACES: Final = re.compile(
     r"^aten::(?:copy_|to|narrow|slice|view|select|detach|split|chunk|flatten|empty\w*|_has_compatible_shallow_copy_type)$"
 )

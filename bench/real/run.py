@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=1, help="how often each program is run")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     parser.add_argument("--keep", type=Path, help="folder in which traces, reports and time stamps are kept")
-    parser.add_argument("--again", type=Path, help="judge what --keep has kept; nothing is run")
+    parser.add_argument("--again", type=Path, help="judge what --keep has kept anew; nothing is run")
     given = parser.parse_args()
     chosen = [program for program in CATALOG if program.name in (given.only or [p.name for p in CATALOG])]
     commands = None if given.again else make_environment()
@@ -54,7 +54,7 @@ def main() -> None:
         "versions": VERSIONS,
         "rows": rows,
     }
-    if not given.only and not given.again:
+    if not given.only:
         path = ROOT / "bench" / "results" / f"real-{record['date']}.json"
         path.write_text(json.dumps(record, indent=1) + "\n")
         print(f"written to {path.relative_to(ROOT)}", file=sys.stderr)

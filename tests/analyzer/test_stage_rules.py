@@ -133,6 +133,50 @@ def test_the_loss_within_the_model_and_behind_it(rows: Events, stages: dict[str,
     assert found == {"backward": 500, "optimizer": 8_600} | stages
 
 
+COPY = row("aten::copy_", 910, 920)
+ALL_REDUCE = row("c10d::allreduce_", 1_000, 1_050)
+
+
+@pytest.mark.parametrize(
+    ("behind", "stages"),
+    [
+        # DeepSpeed: gradients are summed up by hand behind autograd, copied back, and then measured.
+        ([COPY, ALL_REDUCE, mark("gloo:all_reduce", 1_010, 6_000, GLOO), row("aten::copy_", 6_000, 6_500),
+          row("aten::linalg_vector_norm", 6_500, 8_950)],
+         {"forward": 400, "backward": 6_100, "optimizer": 3_500}),
+        # What is summed up behind the first measure is the measure: gradients are clipped.
+        ([row("aten::linalg_vector_norm", 910, 1_000), ALL_REDUCE, mark("gloo:all_reduce", 1_010, 8_950, GLOO)],
+         {"forward": 400, "backward": 500, "optimizer": 9_100}),
+        # Nothing waits for a collective that has ended: the host does something else.
+        ([ALL_REDUCE, mark("gloo:all_reduce", 1_010, 1_100, GLOO)],
+         {"forward": 400, "backward": 700, "host": 7_900, "optimizer": 1_000}),
+    ],
+)  # fmt: skip
+def test_gradients_summed_up_before_they_are_measured_are_backward(behind: Events, stages: dict[str, int]) -> None:
+    assert loop(forward(0, 1), backward(400, 1), behind, step(9_000, 10_000)) == stages
+
+
+GATHER = [row("c10d::_allgather_base_", 50, 100), mark("gloo:all_gather", 60, 6_000, GLOO)]
+
+
+@pytest.mark.parametrize(
+    ("first", "stages"),
+    [
+        # ZeRO: each rank has updated a part of the parameters; the others' are put into their places.
+        ([row("aten::copy_", 10, 40), *GATHER, row("aten::narrow", 6_000, 6_010)], {"optimizer": 6_010 + 1_100}),
+        # A loss is gathered, to be printed: ranks wait for each other, which is no work of the host.
+        ([row("aten::mean", 10, 40), *GATHER], {"other": 6_000, "optimizer": 1_100}),
+        # Behind the loader it is none of the optimizer's.
+        ([mark("enumerate(DataLoader)#x", 0, 45), *GATHER],
+         {"data_loading": 45, "other": 5_955, "optimizer": 1_100}),
+    ],
+)  # fmt: skip
+def test_parameters_gathered_right_behind_a_step_are_the_optimizers(first: Events, stages: dict[str, int]) -> None:
+    found = loop(first, forward(8_000, 1), backward(8_400, 1), step(8_900, 10_000))
+    begun = {"host": 8_000 - sum(stages.values()) + 1_100}
+    assert found == {"forward": 400, "backward": 500} | begun | stages
+
+
 LOADER = mark("enumerate(DataLoader)#x", 4_000, 4_500)
 ZERO_GRAD = mark("Optimizer.zero_grad#SGD.zero_grad", 0, 100)
 SUM = row("aten::sum", 100, 400)
