@@ -104,15 +104,17 @@ def _find_gathers(trace: Trace, thread: MainThread, found: Labels, start: int, e
     for step_end in sorted({start, *ends[(ends >= start) & (ends < end)].tolist()}):
         at = int(np.searchsorted(thread.top.start_ns, step_end))
         following = thread.top.part(at, at + _MOST_PLACED)
-        # The rank's own part is put into its place before, and the others' behind.
-        passed = where_name(following, trace.names, matcher(names.PLACES))
-        passed |= where_name(following, trace.names, matcher(names.GATHERS))
-        until = int(np.append(passed, False).argmin())
-        gathers = np.flatnonzero(where_name(following.part(0, until), trace.names, matcher(names.GATHERS)))
-        if len(gathers) == 0:
+        gathers = where_name(following, trace.names, matcher(names.GATHERS))
+        if not gathers.any():
             continue
+        # The rank's own part is put into its place before, and the others' behind.
+        passed = gathers | where_name(following, trace.names, matcher(names.PLACES))
+        until = int(np.append(passed, False).argmin())
+        if not gathers[:until].any():
+            continue
+        began = int(following.start_ns[:until][gathers[:until]][-1])
         marked = [a for a, b in found.of("data_loading", "zero_grad") if b > step_end]
-        if min([end, *marked]) > int(following.start_ns[gathers[-1]]):
+        if min([end, *marked]) > began:
             found.add("optimizer", step_end, min([int(thread.reached_ns[at + until - 1]), end, *marked]))
 
 

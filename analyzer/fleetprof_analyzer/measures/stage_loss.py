@@ -74,6 +74,8 @@ def _made_at(operators: Rows, number: int) -> int | None:
 
 def find_losses(trace: Trace, rows: Rows, model: Sequence[Span]) -> Rows:
     """The operators within the model's range that are a loss by name."""
-    starts, ends = np.array(model, np.int64).reshape(-1, 2).T
+    if not model:
+        return rows.part(0, 0)
+    starts, ends = np.array(model, np.int64).T
     within = rows.select(covered(rows.start_ns, union(starts, ends)))
     return within.select(where_name(within, trace.names, matcher(names.LOSS_OPERATOR)))
