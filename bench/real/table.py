@@ -37,7 +37,6 @@ def judge(program: Program, number: int, one: Captured, stamps: Path) -> dict[st
     return row | {
         "right": round(worst.right, 4),
         "strict": round(worst.strict, 4),
-        "right_of_covered": round(worst.right_of_covered, 4),
         "uncovered": round(worst.uncovered, 4),
         "iteration_ms": round(worst.total_ns / 1e6 / max(1, worst.iterations), 2),
         "as_reported": all(found.as_reported for found in ranks),
@@ -49,8 +48,7 @@ def _wrong(agreement: Agreement) -> dict[str, float]:
     """What is taken for what, in shares of the whole, from 0.2 % on."""
     shares = {
         f"{annotated or '(none)'} as {said}": round(time / agreement.total_ns, 4)
-        for (annotated, said), time in agreement.table.most_common()
-        if annotated != said and not (annotated == "" and said in ("host", "other"))
+        for (annotated, said), time in agreement.wrong.most_common()
     }
     return {pair: share for pair, share in shares.items() if share >= 0.002}
 

@@ -19,15 +19,14 @@ from truth.stamps import LABELS, Truth
 
 @dataclass
 class Agreement:
-    """Sums over iterations, ns: `table` by what was annotated ("" for nothing) and what the analyzer says."""
+    """Sums over iterations, ns: `wrong` by what was annotated ("" for nothing) and what the analyzer says."""
 
     iterations: int = 0
     total_ns: int = 0
     right_ns: int = 0
     no_core_ns: int = 0  # said to be the host's, and the thread waited for a core within another stage
     covered_ns: int = 0
-    covered_right_ns: int = 0
-    table: Counter[tuple[str, str]] = field(default_factory=Counter)
+    wrong: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @property
     def right(self) -> float:
@@ -36,10 +35,6 @@ class Agreement:
     @property
     def strict(self) -> float:
         return self.right_ns / max(self.total_ns, 1)
-
-    @property
-    def right_of_covered(self) -> float:
-        return self.covered_right_ns / max(self.covered_ns, 1)
 
     @property
     def uncovered(self) -> float:
@@ -69,14 +64,16 @@ def _compare_iteration(truth: Truth, labels: list[tuple[int, int, str]], result:
         said = labels[int(np.searchsorted(begins, left, side="right")) - 1][2]
         length = right - left
         result.total_ns += length
-        result.table[annotated, said] += length
         if annotated:
+            is_right = said == annotated
             result.covered_ns += length
-            result.covered_right_ns += length if said == annotated else 0
-            result.right_ns += length if said == annotated else 0
             hosts[at] += length if said == "host" else 0
-        elif said in ("host", "other") or said in _neighbours(truth, at, least):
+        else:
+            is_right = said in ("host", "other") or said in _neighbours(truth, at, least)
+        if is_right:
             result.right_ns += length
+        else:
+            result.wrong[annotated, said] += length
     for at, said_ns in hosts.items():
         result.no_core_ns += min(said_ns, int(truth.waited_ns[at]))
 
