@@ -30,7 +30,8 @@ class MainThread:
 
     `top` are its outermost operators; `trains` tells which of them hold an operator that autograd will go back through,
     `uploads` which launch a copy from the host to the device, `copies` one in either direction; `reached_ns` when the
-    thread goes on after each: with its end, or with that of a collective which it began and waits for.
+    thread goes on after each: with its end, or with that of a collective which it began and waits for; `reduces` and
+    `gathers` which sum up over ranks, and which gather into one tensor.
     """
 
     place: int
@@ -40,6 +41,8 @@ class MainThread:
     uploads: Bools
     copies: Bools
     reached_ns: Int64s
+    reduces: Bools
+    gathers: Bools
     data: Rows
     zero_grad: Rows
     optimizer: Rows
@@ -84,6 +87,8 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         uploads=_holds(top, _copy_calls(trace, calls, place, _UPLOAD)),
         copies=_holds(top, _copy_calls(trace, calls, place, _COPY)) & ~where_name(top, trace.names, matcher(_READS)),
         reached_ns=_reach(top, where_name(top, trace.names, matcher(names.COMMUNICATES)), collectives),
+        reduces=where_name(top, trace.names, matcher(names.REDUCES)),
+        gathers=where_name(top, trace.names, matcher(names.GATHERS)),
         data=_sorted(rows.select(here & where_name(rows, trace.names, is_data_loading))),
         zero_grad=named(names.ZERO_GRAD, here),
         optimizer=named(names.OPTIMIZER_STEP, here),

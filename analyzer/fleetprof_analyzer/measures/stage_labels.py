@@ -99,12 +99,14 @@ def _find_steps(thread: MainThread, found: Labels, trained: Int64s, start: int, 
 
 def _find_gathers(trace: Trace, thread: MainThread, found: Labels, start: int, end: int) -> None:
     """What gathers parameters right behind a step belongs to it: each rank updates a part of them (ZeRO)."""
+    if not thread.gathers.any():
+        return
     ends = thread.optimizer.end_ns
     # An iteration begins behind a step, which the recording may have missed.
     for step_end in sorted({start, *ends[(ends >= start) & (ends < end)].tolist()}):
         at = int(np.searchsorted(thread.top.start_ns, step_end))
         following = thread.top.part(at, at + _MOST_PLACED)
-        gathers = where_name(following, trace.names, matcher(names.GATHERS))
+        gathers = thread.gathers[at : at + _MOST_PLACED]
         if not gathers.any():
             continue
         # The rank's own part is put into its place before, and the others' behind.
@@ -166,9 +168,11 @@ def _reduced(trace: Trace, thread: MainThread, last: int, step: int) -> int:
     That is before anything is measured of them, to clip them or to see whether they are finite; 0 where none are.
     """
     begin, end = np.searchsorted(thread.top.start_ns, (last, step)).tolist()
+    if not thread.reduces[begin:end].any():
+        return 0
     rows = thread.top.part(begin, end)
     measured = where_name(rows, trace.names, matcher(names.MEASURES))
-    reduces = where_name(rows, trace.names, matcher(names.REDUCES)) & ~np.logical_or.accumulate(measured)
+    reduces = thread.reduces[begin:end] & ~np.logical_or.accumulate(measured)
     if not reduces.any():
         return 0
     # They are copied back up to the first measure.

@@ -45,9 +45,10 @@ def find_loss(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Span
 
 def end_loss(trace: Trace, rows: Rows, top: Rows, trains: Bools, loss: int, last: int) -> int:
     """Where the loss ends: with what autograd goes back through. Metrics and logs may follow."""
-    within = (rows.start_ns >= loss) & (rows.start_ns < last)
-    counts = within & where_name(rows, trace.names, matcher(names.LOSS_OPERATOR))
-    counts |= within & np.isin(rows.start_ns, top.start_ns[trains])
+    first, behind = np.searchsorted(rows.start_ns, (loss, last)).tolist()
+    rows = rows.part(first, behind)
+    counts = trains[np.searchsorted(top.start_ns, rows.start_ns)]  # outermost operators: no two begin at one time
+    counts |= where_name(rows, trace.names, matcher(names.LOSS_OPERATOR))
     return int(rows.end_ns[counts].max()) if counts.any() else last
 
 
