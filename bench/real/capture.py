@@ -18,7 +18,7 @@ from catalog import Program
 from local_system import Local, make_local, processes_of, wait_until
 
 ITERATIONS = 20
-DEADLINE_S = 150
+DEADLINE_S = 300  # torch.compile took more than 150 s on two cores with a load of 16
 ANNOTATED = Path(__file__).parent / "truth" / "annotated.py"
 
 
@@ -64,7 +64,7 @@ def capture_twice(
         for phase in ("start-up", "steady"):
             found.append(one := _capture(local, program, phase))
             say(f"{phase}: {'every rank' if one.whole else one.problem} after {one.seconds:.0f} s")
-            if not one.whole or job.process.poll() is not None:
+            if job.process.poll() is not None:
                 break
             time.sleep(1)
         if not all(one.whole for one in found):
