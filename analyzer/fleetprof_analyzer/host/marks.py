@@ -112,7 +112,9 @@ def _makes_batches(place: CodePlace) -> bool:
 def _before_forward(trace: Trace, bounds: list[tuple[int, int]]) -> Union:
     """From the start of each iteration to the model's range, or the first operator that autograd goes back through."""
     host = trace.rows.select(~trace.rows.on_device)
-    begins = np.sort(host.start_ns[where_name(host, trace.names, matcher(stage_names.MODEL))])
+    models = where_name(host, trace.names, matcher(stage_names.MODEL))
+    models |= where_name(host, trace.names, matcher(stage_names.MODEL_BEGINS))
+    begins = np.sort(host.start_ns[models])
     if len(begins) == 0:
         begins = np.sort(_trained(trace, host))
     start = np.array([start for start, _ in bounds], np.int64)

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer import stage_names as names
 from fleetprof_analyzer.intervals import covered, union
-from fleetprof_analyzer.measures import stage_names as names
 from fleetprof_analyzer.measures.main_thread import MainThread, between
 from fleetprof_analyzer.naming import matcher, where_name
 from fleetprof_analyzer.trace import Bools, Rows, Trace
