@@ -11,6 +11,8 @@ from __future__ import annotations
 SIZE = 4096  # 8 s of 2 ms steps, half a MiB; a power of two
 MASK = SIZE - 1
 MEDIAN_OF = 32
+RECENT = 3
+FEWEST = 2  # the first distance has the job's warm-up in it
 # A job steps its optimizers in a fixed order. Longer periods than this are taken for none.
 LONGEST_PERIOD = 32
 PERIOD_SEEN_IN = 2 * LONGEST_PERIOD
@@ -44,12 +46,23 @@ class StepRing:
         return [self.optimizer[row & MASK] for row in range(max(0, count - PERIOD_SEEN_IN), count)]
 
     def iteration_ns(self, per_iteration: int) -> int:
-        """Median of the latest MEDIAN_OF distances over `per_iteration` steps; 0 when there is none yet."""
+        """Median of the latest MEDIAN_OF distances over `per_iteration` steps; 0 while there are fewer than FEWEST.
+
+        That of the latest RECENT where it is less than half as long: a job that has just been compiled makes its next
+        iterations in a hundredth of the time, and a step that is foretold by what was would be over too soon.
+        """
         count = self.count
         first = max(per_iteration, count - MEDIAN_OF, count - SIZE + per_iteration)
         ends = self.end_unix_ns
-        distances = sorted(ends[row & MASK] - ends[(row - per_iteration) & MASK] for row in range(first, count))
-        return max(0, distances[len(distances) // 2]) if distances else 0
+        distances = [ends[row & MASK] - ends[(row - per_iteration) & MASK] for row in range(first, count)]
+        if len(distances) < FEWEST:
+            return 0
+        usual, recent = _lower_median(distances), _lower_median(distances[-RECENT:])
+        return max(0, recent if 2 * recent < usual else usual)
+
+
+def _lower_median(values: list[int]) -> int:
+    return sorted(values)[(len(values) - 1) // 2]
 
 
 def find_period(optimizers: list[int], known: int) -> int:

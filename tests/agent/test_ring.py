@@ -1,5 +1,6 @@
 """The ring of steps and what is learned from it."""
 
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -27,16 +28,28 @@ def test_read_gives_the_rows_that_are_still_there(rows: int, start: int, limit: 
 
 
 @pytest.mark.parametrize(
-    ("rows", "per_iteration", "expected"), [(0, 1, 0), (1, 1, 0), (2, 1, 10), (2, 2, 0), (100, 2, 20), (9999, 4, 40)]
+    ("rows", "per_iteration", "expected"),
+    [(0, 1, 0), (1, 1, 0), (2, 1, 0), (3, 1, 10), (3, 2, 0), (100, 2, 20), (9999, 4, 40)],
 )
 def test_iteration_time(rows: int, per_iteration: int, expected: int) -> None:
     assert fill(rows).iteration_ns(per_iteration) == expected
 
 
-def test_iteration_time_is_a_median() -> None:
-    ring = fill(40)
-    ring.end_unix_ns[39] += 10_000_000  # one stall
-    assert ring.iteration_ns(1) == 10
+@pytest.mark.parametrize(
+    ("distances", "expected"),
+    [
+        ([10] * 30 + [10_000] + [10] * 8, 10),  # one stall
+        ([10_000, 10], 10),  # the first one compiled
+        ([10, 10_000], 10),
+        ([500] * 30 + [10] * 3, 10),  # it has just become faster
+        ([500] * 30 + [10, 500, 10, 500], 500),
+        ([10] * 30 + [500] * 3, 10),  # slower: a step that is foretold too late comes all the same
+    ],
+)
+def test_iteration_time_is_what_the_next_ones_will_take_at_the_least(distances: list[int], expected: int) -> None:
+    ring = fill(len(distances) + 1)
+    ring.end_unix_ns[: len(distances) + 1] = [1000 + end for end in accumulate(distances, initial=0)]
+    assert ring.iteration_ns(1) == expected
 
 
 @pytest.mark.parametrize(
