@@ -55,7 +55,7 @@ def test_pairs_that_say_nobody_leave_the_collectives_matched_and_are_said() -> N
     assert found.verdict == "nobody"
     assert found.unmatched == 2 * len(sends)  # and the receives at their other ends
     (said,) = (text for text in found.unidentifiable if "send" in text)
-    assert said.startswith(f"what {found.unmatched:,} of {found.operations:,} operations waited for (")
+    assert said.startswith(f"For {found.unmatched:,} of {found.operations:,} operations (")
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -25,8 +25,9 @@ def test_a_report_of_summaries(local: Local, traces: str) -> None:
     assert states(status) == dict.fromkeys(range(3), "UPLOADED")
     report = local.report(uid)
     assert report.problems == []
-    assert [len(rank.iterations) for rank in report.ranks] == [4, 4, 4]
-    assert {rank.iterations[0].index for rank in report.ranks} == {status.first_step}
+    # Kineto ends a window from a thread of its own, which gets no core at once where tests run side by side.
+    asked = list(range(status.first_step, status.first_step + 4))
+    assert [[one.index for one in rank.iterations][:4] for rank in report.ranks] == [asked] * 3
     for rank in report.ranks:
         time = rank.time_ns
         assert time.span == time.compute + time.exposed_communication + time.exposed_memory + time.idle > 0

@@ -37,7 +37,7 @@ async def test_each_fault_of_a_trainer_ends_in_its_reason(
     start_trainers(*common, *started, "--first-rank", "10", *leaving)
     start_trainers(*common, *started, "--first-rank", "11")
     await await_that(known_trainers(hub, 12), 90)
-    arm(hub, lead=100, deliver_until_unix_ns=time.time_ns() + 5 * NS)
+    arm(hub, lead=250, deliver_until_unix_ns=time.time_ns() + 5 * NS)
     for rank in range(12):
         await await_that(reached(hub, "cap-1", rank, "UPLOADED", "FAILED"), 90)
     reasons = {rank: hub.last("cap-1", rank).reason for rank in range(12)}
