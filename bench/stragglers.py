@@ -1,11 +1,12 @@
 """Right rank, right cause, no false alarm: the straggler analysis on planted faults, beside two simple rules.
 
-python bench/stragglers.py [--cases N] [--large N] [--foreign N] [--seed S] [--workers W]
+python bench/stragglers.py [--cases N] [--large N] [--foreign N] [--healthy N] [--seed S] [--workers W]
 
 Prints one line per class. "Apart" are cases that traces cannot tell (docs/measures.md#stragglers), or whose fault
 costs the job less than 1.2 % because something else hides it; they count for false ranks only. The rules: who waited
 least in all its collectives, and who came last most often, both on clocks that were aligned for them. `--foreign` draws
-N cases of each fault in each of the layouts of foreign_layouts.py instead, and of what strikes most iterations.
+N cases of each fault in each of the layouts of foreign_layouts.py instead, and of what strikes most iterations;
+`--healthy` N jobs without a fault, of all layouts and classes in turn.
 """
 
 from __future__ import annotations
@@ -112,6 +113,16 @@ def foreign_lines(cases: int, seed: int, workers: int) -> list[str]:
     return [*lines, "", *missed] if missed else lines
 
 
+def healthy_lines(cases: int, seed: int, workers: int) -> list[str]:
+    """How many jobs without a fault had a rank, a link or a stage named, and which."""
+    classes = [*((layout, "none") for layout in LAYOUTS), *(("", kind) for kind in NO_FAULTS)]
+    plan = [(*classes[number % len(classes)], seed + number) for number in range(cases)]
+    with ProcessPoolExecutor(workers) as pool:
+        found = list(pool.map(answer_foreign, *zip(*plan, strict=True), chunksize=4))
+    wrong = [one for one in found if one.named]
+    return [f"healthy jobs with a false rank: {_share(len(wrong), found)}", *(one.words for one in wrong)]
+
+
 def answers(cases: int, large: int, seed: int, workers: int) -> Iterator[Answer]:
     """All cases, class by class."""
     plan = [(kind, seed + number, number >= cases) for kind in (*FAULTS, *NO_FAULTS) for number in range(cases + large)]
@@ -164,9 +175,13 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=_WHOLE, help="per class, 8 to 64 ranks")
     parser.add_argument("--large", type=int, default=4, help="per class, 128 to 256 ranks")
     parser.add_argument("--foreign", type=int, default=0, help="per class and layout, instead of the others")
+    parser.add_argument("--healthy", type=int, default=0, help="jobs without a fault, instead of the others")
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
+    if arguments.healthy:
+        print("\n".join(healthy_lines(arguments.healthy, arguments.seed, arguments.workers)))
+        return
     if arguments.foreign:
         print("\n".join(foreign_lines(arguments.foreign, arguments.seed, arguments.workers)))
         return
