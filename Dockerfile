@@ -62,6 +62,7 @@ FROM runtime AS operator
 COPY --from=operator-dependencies /opt/fleetprof /opt/fleetprof
 COPY --from=build /programs/fleetprof-operator /programs/fleetprof-webhook /programs/fleetprof-certificates /opt/fleetprof/bin/
 COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
+COPY api/fleetprof_store /opt/fleetprof/code/fleetprof_store
 COPY operator/fleetprof_operator /opt/fleetprof/code/fleetprof_operator
 # The boot file that injection hands out.
 COPY sidecar/fleetprof_agent/__init__.py sidecar/fleetprof_agent/sitecustomize.py /opt/fleetprof/code/fleetprof_agent/
@@ -74,6 +75,7 @@ FROM runtime AS sidecar
 COPY --from=sidecar-dependencies /opt/fleetprof /opt/fleetprof
 COPY --from=build /programs/fleetprof-sidecar /programs/fleetprof-sidecar-supervisor /opt/fleetprof/bin/
 COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
+COPY api/fleetprof_store /opt/fleetprof/code/fleetprof_store
 COPY sidecar/fleetprof_sidecar /opt/fleetprof/code/fleetprof_sidecar
 COPY analyzer/fleetprof_analyzer /opt/fleetprof/code/fleetprof_analyzer
 COPY --from=accelerator /accelerator /opt/fleetprof/code/fleetprof_accelerator
@@ -88,6 +90,7 @@ FROM runtime AS analyzer
 COPY --from=analyzer-dependencies /opt/fleetprof /opt/fleetprof
 COPY --from=build /programs/fleetprof-analyzer /opt/fleetprof/bin/
 COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
+COPY api/fleetprof_store /opt/fleetprof/code/fleetprof_store
 COPY analyzer/fleetprof_analyzer /opt/fleetprof/code/fleetprof_analyzer
 COPY --from=accelerator /accelerator /opt/fleetprof/code/fleetprof_accelerator
 USER 0

@@ -62,8 +62,8 @@ bench: torch  ## Measure what we claim against named peers; the table goes to be
 	$(PYTHON) bench/run.py
 
 fuzz: base  ## Read 10,000 damaged traces, each ends in a report; look for new examples against the properties
-	FLEETPROF_FUZZ_CASES=10000 nice -n 10 $(PYTHON) -m pytest -q -n 2 tests/analyzer/test_fuzz.py \
-	    tests/analyzer/test_accelerator.py tests/analyzer/test_scanner_memory.py $(PYTEST_ARGS)
+	FLEETPROF_FUZZ_CASES=10000 nice -n 10 $(PYTHON) -m pytest -q -n 2 tests/analyzer/reading/test_fuzz.py \
+	    tests/analyzer/reading/test_accelerator.py tests/analyzer/reading/test_scanner_memory.py $(PYTEST_ARGS)
 	FLEETPROF_PROPERTIES=fuzz nice -n 10 $(PYTHON) -m pytest -q -n 2 -m "not torch and not s3 and not cluster" \
 	    $$(grep -rlE '^from hypothesis' tests --include='test_*.py') $(PYTEST_ARGS)
 

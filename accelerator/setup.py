@@ -5,7 +5,7 @@ import sys
 from setuptools import Extension, setup
 
 # It reads what strangers wrote: a write out of bounds that a test missed ends the process rather than taking it over.
-# The Dockerfile and tests/analyzer/test_hardening.py have the same.
+# The Dockerfile and tests/analyzer/reading/test_hardening.py have the same.
 # Distributions set another level of FORTIFY_SOURCE, and two are an error.
 HARDENED = ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-fstack-protector-strong", "-fstack-clash-protection"]
 LINKED = ["-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack"]

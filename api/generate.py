@@ -10,7 +10,7 @@ import tempfile
 from importlib.resources import files
 from pathlib import Path
 
-from fleetprof_api import diff, report
+from fleetprof_api.report import diff, report
 from fleetprof_api.tables import Column, list_tables
 from grpc_tools import protoc
 
@@ -34,8 +34,8 @@ def generate_protocol(out: Path) -> None:
             f"--grpc_python_out={out}",
             f"--mypy_out={out}",
             f"--mypy_grpc_out={out}",
-            "fleetprof_api/hub.proto",
-            "fleetprof_api/analyses.proto",
+            "fleetprof_api/hub/hub.proto",
+            "fleetprof_api/hub/analyses.proto",
         ]
     )
     if status != 0:

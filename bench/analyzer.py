@@ -31,14 +31,14 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 SHARED = ROOT.parent / "shared" / "traces"
-sys.path[:0] = [str(HERE), str(ROOT / "tests" / "harness")]
+sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
 from figures import Figure  # noqa: E402
 from trace_sets import Source  # noqa: E402
 
 ACCELERATED = (
-    "import sys, json; from fleetprof_analyzer.analysis import analyze_directory as a;"
-    "from fleetprof_api.report import write_report as w; sys.stdout.buffer.write(w(a(sys.argv[1])))"
+    "import sys, json; from fleetprof_analyzer.capture.folder import analyze_directory as a;"
+    "from fleetprof_api.report.report import write_report as w; sys.stdout.buffer.write(w(a(sys.argv[1])))"
 )
 PLAIN = "import sys; sys.modules['fleetprof_accelerator'] = None;" + ACCELERATED
 FLOOR = (
@@ -113,7 +113,7 @@ class Bench:
             gpu = gzip.decompress((SHARED / "nccl_a100/nccl_data.json.gz").read_bytes())
             stacks = gzip.decompress((SHARED / "inference_h100_mi300/h100_falconsai.json.gz").read_bytes())
         else:
-            from planted_traces import plant
+            from harness.traces.planted_traces import plant
 
             gpu = stacks = plant(0, iterations=40).text().encode()
         self.gpu, self.stacks = Source.of(gpu), Source.of(stacks, one_line=True)

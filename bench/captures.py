@@ -15,13 +15,13 @@ from pathlib import Path
 from statistics import median
 
 from figures import Figure
-from fleetprof_analyzer.analysis import analyze_directory
-from fleetprof_api.report import Report
-from fleetprof_sidecar.processes import ProcessTable
-from fleetprof_sidecar.roles import Role
-from fleetprof_sidecar.socket_directory import trainer_environment
+from fleetprof_analyzer.capture.folder import analyze_directory
+from fleetprof_api.report.report import Report
+from fleetprof_sidecar.processes.roles import Role
+from fleetprof_sidecar.processes.table import ProcessTable
+from fleetprof_sidecar.sockets.directory import trainer_environment
 from fleetprof_sidecar.trainer_side import TrainerSide
-from local_system import TRAINING, Local, outcome, wait_until
+from harness.training.local_system import TRAINING, Local, outcome, wait_until
 
 RANKS = 4
 ITERATIONS = 5

@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 
 from figures import Figure, quantile
-from fleetprof_api import hub_pb2 as pb
-from local_system import Local, outcome, states, wait_until
+from fleetprof_api.hub import hub_pb2 as pb
+from harness.training.local_system import Local, outcome, states, wait_until
 
 SIMULATION = Path(__file__).parent.parent / "tests" / "simulation" / "trainer.py"
 SIDECARS = 32

@@ -15,11 +15,11 @@ import sys
 import time
 
 from figures import Figure, quantile
-from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.request import parse_request
-from fleetprof_api.store.memory import MemoryStore
 from fleetprof_operator.hub.hub import Hub
-from fleetprof_operator.hub.messages import parse_message
+from fleetprof_operator.hub.sidecars.messages import parse_message
+from fleetprof_store.memory import MemoryStore
 
 RANKS = 10_000
 RANKS_EACH = 8

@@ -1,6 +1,6 @@
 """Two tenants at one hub, one of which does its worst: is the other's capture whole, how large and late is the hub?
 
-The hub, the job's sidecar, its two simulated ranks and the hostile tenant (`tests/harness/hostile_tenant.py`: the
+The hub, the job's sidecar, its two simulated ranks and the hostile tenant (`tests/harness/hub/hostile_tenant.py`: the
 largest hellos under ever new names, hundreds of silent streams, the largest heartbeats, bombs, claims, tokens that are
 none, from forty pods) are processes of their own. On a machine that others keep busy the loop is late by itself:
 beside it stand how late it was before, and the most CPU time that one callback took.
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from figures import Figure
-from shared_hub import play
+from harness.hub.shared_hub import play
 
 MOST_MIB = 300
 MOST_LAG_MS = 50

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import Figure
-from local_system import Local, processes_of, wait_until
+from harness.training.local_system import Local, processes_of, wait_until
 from turns import BARE, Trainer, Way, compare, start_trainer
 
 WORKER = Path(__file__).with_name("iterations.py")

@@ -20,13 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).parent
-HARNESS = HERE.parent / "tests" / "harness"
-sys.path[:0] = [str(HERE), str(HARNESS)]
+TESTS = HERE.parent / "tests"
+JOB = TESTS / "harness" / "training" / "memory_job.py"
+sys.path[:0] = [str(HERE), str(TESTS)]
 
-from fleetprof_api import hub_pb2 as pb  # noqa: E402
-from fleetprof_api.recording import FLOOR_BYTES, MIB  # noqa: E402
-from local_system import Local, make_local, wait_until  # noqa: E402
-from memory_group import MemoryGroup, find_obstacle, memory_group  # noqa: E402
+from fleetprof_api.hub import hub_pb2 as pb  # noqa: E402
+from fleetprof_api.report.recording import FLOOR_BYTES, MIB  # noqa: E402
+from harness.training.local_system import Local, make_local, wait_until  # noqa: E402
+from harness.training.memory_group import MemoryGroup, find_obstacle, memory_group  # noqa: E402
 
 EVERYTHING = ("Shapes", "Stacks")
 # Peak above what the process had, bytes per event, of each shape on PyTorch 2.15 without a limit.
@@ -98,7 +99,7 @@ def _capture(shape: Shape, local: Local, group: MemoryGroup, folder: Path) -> st
     stop, words = folder / "stop-now", [sys.executable]
     if shape.ranks > 1:
         words += ["-m", "torch.distributed.run", "--nproc-per-node", str(shape.ranks), "--standalone"]
-    words += [str(HARNESS / "memory_job.py"), shape.job, "--stop-when", str(stop), f"--holds={shape.holds_mib}"]
+    words += [str(JOB), shape.job, "--stop-when", str(stop), f"--holds={shape.holds_mib}"]
     if shape.reads:
         cached = folder / "data"
         with cached.open("wb") as file:

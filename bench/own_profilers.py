@@ -25,12 +25,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "harness")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
 import grpc  # noqa: E402
-from fleetprof_api import hub_pb2 as pb  # noqa: E402
+from fleetprof_api.hub import hub_pb2 as pb  # noqa: E402
 from fleetprof_api.ledger import RankState  # noqa: E402
-from local_system import Job, Local, make_local, outcome, wait_until  # noqa: E402
+from harness.training.local_system import Job, Local, make_local, outcome, wait_until  # noqa: E402
 
 PACKAGES = ("lightning", "transformers", "accelerate")
 JOB = HERE / "own_profiled_job.py"

@@ -32,11 +32,11 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests" / "harness"))
+sys.path.insert(0, str(HERE.parent / "tests"))
 
 import msgspec  # noqa: E402
-from fleetprof_analyzer.analysis import analyze_directory  # noqa: E402
-from local_system import Local, make_local, wait_until  # noqa: E402
+from fleetprof_analyzer.capture.folder import analyze_directory  # noqa: E402
+from harness.training.local_system import Local, make_local, wait_until  # noqa: E402
 
 JOB = HERE / "planted_job.py"
 PATIENCE_S = 300.0

@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "harness")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
 import captures  # noqa: E402
 import fanout  # noqa: E402
@@ -30,7 +30,7 @@ import hub_neighbours  # noqa: E402
 import idle_cost  # noqa: E402
 import thread_samples  # noqa: E402
 from figures import Figure  # noqa: E402
-from local_system import Local, make_local  # noqa: E402
+from harness.training.local_system import Local, make_local  # noqa: E402
 
 SECTIONS = ["captures", "idle", "samples", "fanout", "hub"]
 

@@ -19,12 +19,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / "harness")]
+sys.path[:0] = [str(Path(__file__).parent.parent / "tests")]
 
 import baselines  # noqa: E402
-from fleetprof_analyzer.stragglers.verdict import find_stragglers  # noqa: E402
-from foreign_layouts import KINDS, LAYOUTS, draw_foreign  # noqa: E402
-from planted_faults import CAUSES, FAULTS, LARGE_SHAPES, NO_FAULTS, OFTEN, SHAPES, draw, operations_of  # noqa: E402
+from fleetprof_analyzer.job.stragglers.verdict import find_stragglers  # noqa: E402
+from harness.traces.foreign_layouts import KINDS, LAYOUTS, draw_foreign  # noqa: E402
+from harness.traces.planted_faults import CAUSES, FAULTS, LARGE_SHAPES, NO_FAULTS, OFTEN, SHAPES, draw, operations_of  # noqa: E402
 
 LEAST_GAIN = 0.012
 _WHOLE = 40  # cases of a class; a run of so many is kept in bench/results

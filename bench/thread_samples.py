@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "harness")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
 from figures import Figure  # noqa: E402
 from turns import BARE, Way, compare, start_trainer  # noqa: E402

@@ -9,9 +9,9 @@ from collections import Counter
 
 import pytest
 
-sys.path.insert(0, str(__file__).rsplit("/", 1)[0] + "/harness")
+sys.path.insert(0, str(__file__).rsplit("/", 1)[0])
 
-from threats import PAGE, Threat, read_threats
+from harness.reference.threats import PAGE, Threat, read_threats
 
 RESISTED, SUCCEEDED, NOT_RUN = "resisted", "SUCCEEDED", "not run"
 

@@ -17,8 +17,8 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     import boto3
-    from api_server import ApiServer
-    from fleetprof_api.store.s3 import S3Store
+    from fleetprof_store.s3 import S3Store
+    from harness.kubernetes.api_server import ApiServer
 
 # No test asserts a wall time, an example of a property no more than others. The examples are the same in each run, so
 # that a failure is the change's; `make fuzz` looks for new ones.
@@ -117,7 +117,7 @@ class S3Server:
 
     def make_store(self, bucket: str, prefix: str = "", *, secret_key: str = "") -> "S3Store":
         """A store over one of its buckets."""
-        from fleetprof_api.store.s3 import S3Store
+        from fleetprof_store.s3 import S3Store
 
         return S3Store(bucket, prefix, self.endpoint_url, session=self.session(secret_key), patience_s=2)
 
@@ -161,7 +161,7 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def api_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ApiServer]":
     """A running API server that tests share, each in a namespace of its own."""
-    from api_server import run_api_server
+    from harness.kubernetes.api_server import run_api_server
 
     with run_api_server(tmp_path_factory.mktemp("api-server")) as server:
         yield server

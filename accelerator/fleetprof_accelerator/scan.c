@@ -3,7 +3,7 @@
  * The reader of fleetprof_analyzer knows everything about damaged traces; this knows only the regular ones. Whatever is
  * not plainly regular (an escape in a name, a byte beyond ASCII, a number with an exponent where a time belongs, a key
  * twice) makes fp_scan answer FP_IRREGULAR and forget the whole block, and the reader decodes it its own way. So the
- * result is the same with and without this file; tests/analyzer/test_accelerator.py holds it to that.
+ * result is the same with and without this file; tests/analyzer/reading/test_accelerator.py holds it to that.
  *
  * Guarantees: reads text[0 .. length) only; memory is bounded (texts.h); no global state, no Python.
  */

@@ -63,7 +63,7 @@ def operations_key(namespace: str, uid: str, rank: int) -> str:
 
 
 def report_key(namespace: str, uid: str) -> str:
-    """`fleetprof_api.report.Report` as JSON."""
+    """`fleetprof_api.report.report.Report` as JSON."""
     return request_prefix(namespace, uid) + "report.json"
 
 

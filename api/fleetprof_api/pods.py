@@ -53,7 +53,7 @@ KINETO_BASE_CONFIG: Final = f"ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS={POLL_INTERV
 
 
 def kineto_variables(socket_directory: str, config_file: str) -> Mapping[str, str]:
-    """The environment that makes PyTorch ask in `socket_directory` for orders, and fences its traces there."""
+    """The environment that makes PyTorch ask in `sockets.directory` for orders, and fences its traces there."""
     return {
         "KINETO_USE_DAEMON": "1",
         "KINETO_IPC_SOCKET_DIR": socket_directory,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from catalog import Program
-from local_system import Local, make_local, processes_of, wait_until
+from harness.training.local_system import Local, make_local, processes_of, wait_until
 
 ITERATIONS = 20
 DEADLINE_S = 300  # torch.compile took more than 150 s on two cores with a load of 16

@@ -23,7 +23,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(ROOT / "tests" / "harness")]
+sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
 from capture import Captured, capture_twice  # noqa: E402
 from catalog import CATALOG, Program  # noqa: E402

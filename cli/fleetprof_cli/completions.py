@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import click
 from click.shell_completion import CompletionItem
 from fleetprof_api.plain_text import make_printable
-from fleetprof_api.store.local import default_state_path
+from fleetprof_store.local import default_state_path
 
-from fleetprof_cli.run_folder import live_runs
-from fleetprof_cli.state import StateDirectory
+from fleetprof_cli.local.run.run_folder import live_runs
+from fleetprof_cli.local.state import StateDirectory
 
 
 def complete_job(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -22,9 +22,9 @@ def complete_job(context: click.Context, _parameter: click.Parameter, incomplete
 
 def complete_capture(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names and uids of captures in a store that is a directory, the latest first."""
-    from fleetprof_api.store.base import StoreError
-    from fleetprof_api.store.captures import LATEST, read_captures
-    from fleetprof_api.store.location import open_location
+    from fleetprof_store.base import StoreError
+    from fleetprof_store.captures import LATEST, read_captures
+    from fleetprof_store.location import open_location
 
     location = _find_state(context).store()
     if not location.directory:

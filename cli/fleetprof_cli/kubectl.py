@@ -24,7 +24,7 @@ COMMANDS: Final = {
     "doctor": "Find why pods cannot be captured and say what to do.",
     "completion": "Say how the shell completes these commands.",
 }
-_PACKAGE: Final = "fleetprof_cli.cluster.commands"
+_PACKAGE: Final = "fleetprof_cli.kubernetes.commands"
 _NO_FILES: Final = ":4"  # kubectl's directive: nothing but these words completes here
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from fleetprof_api.store.local import default_state_path
+from fleetprof_store.local import default_state_path
 
-from fleetprof_cli.state import StateDirectory
+from fleetprof_cli.local.state import StateDirectory
 
 
 def _set_state(context: click.Context, _parameter: click.Parameter, value: Path) -> None:

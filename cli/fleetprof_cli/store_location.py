@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 import msgspec
-from fleetprof_api.store.location import StoreLocation, open_location, parse_location
+from fleetprof_store.location import StoreLocation, open_location, parse_location
 
 from fleetprof_cli.messages import Failure
 
 if TYPE_CHECKING:
-    from fleetprof_api.store.base import Store
+    from fleetprof_store.base import Store
 
 __all__ = ["StoreLocation", "open_store", "parse_store"]
 
@@ -27,7 +27,7 @@ def parse_store(text: str, s3_endpoint: str) -> StoreLocation:
 
 def open_store(location: StoreLocation, *, secret: bytes | None = None) -> "Store":
     """The store. `secret` signs the upload URLs of a directory; a reader needs none. Raises Failure."""
-    from fleetprof_api.store.base import StoreError
+    from fleetprof_store.base import StoreError
 
     try:
         return open_location(location, secret=secret)

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fleetprof_analyzer.limits import Limits, Refused
-from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.decompress import read_blocks
 from fleetprof_analyzer.reading.repair import repair
-from fleetprof_api.report import Report
+from fleetprof_analyzer.trace.limits import Limits, Refused
+from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_api.report.report import Report
 from isal import igzip
 
 from fleetprof.places import Place, TraceMissing

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from fleetprof_api import keys
-from fleetprof_api.report import UnreadableReport, read_report
-from fleetprof_api.store.base import NotFound, Store
-from fleetprof_api.store.captures import StoredCapture, find_capture, read_captures
-from fleetprof_api.store.local import default_state_path, read_location
-from fleetprof_api.store.location import StoreLocation, open_location, parse_capture_address, parse_location
+from fleetprof_api.report.report import UnreadableReport, read_report
+from fleetprof_store.base import NotFound, Store
+from fleetprof_store.captures import StoredCapture, find_capture, read_captures
+from fleetprof_store.local import default_state_path, read_location
+from fleetprof_store.location import StoreLocation, open_location, parse_capture_address, parse_location
 
 from fleetprof.places import FolderPlace, StorePlace
 from fleetprof.profile import Profile
@@ -63,7 +63,7 @@ def _from_file(path: Path) -> Profile:
 
 
 def _analyze(path: Path) -> Profile:
-    from fleetprof_analyzer.analysis import analyze_directory
+    from fleetprof_analyzer.capture.folder import analyze_directory
 
     return Profile(analyze_directory(path), FolderPlace(path))
 

@@ -7,7 +7,7 @@ reads.
 from pathlib import Path
 from typing import IO, Protocol
 
-from fleetprof_api.store.base import NotFound, Store
+from fleetprof_store.base import NotFound, Store
 
 
 class TraceMissing(LookupError):

@@ -8,7 +8,7 @@ import html
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from fleetprof_api.report import Report
+from fleetprof_api.report.report import Report
 from fleetprof_api.tables import Column, Table, columns_of, list_tables
 
 _TYPES: Final = {

@@ -16,27 +16,27 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from fleetprof_api import hub_pb2
+from fleetprof_api.hub import hub_pb2
 from fleetprof_api.memory_shortage import SERVICE, go_first
 from fleetprof_api.private_directory import PrivateDirectory
 
-from fleetprof_sidecar.capture import StoredFile
-from fleetprof_sidecar.captures import Captures
-from fleetprof_sidecar.device import NvmlSource
-from fleetprof_sidecar.host import HostSource
-from fleetprof_sidecar.hub_address import LocalHub
-from fleetprof_sidecar.hub_link import PROTOCOL_VERSION, HubLink
-from fleetprof_sidecar.hub_messages import make_device_sample, make_host_sample, make_process
+from fleetprof_sidecar.capture.process_capture import StoredFile
+from fleetprof_sidecar.captures.sidecar_captures import Captures
+from fleetprof_sidecar.captures.traces_directory import TracesDirectory
+from fleetprof_sidecar.delivery.spool import Spool, SpoolBusy
+from fleetprof_sidecar.delivery.upload import PartGrant
+from fleetprof_sidecar.delivery.upload_connections import UploadConnections
+from fleetprof_sidecar.hub.address import LocalHub
+from fleetprof_sidecar.hub.link import PROTOCOL_VERSION, HubLink
+from fleetprof_sidecar.hub.messages import make_device_sample, make_host_sample, make_process
 from fleetprof_sidecar.labels import read_labels
 from fleetprof_sidecar.log import set_up_logging
-from fleetprof_sidecar.output import TracesDirectory
-from fleetprof_sidecar.process_views import BusyChanged, Changed, Gone, OwnProfileBegan, ProcessEvent
-from fleetprof_sidecar.sampling import Sampling
+from fleetprof_sidecar.processes.views import BusyChanged, Changed, Gone, OwnProfileBegan, ProcessEvent
+from fleetprof_sidecar.samples.device import NvmlSource
+from fleetprof_sidecar.samples.host import HostSource
+from fleetprof_sidecar.samples.sampler import Sampling
 from fleetprof_sidecar.settings import Settings, read_settings
-from fleetprof_sidecar.spool import Spool, SpoolBusy
 from fleetprof_sidecar.trainer_side import TrainerSide
-from fleetprof_sidecar.upload import PartGrant
-from fleetprof_sidecar.upload_connections import UploadConnections
 
 UNUSABLE: Final = 3
 # Each upload holds one part of 8 MiB in memory.

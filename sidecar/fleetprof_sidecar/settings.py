@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from fleetprof_sidecar.hub_address import Address, HubAddress, LocalHub
+from fleetprof_sidecar.hub.address import Address, HubAddress, LocalHub
 
 _WORKLOAD: Final = re.compile(
     r"(?P<api_version>[a-z0-9.-]+(?:/v[0-9a-z]+)?)/(?P<kind>[A-Z][A-Za-z0-9]*)/(?P<name>[a-z0-9.-]+)"

@@ -21,7 +21,7 @@ from typing import Final
 from fleetprof_api.memory_shortage import SERVICE, go_first
 
 from fleetprof_sidecar.log import set_up_logging
-from fleetprof_sidecar.socket_directory import SocketDirectory
+from fleetprof_sidecar.sockets.directory import SocketDirectory
 
 _RESTART_AFTER_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 # What lived so long is healthy again: its next death is a first one.

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from fleetprof_sidecar.agent_endpoint import AgentEndpoint
-from fleetprof_sidecar.housekeeping import Housekeeping
-from fleetprof_sidecar.kineto_endpoint import KinetoEndpoint
-from fleetprof_sidecar.processes import ProcessTable
-from fleetprof_sidecar.socket_directory import SocketDirectory
+from fleetprof_sidecar.processes.table import ProcessTable
+from fleetprof_sidecar.sockets.agent_endpoint import AgentEndpoint
+from fleetprof_sidecar.sockets.directory import SocketDirectory
+from fleetprof_sidecar.sockets.housekeeping import Housekeeping
+from fleetprof_sidecar.sockets.kineto_endpoint import KinetoEndpoint
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long another thread of the sidecar may keep the interpreter while an answer waits, three times per answer.

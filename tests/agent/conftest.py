@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 from fleetprof_agent import wire
-from fleetprof_sidecar.kineto_config import StepStart, TimeStart, TraceOrder, build_config
-from fleetprof_sidecar.kineto_wire import RequestMessage, build_reply, parse
-from fleetprof_sidecar.socket_directory import SocketDirectory, trainer_environment
+from fleetprof_sidecar.kineto.config import StepStart, TimeStart, TraceOrder, build_config
+from fleetprof_sidecar.kineto.wire import RequestMessage, build_reply, parse
+from fleetprof_sidecar.sockets.directory import SocketDirectory, trainer_environment
 
 PATIENCE_S = 60.0  # a torch import on a loaded machine takes its time; no test measures time with this
 SOON_MS = 5000  # a poll, and Kineto's look a second before the start, on a loaded machine

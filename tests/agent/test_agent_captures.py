@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_job import TRAIN, read_marks, read_times
+from harness.training.agent_job import TRAIN, read_marks, read_times
 
 pytestmark = pytest.mark.torch
 

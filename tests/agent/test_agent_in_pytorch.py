@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 import pytest
-from agent_job import TRAIN
+from harness.training.agent_job import TRAIN
 
 pytestmark = pytest.mark.torch
 

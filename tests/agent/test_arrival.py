@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import held_import
 import pytest
-from fake_torch import FAKE_TORCH, put
-from fleetprof_sidecar.compress import TraceCheck, Unusable
+from fleetprof_sidecar.children.compress import TraceCheck, Unusable
+from harness.training import held_import
+from harness.training.fake_torch import FAKE_TORCH, put
 
 HELD = f"""
 import os, sys

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_job import read_marks
-from profiled_job import PROFILED
+from harness.training.agent_job import read_marks
+from harness.training.profiled_job import PROFILED
 
 pytestmark = pytest.mark.torch
 

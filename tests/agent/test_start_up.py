@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_torch import FAKE_TORCH, put
+from harness.training.fake_torch import FAKE_TORCH, put
 
 HOOKS = "import torch.optim.optimizer as o; print([h.__name__ for h in o._global_optimizer_post_hooks.values()])"
 

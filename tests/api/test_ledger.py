@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason, RecordingCost, is_final, merge_entries
 from hypothesis import given
 from hypothesis import strategies as st

@@ -30,8 +30,8 @@ def test_a_system_that_has_no_such_file_is_no_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("calls", "score"),
     [
-        ("from fleetprof_sidecar.compress import take_lowest_priority; take_lowest_priority()", HELPER),
-        ("from fleetprof_sidecar.summarise import take_lowest_priority; take_lowest_priority()", HELPER),
+        ("from fleetprof_sidecar.children.compress import take_lowest_priority; take_lowest_priority()", HELPER),
+        ("from fleetprof_sidecar.children.summarise import take_lowest_priority; take_lowest_priority()", HELPER),
         ("from fleetprof_api.memory_shortage import go_first; go_first(900)", SERVICE),
     ],
 )

@@ -1,9 +1,9 @@
 """What a recording needs is counted from the last one, never below what was measured anywhere, and for each option."""
 
 import pytest
-from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import RecordingCost, RecordingEstimate
-from fleetprof_api.recording import FIXED_BYTES, MIB, covers, learn, need_of, say_bytes
+from fleetprof_api.report.recording import FIXED_BYTES, MIB, covers, learn, need_of, say_bytes
 
 
 def cost(**more: int) -> RecordingCost:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fleetprof_api.report import (
+from fleetprof_api.report.report import (
     Rank,
     Report,
     TimeBreakdown,

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from fleetprof_api.heterogeneity import Heterogeneity, RankTable
-from fleetprof_api.report import (
+from fleetprof_api.report.heterogeneity import Heterogeneity, RankTable
+from fleetprof_api.report.report import (
     DeviceTime,
     HostSeries,
     IdleCauses,
@@ -17,8 +17,8 @@ from fleetprof_api.report import (
     TimeBreakdown,
     UnreadableReport,
 )
-from fleetprof_api.report_tables import Histogram, KernelStatistics, Stages, StageTime
-from fleetprof_api.stragglers import Evidence, Straggler, Stragglers
+from fleetprof_api.report.report_tables import Histogram, KernelStatistics, Stages, StageTime
+from fleetprof_api.report.stragglers import Evidence, Straggler, Stragglers
 from fleetprof_api.tables import Table, columns_of, list_tables
 from fleetprof_api.tables.layout import join, unit_of
 from fleetprof_api.tables.words import WORDS

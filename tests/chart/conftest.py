@@ -1,7 +1,7 @@
 import os
 
-import chart
 import pytest
+from harness.kubernetes import chart
 
 
 @pytest.fixture(autouse=True)

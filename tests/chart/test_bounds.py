@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-import chart
 import pytest
 import yaml
-from api_server import ApiServer, serve_requests
-from chart import NAMESPACED, VALUE_SETS
 from fleetprof_api.request import parse_request
 from fleetprof_operator.hub.bounds import AllBounds, find_beyond, parse_bounds
-from local_system import wait_until
+from harness.kubernetes import chart
+from harness.kubernetes.api_server import ApiServer, serve_requests
+from harness.kubernetes.chart import NAMESPACED, VALUE_SETS
+from harness.training.local_system import wait_until
 
 pytestmark = pytest.mark.cluster
 

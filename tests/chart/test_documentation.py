@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from chart import CHART, NAMESPACE, Objects, run_helm
 from fleetprof_api.request import load_request
+from harness.kubernetes.chart import CHART, NAMESPACE, Objects, run_helm
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples/kubernetes"

@@ -1,7 +1,7 @@
 """Network policies: what each component may reach and be reached from."""
 
 import pytest
-from chart import VALUE_SETS, Objects, render
+from harness.kubernetes.chart import VALUE_SETS, Objects, render
 
 pytestmark = pytest.mark.cluster
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from chart import NAMESPACE, S3, VALUE_SETS, Objects, matches, render
+from harness.kubernetes.chart import NAMESPACE, S3, VALUE_SETS, Objects, matches, render
 
 pytestmark = pytest.mark.cluster
 

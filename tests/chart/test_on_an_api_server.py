@@ -9,14 +9,14 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import chart
 import pytest
 import yaml
-from api_server import ApiServer, run_api_server
-from chart import CHART, VALUE_SETS
 from fleetprof_api import pods
-from fleetprof_operator.requests.analyzer_job import build_job
-from foreign_kinds import install_kinds
+from fleetprof_operator.analyses.analyzer_job import build_job
+from harness.kubernetes import chart
+from harness.kubernetes.api_server import ApiServer, run_api_server
+from harness.kubernetes.chart import CHART, VALUE_SETS
+from harness.kubernetes.foreign_kinds import install_kinds
 
 pytestmark = pytest.mark.cluster
 

@@ -1,8 +1,8 @@
 """Every pod that the chart makes, with every set of values: restricted, bounded, and holding no more than it needs."""
 
 import pytest
-from chart import NAMESPACE, VALUE_SETS, render
 from fleetprof_api.pods import ANALYSIS_AUDIENCE, AUDIENCE, IDENTITY_DIRECTORY
+from harness.kubernetes.chart import NAMESPACE, VALUE_SETS, render
 
 pytestmark = pytest.mark.cluster
 

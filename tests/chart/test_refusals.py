@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from chart import CHART, NAMESPACED, S3, VALUE_SETS, Refused, render, run_helm
+from harness.kubernetes.chart import CHART, NAMESPACED, S3, VALUE_SETS, Refused, render, run_helm
 
 pytestmark = pytest.mark.cluster
 

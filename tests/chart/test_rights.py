@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from chart import NAMESPACE, VALUE_SETS, render
+from harness.kubernetes.chart import NAMESPACE, VALUE_SETS, render
 
 pytestmark = pytest.mark.cluster
 

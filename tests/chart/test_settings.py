@@ -5,12 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
-from chart import NAMESPACE, S3, VALUE_SETS, Objects, render
-from fleetprof_api.store.location import StoreLocation, parse_location
 from fleetprof_operator.injection import webhook_settings
-from fleetprof_operator.injection.settings import InjectionSettings
+from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 from fleetprof_operator.injection.webhook_settings import read_settings as read_webhook_settings
-from fleetprof_operator.requests.settings import read_settings
+from fleetprof_operator.settings import read_settings
+from fleetprof_store.location import StoreLocation, parse_location
+from harness.kubernetes.chart import NAMESPACE, S3, VALUE_SETS, Objects, render
 
 pytestmark = pytest.mark.cluster
 

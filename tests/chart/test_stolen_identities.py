@@ -12,18 +12,18 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import chart
 import pytest
 import yaml
-from api_server import ApiServer, run_api_server
-from chart import CHART, VALUE_SETS
 from fleetprof_api.pods import REQUESTED_BY_ANNOTATION
-from fleetprof_operator.cluster import Cluster
 from fleetprof_operator.identity.certificates import Certificates, renew_certificates
-from fleetprof_operator.requests.requesters import UNKNOWN, Requesters
+from fleetprof_operator.kubernetes.cluster import Cluster
+from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters
+from harness.kubernetes import chart
+from harness.kubernetes.api_server import ApiServer, run_api_server
+from harness.kubernetes.chart import CHART, VALUE_SETS
+from harness.training.local_system import wait_until
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
-from local_system import wait_until
 
 pytestmark = pytest.mark.cluster
 

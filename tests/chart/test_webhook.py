@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from chart import NAMESPACE, matches, render
 from fleetprof_api import pods
+from harness.kubernetes.chart import NAMESPACE, matches, render
 
 pytestmark = pytest.mark.cluster
 

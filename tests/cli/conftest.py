@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fleetprof_cli.state import StateDirectory
-from local_system import wait_until
+from fleetprof_cli.local.state import StateDirectory
+from harness.training.local_system import wait_until
 
 SIMULATION = Path(__file__).parents[1] / "simulation" / "trainer.py"
 Finished = subprocess.CompletedProcess[str]

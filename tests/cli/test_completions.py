@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
-from fleetprof_api.store.directory import DirectoryStore
-from fleetprof_cli.run_folder import RunFolder, RunRecord
-from fleetprof_cli.state import StateDirectory
+from fleetprof_cli.local.run.run_folder import RunFolder, RunRecord
+from fleetprof_cli.local.state import StateDirectory
+from fleetprof_store.directory import DirectoryStore
 
 Complete = Callable[..., list[str]]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fleetprof_api import hub_pb2 as pb
-from fleetprof_cli.checks import (
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_cli.doctor.checks import (
     Verdict,
     check_state,
     judge_environment,
@@ -19,10 +19,10 @@ from fleetprof_cli.checks import (
     judge_torch,
     probe_interpreter,
 )
-from fleetprof_cli.fleet_checks import judge_fleet
-from fleetprof_cli.run_folder import RunRecord, new_run_folder, run_folders
-from fleetprof_cli.socket_directories import socket_directories
-from fleetprof_cli.state import StateDirectory
+from fleetprof_cli.doctor.fleet_checks import judge_fleet
+from fleetprof_cli.local.run.run_folder import RunRecord, new_run_folder, run_folders
+from fleetprof_cli.local.run.socket_directories import socket_directories
+from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.store_location import StoreLocation
 
 Finished = subprocess.CompletedProcess[str]

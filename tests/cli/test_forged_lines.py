@@ -4,11 +4,11 @@ import io
 import re
 
 import pytest
-from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_cli.commands.list import _capture_table
 from fleetprof_cli.messages import Failure, say
-from fleetprof_cli.progress import Progress
-from fleetprof_cli.status_text import failure_lines, view
+from fleetprof_cli.terminal.progress import Progress
+from fleetprof_cli.terminal.status_text import failure_lines, view
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console

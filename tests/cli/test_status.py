@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_cli.capture.jobs import choose_job, group_jobs
 from fleetprof_cli.exit_codes import ExitCode
-from fleetprof_cli.jobs import choose_job, group_jobs
 from fleetprof_cli.messages import Failure
-from fleetprof_cli.progress import draw_capture
-from fleetprof_cli.status_text import (
+from fleetprof_cli.terminal.progress import draw_capture
+from fleetprof_cli.terminal.status_text import (
     duration_text,
     exit_code,
     failure_lines,

@@ -6,11 +6,11 @@ import click
 import pytest
 from click.testing import CliRunner
 from fleetprof_api.request import parse_request
-from fleetprof_cli.cluster.commands import capture as cluster_capture
+from fleetprof_cli.capture.request_flags import Job, Wishes, find_contradiction, make_document, parse_ranks
 from fleetprof_cli.commands import capture as local_capture
-from fleetprof_cli.job_name import as_label, name_job
-from fleetprof_cli.listen import ListenAddress, join_address, parse_listen
-from fleetprof_cli.request_flags import Job, Wishes, find_contradiction, make_document, parse_ranks
+from fleetprof_cli.kubernetes.commands import capture as cluster_capture
+from fleetprof_cli.local.network import ListenAddress, join_address, parse_listen
+from fleetprof_cli.local.run.job_name import as_label, name_job
 from fleetprof_cli.store_location import StoreLocation, parse_store
 from hypothesis import given
 from hypothesis import strategies as st

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from api_server import CRD_FILE, ApiServer, serve_requests
+from harness.kubernetes.api_server import CRD_FILE, ApiServer, serve_requests
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ import secrets
 from typing import Any
 
 import pytest
-from api_server import ApiServer
-from wrong_requests import REQUESTS, VALID
+from harness.kubernetes.api_server import ApiServer
+from harness.kubernetes.wrong_requests import REQUESTS, VALID
 
 pytestmark = pytest.mark.cluster
 

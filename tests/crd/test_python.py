@@ -9,13 +9,13 @@ from typing import Any
 
 import jsonschema
 import pytest
-from api_server import ApiServer
-from crd_documents import as_json_schema, documents, find_pattern
 from fleetprof_api.request import ProfileRequest, Spec, Status
+from harness.kubernetes.api_server import ApiServer
+from harness.kubernetes.crd_documents import as_json_schema, documents, find_pattern
+from harness.kubernetes.wrong_requests import REQUESTS, VALID
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
-from wrong_requests import REQUESTS, VALID
 
 BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties")
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]

@@ -4,9 +4,9 @@ import re
 from typing import Any
 
 import pytest
-from api_server import ApiServer
 from fleetprof_api.request import InvalidRequest, parse_request
-from wrong_requests import REQUESTS, WRONG, with_value
+from harness.kubernetes.api_server import ApiServer
+from harness.kubernetes.wrong_requests import REQUESTS, WRONG, with_value
 
 IDS = [f"{path}={value!r}"[:60] for path, value, _, _ in WRONG]
 

@@ -1,10 +1,10 @@
-"""Fixtures of the end-to-end tests; the system itself is tests/harness/local_system.py."""
+"""Fixtures of the end-to-end tests; the system itself is tests/harness/training/local_system.py."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_system import Local, make_local
+from harness.training.local_system import Local, make_local
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from fleetprof_api.ledger import Ledger, RankState, Verdict
-from local_system import Local, outcome
+from harness.training.local_system import Local, outcome
 
 pytestmark = pytest.mark.torch
 

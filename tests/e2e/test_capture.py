@@ -5,9 +5,9 @@ import os
 import sys
 
 import pytest
-from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import RankState
-from local_system import Local, outcome, states, wait_until
+from harness.training.local_system import Local, outcome, states, wait_until
 
 pytestmark = pytest.mark.torch
 

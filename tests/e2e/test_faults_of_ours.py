@@ -7,7 +7,7 @@ import time
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from local_system import Local, failures, outcome, wait_until
+from harness.training.local_system import Local, failures, outcome, wait_until
 
 pytestmark = pytest.mark.torch
 

@@ -2,7 +2,7 @@
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from local_system import Local, failures, outcome, states
+from harness.training.local_system import Local, failures, outcome, states
 
 pytestmark = pytest.mark.torch
 

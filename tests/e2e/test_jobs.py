@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from local_system import Local, outcome
+from harness.training.local_system import Local, outcome
 
 pytestmark = pytest.mark.torch
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fleetprof_api import hub_pb2 as pb
-from fleetprof_api.recording import MIB
-from local_system import Local, wait_until
-from memory_group import MemoryGroup, find_obstacle, memory_group
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.report.recording import MIB
+from harness.training.local_system import Local, wait_until
+from harness.training.memory_group import MemoryGroup, find_obstacle, memory_group
 
 pytestmark = pytest.mark.torch
 
-JOB = Path(__file__).parents[1] / "harness" / "memory_job.py"
+JOB = Path(__file__).parents[1] / "harness" / "training" / "memory_job.py"
 EVERYTHING = ["Shapes", "Stacks"]
 
 

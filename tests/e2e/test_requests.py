@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from local_system import Local, failures, outcome, states, wait_until
+from harness.training.local_system import Local, failures, outcome, states, wait_until
 
 pytestmark = pytest.mark.torch
 

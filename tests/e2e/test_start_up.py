@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from local_system import Local, wait_until
+from harness.training.local_system import Local, wait_until
 
 pytestmark = pytest.mark.torch
 

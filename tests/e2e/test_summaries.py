@@ -1,7 +1,7 @@
 """Summaries made beside real training: the report is whole, and the traces stay where they were taken."""
 
 import pytest
-from local_system import Local, outcome, states
+from harness.training.local_system import Local, outcome, states
 
 pytestmark = pytest.mark.torch
 

@@ -9,10 +9,10 @@ import pytest
 from fleetprof_api.ledger import Reason
 from fleetprof_api.request import ProfileRequest, Status, load_request
 from fleetprof_api.request.fields import list_fields
+from fleetprof_cli.capture.request_flags import Wishes
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubectl import COMMANDS as ON_KUBERNETES
 from fleetprof_cli.main import COMMANDS
-from fleetprof_cli.request_flags import Wishes
 
 ROOT = Path(__file__).parents[2]
 CLI = (ROOT / "docs/cli.md").read_text()
@@ -46,7 +46,7 @@ def test_every_option_has_help_and_is_documented(name: str) -> None:
 
 @pytest.mark.parametrize("name", ON_KUBERNETES)
 def test_every_command_and_option_of_the_plug_in_is_documented(name: str) -> None:
-    command = load_command(name, "fleetprof_cli.cluster.commands")
+    command = load_command(name, "fleetprof_cli.kubernetes.commands")
     assert f"| `kubectl fleetprof {name}" in KUBECTL
     assert (command.help or "").split()[:3] == ON_KUBERNETES[name].split()[:3]
     for parameter in command.params:
@@ -104,8 +104,7 @@ def test_no_reason_is_explained_that_does_not_exist() -> None:
 
 def test_the_reasons_of_a_capture_are_those_of_the_hub() -> None:
     documented = set(re.findall(r"^\| `(\w+)` \|", REASONS.split("## Reasons of a capture")[1], re.MULTILINE))
-    rooms = [ROOT / "operator/fleetprof_operator" / room for room in ("hub", "requests")]
-    source = "".join(path.read_text() for room in rooms for path in room.glob("*.py"))
+    source = "".join(path.read_text() for path in (ROOT / "operator/fleetprof_operator").rglob("*.py"))
     assert documented <= set(re.findall(r'"(\w+)"', source))
 
 

@@ -1,7 +1,7 @@
 """docs/security.md and the attacks agree: every threat has its tests, and every attack its threat."""
 
 import pytest
-from threats import PAGE, exists, find_marked, read_threats
+from harness.reference.threats import PAGE, exists, find_marked, read_threats
 
 THREATS = read_threats(PAGE.read_text())
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import fleetprof
 import pytest
-from fleetprof_analyzer.analysis import NothingToAnalyze
-from fleetprof_analyzer.capture_report import analyze_capture
+from fleetprof_analyzer.capture.folder import NothingToAnalyze
+from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_api import keys
-from fleetprof_api.report import Report, UnreadableReport, write_report
-from fleetprof_api.store.base import StoreError
-from fleetprof_api.store.captures import NoSuchCapture
-from fleetprof_api.store.directory import DirectoryStore
-from planted_traces import plant, plant_capture
+from fleetprof_api.report.report import Report, UnreadableReport, write_report
+from fleetprof_store.base import StoreError
+from fleetprof_store.captures import NoSuchCapture
+from fleetprof_store.directory import DirectoryStore
+from harness.traces.planted_traces import plant, plant_capture
 
 
 @pytest.fixture

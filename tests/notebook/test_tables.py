@@ -7,8 +7,8 @@ import msgspec
 import pandas
 import pytest
 from fleetprof import Profile, Tables
-from fleetprof_api.findings import Finding
-from fleetprof_api.report import Rank, Report, TimeBreakdown
+from fleetprof_api.report.findings import Finding
+from fleetprof_api.report.report import Rank, Report, TimeBreakdown
 from fleetprof_api.tables import list_tables
 
 START = 1_790_857_026_123_456_789  # passes 2^53

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from api_server import ApiServer, serve_requests
-from request_ground import Ground
+from harness.kubernetes.api_server import ApiServer, serve_requests
+from harness.kubernetes.request_ground import Ground
 
 
 @pytest.fixture(scope="session")

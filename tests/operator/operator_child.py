@@ -9,14 +9,14 @@ import socket
 import sys
 from pathlib import Path
 
-from fleetprof_api.store.directory import DirectoryStore
-from fleetprof_operator.cluster import Cluster
-from fleetprof_operator.hub.authentication import SharedToken
+from fleetprof_operator.hub.access.authentication import SharedToken
 from fleetprof_operator.hub.settings import HubSettings
-from fleetprof_operator.hub.uploads import serve_uploads
+from fleetprof_operator.hub.storage.uploads import serve_uploads
+from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.log import set_up_logging
-from fleetprof_operator.requests.process import Operator
-from fleetprof_operator.requests.settings import read_settings
+from fleetprof_operator.process import Operator
+from fleetprof_operator.settings import read_settings
+from fleetprof_store.directory import DirectoryStore
 
 MS = 10**6
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleetprof_api.store.memory import MemoryStore
-from fleetprof_operator.hub.call_refusals import Refusal
+from fleetprof_operator.hub.access.call_refusals import Refusal
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.log import JsonLines, about
-from fleetprof_operator.requests.metrics import RESULTS, STATES, Metrics
-from fleetprof_operator.requests.settings import Listen, read_settings
+from fleetprof_operator.metrics import RESULTS, STATES, Metrics
+from fleetprof_operator.settings import Listen, read_settings
+from fleetprof_store.memory import MemoryStore
+from harness.kubernetes.request_ground import Ground
 from prometheus_client import generate_latest
-from request_ground import Ground
 
 ROOT = Path(__file__).parents[2]
 LEAST = ["--store", "s3://b/p", "--namespace", "fleetprof-system"]
@@ -115,7 +115,7 @@ def test_every_metric_is_documented_and_nothing_else() -> None:
 
 
 def test_label_sets_are_bounded() -> None:
-    import fleetprof_api.hub_pb2 as pb
+    import fleetprof_api.hub.hub_pb2 as pb
 
     metrics = Metrics(lambda: {"Waiting": 2, "a state of tomorrow": 1}, Hub(store=MemoryStore()))
     ranks = [pb.CaptureEvent(state=pb.UPLOADED), pb.CaptureEvent(state=pb.FAILED, reason="TooLate"),

@@ -6,18 +6,18 @@ import subprocess
 import sys
 
 import pytest
-from fleetprof_operator.requests.analyzer_job import UID_LABEL
-from request_ground import Ground, condition
+from fleetprof_operator.analyses.analyzer_job import UID_LABEL
+from harness.kubernetes.request_ground import Ground, condition
 
 pytestmark = pytest.mark.cluster
 
 FINALIZER = "fleetprof.io/capture"
-RELEASE = "import sys; from fleetprof_operator.requests.release import main; sys.exit(main(sys.argv[1:]))"
+RELEASE = "import sys; from fleetprof_operator.release import main; sys.exit(main(sys.argv[1:]))"
 # The same, with less patience for an operator that is gone.
 HASTY = """
 import asyncio, logging, sys
-from fleetprof_operator.cluster import Cluster
-from fleetprof_operator.requests.release import release
+from fleetprof_operator.kubernetes.cluster import Cluster
+from fleetprof_operator.release import release
 
 async def go():
     cluster = await Cluster.connect()

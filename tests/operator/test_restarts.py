@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import grpc.aio
 import pytest
-from request_ground import Ground, condition
-from scripted_sidecar import ScriptedSidecar
+from harness.hub.scripted_sidecar import ScriptedSidecar
+from harness.kubernetes.request_ground import Ground, condition
 
 pytestmark = pytest.mark.cluster
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fleetprof_sidecar.kineto_config import (
+from fleetprof_sidecar.kineto.config import (
     StepStart,
     TimeStart,
     TraceOrder,
@@ -20,8 +20,8 @@ from fleetprof_sidecar.kineto_config import (
     latest_delivery_unix_ns,
     trace_path,
 )
-from fleetprof_sidecar.processes import Delivered, Gone, OrderRefused, Role
-from fleetprof_sidecar.socket_directory import trainer_environment
+from fleetprof_sidecar.processes.table import Delivered, Gone, OrderRefused, Role
+from fleetprof_sidecar.sockets.directory import trainer_environment
 from fleetprof_sidecar.trainer_side import TrainerSide
 
 pytestmark = pytest.mark.torch

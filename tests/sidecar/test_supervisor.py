@@ -15,7 +15,7 @@ PATIENCE_S = 30.0
 # A sidecar of a few lines: says that it started, leaves a socket behind, and does what its argument says.
 SIDECAR = """
 import os, signal, socket, sys, time
-from fleetprof_sidecar.socket_directory import KINETO_SOCKET
+from fleetprof_sidecar.sockets.directory import KINETO_SOCKET
 with open(os.environ["STARTS"], "a") as starts:
     starts.write(f"{os.getpid()}\\n")
 def end(*_):
@@ -38,7 +38,7 @@ while True:
 SUPERVISE = """
 import os, sys
 from fleetprof_sidecar import supervisor
-from fleetprof_sidecar.socket_directory import SocketDirectory
+from fleetprof_sidecar.sockets.directory import SocketDirectory
 directory = SocketDirectory(os.environ["FLEETPROF_DIRECTORY"])
 supervisor.Supervisor([sys.executable, os.environ["SIDECAR"], sys.argv[1]], directory).run()
 """
@@ -155,7 +155,7 @@ def test_wrong_settings_are_tried_again_rather_than_ending_the_container(tmp_pat
 
 
 def test_a_socket_that_somebody_serves_is_not_taken_away(short_directory: str) -> None:
-    from fleetprof_sidecar.socket_directory import SocketDirectory
+    from fleetprof_sidecar.sockets.directory import SocketDirectory
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as served:
         served.bind(f"{short_directory}/dynolog")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetprof_agent import wire
-from fleetprof_sidecar.kineto_wire import IDLE, RequestMessage, build_request, parse_reply
+from fleetprof_sidecar.kineto.wire import IDLE, RequestMessage, build_request, parse_reply
 from simulated_job import NS, Faults, Job
 from simulated_trace import Trace, make_document, read_config, recorded_steps
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import urllib3
-from fleetprof_api.store.base import PartGrant, Store, StoreError
-from fleetprof_api.store.directory import DirectoryStore
-from fleetprof_api.store.memory import MemoryStore
-from fleetprof_operator.hub.uploads import serve_uploads
+from fleetprof_operator.hub.storage.uploads import serve_uploads
+from fleetprof_store.base import PartGrant, Store, StoreError
+from fleetprof_store.directory import DirectoryStore
+from fleetprof_store.memory import MemoryStore
 
 
 @pytest.fixture

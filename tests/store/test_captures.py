@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
-from fleetprof_api.store.captures import NoSuchCapture, find_capture, read_captures
-from fleetprof_api.store.memory import MemoryStore
+from fleetprof_store.captures import NoSuchCapture, find_capture, read_captures
+from fleetprof_store.memory import MemoryStore
 
 CAPTURES = (
     ("u-old", "llama", 1),

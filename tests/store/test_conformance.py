@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from fleetprof_api.store.base import NotFound, PartGrant, Store, StoreError, UploadPart
+from fleetprof_store.base import NotFound, PartGrant, Store, StoreError, UploadPart
 
 MIB = 1 << 20
 KEY = "v1/default/some-uid/ranks/0/trace.json.gz"

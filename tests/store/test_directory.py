@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import urllib3
-from fleetprof_api.store.base import NotFound, StoreError, UploadPart
-from fleetprof_api.store.directory import URL_PATH, DirectoryStore, GrantRefused
+from fleetprof_store.base import NotFound, StoreError, UploadPart
+from fleetprof_store.directory import URL_PATH, DirectoryStore, GrantRefused
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,8 +1,8 @@
 """The text that names a store: read, written, and refused with the rule."""
 
 import pytest
-from fleetprof_api.store.directory import DirectoryStore
-from fleetprof_api.store.location import StoreLocation, open_location, parse_capture_address, parse_location
+from fleetprof_store.directory import DirectoryStore
+from fleetprof_store.location import StoreLocation, open_location, parse_capture_address, parse_location
 from hypothesis import given
 from hypothesis import strategies as st
 

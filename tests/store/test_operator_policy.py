@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from fleetprof_api.store.base import UploadPart
-from fleetprof_api.store.s3 import S3Store
+from fleetprof_store.base import UploadPart
+from fleetprof_store.s3 import S3Store
 
 pytestmark = pytest.mark.s3
 

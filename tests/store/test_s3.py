@@ -10,8 +10,8 @@ from typing import Any
 import boto3
 import pytest
 import urllib3
-from fleetprof_api.store.base import NotFound, Store, StoreError, UploadPart
-from fleetprof_api.store.s3 import S3Store
+from fleetprof_store.base import NotFound, Store, StoreError, UploadPart
+from fleetprof_store.s3 import S3Store
 
 pytestmark = pytest.mark.s3
 
@@ -95,7 +95,7 @@ def test_headers_of_a_grant_are_signed(s3_server: Any) -> None:
 
 def test_the_seam_imports_no_boto3() -> None:
     code = (
-        "import sys, fleetprof_api.store.base, fleetprof_api.store.directory, fleetprof_api.store.memory;"
+        "import sys, fleetprof_store.base, fleetprof_store.directory, fleetprof_store.memory;"
         "assert not {'boto3', 'botocore', 'aiohttp'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import urllib3
-from fleetprof_api.store.base import NotFound, PartGrant, SigningStore, StoreError, UploadPart
-from fleetprof_api.store.directory import DirectoryStore
-from fleetprof_api.store.memory import MemoryStore
+from fleetprof_store.base import NotFound, PartGrant, SigningStore, StoreError, UploadPart
+from fleetprof_store.directory import DirectoryStore
+from fleetprof_store.memory import MemoryStore
 
 KEY = "v1/team/a/report.json"
 Send = Callable[[PartGrant, bytes | None], tuple[int, bytes]]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from fleetprof_api.report import Rank
+from fleetprof_api.report.report import Rank
 
-from fleetprof_analyzer.iteration_axis import match_iterations
-from fleetprof_analyzer.iteration_measures import MEASURES
+from fleetprof_analyzer.job.iteration_axis import match_iterations
+from fleetprof_analyzer.rank.iteration_measures import MEASURES
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,12 +7,12 @@ which is the most careful that sums allow.
 from collections.abc import Sequence
 from typing import Final
 
-from fleetprof_api.diff import CollectiveChange, KernelChange, Verdict
-from fleetprof_api.report import Rank
-from fleetprof_api.report_tables import CommunicationStatistics, KernelStatistics
+from fleetprof_api.report.diff import CollectiveChange, KernelChange, Verdict
+from fleetprof_api.report.report import Rank
+from fleetprof_api.report.report_tables import CommunicationStatistics, KernelStatistics
 
 from fleetprof_analyzer.comparison.significance import FEWEST
-from fleetprof_analyzer.student import student_tail
+from fleetprof_analyzer.job.student import student_tail
 
 _MOST: Final = 20
 _OTHER: Final = "(other)"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleetprof_api.report import Rank, Report
+from fleetprof_api.report.report import Rank, Report
 
 from fleetprof_analyzer.comparison.significance import FEWEST
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from fleetprof_analyzer.reading.event import REFUSALS, EventArgs
-from fleetprof_analyzer.trace import Collective
+from fleetprof_analyzer.trace.trace import Collective
 
 _CHARACTERS: Final = 4096
 _LARGEST: Final = 1 << 62

@@ -10,8 +10,6 @@ from typing import Final, cast
 
 import numpy as np
 
-from fleetprof_analyzer.limits import Limits, refuse
-from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.event import FRAME, INSTANT, LEFT_OUT, AnyEvent, Event, EventArgs, Instant
 from fleetprof_analyzer.reading.growing import GrowingRows, OperatorIds, is_numbered
 from fleetprof_analyzer.reading.memory_rows import NAME as MEMORY
@@ -27,7 +25,9 @@ from fleetprof_analyzer.reading.nanoseconds import (
 from fleetprof_analyzer.reading.packing import pack_counts, pack_numbers, read_counts, read_numbers
 from fleetprof_analyzer.reading.pending import Pending
 from fleetprof_analyzer.reading.vocabulary import Vocabulary
-from fleetprof_analyzer.trace import Category, Int32s, Int64s, Rows
+from fleetprof_analyzer.trace.limits import Limits, refuse
+from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.trace import Category, Int32s, Int64s, Rows
 
 INSTANTS: Final = ("Iteration Start", "Record Window End")
 LEAST_FRAME_NS: Final = 100_000

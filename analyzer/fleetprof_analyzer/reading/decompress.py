@@ -10,8 +10,8 @@ from typing import IO, Final, cast
 
 from isal import isal_zlib
 
-from fleetprof_analyzer.limits import Limits, refuse
-from fleetprof_analyzer.problems import Kind, Problems
+from fleetprof_analyzer.trace.limits import Limits, refuse
+from fleetprof_analyzer.trace.problems import Kind, Problems
 
 # isal types its error as a value, not as a class.
 _DAMAGED: Final = cast("type[Exception]", isal_zlib.error)

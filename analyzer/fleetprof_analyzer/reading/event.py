@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar, Union
 
 import msgspec
 
-from fleetprof_analyzer.trace import CATEGORIES, PYTHON_FUNCTION
+from fleetprof_analyzer.trace.trace import CATEGORIES, PYTHON_FUNCTION
 
 Scalar = int | str | float | None
 _UNSAID: Final = msgspec.Raw(b"")

@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, Generic
 
-from fleetprof_analyzer.limits import Limits, refuse
-from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.event import REFUSALS, Decoded, Decoding
 from fleetprof_analyzer.reading.repair import repair
+from fleetprof_analyzer.trace.limits import Limits, refuse
+from fleetprof_analyzer.trace.problems import Kind, Problems
 
 _BLOCK_BYTES: Final = 512 << 10
 # Events are a few hundred bytes; one that has not ended after this many is looked at for damage.

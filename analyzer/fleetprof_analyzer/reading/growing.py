@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fleetprof_analyzer.trace import COLUMNS, NO_ROWS, Bools, Category, Int64s, Rows
+from fleetprof_analyzer.trace.trace import COLUMNS, NO_ROWS, Bools, Category, Int64s, Rows
 
 
 class GrowingNumbers:

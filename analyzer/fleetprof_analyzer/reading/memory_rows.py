@@ -12,7 +12,7 @@ from fleetprof_analyzer.reading.event import Instant, MemoryArgs, Scalar
 from fleetprof_analyzer.reading.growing import GrowingNumbers
 from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds
 from fleetprof_analyzer.reading.packing import pack_counts, read_counts
-from fleetprof_analyzer.trace import NO_MEMORY, Int64s, MemoryRows
+from fleetprof_analyzer.trace.trace import NO_MEMORY, Int64s, MemoryRows
 
 NAME: Final = "[memory]"
 # c10::DeviceType, as far as an allocator of it reports.

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.event import REFUSALS
 from fleetprof_analyzer.reading.repair import repair
-from fleetprof_analyzer.trace import Metadata
+from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.trace import Metadata
 
 _NOTHING: Final = msgspec.Raw(b"null")
 _BASE: Final = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')

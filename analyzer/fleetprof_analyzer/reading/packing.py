@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.reading.event import Scalar
-from fleetprof_analyzer.trace import Int32s, Int64s
+from fleetprof_analyzer.trace.trace import Int32s, Int64s
 
 _LARGEST: Final = 1 << 62
 

@@ -11,7 +11,7 @@ import numpy as np
 from fleetprof_analyzer.reading.event import Scalar
 from fleetprof_analyzer.reading.packing import pack_integers, read_integers
 from fleetprof_analyzer.reading.vocabulary import Places
-from fleetprof_analyzer.trace import Bools, Int32s, Int64s
+from fleetprof_analyzer.trace.trace import Bools, Int32s, Int64s
 
 
 class PlaceKeys:

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.problems import Kind, Problems
-from fleetprof_analyzer.trace import Bools, Rows
+from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.trace import Bools, Rows
 
 _DAY_NS: Final = 86_400 * 10**9
 _LONG_NS: Final = 10**9

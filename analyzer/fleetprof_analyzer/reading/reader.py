@@ -9,8 +9,6 @@ decimals, with or without baseTimeNanoseconds, old and new category names, CUDA 
 from dataclasses import replace
 from typing import IO, Final
 
-from fleetprof_analyzer.limits import Limits
-from fleetprof_analyzer.problems import Kind, Problems
 from fleetprof_analyzer.reading.columns import Columns
 from fleetprof_analyzer.reading.decompress import read_blocks
 from fleetprof_analyzer.reading.event import AS_EVENTS
@@ -18,7 +16,9 @@ from fleetprof_analyzer.reading.event_stream import EventStream
 from fleetprof_analyzer.reading.metadata import read_metadata
 from fleetprof_analyzer.reading.plausibility import drop_impossible
 from fleetprof_analyzer.reading.scanning import make_scanner
-from fleetprof_analyzer.trace import NO_ROWS, Category, Rows, Trace
+from fleetprof_analyzer.trace.limits import Limits
+from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.trace import NO_ROWS, Category, Rows, Trace
 
 # Traces without a base time: Unix µs since 2001 are absolute, smaller numbers count from somewhere.
 _ABSOLUTE_FROM_NS: Final = 10**18

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fleetprof_analyzer.reading.columns import INSTANTS, LEAST_FRAME_NS, Columns
 from fleetprof_analyzer.reading.event import EventArgs, Instant
 from fleetprof_analyzer.reading.growing import is_numbered
-from fleetprof_analyzer.trace import CATEGORIES, PYTHON_FUNCTION, Category, Int32s, Rows
+from fleetprof_analyzer.trace.trace import CATEGORIES, PYTHON_FUNCTION, Category, Int32s, Rows
 
 # An event that is kept has more bytes than these; a block with more rows is not taken.
 _FEWEST_BYTES: Final = 48

@@ -8,12 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.classes import is_collection, is_host_communication
-from fleetprof_analyzer.host.own_code import is_own_frame
-from fleetprof_analyzer.limits import Limits, refuse
 from fleetprof_analyzer.reading.collective import read_collective
 from fleetprof_analyzer.reading.event import LEFT_OUT, EventArgs, Scalar
-from fleetprof_analyzer.trace import Bools, Category, Collective, Int32s, Place, Shape
+from fleetprof_analyzer.trace.classes import is_collection, is_host_communication
+from fleetprof_analyzer.trace.limits import Limits, refuse
+from fleetprof_analyzer.trace.own_code import is_own_frame
+from fleetprof_analyzer.trace.trace import Bools, Category, Collective, Int32s, Place, Shape
 
 _NAME_CHARACTERS: Final = 2048
 _PLACE_CHARACTERS: Final = 64

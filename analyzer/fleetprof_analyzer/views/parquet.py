@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fleetprof_api import __version__
-from fleetprof_api.report import Report
+from fleetprof_api.report.report import Report
 from fleetprof_api.tables import Column, Table, columns_of, list_tables
 
 _COMPRESSION: Final = "zstd"

@@ -5,7 +5,7 @@ Guarantees: a unit with every number; three significant digits; thin wording; no
 
 from typing import Final
 
-from fleetprof_api.report import TimeBreakdown
+from fleetprof_api.report.report import TimeBreakdown
 
 PARTS: Final = (
     ("compute", "compute"),

@@ -19,7 +19,7 @@ from fleetprof_api.limits import (
     MOST_WARMUP_ITERATIONS,
     SECOND_NS,
 )
-from fleetprof_api.recording import DEFAULT_MAX_TRACE_BYTES
+from fleetprof_api.report.recording import DEFAULT_MAX_TRACE_BYTES
 from fleetprof_api.request.part import Part, break_rule, require_exactly_one
 from fleetprof_api.request.target import Target
 

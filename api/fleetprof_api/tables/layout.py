@@ -1,4 +1,4 @@
-"""Which tables a report has, and which columns they have: derived from the types of `fleetprof_api.report`.
+"""Which tables a report has, and which columns they have: derived from the types of `fleetprof_api.report.report`.
 
 Every list of structs is a table of its own, named by its path without `ranks` and without repeats (`ranks[].devices` is
 `devices`); its rows begin with what identifies the row above them. Structs within a row are columns, their names joined
@@ -16,10 +16,10 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import inspect
 
-from fleetprof_api.heterogeneity import Heterogeneity, RankTable
-from fleetprof_api.report import HostSeries, Rank, Report, Series
-from fleetprof_api.report_tables import Histogram, KernelStatistics
-from fleetprof_api.stragglers import Straggler
+from fleetprof_api.report.heterogeneity import Heterogeneity, RankTable
+from fleetprof_api.report.report import HostSeries, Rank, Report, Series
+from fleetprof_api.report.report_tables import Histogram, KernelStatistics
+from fleetprof_api.report.stragglers import Straggler
 from fleetprof_api.tables.words import meaning_of
 
 ColumnType = Literal["integer", "number", "boolean", "text", "json"]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from fleetprof_api.report import Report, UnreadableReport
+from fleetprof_api.report.report import Report, UnreadableReport
 from fleetprof_api.tables.layout import GRIDS, KEYS, LONG, Column, Table
 
 _INT64: Final = range(-(1 << 63), 1 << 63)

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
-from fleetprof_analyzer.measures.stage_labels import least_silence
+from fleetprof_analyzer.rank.measures.stages.labels import least_silence
 from truth.found import Found
 from truth.stamps import LABELS, Truth
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from fleetprof_analyzer.measures.launch_calls import find_calls
-from fleetprof_analyzer.measures.main_thread import find_main_thread
-from fleetprof_analyzer.measures.stage_labels import Label
-from fleetprof_analyzer.measures.stages import bound_by_passes, find_passes, label_iterations
-from fleetprof_analyzer.problems import Problems
+from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
+from fleetprof_analyzer.rank.measures.stages.labels import Label
+from fleetprof_analyzer.rank.measures.stages.main_thread import find_main_thread
+from fleetprof_analyzer.rank.measures.stages.stages import bound_by_passes, find_passes, label_iterations
 from fleetprof_analyzer.reading.reader import read_trace
-from fleetprof_api.report import Rank, Report
+from fleetprof_analyzer.trace.problems import Problems
+from fleetprof_api.report.report import Rank, Report
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ fleetprof
 {{- end -}}
 {{- end }}
 
-{{/* The form of fleetprof_api.store.location. */}}
+{{/* The form of fleetprof_store.location. */}}
 {{- define "fleetprof.storeLocation" -}}
 {{- $s3 := .Values.store.s3 -}}
 {{- $settings := list -}}

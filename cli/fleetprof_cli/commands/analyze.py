@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from fleetprof_analyzer.analysis import NothingToAnalyze, SeveralJobs, analyze_directory
-from fleetprof_analyzer.trace_window import cut_directory
-from fleetprof_analyzer.views.page import render_page
-from fleetprof_analyzer.views.terminal import render_text
+from fleetprof_analyzer.capture.folder import NothingToAnalyze, SeveralJobs, analyze_directory
+from fleetprof_analyzer.timeline.trace_window import cut_directory
+from fleetprof_analyzer.views.page.page import render_page
+from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.kernel_class import KernelClass
-from fleetprof_api.report import Report, write_report
+from fleetprof_api.report.report import Report, write_report
 from fleetprof_api.request import InvalidRequest, load_kernel_classes
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option
-from fleetprof_cli.reading_progress import show_reading
-from fleetprof_cli.tables import export_tables, tables_option
-from fleetprof_cli.terminal import print_json, print_report
-from fleetprof_cli.trace_window import read_wanted, window_options, write_cut
+from fleetprof_cli.reports.tables import export_tables, tables_option
+from fleetprof_cli.reports.trace_window import read_wanted, window_options, write_cut
+from fleetprof_cli.terminal.reading_progress import show_reading
+from fleetprof_cli.terminal.reports import print_json, print_report
 
 _MOST_PATHS: Final = 4
 

@@ -9,17 +9,17 @@ import sys
 from typing import Any
 
 import click
-from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.plain_text import make_printable
 
-from fleetprof_cli.capturing import take_capture
+from fleetprof_cli.capture.request_options import read_file, read_wishes, request_options
 from fleetprof_cli.completions import complete_job
 from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.local.capture import take_capture
+from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option, state_option
-from fleetprof_cli.request_options import read_file, read_wishes, request_options
-from fleetprof_cli.state import StateDirectory
-from fleetprof_cli.status_text import exit_code, failure_lines, status_document
+from fleetprof_cli.terminal.status_text import exit_code, failure_lines, status_document
 
 
 @click.command("capture")

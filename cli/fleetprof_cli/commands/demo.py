@@ -17,24 +17,24 @@ from pathlib import Path
 from typing import Final
 
 import click
-from fleetprof_analyzer.views.page import render_page
-from fleetprof_api import hub_pb2 as pb
+from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_api import keys
-from fleetprof_api.report import read_report
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.report.report import read_report
 
 from fleetprof_cli import training
-from fleetprof_cli.capturing import take_capture
-from fleetprof_cli.checks import probe_interpreter
-from fleetprof_cli.child import child_command
+from fleetprof_cli.capture.jobs import group_jobs
+from fleetprof_cli.capture.request_flags import Wishes
+from fleetprof_cli.doctor.checks import probe_interpreter
 from fleetprof_cli.exit_codes import ExitCode
-from fleetprof_cli.hub_client import HubClient, NoHub
-from fleetprof_cli.jobs import group_jobs
+from fleetprof_cli.local.capture import take_capture
+from fleetprof_cli.local.child import child_command
+from fleetprof_cli.local.hub_client import HubClient, NoHub
+from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure, say
-from fleetprof_cli.request_flags import Wishes
-from fleetprof_cli.state import StateDirectory
-from fleetprof_cli.status_text import exit_code, failure_lines, size_text
 from fleetprof_cli.store_location import StoreLocation, open_store
-from fleetprof_cli.terminal import print_report
+from fleetprof_cli.terminal.reports import print_report
+from fleetprof_cli.terminal.status_text import exit_code, failure_lines, size_text
 
 _JOB: Final = "demo"
 _HUB_WITHIN_S: Final = 60.0

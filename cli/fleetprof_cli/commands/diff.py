@@ -5,11 +5,11 @@ Guarantees: reads only; needs no hub; `-o json` prints one document (diff.v1.sch
 
 import click
 
-from fleetprof_cli.comparing import gate_option, show_diff
 from fleetprof_cli.completions import complete_reference
+from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.options import output_option, state_option
-from fleetprof_cli.report_reference import read_reference
-from fleetprof_cli.state import StateDirectory
+from fleetprof_cli.reports.comparison import gate_option, show_diff
+from fleetprof_cli.reports.reference import read_reference
 
 
 @click.command("diff")

@@ -11,12 +11,12 @@ import time
 
 import click
 
-from fleetprof_cli.check_list import print_checks
-from fleetprof_cli.checks import Verdict, check_machine
+from fleetprof_cli.doctor.check_list import print_checks
+from fleetprof_cli.doctor.checks import Verdict, check_machine
+from fleetprof_cli.doctor.fleet_checks import ask_hub
 from fleetprof_cli.exit_codes import ExitCode
-from fleetprof_cli.fleet_checks import ask_hub
+from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.options import output_option, state_option
-from fleetprof_cli.state import StateDirectory
 
 
 @click.command("doctor")

@@ -11,9 +11,9 @@ from typing import IO, Final
 import click
 import msgspec
 from fleetprof_api import __version__
-from fleetprof_operator.injection.change import change_pod
-from fleetprof_operator.injection.room import NamespaceLimits
-from fleetprof_operator.injection.settings import InjectionSettings, InvalidSettings
+from fleetprof_operator.injection.pods.change import change_pod
+from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
+from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings, InvalidSettings
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.manifests import (

@@ -9,22 +9,22 @@ import time
 from typing import Any, Final
 
 import click
-from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.plain_text import make_printable
-from fleetprof_operator.hub.ledger_messages import to_status
+from fleetprof_operator.hub.ledger.messages import to_status
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fleetprof_cli.hub_client import HubClient, NoHub
-from fleetprof_cli.jobs import RunningJob, group_jobs
+from fleetprof_cli.capture.jobs import RunningJob, group_jobs
+from fleetprof_cli.local.hub_client import HubClient, NoHub
+from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import say
 from fleetprof_cli.options import output_option, state_option
-from fleetprof_cli.state import StateDirectory
-from fleetprof_cli.status_text import age_text, duration_text, sentence, status_document, succeeded
+from fleetprof_cli.reports.stored import read_captures
 from fleetprof_cli.store_location import open_store
-from fleetprof_cli.stored import read_captures
+from fleetprof_cli.terminal.status_text import age_text, duration_text, sentence, status_document, succeeded
 
 _MOST_WIDE: Final = 1000
 

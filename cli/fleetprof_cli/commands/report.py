@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import click
-from fleetprof_analyzer.trace_window import cut_capture
+from fleetprof_analyzer.timeline.trace_window import cut_capture
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
-from fleetprof_api.report import Report, UnreadableReport, read_report
-from fleetprof_api.store.base import NotFound, Store, StoreError
+from fleetprof_api.report.report import Report, UnreadableReport, read_report
+from fleetprof_store.base import NotFound, Store, StoreError
 
 from fleetprof_cli.completions import complete_capture
+from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option, state_option
-from fleetprof_cli.state import StateDirectory
+from fleetprof_cli.reports.stored import LATEST, StoredCapture, find_capture, read_captures
+from fleetprof_cli.reports.tables import export_tables, tables_option
+from fleetprof_cli.reports.trace_window import cut_options, read_cut, write_cut
 from fleetprof_cli.store_location import open_store
-from fleetprof_cli.stored import LATEST, StoredCapture, find_capture, read_captures
-from fleetprof_cli.tables import export_tables, tables_option
-from fleetprof_cli.terminal import print_json, print_report
-from fleetprof_cli.trace_window import cut_options, read_cut, write_cut
+from fleetprof_cli.terminal.reports import print_json, print_report
 
 
 @click.command("report")

@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Final
 
 import click
-from fleetprof_api.recording import say_bytes
-from fleetprof_sidecar.socket_directory import trainer_environment
+from fleetprof_api.report.recording import say_bytes
+from fleetprof_sidecar.sockets.directory import trainer_environment
 
-from fleetprof_cli import job
-from fleetprof_cli.job_name import as_label, name_job
+from fleetprof_cli.local.run import job
+from fleetprof_cli.local.run.job_name import as_label, name_job
+from fleetprof_cli.local.run.run_folder import RunFolder, RunRecord, live_runs, new_run_folder
+from fleetprof_cli.local.run.sidecar_process import SidecarProcess
+from fleetprof_cli.local.run.socket_directories import make_socket_directory
+from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import unchecked_state_option
-from fleetprof_cli.run_folder import RunFolder, RunRecord, live_runs, new_run_folder
-from fleetprof_cli.sidecar_process import SidecarProcess
-from fleetprof_cli.socket_directories import make_socket_directory
-from fleetprof_cli.state import StateDirectory
 
 WORKLOAD_API_VERSION: Final = "batch/v1"
 WORKLOAD_KIND: Final = "Job"

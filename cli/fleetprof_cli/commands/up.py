@@ -15,12 +15,12 @@ from pathlib import Path
 import click
 from fleetprof_api.memory_shortage import SERVICE, go_first
 
-from fleetprof_cli.checks import Verdict, judge_store
-from fleetprof_cli.leftovers import send_leftovers
-from fleetprof_cli.listen import ListenAddress, TlsFiles, make_certificate, parse_listen
+from fleetprof_cli.doctor.checks import Verdict, judge_store
+from fleetprof_cli.local.leftovers import send_leftovers
+from fleetprof_cli.local.network import ListenAddress, TlsFiles, make_certificate, parse_listen
+from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import say
 from fleetprof_cli.options import state_option
-from fleetprof_cli.state import StateDirectory
 from fleetprof_cli.store_location import StoreLocation, parse_store
 
 
@@ -106,7 +106,7 @@ def _allow_many_files() -> None:
 
 
 async def _serve(state: StateDirectory, listen: tuple[ListenAddress, TlsFiles] | None, location: StoreLocation) -> None:
-    from fleetprof_cli.local_hub import run_hub
+    from fleetprof_cli.local.hub import run_hub
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -11,7 +11,7 @@ import msgspec
 from fleetprof_api.request import Collect, Spec
 from msgspec import Meta
 
-from fleetprof_operator.hub.workload_costs import WorkloadRecord
+from fleetprof_operator.hub.storage.workload_costs import WorkloadRecord
 
 BEYOND: Final = "BeyondBounds"
 """The reason of a request that asks for more than is allowed."""

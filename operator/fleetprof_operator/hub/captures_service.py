@@ -8,12 +8,12 @@ from typing import Any, Final, TypeVar
 
 import grpc
 import grpc.aio
-from fleetprof_api import hub_pb2 as pb
-from fleetprof_api.hub_pb2_grpc import CapturesServicer
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.hub.hub_pb2_grpc import CapturesServicer
 from fleetprof_api.request import InvalidRequest, load_request
-from fleetprof_api.store.base import StoreError
+from fleetprof_store.base import StoreError
 
-from fleetprof_operator.hub.gate import Context, Gate
+from fleetprof_operator.hub.access.call_authentication import Context, Gate
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
 

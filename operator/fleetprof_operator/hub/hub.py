@@ -10,25 +10,27 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
-from fleetprof_api import hub_pb2 as pb
 from fleetprof_api import keys
+from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.request import InvalidRequest, ProfileRequest
-from fleetprof_api.store.base import Store, StoreError
+from fleetprof_store.base import Store, StoreError
 
-from fleetprof_operator.hub.arming import is_hopeless
-from fleetprof_operator.hub.authentication import Authenticator
-from fleetprof_operator.hub.call_refusals import CallRefusals
-from fleetprof_operator.hub.canary import find_owner
-from fleetprof_operator.hub.capture import Capture
-from fleetprof_operator.hub.capture_memory import CaptureMemory
-from fleetprof_operator.hub.messages import PROTOCOL_VERSION, ProtocolError
-from fleetprof_operator.hub.orders import build_release
-from fleetprof_operator.hub.pods import FindPods
-from fleetprof_operator.hub.registry import Link, Registry, SidecarRecord
+from fleetprof_operator.hub.access.authentication import Authenticator
+from fleetprof_operator.hub.access.call_refusals import CallRefusals
+from fleetprof_operator.hub.capture.arming import is_hopeless
+from fleetprof_operator.hub.capture.stages import Capture
+from fleetprof_operator.hub.capture.surroundings import Analyze, Surroundings
+from fleetprof_operator.hub.capture_registry import CaptureMemory
+from fleetprof_operator.hub.planning.canary import find_owner
+from fleetprof_operator.hub.planning.orders import build_release
+from fleetprof_operator.hub.planning.target_pods import FindPods
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
-from fleetprof_operator.hub.store_calls import StoreCalls
-from fleetprof_operator.hub.stored_requests import list_stored, read_stored
+from fleetprof_operator.hub.sidecars.messages import PROTOCOL_VERSION, ProtocolError
+from fleetprof_operator.hub.sidecars.registry import Link, Registry, SidecarRecord
+from fleetprof_operator.hub.storage.store_calls import StoreCalls
+from fleetprof_operator.hub.storage.stored_requests import list_stored, read_stored
+from fleetprof_operator.hub.storage.workload_costs import WorkloadRecords
 from fleetprof_operator.hub.submission import (
     CaptureRefused,
     check_bounds,
@@ -39,8 +41,6 @@ from fleetprof_operator.hub.submission import (
     make_uid,
     name_capture,
 )
-from fleetprof_operator.hub.surroundings import Analyze, Surroundings
-from fleetprof_operator.hub.workload_costs import WorkloadRecords
 
 log = logging.getLogger(__name__)
 

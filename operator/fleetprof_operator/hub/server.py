@@ -12,15 +12,15 @@ from typing import Any, Final
 
 import grpc
 import grpc.aio
-from fleetprof_api import hub_pb2 as pb
-from fleetprof_api.hub_pb2_grpc import add_CapturesServicer_to_server
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.hub.hub_pb2_grpc import add_CapturesServicer_to_server
 
-from fleetprof_operator.hub.authentication import SharedToken
-from fleetprof_operator.hub.call_refusals import CallRefusals
+from fleetprof_operator.hub.access.authentication import SharedToken
+from fleetprof_operator.hub.access.call_authentication import Gate
+from fleetprof_operator.hub.access.call_refusals import CallRefusals
 from fleetprof_operator.hub.captures_service import CapturesService
-from fleetprof_operator.hub.gate import Gate
 from fleetprof_operator.hub.hub import Hub
-from fleetprof_operator.hub.messages import MAX_MESSAGE_BYTES
+from fleetprof_operator.hub.sidecars.messages import MAX_MESSAGE_BYTES
 from fleetprof_operator.hub.streams import Streams
 
 MAX_STREAMS: Final = 5000

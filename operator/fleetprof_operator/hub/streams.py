@@ -15,16 +15,16 @@ from typing import Final
 
 import grpc
 import grpc.aio
-from fleetprof_api import hub_pb2 as pb
+from fleetprof_api.hub import hub_pb2 as pb
 
-from fleetprof_operator.hub.authentication import Principal
-from fleetprof_operator.hub.call_refusals import CallRefusals, Refusal
-from fleetprof_operator.hub.gate import Context, Gate, read_peer
-from fleetprof_operator.hub.holdings import OverBudget
+from fleetprof_operator.hub.access.authentication import Principal
+from fleetprof_operator.hub.access.call_authentication import Context, Gate, read_peer
+from fleetprof_operator.hub.access.call_refusals import CallRefusals, Refusal
 from fleetprof_operator.hub.hub import Hub
-from fleetprof_operator.hub.messages import ProtocolError, parse_message
-from fleetprof_operator.hub.pace import Paces
-from fleetprof_operator.hub.stream_seats import NoSeat, StreamSeats
+from fleetprof_operator.hub.sidecars.holdings import OverBudget
+from fleetprof_operator.hub.sidecars.messages import ProtocolError, parse_message
+from fleetprof_operator.hub.sidecars.pace import Paces
+from fleetprof_operator.hub.sidecars.stream_seats import NoSeat, StreamSeats
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from fleetprof_operator.cluster import Cluster, Refused, Unreachable
 from fleetprof_operator.hub.server import ServerTls
 from fleetprof_operator.identity.certificates import Certificates, join_authorities, renew_certificates
+from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
 
 LOOK_EVERY_S: Final = 3600.0
 _AGAIN_AFTER_S: Final = 5.0

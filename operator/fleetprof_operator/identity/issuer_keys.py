@@ -16,9 +16,9 @@ from typing import Final
 import jwt
 from fleetprof_api.pods import AUDIENCE
 
-from fleetprof_operator.cluster import Cluster, Refused, Unreachable
-from fleetprof_operator.hub.authentication import CannotAuthenticate, Principal
+from fleetprof_operator.hub.access.authentication import CannotAuthenticate, Principal
 from fleetprof_operator.identity.pod_tokens import MAX_TOKEN_CHARACTERS, read_claims
+from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
 
 REFRESH_AFTER_S: Final = 30.0
 AGAIN_AFTER_S: Final = 2.0

@@ -21,10 +21,10 @@ from typing import Final
 
 from aiohttp import web
 
-from fleetprof_operator.cluster import Cluster
-from fleetprof_operator.connections import Connections
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
+from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.log import set_up_logging
+from fleetprof_operator.web.connections import Connections
 
 WRONG_SETTINGS: Final = 2
 _MOST_PROBES: Final = 32

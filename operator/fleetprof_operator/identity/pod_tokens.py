@@ -6,7 +6,7 @@ Guarantees: pure; a token that is not bound to a pod is nobody's.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fleetprof_operator.hub.authentication import Principal
+from fleetprof_operator.hub.access.authentication import Principal
 
 _ACCOUNT_PREFIX: Final = "system:serviceaccount:"
 _POD_NAME: Final = "authentication.kubernetes.io/pod-name"

@@ -20,9 +20,9 @@ from typing import Any, Final
 import jwt
 from fleetprof_api.pods import AUDIENCE
 
-from fleetprof_operator.cluster import Cluster, Refused, Unreachable
-from fleetprof_operator.hub.authentication import Authenticator, CannotAuthenticate, Principal
+from fleetprof_operator.hub.access.authentication import Authenticator, CannotAuthenticate, Principal
 from fleetprof_operator.identity.pod_tokens import MAX_TOKEN_CHARACTERS, read_expiry, read_review_user
+from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
 
 MOST_REMEMBERED_S: Final = 60.0
 REFUSAL_REMEMBERED_S: Final = 5.0

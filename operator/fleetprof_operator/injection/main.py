@@ -14,14 +14,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from fleetprof_operator.cluster import Cluster, Refused, Unreachable
-from fleetprof_operator.connections import Connections
 from fleetprof_operator.injection.certificate_files import CertificateFiles
 from fleetprof_operator.injection.namespace_limits import Json, NamespaceLimitsReader
-from fleetprof_operator.injection.settings import InjectionSettings, InvalidSettings
+from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings, InvalidSettings
 from fleetprof_operator.injection.webhook import Webhook
 from fleetprof_operator.injection.webhook_settings import WebhookSettings, read_settings
+from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
 from fleetprof_operator.log import set_up_logging
+from fleetprof_operator.web.connections import Connections
 
 WRONG_SETTINGS: Final = 2
 LEAVE_S: Final = 5.0

@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from fleetprof_operator.injection.room import NamespaceLimits
+from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
 
 PATIENCE_S: Final = 0.6
 UNLIMITED_S: Final = 30.0

@@ -9,7 +9,7 @@ from typing import Any
 from fleetprof_api.pods import REQUESTED_BY_ANNOTATION
 
 from fleetprof_operator.injection.admission import AdmissionRequest, allow, refuse
-from fleetprof_operator.injection.json_patch import make_patch
+from fleetprof_operator.injection.pods.json_patch import make_patch
 
 
 def note_requester(request: AdmissionRequest) -> dict[str, Any]:

@@ -21,12 +21,12 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 
 from fleetprof_operator.injection.admission import AdmissionRequest, InvalidReview, allow, read_review, refuse
 from fleetprof_operator.injection.arrivals import Arrivals, NotTaken
-from fleetprof_operator.injection.change import change_pod
 from fleetprof_operator.injection.namespace_limits import NamespaceLimitsReader, UnknownLimits
 from fleetprof_operator.injection.outline import find_excess
+from fleetprof_operator.injection.pods.change import change_pod
+from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
+from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 from fleetprof_operator.injection.requester import note_requester
-from fleetprof_operator.injection.room import NamespaceLimits
-from fleetprof_operator.injection.settings import InjectionSettings
 from fleetprof_operator.injection.turns import Busy, Turns
 
 ANSWER_S: Final = 1.0

@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from fleetprof_operator.injection.settings import InjectionSettings, InvalidSettings, SidecarResources
+from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings, InvalidSettings, SidecarResources
 
 # Only checked against: the real one comes with the certificate.
 _SOME_CA: Final = "-----BEGIN CERTIFICATE-----"

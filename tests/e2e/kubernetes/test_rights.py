@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Callable
 
 import pytest
-from chart import VALUE_SETS, render
 from cluster.choice import Cluster
+from harness.kubernetes.chart import VALUE_SETS, render
 from scene.api import Api, wait_until
 from scene.audit import granted_to, used_by
 from scene.installation import NAMESPACE, Installation

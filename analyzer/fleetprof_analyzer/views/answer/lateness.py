@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from fleetprof_api.report import Report
-from fleetprof_api.stragglers import Straggler, Stragglers
+from fleetprof_api.report.report import Report
+from fleetprof_api.report.stragglers import Straggler, Stragglers
 
-from fleetprof_analyzer.stragglers.reasons import name_ranks, say_iterations
-from fleetprof_analyzer.views.code_words import in_brackets
+from fleetprof_analyzer.job.stragglers.reasons import name_ranks, say_iterations
 from fleetprof_analyzer.views.text import duration, percent
+from fleetprof_analyzer.views.words.code_words import in_brackets
 
 _WAITS_FOR: Final[Mapping[str, str]] = {
     "data_loading": "its data loading",

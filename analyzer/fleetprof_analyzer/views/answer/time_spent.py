@@ -6,12 +6,12 @@ Guarantees: pure; shares are the report's; of several kinds of ranks those with 
 from collections.abc import Sequence
 from typing import Final
 
-from fleetprof_api.report import IdleCauses, KindTotal, Rank, Report
+from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report
 
-from fleetprof_analyzer.views.causes_text import add_stages, find_silences, list_causes
-from fleetprof_analyzer.views.code_words import in_brackets, name_place
-from fleetprof_analyzer.views.launches_text import find_sampled
 from fleetprof_analyzer.views.text import percent, plain, share
+from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes
+from fleetprof_analyzer.views.words.code_words import in_brackets, name_place
+from fleetprof_analyzer.views.words.launches_text import find_sampled
 
 _SMALL: Final = 0.1
 """Of the time: a part that is no answer to where it goes."""

@@ -14,7 +14,7 @@ import botocore.exceptions
 from cluster.images import STORE
 from fleetprof_api.keys import ledger_key, report_key, report_page_key
 from fleetprof_api.ledger import Ledger
-from fleetprof_api.report import Report
+from fleetprof_api.report.report import Report
 from msgspec import json as msgspec_json
 
 from scene.api import Api, wait_until

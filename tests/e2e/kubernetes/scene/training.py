@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.images import TRAINER
-from local_system import TRAINING
+from harness.training.local_system import TRAINING
 
 from scene.api import Api, Object, wait_until
 from scene.namespaces import TORCH_CLAIM

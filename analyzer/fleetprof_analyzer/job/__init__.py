@@ -1,0 +1,1 @@
+"""All ranks together: the report, its findings, and how ranks differ."""

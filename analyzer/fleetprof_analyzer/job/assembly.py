@@ -1,0 +1,171 @@
+"""The reduce step: merged summaries, request and ledger in, report out.
+
+Guarantees: pure (the time of making is passed in); made of summaries only; GPU and CPU ranks are never added together;
+a verdict on the first iteration is given only where every rank can prove it.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+from fleetprof_api import __version__
+from fleetprof_api.kernel_class import KernelClass
+from fleetprof_api.ledger import Ledger, RankState
+from fleetprof_api.report.report import HostSeries, KindTotal, Problem, Rank, Report, RequestInfo
+from fleetprof_api.report.start_skew import RankStart, StartSkew
+
+from fleetprof_analyzer.job.cost import measure_cost
+from fleetprof_analyzer.job.energy import add_energy
+from fleetprof_analyzer.job.findings import find_findings
+from fleetprof_analyzer.job.heterogeneity import measure_heterogeneity
+from fleetprof_analyzer.job.stragglers.verdict import judge_summaries
+from fleetprof_analyzer.job.whole_traces import choose_whole_traces
+from fleetprof_analyzer.rank.identity import find_doubles
+from fleetprof_analyzer.rank.measures.breakdown import add
+from fleetprof_analyzer.rank.measures.communication_table import merge_communication
+from fleetprof_analyzer.rank.measures.device_time import add_idle
+from fleetprof_analyzer.rank.measures.kernels.kernels import (
+    find_outliers,
+    list_device_work,
+    merge_classes,
+    merge_kernels,
+)
+from fleetprof_analyzer.rank.measures.kernels.operator_launches import merge_operator_launches
+from fleetprof_analyzer.rank.summary import RankSummary
+from fleetprof_analyzer.trace.problems import Kind
+
+
+def assemble(
+    summaries: Sequence[RankSummary],
+    *,
+    title: str,
+    made_unix_ns: int,
+    request: RequestInfo | None = None,
+    ledger: Ledger | None = None,
+    problems: Sequence[Problem] = (),
+    kernel_classes: Sequence[KernelClass] = (),
+) -> Report:
+    """The report of merged summaries (`summary.merge`). `problems` are those that belong to no trace."""
+    ranks = [
+        msgspec.structs.replace(summary.rank, device_work=list_device_work(summary.kernels))
+        for summary in summaries
+        if summary.rank is not None
+    ]
+    asked = None if request is None else request.asked_first_step
+    report = Report(
+        made_by=f"fleetprof {__version__}",
+        made_unix_ns=made_unix_ns,
+        title=title,
+        request=request,
+        totals=[total for kind in ("gpu", "cpu") for total in _total(ranks, kind)],
+        ranks=ranks,
+        start=measure_start(ranks, asked),
+        capture_cost=measure_cost([s.step_times for s in summaries if s.step_times is not None]),
+        stragglers=judge_summaries([(s.rank_number, s.operations, s.operations_bytes) for s in summaries]),
+        ledger=[] if ledger is None else sorted(ledger.entries, key=lambda entry: (entry.rank, entry.process_id)),
+        hosts=_join_hosts([summary.host for summary in summaries if summary.host is not None]),
+        kernels=merge_kernels([summary.kernels for summary in summaries]),
+        kernel_outliers=find_outliers([(summary.rank_number, summary.kernels) for summary in summaries]),
+        communication=merge_communication([summary.communication for summary in summaries]),
+        kernel_classes=merge_classes([summary.kernels for summary in summaries]),
+        asked_kernel_classes=list(kernel_classes),
+        launching_operators=merge_operator_launches([summary.operators for summary in summaries]),
+        problems=[
+            *problems,
+            *(_missing(ledger, summaries) if ledger is not None else []),
+            *find_doubles([(rank.rank, rank.source) for rank in ranks]),
+            *(problem for summary in summaries for problem in summary.problems),
+            *_first_step_problems(ranks, asked),
+        ],
+        heterogeneity=measure_heterogeneity(ranks),
+        energy=add_energy(ranks),
+    )
+    suspects = [] if report.stragglers is None else [rank.rank for rank in report.stragglers.ranks]
+    return msgspec.structs.replace(
+        report, findings=find_findings(report), whole_traces=choose_whole_traces(ranks, suspects)
+    )
+
+
+def measure_start(ranks: Sequence[Rank], asked_first_step: int | None) -> StartSkew:
+    """How the windows line up: spread of the starts, and whether the first iteration is the same one."""
+    starts = [rank.start_ns for rank in ranks if rank.time_origin == "unix"]
+    same: bool | None = None
+    verified_by: Literal["agent_steps", "profiler_steps", "none"] = "none"
+    if len(ranks) > 1 and all(rank.first_step is not None for rank in ranks):
+        same, verified_by = len({rank.first_step for rank in ranks}) == 1, "agent_steps"
+    elif len(ranks) > 1 and all(rank.index_from == "profiler_step" and rank.iterations for rank in ranks):
+        same, verified_by = len({rank.iterations[0].index for rank in ranks}) == 1, "profiler_steps"
+    return StartSkew(
+        ranks=[
+            RankStart(
+                rank=rank.rank,
+                source=rank.source,
+                start_ns=rank.start_ns,
+                first_step=rank.first_step,
+                verified=None
+                if asked_first_step is None or rank.first_step is None
+                else rank.first_step == asked_first_step,
+            )
+            for rank in ranks
+        ],
+        spread_ns=max(starts) - min(starts) if len(starts) > 1 and len(starts) == len(ranks) else None,
+        same_first_iteration=same,
+        verified_by=verified_by,
+        hosts=len({rank.host_name for rank in ranks if rank.host_name}),
+    )
+
+
+def _total(ranks: Sequence[Rank], kind: str) -> list[KindTotal]:
+    chosen = [rank for rank in ranks if rank.kind == kind]
+    if not chosen:
+        return []
+    time_ns = add([rank.time_ns for rank in chosen])
+    idle = [rank.idle_ns for rank in chosen if rank.idle_ns is not None]
+    return [
+        KindTotal(
+            kind=chosen[0].kind,
+            time_basis=chosen[0].time_basis,
+            ranks=len(chosen),
+            time_ns=time_ns,
+            idle_ns=add_idle(idle) if idle else None,
+        )
+    ]
+
+
+def _join_hosts(hosts: Sequence[HostSeries]) -> list[HostSeries]:
+    """One entry per host: every rank's sidecar samples the same machine, so the lowest rank's series stand for all."""
+    by_name: dict[str, list[HostSeries]] = {}
+    for host in hosts:
+        by_name.setdefault(host.host_name, []).append(host)
+    return [
+        HostSeries(
+            host_name=name,
+            ranks=sorted({rank for host in group for rank in host.ranks}),
+            series=min(group, key=lambda host: (host.ranks or [1 << 31], str(host.series))).series,
+        )
+        for name, group in sorted(by_name.items())
+    ]
+
+
+def _missing(ledger: Ledger, summaries: Sequence[RankSummary]) -> list[Problem]:
+    here = {summary.rank_number for summary in summaries}
+    return [
+        Problem(
+            kind=Kind.RANK_MISSING, message="the ledger says uploaded, but the store holds no trace", rank=entry.rank
+        )
+        for entry in ledger.entries
+        if entry.state == RankState.UPLOADED and entry.rank not in here
+    ]
+
+
+def _first_step_problems(ranks: Sequence[Rank], asked: int | None) -> list[Problem]:
+    return [
+        Problem(
+            kind=Kind.FIRST_STEP_DIFFERS,
+            message=f"asked for step {asked} first, recorded from step {rank.first_step}",
+            source=rank.source,
+            rank=rank.rank,
+        )
+        for rank in ranks
+        if asked is not None and rank.first_step is not None and rank.first_step != asked
+    ]

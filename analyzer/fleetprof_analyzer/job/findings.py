@@ -1,0 +1,212 @@
+"""Turns measures into a short ranked list of what is worth doing (docs/measures.md#findings).
+
+Guarantees: pure; silent where there is nothing to say; every finding passes a threshold that is written beside it, and
+its gain is an upper bound that the report's own numbers prove; at most `_MOST`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.findings import Finding
+from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report
+from fleetprof_api.report.stragglers import Stragglers
+
+from fleetprof_analyzer.job.host_findings import find_host_findings, find_longest_place
+from fleetprof_analyzer.job.straggler_advice import straggler_advice
+
+_MOST: Final = 6
+_MOST_RANKS: Final = 8
+_MOST_NAMES: Final = 5
+_SAMPLED_PERMILLE: Final = 500
+_UNEVEN: Final = 2  # a rank stands out that has this many times the share of the median rank
+_FEWEST_UNEVEN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """One idle cause that is worth a sentence from `least_permille` of the devices' time on."""
+
+    kind: str
+    measure: str
+    least_permille: int
+    time_ns: Callable[[IdleCauses], int]
+    message: str
+    advice: str
+
+
+_RULES: Final = (
+    _Rule(
+        "data_loading", "idle_ns.data_loading", 30, lambda idle: idle.data_loading,
+        "the GPUs wait for the next batch",
+        "more workers in the DataLoader, pinned memory, prefetching, or cheaper preparation of samples",
+    ),
+    _Rule(
+        "synchronization", "idle_ns.synchronization", 20, lambda idle: idle.synchronization,
+        "the host waits for the GPU, which then has nothing left to do",
+        "fewer .item(), .cpu(), torch.cuda.synchronize() and printed losses per iteration; copies from pinned memory",
+    ),
+    _Rule(
+        "launch_bound", "idle_ns.launching + host_operators + host_runtime", 80,
+        lambda idle: idle.launching + idle.host_operators + idle.host_runtime,
+        "the host cannot launch work as fast as the GPU does it",
+        "CUDA graphs or torch.compile, fused operators, a larger batch",
+    ),
+    _Rule(
+        "python", "idle_ns.host_python", 50, lambda idle: idle.host_python,
+        "the GPU waits for Python between operators",
+        "move work out of the training loop; look at the stacks of the host (collect: Stacks)",
+    ),
+    _Rule(
+        "allocation", "idle_ns.host_allocation", 20, lambda idle: idle.host_allocation,
+        "the GPU waits for memory to be allocated or freed",
+        "shapes that stay the same, expandable segments, no torch.cuda.empty_cache() in the loop",
+    ),
+    _Rule(
+        "optimizer", "idle_ns.optimizer", 30, lambda idle: idle.optimizer,
+        "the GPU waits for the optimizer's host code",
+        "the optimizer's fused=True, or foreach=True",
+    ),
+    _Rule(
+        "waiting", "idle_ns.waiting - waiting_short", 50, lambda idle: idle.waiting - idle.waiting_short,
+        "work that is launched waits for another stream, a copy or other ranks",
+        "find the row on another stream that ends where the gap ends: begin that work earlier, or do not wait for it "
+        "(wait_stream, wait_event, record_stream)",
+    ),
+)  # fmt: skip
+_READS: Final = frozenset(
+    f"aten::{name}" for name in ("item", "_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_select")
+)
+_COMMUNICATION_PERMILLE: Final = 100
+_LEAST_TRANSFER: Final = 0.5  # of the time in collectives; else it is waiting
+_COPIES_PERMILLE: Final = 30
+_STRAGGLER_PERMILLE: Final = 10
+
+
+def find_findings(report: Report) -> list[Finding]:
+    """The findings of a report, the largest gain first."""
+    found = _straggler(report.stragglers, report.ranks)
+    by_launches = sorted(report.launching_operators, key=lambda operator: -operator.own_launches)
+    launching = [operator.name for operator in by_launches if not operator.name.startswith("(")][:_MOST_NAMES]
+    for total in report.totals:
+        ranks = [rank for rank in report.ranks if rank.kind == total.kind]
+        # What a rank's fault makes the others wait is told with the rank, not once more as communication.
+        if not found:
+            found += _communication(report, total, ranks)
+        found += _copies(total, ranks)
+        if total.kind == "cpu":
+            found += find_host_findings(ranks)
+        sampled = any(
+            rank.recorded_permille is not None and rank.recorded_permille < _SAMPLED_PERMILLE for rank in ranks
+        )
+        names = {"launch_bound": launching, "synchronization": _that_read(report)}
+        if total.idle_ns is not None and not sampled:
+            found += [finding for rule in _RULES if (finding := _idle(rule, total, ranks, names)) is not None]
+    return sorted(found, key=lambda finding: (-finding.gain_permille, finding.kind))[:_MOST]
+
+
+def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: dict[str, list[str]]) -> Finding | None:
+    if total.idle_ns is None or total.time_ns.span <= 0:
+        return None
+    time_ns = rule.time_ns(total.idle_ns)
+    permille = 1000 * time_ns // total.time_ns.span
+    if permille < rule.least_permille:
+        return None
+    return Finding(
+        kind=rule.kind,
+        message=rule.message,
+        advice=rule.advice,
+        gain_permille=permille,
+        measure=f"totals.{rule.measure}",
+        value_ns=time_ns,
+        ranks=_uneven(ranks, lambda rank: 0 if rank.idle_ns is None else rule.time_ns(rank.idle_ns)),
+        names=names.get(rule.kind, []),
+    )
+
+
+def _that_read(report: Report) -> list[str]:
+    """Operators that wait for the device to read a value from it, the most calls first."""
+    reading = [one for one in report.launching_operators if one.name in _READS]
+    return [one.name for one in sorted(reading, key=lambda one: (-one.calls, one.name))][:_MOST_NAMES]
+
+
+def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> list[Finding]:
+    exposed, span = total.time_ns.exposed_communication, total.time_ns.span
+    permille = 1000 * exposed // span if span > 0 else 0
+    if permille < _COMMUNICATION_PERMILLE:
+        return []
+    longest = [f"{row.kind} {row.group}".strip() for row in report.communication[:_MOST_NAMES]]
+    transfer = None if report.stragglers is None else report.stragglers.transfer_share
+    waits = transfer is not None and transfer < _LEAST_TRANSFER
+    return [
+        Finding(
+            kind="exposed_communication",
+            message="the ranks wait for each other in their collectives, now for one and now for another"
+            if waits
+            else "no computing hides the communication",
+            advice="work and pauses that are even over the ranks; what is sent takes the smaller part of that time"
+            if waits
+            else "larger or earlier buckets, overlap with the backward pass, gradient accumulation, another sharding",
+            gain_permille=permille,
+            measure="totals.time_ns.exposed_communication",
+            value_ns=exposed,
+            ranks=_uneven(ranks, lambda rank: rank.time_ns.exposed_communication),
+            names=list(dict.fromkeys(longest)),
+        )
+    ]
+
+
+def _copies(total: KindTotal, ranks: Sequence[Rank]) -> list[Finding]:
+    exposed, span = total.time_ns.exposed_memory, total.time_ns.span
+    permille = 1000 * exposed // span if span > 0 else 0
+    if permille < _COPIES_PERMILLE:
+        return []
+    pageable = any(copy.pageable for rank in ranks for copy in rank.copies)
+    advice = "pinned host memory and non_blocking=True" if pageable else "fewer copies and transposes on the device"
+    return [
+        Finding(
+            kind="exposed_copies",
+            message="nothing hides copies and sets of memory",
+            advice=advice,
+            gain_permille=permille,
+            measure="totals.time_ns.exposed_memory",
+            value_ns=exposed,
+            ranks=_uneven(ranks, lambda rank: rank.time_ns.exposed_memory),
+        )
+    ]
+
+
+def _place(found: Stragglers, ranks: Sequence[Rank]) -> PlaceInCode | None:
+    """Where the first rank is late; of pauses that move, where most of them are."""
+    if found.ranks:
+        return found.ranks[0].place
+    return find_longest_place(ranks) if found.cause == "host" else None
+
+
+def _straggler(found: Stragglers | None, ranks: Sequence[Rank]) -> list[Finding]:
+    if found is None or found.verdict in ("nobody", "not_judged"):
+        return []
+    permille = round(1000 * found.gain)
+    if permille < _STRAGGLER_PERMILLE:
+        return []
+    return [
+        Finding(
+            kind=found.verdict,
+            message=found.reason[:1].upper() + found.reason[1:],
+            advice=straggler_advice(found),
+            gain_permille=permille,
+            measure="stragglers",
+            place=_place(found, ranks),
+            ranks=[rank.rank for rank in found.ranks[:_MOST_RANKS]],
+        )
+    ]
+
+
+def _uneven(ranks: Sequence[Rank], time_ns: Callable[[Rank], int]) -> list[int]:
+    """The ranks that stand out, if some do: twice the median rank's share and more."""
+    shares = sorted((time_ns(rank) / max(1, rank.time_ns.span), rank.rank) for rank in ranks if rank.rank is not None)
+    if len(shares) < _FEWEST_UNEVEN:
+        return []
+    middle = shares[len(shares) // 2][0]
+    return [rank for share, rank in reversed(shares) if share > max(_UNEVEN * middle, 0.001)][:_MOST_RANKS]

@@ -1,0 +1,94 @@
+"""Whether a rank is late because it waits for a core: other processes on it, too many threads, a quota.
+
+Guarantees: pure; says yes only where waits were measured and hold half of the excess, or where a rank has more threads
+than cores and its peers have not. What a rank waits longer because it has more to do is not taken for a wait of
+others' making.
+"""
+
+from typing import Final
+
+import numpy as np
+from fleetprof_api.report.stragglers import Evidence
+
+from fleetprof_analyzer.job.stragglers.causes.peers import excess
+from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
+
+_MOST_OF: Final = 0.5
+_CROWDED: Final = 2.0  # threads of PyTorch on each core
+
+
+def find_contention(table: OwnTime, candidate: Candidate, total: float, operators: float) -> list[Evidence] | None:
+    """What shows that the rank waits for a core; None where nothing does.
+
+    `total`: the excess of its own time, `operators`: the part of it inside operators, both ns per iteration.
+    """
+    waits = table.cores[candidate.rank] if table.cores else CoreWaits()
+    waited, usually_waited = excess(table, candidate, table.waited_ns)
+    ran, usually_ran = excess(table, candidate, table.ran_ns)
+    evidence = _describe(table, candidate, waits)
+    crowded = _is_crowded(table, candidate.rank) and operators >= _MOST_OF * total
+    if np.isfinite(waited) and waited > 0:
+        share = usually_waited / usually_ran if usually_ran > 0 else 0.0
+        # Who runs longer is also taken off the core more often.
+        more_to_do = max(ran - usually_ran, 0.0) * share if np.isfinite(ran) else 0.0
+        by_others = waited - usually_waited - more_to_do
+        shown = Evidence(
+            measure="ready to run and waiting for a core", value=round(waited), usual=round(usually_waited),
+            unit="ns per iteration",
+        )  # fmt: skip
+        evidence = [shown, *evidence]
+        if by_others >= _MOST_OF * total:
+            return evidence
+    return evidence if crowded else None
+
+
+def _is_crowded(table: OwnTime, rank: int) -> bool:
+    """Whether PyTorch has many more threads than cores here, and not on the peers."""
+    mine = _threads_per_core(table.cores[rank]) if table.cores else None
+    others = [_threads_per_core(table.cores[peer]) for peer in table.peers(rank).tolist()] if table.cores else []
+    known = [one for one in others if one is not None]
+    return mine is not None and mine >= _CROWDED and bool(known) and mine >= _CROWDED * float(np.median(known))
+
+
+def _threads_per_core(waits: CoreWaits) -> float | None:
+    cores = _cores(waits)
+    return None if cores is None or not waits.torch_threads else waits.torch_threads / cores
+
+
+def _cores(waits: CoreWaits) -> float | None:
+    limits = [float(waits.usable_cores)] if waits.usable_cores else []
+    limits += [waits.cpu_limit_millicores / 1000] if waits.cpu_limit_millicores else []
+    return min(limits) if limits else None
+
+
+def _describe(table: OwnTime, candidate: Candidate, waits: CoreWaits) -> list[Evidence]:
+    """Figures beside the wait: switches, threads and cores, the quota."""
+    evidence = []
+    switches, usually = excess(table, candidate, table.involuntary_switches)
+    if np.isfinite(switches) and switches > usually:
+        evidence.append(
+            Evidence(
+                measure="taken off its core", value=round(switches, 1), usual=round(usually, 1), unit="per iteration"
+            )
+        )
+    peers = [table.cores[peer] for peer in table.peers(candidate.rank).tolist()] if table.cores else []
+    cores = _cores(waits)
+    usual_cores = [found for peer in peers if (found := _cores(peer)) is not None]
+    if cores is not None:
+        evidence.append(
+            Evidence(
+                measure="cores that it may use", value=cores,
+                usual=float(np.median(usual_cores)) if usual_cores else cores, unit="cores",
+            )
+        )  # fmt: skip
+    if waits.torch_threads:
+        threads = [peer.torch_threads for peer in peers if peer.torch_threads]
+        evidence.append(
+            Evidence(
+                measure="threads of PyTorch", value=waits.torch_threads,
+                usual=float(np.median(threads)) if threads else waits.torch_threads, unit="threads",
+            )
+        )  # fmt: skip
+    return evidence

@@ -1,0 +1,51 @@
+"""Whether a slow device is throttled: by its sampled clock, or because it is slow in parts of the window only.
+
+Guarantees: pure; a clock that was not sampled is never blamed.
+"""
+
+from typing import Final
+
+import numpy as np
+from fleetprof_api.report.stragglers import Evidence
+
+from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.trace.trace import Bools
+
+_MOST_OF: Final = 0.5
+_SLOWER_CLOCK: Final = 0.97
+_LOW_SHARE: Final = 0.25
+_CLEAR_SHARE: Final = 0.9
+_LEAST_GONE: Final = 2
+
+
+def find_slower_clock(table: OwnTime, candidate: Candidate) -> list[Evidence]:
+    """The device's clock in the late iterations, where it was sampled and lower than usual."""
+    rank, late = candidate.rank, candidate.iterations
+    mine = table.clock_megahertz[rank]
+    others = table.clock_megahertz[table.peers(rank)]
+    if len(others) == 0:
+        others = np.delete(table.clock_megahertz, rank, axis=0)
+    usual = np.nanmedian(others) if np.isfinite(others).any() else np.nan
+    rest = mine[~late & np.isfinite(mine)]
+    usual = usual if np.isfinite(usual) else float(np.median(rest)) if len(rest) else np.nan
+    sampled = mine[late & np.isfinite(mine)]
+    if len(sampled) == 0 or not np.isfinite(usual) or float(np.median(sampled)) > _SLOWER_CLOCK * usual:
+        return []
+    return [
+        Evidence(
+            measure="clock of the device", value=round(float(np.median(sampled))), usual=round(float(usual)), unit="MHz"
+        )
+    ]
+
+
+def comes_and_goes(excess: Floats, candidate: Candidate) -> bool:
+    """Whether a device was slow in one part of the window, or clearly either slow or not: clocks, not the chip."""
+    late: Bools = candidate.iterations & (excess > 0)
+    if not late.any():
+        return False
+    high = float(np.median(excess[late]))
+    slow = excess > _MOST_OF * high
+    fast = excess < _LOW_SHARE * high
+    edges = int(np.abs(np.diff(slow.astype(np.int8))).sum())
+    return bool(fast.sum() >= _LEAST_GONE and (edges <= 2 or (fast | slow).mean() >= _CLEAR_SHARE))

@@ -1,0 +1,187 @@
+"""Why a rank is late: which part of its own time exceeds that of its peers, and what else bears witness.
+
+Guarantees: pure; a cause is named only where one part holds half of the excess, else it is "mixed" with its parts.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from fleetprof_api.report.stragglers import Cause, Evidence
+
+from fleetprof_analyzer.job.stragglers.causes.cores import find_contention
+from fleetprof_analyzer.job.stragglers.causes.devices import comes_and_goes, find_slower_clock
+from fleetprof_analyzer.job.stragglers.causes.loaders import loading_ns
+from fleetprof_analyzer.job.stragglers.causes.operators import describe_exceeding, describe_work, find_exceeding
+from fleetprof_analyzer.job.stragglers.causes.pauses import find_collections
+from fleetprof_analyzer.job.stragglers.causes.rhythm import find_rhythm
+from fleetprof_analyzer.job.stragglers.causes.unequal_work import compare_operators, more_threads
+from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
+
+_MOST_OF: Final = 0.5
+_LEAST_SWING: Final = 0.05
+_MOST_OF_WORK: Final = 0.4  # of the excess: medians leave out what other processes add
+_PARTS: Final = {
+    "busy": "work on the device",
+    "data": "data loading",
+    "collection": "garbage collection",
+    "host": "time in which neither device nor data loader worked",
+}
+_WORK_ON_HOST: Final = "operators of the training thread"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A cause with what speaks for it."""
+
+    cause: Cause
+    evidence: list[Evidence]
+    every: int = 0  # late in every so many iterations; 0: no such rhythm
+
+
+def explain_device(table: OwnTime, candidate: Candidate) -> Explained:
+    """The cause of a candidate that was found by its kernels: the same ones take longer than on the other ranks."""
+    longer = Evidence(
+        measure="the same kernels, over the other ranks",
+        value=round(100 * (1 + candidate.excess), 1),
+        usual=100,
+        unit="%",
+    )
+    slower = find_slower_clock(table, candidate)
+    busy = table.parts_ns["busy"][candidate.rank].astype(np.float64)
+    # Nobody does the same work, so its own fastest iterations tell.
+    above = busy - busy.min()
+    swings = float(np.median(above)) > _LEAST_SWING * busy.min() and comes_and_goes(above, candidate)
+    return Explained("throttling" if slower or swings else "slow_gpu", [longer, *slower])
+
+
+def explain_loader(table: OwnTime, candidate: Candidate) -> Explained:
+    """The cause of a candidate that was found by its data loading: it takes longer than on the other ranks."""
+    loading = loading_ns(table)
+    usual = np.median(np.delete(loading, candidate.rank, axis=0), axis=1)
+    longer = Evidence(
+        measure="data loading, beside all other ranks that load", value=round(float(loading[candidate.rank].mean())),
+        usual=round(float(np.median(usual[usual > 0]))), unit="ns per iteration",
+    )  # fmt: skip
+    return Explained("data_loading", [longer])
+
+
+def explain_work(table: OwnTime, candidate: Candidate) -> Explained:
+    """The cause of a candidate that was given more to do than its peers, with how much more."""
+    work = compare_operators(table, candidate.rank)
+    more = more_threads(table, candidate)
+    if more is not None:
+        launched = Evidence(
+            measure="threads that its kernels launch, over the peers'", value=round(100 * (1 + more), 1), usual=100,
+            unit="%",
+        )  # fmt: skip
+        return Explained("unequal_work", [launched])
+    return Explained("unequal_work", [] if work is None else describe_work(work))
+
+
+def explain_operators(table: OwnTime, candidate: Candidate) -> Explained:
+    """The cause of a candidate that runs operators which its peers do not, or less often."""
+    work = compare_operators(table, candidate.rank)
+    return Explained("host", [] if work is None else work.extra)
+
+
+def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list[int]) -> Explained:
+    """The cause of one candidate; `indices` name the iterations."""
+    rank, late = candidate.rank, candidate.iterations
+    peers = table.peers(rank)
+
+    def reference(values: Floats) -> Floats:
+        """What is usual: the median of the peers, or of the rank's other iterations."""
+        if len(peers):
+            return np.asarray(np.median(values[peers], axis=0))
+        return np.full(values.shape[1], np.median(values[rank]))
+
+    own = {name: table.parts_ns[name].astype(np.float64) for name in _PARTS}
+    usual = {name: reference(values) for name, values in own.items()}
+    mine = {name: float(values[rank][late].mean()) for name, values in own.items()}
+    theirs = {name: float(usual[name][late].mean()) for name in own}
+    excess = {name: mine[name] - theirs[name] for name in own}
+    excess |= _by_host(table, candidate, excess, reference)
+    total = sum(max(value, 0.0) for value in excess.values()) or 1.0
+    evidence = [
+        Evidence(
+            measure=_WORK_ON_HOST if name == "busy" and not on_gpu else words,
+            value=round(mine[name]),
+            usual=round(theirs[name]),
+            unit="ns per iteration",
+        )
+        for name, words in _PARTS.items()
+        if excess[name] > 0.1 * total
+    ]
+    evidence.append(
+        Evidence(
+            measure="late iterations", value=int(late.sum()), usual=0, unit=f"of {len(late)}",
+            iterations=[index for index, here in zip(indices, late, strict=True) if here],
+        )
+    )  # fmt: skip
+    operators = 0.0 if on_gpu else max(excess["busy"], 0.0)
+    host = max(excess["host"], 0.0) + max(excess["collection"], 0.0) + operators
+    every = find_rhythm(late, indices) if candidate.pattern == "intermittent" else None
+    if every:
+        evidence.append(Evidence(measure="late once in so many iterations", value=every, usual=0, unit="iterations"))
+    cause: Cause = "mixed"
+    if excess["data"] >= _MOST_OF * total:
+        cause = "data_loading"
+    elif host >= _MOST_OF * total:
+        collection = max(excess["collection"], 0.0)
+        cause, shown = _explain_host(table, candidate, collection, operators, host, rhythm=bool(every))
+        evidence += shown
+    elif excess["busy"] >= _MOST_OF * total:
+        slower = find_slower_clock(table, candidate)
+        evidence += slower
+        throttled = bool(slower) or comes_and_goes(own["busy"][rank] - usual["busy"], candidate)
+        cause = "throttling" if throttled else "slow_gpu"
+    return Explained(cause, evidence, every or 0)
+
+
+def _explain_host(
+    table: OwnTime, candidate: Candidate, collection: float, operators: float, host: float, *, rhythm: bool
+) -> tuple[Cause, list[Evidence]]:
+    """Which of the causes on the host; excess in runs of the collector, in operators, and in all, ns per iteration."""
+    contention = find_contention(table, candidate, host, operators)
+    if contention is not None:
+        return "cpu_contention", contention
+    mine, peers = _operators(table, candidate)
+    iterations = table.own_ns.shape[1]
+    if candidate.pattern == "persistent":
+        work = compare_operators(table, candidate.rank)
+        # Both in proportion to what is usual: other processes on the cores make all of it longer.
+        usual = max(float(np.median(table.own_ns[table.peers(candidate.rank)])), 1.0) if peers else 1.0
+        if work is not None and work.is_more and work.more_ns >= _MOST_OF_WORK * host * work.usual_ns / usual:
+            return "unequal_work", describe_work(work)
+    if collection or not rhythm:
+        collected = find_collections(table, candidate, collection, operators, host)
+        if collected is not None:
+            return "garbage_collection", [collected]
+    return "host", describe_exceeding(find_exceeding(mine, peers, iterations, host))
+
+
+def _operators(table: OwnTime, candidate: Candidate) -> tuple[Sequence[OperatorUse], list[Sequence[OperatorUse]]]:
+    if not table.operators:
+        return [], []
+    return table.operators[candidate.rank], [table.operators[peer] for peer in table.peers(candidate.rank).tolist()]
+
+
+def _by_host(
+    table: OwnTime, candidate: Candidate, excess: dict[str, float], reference: Callable[[Floats], Floats]
+) -> dict[str, float]:
+    """The excess of the device's gaps, by what the host itself took longer for.
+
+    What the gaps show besides was there before, and hidden as long as the host was ahead.
+    """
+    rank, late = candidate.rank, candidate.iterations
+    longer = {}
+    for name, values in table.host_parts_ns.items():
+        own = values.astype(np.float64)
+        longer[name] = max(float((own[rank] - reference(own))[late].mean()), 0.0)
+    gaps = sum(max(excess[name], 0.0) for name in longer)
+    total = sum(longer.values())
+    return {name: gaps * value / total for name, value in longer.items()} if total > 0 else {}

@@ -1,0 +1,69 @@
+"""Finds a slow data loader among ranks that nobody shares a role with: all ranks of a job load the same data.
+
+In a pipeline without data parallelism each stage has one rank; what their hosts spend on data loading can be compared
+all the same. Guarantees: pure; compares only ranks that load in most iterations, with at least three others.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, least_z
+from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.trace.trace import Bools, Int64s
+
+_SIGMA: Final = 1.4826
+_LEAST_OTHERS: Final = 3
+_LEAST_SHARE: Final = 0.75  # of the iterations
+_LEAST_EXCESS: Final = 0.01  # of the own time
+_LEAST_SPREAD: Final = 0.1  # of what loading takes on the others: their stages differ
+
+
+def loading_ns(table: OwnTime) -> Int64s:
+    """What each rank's host spent on data loading, shape (R, K); where hosts are not followed what its chain did."""
+    return table.host_parts_ns["data"] if table.host_ns.any() else table.parts_ns["data"]
+
+
+def can_compare_loaders(table: OwnTime) -> bool:
+    """Whether enough ranks load data to tell who is slow at it."""
+    return int(_load(table).sum()) > _LEAST_OTHERS
+
+
+def _load(table: OwnTime) -> Bools:
+    return np.asarray((loading_ns(table) > 0).mean(axis=1) >= _LEAST_SHARE)
+
+
+def find_slow_loaders(replay: Replay, table: OwnTime) -> tuple[list[Candidate], dict[int, tuple[Int64s, Int64s]]]:
+    """(candidates among the ranks without peers, their own work and host's time with loading as short as usual)."""
+    loading, hosts = loading_ns(table), table.host_ns.any()
+    usual, loads = np.median(loading, axis=1), _load(table)
+    found: list[Candidate] = []
+    wanted: dict[int, tuple[Int64s, Int64s]] = {}
+    for rank in np.flatnonzero(loads):
+        others = np.flatnonzero(loads)
+        others = others[others != rank]
+        if len(table.peers(int(rank))) or len(others) < _LEAST_OTHERS:
+            continue
+        middle = float(np.median(usual[others]))
+        spread = max(_SIGMA * float(np.median(np.abs(usual[others] - middle))), _LEAST_SPREAD * middle)
+        own = max(float(np.median(table.own_ns[rank])), 1.0)
+        above = loading[rank] - middle
+        late = above > max(_LEAST_EXCESS * own, least_z(len(others)) * spread)
+        if late.mean() < _LEAST_SHARE:
+            continue
+        found.append(
+            Candidate(int(rank), "persistent", float(np.median(above)) / own, late, float(np.median(above)) / spread,
+                      by="loader")
+        )  # fmt: skip
+        wanted[int(rank)] = _with_loading(replay, int(rank), middle / float(usual[rank]), bool(hosts))
+    return found, wanted
+
+
+def _with_loading(replay: Replay, rank: int, factor: float, hosts: bool) -> tuple[Int64s, Int64s]:
+    mine = replay.layout.rank == rank
+    loading = replay.host_parts_ns["data"] if hosts else replay.parts_ns["data"]
+    less = np.where(mine, np.rint(loading * (1 - factor)).astype(np.int64), 0)
+    if hosts:
+        return replay.work_ns, np.maximum(replay.host_ns - less, 0)
+    return np.maximum(replay.work_ns - less, 0), replay.host_ns

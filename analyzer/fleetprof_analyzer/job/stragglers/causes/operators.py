@@ -1,0 +1,163 @@
+"""What a rank's operators say beside its peers': more work, a core that others use, or operators that peers do not run.
+
+The median of an operator's name stands for its work: what takes the core away lengthens a few runs of it, more work all
+of them. Operators of the model's parameters (the optimizer's, gradient buckets') have the same to do whatever the
+batch, so a slow core shows in them too, and a larger batch does not. Guarantees: pure; at most `MOST_SHOWN` names.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import nan
+from statistics import median
+from typing import Final
+
+from fleetprof_api.report.stragglers import Evidence
+
+from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
+
+MOST_SHOWN: Final = 3
+_LEAST_MORE: Final = 0.2  # work of the batch over that of the peers
+_MOST_OF_PARAMETERS: Final = 0.35  # of that, in operators of the parameters
+_SAME_COUNT: Final = 0.05
+_LEAST_SHARED: Final = 4  # names of operators
+_LEAST_EXCEEDING: Final = 0.1  # of the excess
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A rank's work over that of its peers, everything at the operators' medians.
+
+    `batch` and `parameters` are ratios of operators that all run equally often, nan where too few are shared to tell;
+    `more_ns` is what it takes longer for the batch, `extra_ns` for operators that its peers run less often, beside
+    `usual_ns`, what its peers take for all of theirs; per iteration.
+    """
+
+    batch: float
+    parameters: float
+    more_ns: float
+    extra_ns: float
+    usual_ns: float
+    extra: list[Evidence]  # the calls of those operators, the most time first
+
+    @property
+    def is_more(self) -> bool:
+        """Whether it was given more to do of the same, and is not just slower."""
+        return self.batch - 1 >= _LEAST_MORE and self.parameters - 1 <= _MOST_OF_PARAMETERS * (self.batch - 1)
+
+
+def compare_work(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorUse]], iterations: int) -> Work | None:
+    """None where the rank or its peers do not say their operators."""
+    tables = [_by_name(one) for one in peers if one]
+    if not mine or not tables:
+        return None
+    ratios: dict[bool, list[tuple[float, float]]] = {True: [], False: []}  # with the usual time
+    more_ns = 0.0
+    extra: list[tuple[float, Evidence]] = []
+    for use in mine:
+        others = [table.get((use.name, use.of_parameters), _none_of(use)) for table in tables]
+        usual_count, usual_ns = (median(getattr(other, name) for other in others) for name in ("count", "median_ns"))
+        if all(abs(other.count - use.count) <= _SAME_COUNT * use.count for other in others):
+            ratios[use.of_parameters].append((use.median_ns / max(usual_ns, 1), use.count * usual_ns))
+            more_ns += 0 if use.of_parameters else use.count * (use.median_ns - usual_ns)
+        elif use.count > usual_count:
+            calls = Evidence(
+                measure=f"operator {use.name}", value=round(use.count / max(iterations, 1), 1),
+                usual=round(usual_count / max(iterations, 1), 1), unit="calls per iteration",
+            )  # fmt: skip
+            extra.append(((use.count - usual_count) * use.median_ns, calls))
+    told = len(ratios[False]) >= _LEAST_SHARED and ratios[True]
+    extra.sort(key=lambda one: -one[0])
+    return Work(
+        batch=_weighted_median(ratios[False]) if told else nan,
+        parameters=_weighted_median(ratios[True]) if told else nan,
+        more_ns=more_ns / max(iterations, 1),
+        extra_ns=sum(time_ns for time_ns, _ in extra) / max(iterations, 1),
+        usual_ns=median(sum(one.count * one.median_ns for one in peer) for peer in peers if peer) / max(iterations, 1),
+        extra=[calls for _, calls in extra[:MOST_SHOWN]],
+    )
+
+
+def _weighted_median(pairs: list[tuple[float, float]]) -> float:
+    """Of (value, weight), at least one."""
+    ordered = sorted(pairs)
+    half, reached = sum(weight for _, weight in ordered) / 2, 0.0
+    for value, weight in ordered:
+        reached += weight
+        if reached >= half:
+            return value
+    return ordered[-1][0]
+
+
+def _none_of(use: OperatorUse) -> OperatorUse:
+    return OperatorUse(use.name, use.of_parameters, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Exceeding:
+    """An operator that takes longer than on the peers; per iteration, `usual_*` is 0 where they have none."""
+
+    name: str
+    time_ns: float
+    usual_ns: float
+    calls: float
+    usual_calls: float
+
+    @property
+    def more_ns(self) -> float:
+        """What it takes longer."""
+        return self.time_ns - self.usual_ns
+
+
+def find_exceeding(
+    mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorUse]], iterations: int, excess_ns: float
+) -> list[Exceeding]:
+    """The operators, whatever their place in the loop, with a tenth of the excess or more; the most first."""
+    own, tables = _sums(mine), [_sums(one) for one in peers if one]
+    found = []
+    for name, (time_ns, calls) in own.items() if tables else ():
+        others = [table.get(name, (0, 0)) for table in tables]
+        usual_ns, usual_calls = (median(column) for column in zip(*others, strict=True))
+        found.append(
+            Exceeding(name, *(value / max(iterations, 1) for value in (time_ns, usual_ns, calls, usual_calls)))
+        )
+    found = [one for one in found if one.more_ns >= max(_LEAST_EXCEEDING * excess_ns, 1)]
+    return sorted(found, key=lambda one: -one.more_ns)[:MOST_SHOWN]
+
+
+def describe_exceeding(found: Sequence[Exceeding]) -> list[Evidence]:
+    """Calls where they differ, else the time."""
+    evidence = []
+    for one in found:
+        if abs(one.calls - one.usual_calls) > _SAME_COUNT * max(one.calls, 1):
+            shown = (round(one.calls, 1), round(one.usual_calls, 1), "calls per iteration")
+        else:
+            shown = (round(one.time_ns), round(one.usual_ns), "ns per iteration")
+        value, usual, unit = shown
+        evidence.append(Evidence(measure=f"operator {one.name}", value=value, usual=usual, unit=unit))
+    return evidence
+
+
+def describe_work(work: Work) -> list[Evidence]:
+    """The two ratios that tell more work from a slow core."""
+    return [
+        Evidence(
+            measure="the same operators of the batch, at their medians", value=round(100 * work.batch, 1), usual=100,
+            unit="%",
+        ),
+        Evidence(
+            measure="operators of the parameters, at their medians", value=round(100 * work.parameters, 1), usual=100,
+            unit="%",
+        ),
+    ]  # fmt: skip
+
+
+def _by_name(uses: Sequence[OperatorUse]) -> dict[tuple[str, bool], OperatorUse]:
+    return {(use.name, use.of_parameters): use for use in uses}
+
+
+def _sums(uses: Sequence[OperatorUse]) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for use in uses:
+        time_ns, calls = found.get(use.name, (0, 0))
+        found[use.name] = (time_ns + use.time_ns, calls + use.count)
+    return found

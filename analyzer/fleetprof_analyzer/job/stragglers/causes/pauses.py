@@ -1,0 +1,43 @@
+"""Whether it is the garbage collector that pauses a rank.
+
+Guarantees: pure; it is named for its own frames or marks, or for silences that come and go while operators take as long
+as elsewhere.
+"""
+
+from typing import Final
+
+from fleetprof_api.report.stragglers import Evidence
+
+from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+
+_MOST_OF: Final = 0.5
+_PAUSE_SHARE: Final = 0.6
+_QUIET_SHARE: Final = 0.8
+_SLOWED_SHARE: Final = 0.15
+_GONE: Final = 0.2  # of the pauses
+_LEAST_GONE: Final = 2
+
+
+def find_collections(
+    table: OwnTime, candidate: Candidate, collection: float, operators: float, host: float
+) -> Evidence | None:
+    """What shows that the garbage collector pauses the rank; ns per iteration of excess in its frames, in operators,
+    and in all that the host does.
+
+    A collection leaves the operators around it as they are. Where they take longer too, the silences are the core's.
+    """
+    rank, late = candidate.rank, candidate.iterations
+    if collection >= _MOST_OF * host:
+        return Evidence(measure="runs of the collector", value=round(collection), usual=0, unit="ns per iteration")
+    if operators >= _SLOWED_SHARE * host:
+        return None
+    pause = float(table.pause_ns[rank][late].mean())
+    quiet = float(table.quiet_ns[rank][late].mean())
+    goes = candidate.pattern == "intermittent" or int((table.pause_ns[rank] < _GONE * pause).sum()) >= _LEAST_GONE
+    if goes and pause >= _PAUSE_SHARE * host and quiet >= _QUIET_SHARE * pause:
+        return Evidence(
+            measure="pauses in which no thread of the host did anything", value=round(quiet), usual=0,
+            unit="ns per iteration",
+        )  # fmt: skip
+    return None

@@ -1,0 +1,74 @@
+"""Which ranks have more to do than their peers: by the threads that kernels launch, or by operators at their medians.
+
+What differs from iteration to iteration is moving work, no rank's own; these are ranks that have more throughout.
+Guarantees: pure; on a device only what was launched counts, never how long it took.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.job.stragglers.causes.operators import Work, compare_work
+from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+
+_EXPLAINED: Final = 0.5  # of the excess
+_LEAST_EXCESS: Final = 0.1  # of what peers take for their operators, at their medians
+
+
+def more_threads(table: OwnTime, candidate: Candidate) -> float | None:
+    """How many more threads the rank's kernels launch, as a share of the peers'; None where that is not its excess."""
+    peers = table.peers(candidate.rank)
+    if len(peers) == 0:
+        return None
+    mine, theirs = table.work[candidate.rank], np.median(table.work[peers], axis=0)
+    known = candidate.iterations & np.isfinite(mine) & np.isfinite(theirs) & (theirs > 0)
+    if not known.any():
+        return None
+    more = float(np.median(mine[known] / theirs[known])) - 1
+    own = np.median(table.own_ns[peers], axis=0)[known]
+    excess = float(np.median(table.own_ns[candidate.rank][known] / np.maximum(own, 1))) - 1
+    return more if more > _EXPLAINED * excess else None
+
+
+def compare_operators(table: OwnTime, rank: int) -> Work | None:
+    """A rank's operators beside those of its peers; None where they do not tell."""
+    peers = table.peers(rank).tolist()
+    if not table.operators or not peers:
+        return None
+    return compare_work(table.operators[rank], [table.operators[peer] for peer in peers], table.own_ns.shape[1])
+
+
+def weigh_work(table: OwnTime, candidates: list[Candidate], *, on_host: bool) -> list[Candidate]:
+    """The candidates, and those that only their work shows: `on_host`, for a device hides its host's operators.
+
+    Who had more to do in some iterations is no candidate: such work moves, and chance gives one rank more of it.
+    """
+    kept = []
+    for candidate in candidates:
+        more = more_threads(table, candidate) if candidate.by == "peers" else None
+        if more is None:
+            kept.append(candidate)
+        elif candidate.pattern == "persistent":
+            kept.append(replace(candidate, by="work"))
+    known = {candidate.rank for candidate in candidates}
+    by_operators = find_more_work(table) if on_host else []
+    return kept + [candidate for candidate in by_operators if candidate.rank not in known]
+
+
+def find_more_work(table: OwnTime) -> list[Candidate]:
+    """Ranks whose operators have more to do at their medians, however much others disturb them all."""
+    found = []
+    every = np.ones(table.own_ns.shape[1], np.bool_)
+    for rank in range(len(table.own_ns)):
+        work = compare_operators(table, rank)
+        if work is None:
+            continue
+        usual = max(work.usual_ns, 1.0)
+        more = work.more_ns / usual if work.is_more else 0.0
+        extra = work.extra_ns / usual
+        if max(more, extra) >= _LEAST_EXCESS:
+            by = "work" if more >= extra else "operators"
+            found.append(Candidate(rank, "persistent", max(more, extra), every, by=by))
+    return found

@@ -1,0 +1,118 @@
+"""Which of the candidates truly hold the others up, and what each costs: decided by replay.
+
+Several slow ranks hide each other, so all candidates are set to their peers' reference at once, and each is judged by
+the time that comes back when it alone keeps its real times. Guarantees: pure; at most `_MOST` candidates are
+replayed.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.lateness.reference import Reference, of_itself, of_peers
+from fleetprof_analyzer.job.stragglers.replay.course import Scenario
+from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.trace.trace import Int64s
+
+_MOST: Final = 16
+_LEAST_JOINT_GAIN: Final = 0.01
+# Threads that share cores are now and then delayed by some percent, and nobody is at fault.
+_LEAST_JOINT_GAIN_ON_HOST: Final = 0.05
+_LEAST_GAIN: Final = 0.005
+_LEAST_OF_FIRST: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A candidate after its replay; gains are shares of the window's length."""
+
+    candidate: Candidate
+    lateness_ns: int
+    gain: float
+    gain_alone: float  # with all other candidates at their reference: what it costs when nobody hides it
+    peers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """`named` hold the others up; `others` were replayed and do not.
+
+    `joint_gain` is that of all candidates together.
+    """
+
+    named: list[Fault]
+    others: list[Fault]
+    joint_gain: float
+
+
+def judge(
+    replay: Replay, table: OwnTime, candidates: list[Candidate], extra: dict[int, tuple[Int64s, Int64s]]
+) -> Judged:
+    """Names the candidates that matter.
+
+    `extra` holds own work and host's time, shapes (N,), of ranks whose reference is no peer's.
+    """
+    rest = candidates[:_MOST]
+    if not rest:
+        return Judged([], [], 0.0)
+    wanted = {candidate.rank: _reference(replay, table, candidate, extra) for candidate in rest}
+    ranks = list(wanted)
+
+    def fixed(chosen: list[int]) -> Scenario:
+        changed = np.zeros(len(replay.work_ns), np.bool_)
+        work, host, lag = replay.work_ns.copy(), replay.host_ns.copy(), replay.lag_ns.copy()
+        for rank in chosen:
+            known = wanted[rank].known
+            changed |= known
+            work[known], host[known] = wanted[rank].work_ns[known], wanted[rank].host_ns[known]
+            lag[known] = wanted[rank].lag_ns[known]
+        return replay.with_times(work, host, changed, lag)
+
+    scenarios = [replay.as_measured(), fixed(ranks)]
+    scenarios += [fixed([rank]) for rank in ranks]
+    if len(ranks) > 1:
+        scenarios += [fixed([other for other in ranks if other != rank]) for rank in ranks]
+    outcome = replay.run(scenarios)
+    total = outcome.total_ns.astype(np.float64)
+    alone = total[2 + len(ranks) :] if len(ranks) > 1 else total[:1]
+    faults = []
+    for number, candidate in enumerate(rest):
+        others = np.delete(np.arange(len(outcome.blocked_ns)), candidate.rank)
+        saved = outcome.blocked_ns[others, 0] - outcome.blocked_ns[others, 2 + number]
+        late = float(saved.mean()) / max(len(replay.matched.iterations), 1) if len(others) else 0.0
+        faults.append(
+            Fault(
+                candidate,
+                lateness_ns=max(round(late), 0),
+                gain=float((total[0] - total[2 + number]) / total[0]),
+                gain_alone=float((alone[number] - total[1]) / total[0]),
+                peers=len(table.peers(candidate.rank)),
+            )
+        )
+    faults.sort(key=lambda fault: -fault.gain_alone)
+    joint = float((total[0] - total[1]) / total[0])
+    if joint < least_joint_gain(replay):
+        return Judged([], faults, joint)
+    least = max(_LEAST_GAIN, _LEAST_OF_FIRST * faults[0].gain_alone)
+    named = [fault for fault in faults if fault.gain_alone >= least]
+    return Judged(named, [fault for fault in faults if fault not in named], joint)
+
+
+def least_joint_gain(replay: Replay) -> float:
+    """What all suspects together must be worth, share of the iteration."""
+    on_host = any(one.kind == "cpu" for one in replay.matched.ranks)
+    return _LEAST_JOINT_GAIN_ON_HOST if on_host else _LEAST_JOINT_GAIN
+
+
+def _reference(
+    replay: Replay, table: OwnTime, candidate: Candidate, extra: dict[int, tuple[Int64s, Int64s]]
+) -> Reference:
+    if candidate.rank in extra:
+        mine = (replay.layout.rank == candidate.rank) & (replay.iteration >= 0)
+        return Reference(*extra[candidate.rank], replay.lag_ns, mine)
+    if len(table.peers(candidate.rank)):
+        return of_peers(replay, table, candidate.rank)
+    return of_itself(replay, candidate)

@@ -1,0 +1,148 @@
+"""Uneven work that is nobody's fault: a stage that is too heavy, or work that moves from rank to rank.
+
+Work cannot vanish, so these what-ifs share it out evenly (means), where faults are set to what peers need (medians).
+Guarantees: pure.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from fleetprof_api.report.stragglers import Cause
+
+from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.trace.trace import Int64s
+
+_LEAST_STAGE_GAIN: Final = 0.01
+_LEAST_STAGE_EXCESS: Final = 0.08
+_LEAST_OF_MOVING: Final = 0.5
+_LEAST_MOVING_GAIN: Final = 0.05
+# By waits for a core; in the order in which they are looked at.
+_MOST_EXPLAINED: Final[dict[Cause, float]] = {
+    "garbage_collection": 0.5, "data_loading": 0.5, "host": 0.5, "unequal_work": 0.2,
+}  # fmt: skip
+_LEAST_OF_RESTLESSNESS: Final = 0.3  # of what moves most
+_LEAST_PAUSES: Final = 0.1  # of the own time
+_LEAST_SAMPLED: Final = 5  # iterations
+
+
+@dataclass(frozen=True, slots=True)
+class Imbalance:
+    """Gains as shares of the window; `heaviest` holds the ranks (positions) of a stage that is too heavy, else none."""
+
+    stage_gain: float
+    moving_gain: float
+    heaviest: list[int]
+    excess: float  # of the heaviest role over the mean of the others
+    lateness_ns: int
+    moves: Cause | None  # what moves from rank to rank, where it costs enough; None: nothing that is a rank's own doing
+
+
+def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
+    """Compares the replay as measured with one of even roles and one of even ranks and iterations."""
+    rank = replay.layout.rank
+    inside = replay.iteration >= 0
+    roles = np.unique(table.role)
+    level = np.array([float(table.own_ns[table.role == role].mean()) for role in roles])
+    of_role = dict(zip(roles.tolist(), level.tolist(), strict=True))
+    factor = np.array([level.mean() / max(of_role[int(r)], 1.0) for r in table.role])[rank]
+    regular = inside & (replay.program_position >= 0)
+    key = table.role[rank].astype(np.int64) * (int(replay.program_position.max()) + 2) + replay.program_position
+    keys, owner = np.unique(key[regular], return_inverse=True)
+    # A rank that is always somewhat faster or slower stays so: what is left moves.
+    always = np.array(
+        [own.mean() / max(of_role[int(r)], 1.0) for own, r in zip(table.own_ns, table.role, strict=True)]
+    )[rank[regular]]
+
+    def shared_by_role(times: Int64s) -> Int64s:
+        return np.where(inside, np.rint(times * factor).astype(np.int64), times)
+
+    def shared_by_all(times: Int64s) -> Int64s:
+        total, count = np.bincount(owner, times[regular], len(keys)), np.bincount(owner, minlength=len(keys))
+        shared = times.copy()
+        shared[regular] = np.rint((total / count)[owner] * always).astype(np.int64)
+        return shared
+
+    even_roles = replay.with_times(shared_by_role(replay.work_ns), shared_by_role(replay.host_ns), inside)
+    even = replay.with_times(shared_by_all(replay.work_ns), shared_by_all(replay.host_ns), regular)
+    outcome = replay.run([replay.as_measured(), even_roles, even])
+    measured = max(float(outcome.total_ns[0]), 1.0)
+    stage_gain, moving_gain = (
+        (measured - float(outcome.total_ns[1])) / measured,
+        (measured - float(outcome.total_ns[2])) / measured,
+    )
+    heaviest: list[int] = []
+    excess = 0.0
+    if len(roles) > 1:
+        top = int(level.argmax())
+        excess = float(level[top] / max(float(np.delete(level, top).mean()), 1.0)) - 1
+        heavy = stage_gain >= _LEAST_STAGE_GAIN and excess >= _LEAST_STAGE_EXCESS
+        if heavy and stage_gain > _LEAST_OF_MOVING * moving_gain:
+            heaviest = np.flatnonzero(table.role == roles[top]).tolist()
+    others = np.setdiff1d(np.arange(len(table.role)), heaviest)
+    saved = (outcome.blocked_ns[others, 0] - outcome.blocked_ns[others, 1]).mean() if len(others) else 0.0
+    return Imbalance(
+        stage_gain,
+        moving_gain,
+        heaviest,
+        excess,
+        max(round(float(saved) / max(len(replay.matched.iterations), 1)), 0),
+        moves=_find_moving(table, on_host=any(one.kind == "cpu" for one in replay.matched.ranks))
+        if moving_gain >= _LEAST_MOVING_GAIN
+        else None,
+    )
+
+
+def _find_moving(table: OwnTime, *, on_host: bool) -> Cause | None:
+    """The cause of what moves most; None where it is that ranks wait for cores, or work on a host that may be so."""
+    parts = table.parts_ns
+    causes: dict[Cause, Int64s] = {
+        "unequal_work": parts["busy"], "data_loading": parts["data"], "garbage_collection": parts["collection"],
+        "host": parts["host"],
+    }  # fmt: skip
+    moving = {cause: _restlessness(values) for cause, values in causes.items()}
+    most = max(moving, key=lambda one: moving[one])
+    if not on_host:
+        return most
+    # Work on a host that others use is always restless: what pauses is looked at first.
+    for cause, limit in _MOST_EXPLAINED.items():
+        explained = _explained_by_waits(table, causes[cause])
+        told = cause != "unequal_work" if explained is None else explained <= limit
+        if told and moving[cause] >= _LEAST_OF_RESTLESSNESS * moving[most]:
+            return cause if cause != "host" or _pauses(table) else None
+    return None
+
+
+def _pauses(table: OwnTime) -> bool:
+    """Whether what the threads do themselves moves: running, or neither running nor waiting for a core.
+
+    True where that was not sampled.
+    """
+    if table.waited_ns.shape != table.own_ns.shape or table.ran_ns.shape != table.own_ns.shape:
+        return True
+    known = (np.isfinite(table.waited_ns) & np.isfinite(table.ran_ns)).all(axis=0)
+    if known.sum() < _LEAST_SAMPLED:
+        return True
+    own, ran = table.own_ns[:, known], table.ran_ns[:, known]
+    blocked = np.maximum(own - ran - table.waited_ns[:, known], 0)
+    least = _LEAST_PAUSES * float(np.median(own))
+    return max(_restlessness(blocked.astype(np.int64)), _restlessness(ran.astype(np.int64))) >= least
+
+
+def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:
+    """How much of what moves goes with the ranks' waits for a core (r²); None where these were not sampled."""
+    if table.waited_ns.shape != values.shape:
+        return None
+    known = np.isfinite(table.waited_ns).all(axis=0)
+    if known.sum() < _LEAST_SAMPLED:
+        return None
+    moved, waited = (part[:, known] - part[:, known].mean(axis=1)[:, None] for part in (values, table.waited_ns))
+    both = float((moved**2).sum() * (waited**2).sum())
+    together = float((moved * waited).sum())
+    return together**2 / both if both > 0 and together > 0 else 0.0
+
+
+def _restlessness(values: Int64s) -> float:
+    """How far the iterations of a rank are from its median, on average."""
+    return float(np.abs(values - np.median(values, axis=1)[:, None]).mean())

@@ -1,0 +1,1 @@
+"""How much longer a rank takes than its peers, and how sure that is."""

@@ -1,0 +1,235 @@
+"""Tests whether a rank's own time exceeds that of its peers: always, in the mean, or again and again.
+
+Robust statistics throughout (medians, median absolute deviations), so that one fault does not widen the measure of
+the others. Formulas: docs/measures.md#stragglers. Guarantees: pure; the same table gives the same candidates.
+"""
+
+from dataclasses import dataclass, replace
+from math import comb
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, measure_margins, stand_out
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.trace.trace import Bools, Int64s
+
+_SIGMA: Final = 1.4826  # of a normal distribution, over its median absolute deviation
+_MEDIAN_ERROR: Final = 1.2533  # standard error of a median, over that of a mean
+_LEAST_SPREAD: Final = 0.003
+_USUAL_SPREAD: Final = 0.008  # of GPUs of one kind; counts like three ranks
+_USUAL_WEIGHT: Final = 3
+_SMALL_ROLE: Final = 3
+_LEAST_Z: Final = 5.0
+_FEW: Final = 0.4
+_LEAST_EXCESS: Final = 0.01
+_LEAST_SHARE: Final = 0.75
+_FEWEST_OF_MEAN: Final = 5
+_USUAL: Final = 0.25  # quantile over the iterations that stands for those without a pause
+_MOST_BELOW: Final = 0.05
+_OUTLIER_SIGMAS: Final = 6.0
+_OUTLIER_EXCESS: Final = 0.02
+_LEAST_OUTLIERS: Final = 3
+_CHANCE: Final = 0.002
+_CHANCE_ALONE: Final = 0.02  # where no other rank has an outlier of that size
+_CHANCE_ALONE_OF_FEW: Final = 0.07
+_FEW_RANKS: Final = 8
+_LEAST_SAMPLED: Final = 5  # iterations
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A rank (its position) that may be late; `iterations` are those in which it was, `excess` its share there."""
+
+    rank: int
+    pattern: str  # "persistent" or "intermittent"
+    excess: float
+    iterations: Bools
+    z: float = 0.0
+    by: str = "peers"  # found beside them, by "work" or "operators"; without any by "kernels" or "loader"
+
+
+def relative_excess(table: OwnTime, values: Int64s) -> tuple[Floats, Bools]:
+    """(x, has peers): values, shape (R, K), over those of the peers, as share of the role's own time.
+
+    A rank without peers is measured by its own median over the iterations: only what comes and goes shows.
+    """
+    excess = np.zeros(values.shape)
+    has_peers = np.zeros(len(values), np.bool_)
+    for rank in range(len(values)):
+        peers = table.peers(rank)
+        level = _level(table, rank)
+        has_peers[rank] = len(peers) > 0
+        reference = np.median(values[peers], axis=0) if len(peers) else np.median(values[rank])
+        excess[rank] = (values[rank] - reference) / level
+    return excess, has_peers
+
+
+def find_candidates(table: OwnTime) -> list[Candidate]:
+    """Candidates of both patterns, each rank once, the largest excess first.
+
+    The own time is tested as a whole and by its parts: where kernels differ by some percent from device to device, a
+    loader that takes as long shows among the loaders. The hosts' own time is tested as well: gaps of the device show
+    only where a host is late, which depends on what lead it had.
+    """
+    whole, has_peers = relative_excess(table, table.own_ns)
+    parts = table.parts_ns
+    tested = [whole]
+    for values in (parts["busy"], parts["data"], parts["host"] + parts["collection"], table.host_ns):
+        tested.append(relative_excess(table, values)[0])
+    best: dict[int, Candidate] = {}
+    for excess in tested:
+        for candidate in _persistent(table, excess, has_peers):
+            known = best.get(candidate.rank)
+            if known is None or candidate.excess > known.excess:
+                best[candidate.rank] = candidate
+    for candidate in _beside_waits(table, has_peers):
+        best.setdefault(candidate.rank, candidate)
+    for candidate in _in_the_mean(table, whole):
+        best.setdefault(candidate.rank, candidate)
+    if table.host_ns.any():
+        # What comes and goes on one host stands out most among the longest gaps.
+        tested.append(relative_excess(table, table.pause_ns)[0])
+    for excess in tested:
+        # A rank whose only peer pauses is itself far below it then: that is no level of its own.
+        usual = np.maximum(np.quantile(excess, _USUAL, axis=1), -_MOST_BELOW)
+        for candidate in _intermittent(excess - usual[:, None]):
+            best.setdefault(candidate.rank, candidate)
+    return sorted(best.values(), key=lambda candidate: -float(whole[candidate.rank].mean()))
+
+
+def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candidate]:
+    ranks = np.flatnonzero(has_peers)
+    if len(ranks) < 2:
+        return []
+    x = excess[ranks]
+    middle = np.median(x, axis=1)
+    sigma = _SIGMA * np.median(np.abs(x - middle[:, None]), axis=1)
+    cap = 3 * float(np.median(sigma))
+    pooled = float(np.sqrt(np.mean(np.minimum(sigma, cap) ** 2)))
+    error = _MEDIAN_ERROR * np.maximum(sigma, pooled) / np.sqrt(x.shape[1])
+    spread = np.array([_spread(middle, table.role[ranks], n) for n in range(len(ranks))])
+    z = (middle - np.median(middle)) / np.sqrt(error**2 + spread**2)
+    above = x > np.maximum(_LEAST_EXCESS, middle / 2)[:, None]
+    chosen = (z > least_z(len(ranks) - 1)) & (middle > _LEAST_EXCESS) & (above.mean(axis=1) >= _LEAST_SHARE)
+    # Deviations of a few iterations are small by chance now and then: the mean must stand out as well.
+    chosen &= stand_out(x)
+    return [
+        Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n]))
+        for n in np.flatnonzero(chosen)
+        if not _may_be_chance(x, int(n), chosen)
+    ]
+
+
+def _beside_waits(table: OwnTime, has_peers: Bools) -> list[Candidate]:
+    """Candidates by the time without waits for a core, and by those waits: each is noise to the other.
+
+    Over the iterations in which all ranks were sampled.
+    """
+    if table.waited_ns.shape != table.own_ns.shape:
+        return []
+    known: Bools = np.asarray(np.isfinite(table.waited_ns).all(axis=0))
+    if known.sum() < _LEAST_SAMPLED:
+        return []
+    waited = np.where(known, table.waited_ns, 0).astype(np.int64)
+    found = []
+    for values in (np.maximum(table.own_ns - waited, 0), waited):
+        for candidate in _persistent(table, relative_excess(table, values)[0][:, known], has_peers):
+            late = np.zeros(len(known), np.bool_)
+            late[known] = candidate.iterations
+            found.append(replace(candidate, iterations=late))
+    return found
+
+
+def _in_the_mean(table: OwnTime, excess: Floats) -> list[Candidate]:
+    """Ranks that noise makes early in some iterations, and whose mean it does not explain: many iterations tell."""
+    margins = measure_margins(table)
+    if margins.iterations < _FEWEST_OF_MEAN:
+        return []
+    low = margins.mean_ns - margins.reach_ns(UNSURE)
+    found = []
+    for rank in np.flatnonzero(low > least_excess_ns(table, margins)):
+        level = float(margins.mean_ns[rank]) / _level(table, int(rank))
+        late = excess[rank] > max(_LEAST_EXCESS, level / 2)
+        pattern = "persistent" if late.mean() >= _LEAST_SHARE else "intermittent"
+        if late.any():
+            found.append(Candidate(int(rank), pattern, level, late))
+    return found
+
+
+def least_excess_ns(table: OwnTime, margins: Margins) -> Floats:
+    """By how much a rank must exceed its peers to be more than one of a kind that differ a little, shape (R,)."""
+    mean = table.own_ns.mean(axis=1)
+    least = np.full(len(mean), np.inf)
+    for rank in range(len(mean)):
+        peers = table.peers(rank)
+        if len(peers):
+            level = _level(table, rank)
+            seen = _SIGMA * _deviation(mean[peers]) if len(peers) >= _SMALL_ROLE else 0.0
+            # Of what the peers differ by, noise makes the part that their errors show.
+            beyond_noise = max(seen**2 - float(margins.error_ns[rank]) ** 2, 0.0) ** 0.5
+            spread = max(beyond_noise / level, _USUAL_SPREAD)
+            least[rank] = max(_LEAST_EXCESS, least_z(len(peers)) * spread) * level
+    return least
+
+
+def _level(table: OwnTime, rank: int) -> float:
+    """The usual own time of its role, ns."""
+    return max(float(np.median(table.own_ns[table.role == table.role[rank]])), 1.0)
+
+
+def least_z(others: int) -> float:
+    """How many spreads a fault must stand out by; more where few others tell the spread."""
+    return _LEAST_Z * (1 + _FEW / max(others, 1))
+
+
+def _may_be_chance(x: Floats, number: int, chosen: Bools) -> bool:
+    """Whether ranks that are not late themselves have such iterations too, so that one may have the most by chance."""
+    high = x > np.median(x[number]) / 2
+    mine = int(high[number].sum())
+    others = int(high[~chosen].sum())
+    return others > 0 and len(x) * _tail(mine + others, 1 / len(x), mine) >= _CHANCE
+
+
+def _spread(middle: Floats, role: Int64s, number: int) -> float:
+    """How far ranks differ without a fault, as the others show it, beside what is usual where few of them do.
+
+    In a small role peers mirror a fault, so they are left out.
+    """
+    same = role == role[number]
+    others = np.delete(middle, number) if same.sum() >= _SMALL_ROLE else middle[~same]
+    seen = _SIGMA * _deviation(others) if len(others) else 0.0
+    weight = len(others) / (len(others) + _USUAL_WEIGHT)
+    return max(float(np.sqrt(weight * seen**2 + (1 - weight) * _USUAL_SPREAD**2)), _LEAST_SPREAD)
+
+
+def _intermittent(excess: Floats) -> list[Candidate]:
+    """Ranks that have more of the large outliers than chance gives them.
+
+    Each rank is judged at the size of its own outliers: small ones of others say nothing about long pauses.
+    """
+    ranks = len(excess)
+    limit = max(_OUTLIER_SIGMAS * _SIGMA * _deviation(excess), _OUTLIER_EXCESS)
+    found = []
+    for rank in range(ranks):
+        mine = excess[rank][excess[rank] > limit]
+        if len(mine) < _LEAST_OUTLIERS:
+            continue
+        size = min(float(np.median(mine)) / 2, float(np.sort(mine)[-_LEAST_OUTLIERS]))
+        outlier = excess >= max(limit, size)
+        count, total = int(outlier[rank].sum()), int(outlier.sum())
+        alone = _CHANCE_ALONE_OF_FEW if ranks < _FEW_RANKS else _CHANCE_ALONE
+        chance = alone if count == total else _CHANCE
+        if count >= _LEAST_OUTLIERS and ranks * _tail(total, 1 / ranks, count) < chance:
+            share = float(excess[rank][outlier[rank]].mean())
+            found.append(Candidate(rank, "intermittent", share, outlier[rank]))
+    return found
+
+
+def _deviation(values: Floats) -> float:
+    return float(np.median(np.abs(values - np.median(values))))
+
+
+def _tail(count: int, chance: float, at_least: int) -> float:
+    """P(Binomial(count, chance) >= at_least)."""
+    return sum(comb(count, k) * chance**k * (1 - chance) ** (count - k) for k in range(at_least, count + 1))

@@ -1,0 +1,111 @@
+"""What each rank did itself in each iteration, beside its peers: the table that the tests of stragglers read.
+
+Guarantees: integer nanoseconds; a rank is never among its own peers, so that a fault does not hide in a small group.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
+from fleetprof_analyzer.rank.communication.operations import RankOperations
+from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
+from fleetprof_analyzer.trace.trace import Int64s
+
+Floats = npt.NDArray[np.float64]
+COMPONENTS = ("busy", "data", "collection", "host")
+
+
+def _unsaid() -> Floats:
+    return np.full((1, 1), np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTime:
+    """R ranks × K iterations. `host` is what neither work, data loading nor the garbage collector filled."""
+
+    role: Int64s  # (R,)
+    own_ns: Int64s  # (R, K)
+    parts_ns: dict[str, Int64s]  # COMPONENTS -> (R, K)
+    host_ns: Int64s  # (R, K): the host's own time, also what its device hides; 0 where it was not recorded
+    host_parts_ns: dict[str, Int64s]  # the same by COMPONENTS, without busy
+    pause_ns: Int64s  # (R, K): the two longest gaps
+    quiet_ns: Int64s  # (R, K): of them without anything on the host
+    work: Floats  # (R, K): threads launched, nan where unsaid
+    clock_megahertz: Floats  # (R, K), nan where unsaid
+    # (R, K), nan where unsaid: the training thread on a core, and ready to run without one
+    ran_ns: Floats = field(default_factory=_unsaid)
+    waited_ns: Floats = field(default_factory=_unsaid)
+    involuntary_switches: Floats = field(default_factory=_unsaid)
+    cores: Sequence[CoreWaits] = ()  # (R,), or empty
+    operators: Sequence[Sequence[OperatorUse]] = ()  # (R,), or empty
+
+    def peers(self, rank: int) -> Int64s:
+        """The other ranks of its role."""
+        same = np.flatnonzero(self.role == self.role[rank])
+        return np.asarray(same[same != rank])
+
+
+def tabulate(replay: Replay, role: Int64s) -> OwnTime:
+    """The table of a replay's ranks."""
+    ranks, count = len(replay.matched.ranks), len(replay.matched.iterations)
+    layout = replay.layout
+    inside = replay.iteration >= 0
+    cell = (layout.rank[inside], replay.iteration[inside])
+
+    def add(values: Int64s) -> Int64s:
+        table = np.zeros((ranks, count), np.int64)
+        np.add.at(table, cell, values[inside])
+        return table
+
+    own = add(replay.segment_ns)
+    parts = {name: add(replay.parts_ns[name]) for name in ("busy", "data", "collection")}
+    parts["host"] = np.maximum(own - sum(parts.values()), 0)
+    host = add(replay.host_ns)
+    host_parts = {name: add(values) for name, values in replay.host_parts_ns.items()}
+    host_parts["host"] = np.maximum(host - sum(host_parts.values()), 0)
+    pause, quiet = np.zeros((ranks, count), np.int64), np.zeros((ranks, count), np.int64)
+    pauses, silences = replay.parts_ns["pause"], replay.parts_ns["quiet"]
+    order = np.lexsort((-pauses, replay.iteration, layout.rank))
+    turn = _turns(layout.rank[order], replay.iteration[order])
+    longest = order[(turn < 2) & inside[order]]
+    np.add.at(pause, (layout.rank[longest], replay.iteration[longest]), pauses[longest])
+    np.add.at(quiet, (layout.rank[longest], replay.iteration[longest]), silences[longest])
+    return OwnTime(
+        role, own, parts, host, host_parts, pause, quiet,
+        work=_by_iteration(replay, lambda one: one.work),
+        clock_megahertz=_by_iteration(replay, lambda one: one.clock_megahertz),
+        ran_ns=_by_iteration(replay, lambda one: one.cores.ran_ns),
+        waited_ns=_by_iteration(replay, lambda one: one.cores.waited_ns),
+        involuntary_switches=_by_iteration(replay, lambda one: one.cores.involuntary_switches),
+        cores=[one.cores for one in replay.matched.ranks],
+        operators=[one.operators for one in replay.matched.ranks],
+    )  # fmt: skip
+
+
+def _turns(rank: Int64s, iteration: Int64s) -> Int64s:
+    """0, 1, 2, ... within each run of one rank and iteration."""
+    numbers = np.arange(len(rank))
+    begins = np.ones(len(rank), np.bool_)
+    begins[1:] = (rank[1:] != rank[:-1]) | (iteration[1:] != iteration[:-1])
+    return np.asarray(numbers - np.maximum.accumulate(np.where(begins, numbers, 0)))
+
+
+def _by_iteration(replay: Replay, said_by: Callable[[RankOperations], Sequence[float | None]]) -> Floats:
+    matched = replay.matched
+    table = np.full((len(matched.ranks), len(matched.iterations)), np.nan)
+    for number, one in enumerate(matched.ranks):
+        values = said_by(one)
+        columns = one.columns
+        if len(values) != len(one.iterations):
+            continue
+        known = (columns.iteration >= 0) & (matched.iteration[number] >= 0)
+        for at, common in {
+            *zip(columns.iteration[known].tolist(), matched.iteration[number][known].tolist(), strict=True)
+        }:
+            value = values[at]
+            table[number, common] = np.nan if value is None else value
+    return table

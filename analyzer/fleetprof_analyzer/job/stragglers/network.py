@@ -1,0 +1,159 @@
+"""Finds slow links: groups whose transfers take longer than those of their sister groups.
+
+A transfer (the shortest duration over the members) holds no waiting, so it compares networks alone. Sister groups do
+the same at the same place of the program: the data-parallel groups of one stage, the pairs of two stages. Guarantees:
+a group without sisters is never judged; a rank is named only where several slow groups meet in it.
+"""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.trace.trace import Int64s
+
+_SIGMA: Final = 1.4826
+_LEAST_SPREAD: Final = 0.08
+_SPREADS: Final = 6.0
+_LEAST_FACTOR: Final = 1.3
+_LEAST_GAIN: Final = 0.01
+_LEAST_OPERATIONS: Final = 3
+_ANY_STAGE: Final = "any stage"
+
+
+@dataclass(frozen=True, slots=True)
+class SlowGroup:
+    """A slow group: its ranks (positions), how many times longer its transfers take, over how many operations."""
+
+    members: tuple[int, ...]
+    factor: float
+    operations: int
+    kind: int
+    transfer_ns: int  # mean
+    sisters_ns: int  # median of the sisters
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """`ranks` (positions) where slow groups meet; empty where one group alone is slow.
+
+    `judged`: there were sisters.
+    """
+
+    slow: list[SlowGroup]
+    ranks: list[int]
+    gain: float
+    lateness_ns: int
+    judged: bool
+
+
+def find_slow_links(replay: Replay, role: Int64s) -> Links:
+    """Compares every collective with those of its sister groups in the same iteration and at the same place."""
+    sisters = _sister_operations(replay, role)
+    deviations: dict[tuple[int, tuple[int, ...]], list[tuple[float, int, float]]] = defaultdict(list)
+    families: dict[tuple[int, tuple[int, ...]], tuple[object, ...]] = {}
+    judged = False
+    for (family, kind), collectives in sisters.items():
+        if len(collectives) < 2:
+            continue
+        judged = True
+        transfers = np.array([replay.transfer_ns[number] for number, _ in collectives], np.float64)
+        for position, (number, members) in enumerate(collectives):
+            others = float(np.median(np.delete(transfers, position)))
+            if others > 0 and transfers[position] > 0:
+                deviations[kind, members].append((float(np.log(transfers[position] / others)), number, others))
+                families[kind, members] = family[:2]
+    if not deviations:
+        return Links([], [], 0.0, 0, judged)
+    middle = {key: float(np.median([value for value, _, _ in found])) for key, found in deviations.items()}
+    slow = [key for key, value in middle.items() if _is_slow(key, value, middle, families, len(deviations[key]))]
+    if not slow:
+        return Links([], [], 0.0, 0, judged)
+    transfer = replay.transfer_ns.copy()
+    for key in slow:
+        for _, number, others in deviations[key]:
+            transfer[number] = min(int(transfer[number]), round(others))
+    measured = replay.as_measured()
+    outcome = replay.run([measured, replace(measured, transfer_ns=transfer)])
+    gain = float((outcome.total_ns[0] - outcome.total_ns[1]) / max(int(outcome.total_ns[0]), 1))
+    if gain < _LEAST_GAIN:
+        return Links([], [], gain, 0, judged)
+    groups = [
+        SlowGroup(
+            members,
+            float(np.exp(middle[kind, members])),
+            len(deviations[kind, members]),
+            kind,
+            round(float(np.mean([replay.transfer_ns[number] for _, number, _ in deviations[kind, members]]))),
+            round(float(np.mean([others for _, _, others in deviations[kind, members]]))),
+        )
+        for kind, members in slow
+    ]
+    saved = (outcome.blocked_ns[:, 0] - outcome.blocked_ns[:, 1]).mean() / max(len(replay.matched.iterations), 1)
+    groups.sort(key=lambda group: -group.factor)
+    return Links(groups, _culprits(groups), gain, max(round(float(saved)), 0), judged)
+
+
+def _sister_operations(
+    replay: Replay, role: Int64s
+) -> dict[tuple[tuple[object, ...], int], list[tuple[int, tuple[int, ...]]]]:
+    """(family, kind) -> [(collective, members)]; a family is roles, size, place of the program and iteration.
+
+    A group that is the only one of its stage has its sisters in the other stages: those that pass as much on, the n-th
+    time in the iteration. Whoever does not say how much has none there.
+    """
+    layout = replay.layout
+    kinds, elements = replay.gather("kind"), replay.gather("elements")
+    order = np.argsort(layout.collective, kind="stable")
+    cuts = np.flatnonzero(np.diff(layout.collective[order], prepend=-1))
+    found: dict[tuple[tuple[object, ...], int], list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
+    alike: dict[tuple[tuple[object, ...], int], tuple[object, ...]] = {}
+    times: Counter[tuple[object, ...]] = Counter()
+    for here in sorted(np.split(order, cuts[1:]), key=lambda members: int(members[0]) if len(members) else -1):
+        number = int(layout.collective[here[0]])
+        if number >= replay.matched.count or not replay.matched.whole[number] or len(here) < 2:
+            continue
+        first = here[0]
+        if replay.program_position[first] < 0:
+            continue
+        roles = tuple(role[layout.rank[here]].tolist())
+        at = int(replay.iteration[first])
+        members, kind = tuple(layout.rank[here].tolist()), int(kinds[first])
+        family = (roles, len(here), int(replay.program_position[first]), at)
+        found[family, kind].append((number, members))
+        traffic = (kind, members, int(elements[first]), at)
+        times[traffic] += 1
+        if len(set(roles)) == 1 and elements[first] >= 0:
+            alike[family, kind] = (_ANY_STAGE, len(here), int(elements[first]), times[traffic], at)
+    for key, stages in alike.items():
+        if len(found[key]) == 1:
+            found[stages, key[1]] += found.pop(key)
+    return found
+
+
+def _is_slow(
+    key: tuple[int, tuple[int, ...]],
+    value: float,
+    middle: dict[tuple[int, tuple[int, ...]], float],
+    families: dict[tuple[int, tuple[int, ...]], tuple[object, ...]],
+    operations: int,
+) -> bool:
+    others = np.array([middle[other] for other in middle if other != key and families[other] == families[key]])
+    deviation = _SIGMA * float(np.median(np.abs(others - np.median(others)))) if len(others) > 1 else 0.0
+    limit = max(_SPREADS * max(deviation, _LEAST_SPREAD), float(np.log(_LEAST_FACTOR)))
+    return value > limit and operations >= _LEAST_OPERATIONS
+
+
+def _culprits(groups: list[SlowGroup]) -> list[int]:
+    """Ranks where several slow groups meet: in all of them, else in the most."""
+    distinct = {group.members for group in groups}
+    if len(distinct) < 2:
+        return []
+    count: dict[int, int] = defaultdict(int)
+    for members in distinct:
+        for rank in members:
+            count[rank] += 1
+    most = max(count.values())
+    return sorted(rank for rank, times in count.items() if times == most) if most > 1 else []

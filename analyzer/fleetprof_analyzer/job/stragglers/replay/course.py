@@ -1,0 +1,122 @@
+"""Carries times through the graph of a replay: when each collective ends, and how late chains and hosts are then.
+
+Guarantees: pure; several scenarios are computed at once, step by step as schedule.py ordered them.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.job.stragglers.replay.schedule import Layout, Step
+from fleetprof_analyzer.rank.communication.chain.host_chain import NEVER
+from fleetprof_analyzer.trace.trace import Bools, Int64s
+
+HALF_NEVER: Final = NEVER // 2
+_NEVER: Final = np.iinfo(np.int64).min // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Times of one what-if: of marks, operations' lags, and collectives' transfers; the shapes are Replay's.
+
+    Of the rows before a mark one ends no sooner than `tail_ns` after the host has come to the mark.
+    """
+
+    work_ns: Int64s
+    host_ns: Int64s
+    tail_ns: Int64s
+    lag_ns: Int64s
+    transfer_ns: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What became of S scenarios: `ends` of the collectives, shape (C, S).
+
+    How much later than its own work a chain was when it `arrived` at each stop, shape (J, S), and after it (`shift`,
+    whose last row stands for "no stop yet"); the same of its host; `held`: by how much the host alone delays a mark;
+    `worked` and `hosted`, own times up to each mark.
+    """
+
+    ends: Int64s
+    shift: Int64s
+    host_shift: Int64s
+    arrived: Int64s
+    held: Int64s
+    worked: Int64s
+    hosted: Int64s
+
+
+def compute(
+    layout: Layout, steps: list[Step], scenarios: list[Scenario], *, after_local: Bools, has_host: Bools
+) -> Course:
+    """The course of all scenarios at once. `after_local`, shape (N,): waits for its chain; `has_host`, shape (R,)."""
+    count = len(scenarios)
+    lag = np.stack([scenario.lag_ns for scenario in scenarios], 1)
+    transfer = np.stack([scenario.transfer_ns for scenario in scenarios], 1)
+    worked = _cumulative(np.stack([scenario.work_ns for scenario in scenarios], 1), layout.mark_rank)
+    hosted = _cumulative(np.stack([scenario.host_ns for scenario in scenarios], 1), layout.mark_rank)
+    # How much the host alone delays each mark, if it is as far as its own work: the most since the last stop.
+    held = np.stack([scenario.tail_ns for scenario in scenarios], 1)
+    held = np.where(held > HALF_NEVER, held + hosted - worked, _NEVER)
+    held = _most_since(held, layout)
+    at_launch, at_stop = worked[layout.operation_mark], worked[layout.stop_mark]
+    host_at_launch, host_at_stop = hosted[layout.operation_mark], hosted[layout.stop_mark]
+    held_at_launch, held_at_stop = held[layout.operation_mark], held[layout.stop_mark]
+    joined = layout.collective[layout.mark_operation[layout.stop_mark]]
+    joins, waits = layout.mark_joins[layout.stop_mark], layout.mark_waits[layout.stop_mark]
+    ends = np.zeros((layout.collectives, count), np.int64)
+    # How much later than their own work chain and host are after each stop; the last row stands for "no stop yet".
+    shift, host_shift = (np.zeros((len(layout.stop_mark) + 1, count), np.int64) for _ in range(2))
+    arrived = np.zeros((len(layout.stop_mark), count), np.int64)
+    before = [np.where(one >= 0, layout.collective[one], -1) for one in (layout.previous, layout.behind)]
+    with_host = has_host[layout.rank]
+    waits_for_chain = after_local | (before[0] < 0) & ~with_host
+    for step in steps:
+        if len(step.stops):
+            here = step.stops
+            earlier = layout.stop_previous[here]
+            arrived[here] = np.maximum(shift[earlier], host_shift[earlier] + held_at_stop[here])
+            ended = ends[joined[here]] - at_stop[here]
+            shift[here] = np.where(joins[here, None], np.maximum(arrived[here], ended), arrived[here])
+            # A host that waits goes on when what it waited for is done.
+            done = np.where(joins[here, None], ends[joined[here]], shift[here] + at_stop[here])
+            done = np.where(waits[here, None], done - host_at_stop[here], _NEVER)
+            host_shift[here] = np.maximum(host_shift[earlier], done)
+            continue
+        here, stop = step.operations, layout.stop_before[step.operations]
+        local = np.maximum(shift[stop], host_shift[stop] + held_at_launch[here]) + at_launch[here]
+        local[~waits_for_chain[here]] = _NEVER
+        launched = host_shift[stop] + host_at_launch[here]
+        launched[~with_host[here]] = _NEVER
+        local = np.maximum(local, launched)
+        for one in before:
+            earlier = ends[one[here]]
+            earlier[one[here] < 0] = _NEVER
+            local = np.maximum(local, earlier)
+        ready = local + lag[here]
+        ends[step.collectives] = np.maximum.reduceat(ready, step.first, axis=0) + transfer[step.collectives]
+    return Course(ends, shift, host_shift, arrived, held, worked, hosted)
+
+
+def _most_since(values: Int64s, layout: Layout) -> Int64s:
+    """The largest of each mark's value and those before it, back to the stop before, which is left out."""
+    stops = layout.mark_joins | layout.mark_waits
+    begins = np.diff(layout.mark_rank, prepend=-1) != 0
+    begins[1:] |= stops[:-1]
+    numbers = np.arange(len(begins))
+    first = np.maximum.accumulate(np.where(begins, numbers, 0))
+    most, step = values.copy(), 1
+    while step <= int((numbers - first).max(initial=0)):
+        reach = np.flatnonzero(numbers - step >= first)
+        most[reach] = np.maximum(most[reach], most[reach - step])
+        step *= 2
+    return most
+
+
+def _cumulative(own_ns: Int64s, rank: Int64s) -> Int64s:
+    """Own time up to and including each mark, per rank, shape (marks, S)."""
+    total = np.cumsum(own_ns, axis=0)
+    first = np.searchsorted(rank, rank)
+    return np.asarray(total - np.where((first > 0)[:, None], total[first - 1], 0))

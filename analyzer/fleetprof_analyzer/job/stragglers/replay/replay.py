@@ -1,0 +1,286 @@
+"""Replays the matched operations of all ranks under changed times: what if this rank had been as fast as its peers?
+
+Max-plus: an operation begins when its last member has come and what it stands behind has ended, and ends its transfer
+later; a chain of local work goes on when its own work is done, its host has launched it, and what it joins has ended.
+The transfer is the shortest duration over the members: who came last waited for nobody. Guarantees: pure; no
+difference of two clocks enters; several scenarios are computed at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetprof_analyzer.job.stragglers.replay.course import HALF_NEVER, Course, Scenario, compute
+from fleetprof_analyzer.job.stragglers.replay.matching import Matched
+from fleetprof_analyzer.job.stragglers.replay.schedule import Layout, Step, order, plan
+from fleetprof_analyzer.job.stragglers.replay.strays import find_strays
+from fleetprof_analyzer.rank.communication.chain.chain import next_owner
+from fleetprof_analyzer.rank.communication.chain.host_chain import NEVER
+from fleetprof_analyzer.rank.communication.chain.program import position_in_program
+from fleetprof_analyzer.rank.communication.operations import RankOperations
+from fleetprof_analyzer.trace.trace import Bools, Int64s
+
+_PARTS: Final = ("segment", "busy", "data", "collection", "pause", "quiet")
+_LEADING: Final = 0.5
+_PACE: Final = 0.7  # quantile over the operations
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of S scenarios: the window's length, shape (S,), and how long each rank's chain stood still, shape (R, S)."""
+
+    total_ns: Int64s
+    blocked_ns: Int64s
+
+
+class Replay:
+    """The graph of one match, ready for scenarios. Raises Circular."""
+
+    def __init__(self, matched: Matched) -> None:
+        self.matched = matched
+        self.layout, self._steps = plan(matched)
+        layout = self.layout
+        self.duration_ns = self.gather("duration_ns")
+        self.start_ns = self.gather("start_ns")
+        self.parts_ns = {name: self.gather(f"{name}_ns") for name in _PARTS}
+        self.segment_ns = self.parts_ns["segment"]
+        self.iteration = _gather(matched.iteration, layout)
+        self.strays = find_strays(matched)
+        self.is_stray = _gather(self.strays, layout).astype(np.bool_)
+        self.has_host = self._with_hosts()
+        with_host = self.has_host[layout.rank]
+        self.lag_ns = np.where(with_host, self.gather("lag_ns"), self.gather("late_ns"))
+        self._after_local = self.gather("after_local").astype(np.bool_)
+        self.program_position = self._positions()
+        self._times_of_marks()
+        self._complete_first()
+        self.transfer_ns = np.full(layout.collectives, np.iinfo(np.int64).max, np.int64)
+        np.minimum.at(self.transfer_ns, layout.collective, self.duration_ns)
+        self._add_up()
+        self._explain()
+
+    def gather(self, column: str) -> Int64s:
+        """A column of `Columns`, one value per operation of the layout, shape (N,)."""
+        return _gather([getattr(one.columns, column) for one in self.matched.ranks], self.layout)
+
+    def _positions(self) -> Int64s:
+        """Each operation's place in its rank's program, shape (N,), -1 where its iteration differs, and of strays."""
+        of_ranks = [
+            position_in_program(
+                np.where(stray, -1, numbers).astype(np.int32), one.columns.kind, len(self.matched.iterations)
+            )
+            for one, numbers, stray in zip(self.matched.ranks, self.matched.iteration, self.strays, strict=True)
+        ]
+        return _gather(of_ranks, self.layout)
+
+    def _with_hosts(self) -> Bools:
+        """The ranks whose hosts are followed, shape (R,): those that lead, and where most do all that say theirs."""
+        ranks = self.matched.ranks
+        said = np.array([bool((one.columns.tail_work_ns > HALF_NEVER).any()) for one in ranks])
+        leads = np.array([one.leads for one in ranks])
+        return leads | (said & bool(said.any() and leads[said].mean() >= _LEADING))
+
+    def _times_of_marks(self) -> None:
+        """The marks' times, the owner of each; of a mark that was left out they belong to the next one."""
+        layout, ranks = self.layout, self.matched.ranks
+        own, self._work_ns, self._host_ns = (
+            _sum_marks(ranks, layout, name) for name in ("own_ns", "work_ns", "host_ns")
+        )
+        self._tail_host_ns, self._tail_work_ns, lead = (
+            _pick_marks(ranks, layout, name) for name in ("tail_host_ns", "tail_work_ns", "lead_ns")
+        )
+        alone = ~self.has_host[layout.mark_rank]
+        self._work_ns[alone], self._host_ns[alone], self._tail_work_ns[alone] = own[alone], 0, NEVER
+        first = np.flatnonzero(np.diff(layout.mark_rank, prepend=-1))
+        # Where the window begins both are where they were.
+        self._host_ns[first] = np.where(alone[first], 0, self._work_ns[first] + lead[first])
+        self._tail_work_ns[first] = NEVER
+        passed = layout.mark_joins | layout.mark_waits
+        self._owner = self._owners(passed | ~self._after_local[layout.mark_operation])
+        self._host_owner = self._owners(passed)
+
+    def _owners(self, passed: Bools) -> Int64s:
+        """The operation whose segment a mark belongs to; N where there is none on its rank."""
+        layout, count = self.layout, len(self.layout.rank)
+        owner = next_owner(layout.mark_operation, passed, count)
+        same = layout.rank[np.minimum(owner, count - 1)] == layout.mark_rank
+        return np.where(same, owner, count)
+
+    def _add_up(self) -> None:
+        """The operations' own work and host's time, shape (N,): what a what-if changes."""
+        count = len(self.layout.rank)
+        self.work_ns, self.host_ns = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+        np.add.at(self.work_ns, self._owner, self._work_ns)
+        np.add.at(self.host_ns, self._host_owner, self._host_ns)
+        self.work_ns, self.host_ns = self.work_ns[:-1], self.host_ns[:-1]
+        alone = ~self.has_host[self.layout.rank]
+        self.work_ns[alone], self.host_ns[alone] = self.segment_ns[alone], 0
+        self.host_parts_ns = {name: np.where(alone, 0, self.parts_ns[name]) for name in ("data", "collection")}
+        self._beside_ns = self.parts_ns["data"] + self.parts_ns["collection"]
+
+    def _complete_first(self) -> None:
+        """The window's edge hides a rank's first segment: it is taken as long as in the rank's other iterations.
+
+        In proportion to the rest of its iteration, so that a fault of the others is not carried into it.
+        """
+        layout, position = self.layout, self.program_position
+        for first in np.flatnonzero(layout.position == 0):
+            mine = (layout.rank == layout.rank[first]) & (position >= 0) & (self.iteration >= 0)
+            same = mine & (position == position[first])
+            same[first] = False
+            if position[first] < 0 or not same.any():
+                continue
+            rest = mine & (position != position[first])
+            of_iterations = np.bincount(self.iteration[rest], self.segment_ns[rest], len(self.matched.iterations))
+            others = float(np.median(np.delete(of_iterations, self.iteration[first])))
+            share = float(np.clip(of_iterations[self.iteration[first]] / others, 0.5, 2.0)) if others > 0 else 1.0
+            before = int(self.segment_ns[first])
+            for values in self.parts_ns.values():
+                values[first] = max(round(share * float(np.median(values[same]))), int(values[first]))
+            more = int(self.segment_ns[first]) - before
+            self._work_ns[layout.operation_mark[first]] += more
+            self._host_ns[layout.operation_mark[first]] += more
+
+    def _explain(self) -> None:
+        """Own times without the lead of hosts that waited, and what filled them: the gaps' data loading goes first."""
+        parts = self.parts_ns
+        self.segment_ns = parts["segment"] = self._own_times()
+        mine = self.has_host[self.layout.rank] & self._after_local
+        parts["busy"] = np.where(mine, np.minimum(self.work_ns, self.segment_ns), parts["busy"])
+        gap = self.segment_ns - parts["busy"]
+        for name in ("data", "collection"):
+            parts[name] = np.where(mine, np.minimum(gap, parts[name]), parts[name])
+            gap = gap - parts[name]
+
+    def as_measured(self) -> Scenario:
+        """The scenario of the traces themselves."""
+        return self.with_times(self.work_ns, self.host_ns, np.zeros(len(self.work_ns), np.bool_))
+
+    def with_times(
+        self, work_ns: Int64s, host_ns: Int64s, changed: Bools, most_lag_ns: Int64s | None = None
+    ) -> Scenario:
+        """The own times of the operations `changed`, shape (N,), set to these: their marks and lags in proportion.
+
+        Lags do not pass `most_lag_ns`.
+        """
+        layout = self.layout
+        work_factor, host_factor = (
+            np.append(np.where(changed & (was > 0), wanted / np.maximum(was, 1), 1.0), 1.0)
+            for was, wanted in ((self.work_ns, work_ns), (self.host_ns, host_ns))
+        )
+        work, tail_work = (
+            np.rint(times * work_factor[self._owner]).astype(np.int64) for times in (self._work_ns, self._tail_work_ns)
+        )
+        host, tail_host = (
+            np.rint(times * factor).astype(np.int64)
+            for times, factor in (
+                (self._host_ns, host_factor[self._host_owner]),
+                (self._tail_host_ns, self._pace(host_ns, changed)[layout.mark_rank]),
+            )
+        )
+        lag = np.rint(self.lag_ns * work_factor[:-1]).astype(np.int64)
+        if most_lag_ns is not None:
+            lag = np.where(changed, np.minimum(lag, most_lag_ns), lag)
+        for was, wanted, marks in ((self.work_ns, work_ns, work), (self.host_ns, host_ns, host)):
+            empty = np.flatnonzero(changed & (was == 0) & (wanted > 0))
+            marks[layout.operation_mark[empty]] += wanted[empty]
+        tail = np.where(self._tail_work_ns > HALF_NEVER, tail_work - tail_host, NEVER)
+        return Scenario(work, host, tail, lag, self.transfer_ns)
+
+    def _pace(self, host_ns: Int64s, changed: Bools) -> npt.NDArray[np.float64]:
+        """How much faster each rank's host launches, shape (R,): pauses and data loading come before a few only."""
+        pace = np.ones(len(self.matched.ranks))
+        launching, wanted = self.host_ns - self._beside_ns, host_ns - self._beside_ns
+        told = changed & (launching > 0) & (wanted > 0)
+        for rank in np.unique(self.layout.rank[told]):
+            here = told & (self.layout.rank == rank)
+            pace[rank] = np.quantile(wanted[here] / launching[here], _PACE)
+        return np.minimum(pace, 1.0)
+
+    def run(self, scenarios: list[Scenario]) -> Outcome:
+        """All scenarios at once."""
+        course = self._course(self.layout, self._steps, scenarios)
+        layout = self.layout
+        blocked = np.zeros((len(self.matched.ranks), len(scenarios)), np.int64)
+        np.add.at(blocked, layout.mark_rank[layout.stop_mark], course.shift[:-1] - course.arrived)
+        return Outcome(course.ends.max(axis=0, initial=0), blocked)
+
+    def fidelity(self) -> float:
+        """Replayed length of the window over the measured one:
+
+        the median over ranks, first to last operation's end.
+        """
+        layout = self.layout
+        end = self.start_ns + self.duration_ns
+        replayed = self._course(layout, self._steps, [self.as_measured()]).ends[layout.collective, 0]
+        first = np.searchsorted(layout.rank, np.unique(layout.rank))
+        last = np.append(first[1:], len(layout.rank)) - 1
+        measured = end[last] - end[first]
+        some = measured > 0
+        return float(np.median((replayed[last] - replayed[first])[some] / measured[some])) if some.any() else 1.0
+
+    def _course(self, layout: Layout, steps: list[Step], scenarios: list[Scenario]) -> Course:
+        return compute(layout, steps, scenarios, after_local=self._after_local, has_host=self.has_host)
+
+    def _own_times(self) -> Int64s:
+        """The chain's own time since the operation before, shape (N,), had no rank waited for another.
+
+        As measured it would hold the gaps of a host that has no lead, and hide those of one that gained it by waiting.
+        """
+        layout, count = self.layout, len(self.layout.rank)
+        alone = replace(layout, collective=np.arange(count), collectives=count)
+        steps = order(alone)
+        assert steps is not None
+        measured = self.as_measured()
+        course = self._course(alone, steps, [replace(measured, transfer_ns=self.transfer_ns[layout.collective])])
+        stops = layout.mark_joins | layout.mark_waits
+        number = np.cumsum(stops) - 1
+        first = np.diff(layout.mark_rank, prepend=-1) != 0
+        before = np.zeros(len(stops), np.int64)
+        before[layout.operation_mark] = layout.stop_before
+        at = np.zeros(len(stops), np.int64)
+        launches = np.flatnonzero(~stops)
+        at[launches] = np.maximum(
+            course.shift[before[launches], 0], course.host_shift[before[launches], 0] + course.held[launches, 0]
+        )
+        at[stops] = course.arrived[:, 0]
+        left = np.where(stops, course.shift[number, 0], at)
+        since = np.where(first, 0, np.concatenate(([0], left[:-1])))
+        progress = measured.work_ns + at - since
+        own = np.zeros(count + 1, np.int64)
+        np.add.at(own, self._owner, progress)
+        # Standing still for an operation that its own host launched late is own time too.
+        joined = layout.mark_operation[layout.stop_mark]
+        stood = (course.shift[:-1] - course.arrived)[:, 0] - self.transfer_ns[layout.collective[joined]]
+        np.add.at(own, joined, np.where(layout.mark_joins[layout.stop_mark], np.maximum(stood, 0), 0))
+        return np.where(self.has_host[layout.rank] & self._after_local, np.maximum(own[:-1], 0), self.segment_ns)
+
+
+def _gather(of_ranks: Sequence[npt.NDArray[np.generic]], layout: Layout) -> Int64s:
+    """One value per operation of the layout."""
+    starts = np.cumsum([0, *(len(values) for values in of_ranks)])
+    together = np.concatenate(of_ranks).astype(np.int64)
+    return np.asarray(together[starts[layout.rank] + layout.position])
+
+
+def _pick_marks(ranks: Sequence[RankOperations], layout: Layout, name: str) -> Int64s:
+    """A column of the marks, one value per mark of the layout."""
+    found = np.zeros(len(layout.mark_rank), np.int64)
+    for number, one in enumerate(ranks):
+        here = layout.mark_rank == number
+        found[here] = getattr(one.columns, name)[layout.mark_origin[here]]
+    return found
+
+
+def _sum_marks(ranks: Sequence[RankOperations], layout: Layout, name: str) -> Int64s:
+    """The same, with the values of the marks that were left out since the one before."""
+    found = np.zeros(len(layout.mark_rank), np.int64)
+    for number, one in enumerate(ranks):
+        here = np.flatnonzero(layout.mark_rank == number)
+        at = layout.mark_origin[here]
+        total = np.concatenate(([0], np.cumsum(getattr(one.columns, name))))
+        found[here] = total[at + 1] - total[np.concatenate((at[:1], at[:-1] + 1))]
+    return found

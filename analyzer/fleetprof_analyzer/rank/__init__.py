@@ -1,0 +1,1 @@
+"""One rank: its identity, its iterations, and its summary."""

@@ -1,0 +1,1 @@
+"""What a rank did between its collectives."""

@@ -1,0 +1,58 @@
+"""Which iteration, and which place in its program, each operation of a rank has.
+
+From the iterations of the trace; without them from the shortest pattern in which the operations repeat. Guarantees:
+an operation outside the iterations found has iteration -1; positions are given only to iterations that hold the
+program.
+"""
+
+from collections import Counter
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetprof_analyzer.rank.iterations import Iterations
+from fleetprof_analyzer.trace.trace import Int32s, Int64s
+
+_LONGEST_PERIOD: Final = 20_000
+
+
+def assign_iterations(
+    found: Iterations, launch_ns: Int64s, kind: npt.NDArray[np.int8], group: Int32s
+) -> tuple[list[int], Int32s]:
+    """(indices of the iterations, position of each operation's iteration among them)."""
+    if found.iterations:
+        starts = np.array([i.start_ns for i in found.iterations], np.int64)
+        ends = np.array([i.start_ns + i.duration_ns for i in found.iterations], np.int64)
+        at = np.searchsorted(starts, launch_ns, side="right") - 1
+        inside = (at >= 0) & (launch_ns < ends[np.maximum(at, 0)])
+        return [i.index for i in found.iterations], np.where(inside, at, -1).astype(np.int32)
+    period = _period(kind.astype(np.int64) + 16 * group.astype(np.int64))
+    numbers = np.arange(len(kind)) // period
+    whole = len(kind) // period
+    return list(range(whole)), np.where(numbers < whole, numbers, -1).astype(np.int32)
+
+
+def position_in_program(iteration: Int32s, kind: npt.NDArray[np.int8], count: int) -> Int64s:
+    """Operations numbered within their iteration, shape (n,); -1 in iterations whose kinds differ from the program's.
+
+    The program is the sequence of kinds that most of the `count` iterations share.
+    """
+    position = np.full(len(iteration), -1, np.int64)
+    members = [np.flatnonzero(iteration == number) for number in range(count)]
+    programs = Counter(kind[here].tobytes() for here in members if len(here))
+    if programs:
+        (program, _), *_ = programs.most_common(1)
+        for here in members:
+            if kind[here].tobytes() == program:
+                position[here] = np.arange(len(here))
+    return position
+
+
+def _period(tokens: Int64s) -> int:
+    """The shortest period of the whole sequence that occurs at least twice, else its length."""
+    count = len(tokens)
+    for period in range(1, min(count // 2, _LONGEST_PERIOD) + 1):
+        if tokens[period] == tokens[0] and np.array_equal(tokens[period:], tokens[:-period]):
+            return period
+    return max(count, 1)

@@ -1,0 +1,327 @@
+"""Takes a rank's communication out of its trace, as a chain of operations (operations.py).
+
+On a GPU the chain is the stream with the most local work; collectives are kernels, and `gloo:` ranges of the host
+beside them. On a CPU-only rank the chain is the thread that trains, and collectives are the ranges of gloo, MPI and
+UCC. Guarantees: pure; None where the trace holds no communication.
+"""
+
+import logging
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from fleetprof_api.samples import RankSamples
+
+from fleetprof_analyzer.rank.communication.chain.behind import find_behind
+from fleetprof_analyzer.rank.communication.chain.chain import Chain, Host, Work, build_chain, find_joins, next_owner
+from fleetprof_analyzer.rank.communication.chain.gaps import Fill, add_fills, fill_segments
+from fleetprof_analyzer.rank.communication.chain.host_chain import Waits
+from fleetprof_analyzer.rank.communication.chain.program import assign_iterations, position_in_program
+from fleetprof_analyzer.rank.communication.core_waits import CoreWaits, waits_by_iteration
+from fleetprof_analyzer.rank.communication.kinds import kind_of
+from fleetprof_analyzer.rank.communication.operations import (
+    MOST_OPERATIONS_BYTES,
+    Columns,
+    Group,
+    RankOperations,
+    encode,
+)
+from fleetprof_analyzer.rank.communication.operator_use import measure_operators
+from fleetprof_analyzer.rank.communication.process_group import group_of, peer_of
+from fleetprof_analyzer.rank.communication.sources import Source, read_source
+from fleetprof_analyzer.rank.communication.work import clock_by_iteration, sign_kernels, work_by_iteration
+from fleetprof_analyzer.rank.host.by_iteration import ThreadTimes, sum_up
+from fleetprof_analyzer.rank.host.marks import HostMarks
+from fleetprof_analyzer.rank.host.track import Track
+from fleetprof_analyzer.rank.iterations import Iterations
+from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.trace import Bools, Collective, Int32s, Int64s, Trace
+
+log = logging.getLogger(__name__)
+
+_UNSAID: Final = Collective()
+_WHOLE_PERMILLE: Final = 500  # below, the trace holds a sample of the operators
+_SYNCHRONISED_SHARE: Final = 0.9
+
+
+def summarise_operations(
+    trace: Trace,
+    found: Iterations,
+    samples: RankSamples | None,
+    *,
+    track: Track | None = None,
+    marks: HostMarks | None = None,
+    rank_number: int | None,
+    problems: Problems,
+) -> bytes:
+    """The encoded operations of one rank, empty where it communicates with nobody.
+
+    A trace that nobody foresaw costs the straggler analysis of that rank, not its other measures.
+    """
+    try:
+        operations = extract_operations(trace, found, samples, track=track, marks=marks, rank_number=rank_number)
+    except MemoryError:
+        raise
+    except Exception as error:
+        log.exception("the operations of %s could not be read", trace.source)
+        problems.add(Kind.ANALYZER_FAULT, f"its communication: {type(error).__name__}: {error}")
+        return b""
+    return b"" if operations is None else encode_within(operations)
+
+
+def encode_within(operations: RankOperations, most: int = MOST_OPERATIONS_BYTES) -> bytes:
+    """The encoded operations; lines of code are left out where the rest alone would fit into the summary."""
+    data = encode(operations)
+    if len(data) <= most or not operations.thread.rows:
+        return data
+    bare = encode(replace(operations, thread=ThreadTimes()))
+    return bare if len(bare) <= most else data
+
+
+def extract_operations(
+    trace: Trace,
+    found: Iterations,
+    samples: RankSamples | None,
+    *,
+    track: Track | None = None,
+    marks: HostMarks | None = None,
+    rank_number: int | None,
+) -> RankOperations | None:
+    """The operations of one rank. `found` are its iterations, `track` and `marks` what samples say."""
+    source = read_source(trace, marks or HostMarks())
+    if source is None:
+        return None
+    said = _read_said(trace, source)
+    iterations, iteration = assign_iterations(found, source.launch_ns, said.kind, said.group)
+    position = position_in_program(iteration, said.kind, len(iterations))
+    end = source.start_ns + source.duration_ns
+    work = Work(
+        source.row_start_ns,
+        source.row_end_ns,
+        source.launch_row,
+        source.start_ns,
+        end,
+        source.tolerance_ns,
+        _host(source),
+    )
+    chain = build_chain(work, find_joins(work, position))
+    previous_end = _previous_end(source.place, source.start_ns, end)
+    after_local = _follows_chain(source, chain.reached_ns, said.kind)
+    ready = np.where(after_local, np.maximum(chain.reached_ns, previous_end), previous_end)
+    launched = np.maximum(ready, source.launch_ns)
+    behind = find_behind(source.place, launched, source.start_ns, end, position)
+    ready, launched = (np.where(behind >= 0, np.maximum(moment, end[behind]), moment) for moment in (ready, launched))
+    late, lag = (
+        np.where(moment > np.iinfo(np.int64).min, np.maximum(source.start_ns - moment, 0), 0)
+        for moment in (ready, ready if work.host is None else launched)
+    )
+    at_once = _joins_at_once(chain.mark_operation, chain.mark_joins, len(end))
+    segment, fill = _fill(
+        source, chain, after_local, np.where(at_once & after_local, late, 0), np.where(after_local, 0, late)
+    )
+    if work.host is not None:
+        fill = _fill_host(source, chain, fill)
+    leads = work.host is not None and _leads(source)
+    # Of a host that is followed anyway the chain with its gaps says nothing: left out, for the summary's size.
+    begins = np.zeros(len(chain.mark_operation), np.bool_)
+    begins[~chain.passed] = np.diff(iteration, prepend=-2)[chain.mark_operation[~chain.passed]] != 0
+    bounds = [(i.start_ns, i.start_ns + i.duration_ns) for i in found.iterations] if found.iterations else []
+    columns = Columns(
+        iteration=iteration,
+        kind=said.kind,
+        group=said.group,
+        sequence=said.sequence,
+        elements=said.elements,
+        peer=said.peer,
+        place=source.place,
+        behind=behind,
+        after_local=after_local,
+        launch_ns=source.launch_ns,
+        start_ns=source.start_ns,
+        duration_ns=source.duration_ns,
+        late_ns=np.where(leads & after_local, 0, late),
+        lag_ns=lag,
+        segment_ns=segment,
+        busy_ns=np.where(leads & after_local, 0, fill.busy_ns),
+        data_ns=fill.data_ns,
+        collection_ns=fill.collection_ns,
+        pause_ns=fill.pause_ns,
+        quiet_ns=fill.quiet_ns,
+        mark_operation=chain.mark_operation,
+        mark_joins=chain.mark_joins,
+        mark_waits=chain.mark_waits,
+        own_ns=np.zeros_like(chain.own_ns) if leads else chain.own_ns,
+        work_ns=chain.host.work_ns,
+        host_ns=chain.host.host_ns,
+        lead_ns=np.where(begins, chain.host.lead_ns, 0),
+        tail_host_ns=chain.host.tail_host_ns,
+        tail_work_ns=chain.host.tail_work_ns,
+    )
+    return RankOperations(
+        source=trace.source,
+        rank=rank_number,
+        world_size=trace.metadata.world_size,
+        kind=source.kind,
+        iterations=iterations,
+        indices_proven=found.index_from in ("agent", "profiler_step"),
+        groups=said.groups,
+        columns=columns,
+        work=work_by_iteration(trace, source.local, source.local_launch_ns, bounds),
+        clock_megahertz=clock_by_iteration(samples, bounds) if trace.time_origin == "unix" else [],
+        signatures=sign_kernels(trace, source.local, source.overlapped),
+        operators=measure_operators(trace, source.thread, bounds),
+        cores=waits_by_iteration(samples, bounds) if trace.time_origin == "unix" else CoreWaits(),
+        sampled=trace.recorded_permille is not None and trace.recorded_permille < _WHOLE_PERMILLE,
+        cut=source.cut,
+        leads=leads,
+        thread=sum_up(track, bounds),
+    )
+
+
+def _fill(source: Source, chain: Chain, after_local: Bools, lag_ns: Int64s, host_ns: Int64s) -> tuple[Int64s, Fill]:
+    """Each segment's own time and what filled it.
+
+    `lag_ns` is what operations that the chain waits for began late; `host_ns` what the host did before operations
+    that do not wait for the chain: it passes beside the device's work, so it is split by itself.
+    """
+    count = len(lag_ns)
+    owner = next_owner(chain.mark_operation, chain.passed | ~after_local[chain.mark_operation], count)
+    kept, late = (owner < count) & (chain.own_ns > 0), lag_ns > 0
+    start = np.concatenate((chain.own_start_ns[kept], (source.start_ns - lag_ns)[late]))
+    end = np.concatenate(((chain.own_start_ns + chain.own_ns)[kept], source.start_ns[late]))
+    operation = np.concatenate((owner[kept], np.flatnonzero(late)))
+    order = np.argsort(start, kind="stable")
+    parts = [fill_segments(start[order], end[order], operation[order], count, source.fillings(busy=True))]
+    beside = np.flatnonzero(host_ns > 0)
+    if len(beside):
+        begin = (source.start_ns - host_ns)[beside]
+        parts.append(fill_segments(begin, source.start_ns[beside], beside, count, source.fillings(busy=False)))
+    segment = host_ns.copy()
+    np.add.at(segment, operation, end - start)
+    return segment, add_fills(parts)
+
+
+def _fill_host(source: Source, chain: Chain, fill: Fill) -> Fill:
+    """What filled the host's own time, instead of the device's gaps: those hide a host that leads."""
+    count = len(source.start_ns)
+    owner = next_owner(chain.mark_operation, chain.passed, count)
+    kept = (owner < count) & (chain.host_end_ns > chain.host_start_ns)
+    found = fill_segments(
+        chain.host_start_ns[kept], chain.host_end_ns[kept], owner[kept], count, source.fillings(busy=False)
+    )
+    return replace(fill, data_ns=found.data_ns, collection_ns=found.collection_ns)
+
+
+def _host(source: Source) -> Host | None:
+    if source.row_launch_ns is None or source.waits is None:
+        return None
+    start, end = source.waits
+    waits = Waits(start, end, np.searchsorted(source.row_launch_ns, start).astype(np.int64))
+    return Host(source.row_launch_ns, source.launch_ns, waits, _held(source))
+
+
+def _held(source: Source) -> Bools:
+    """Operations of the host's backends that the host itself waits for: it launches nothing before their end."""
+    passed = _launched_meanwhile(source)
+    held = np.zeros(len(passed), np.bool_)
+    if source.on_host.any():
+        held[source.on_host] = passed[source.on_host].mean() <= 1 - _SYNCHRONISED_SHARE
+    return held
+
+
+def _leads(source: Source) -> bool:
+    """Whether the host goes on while its device communicates.
+
+    Where it never does, it waits in a way that was not recorded, and its time is no own time.
+    """
+    passed = _launched_meanwhile(source)[~source.on_host]
+    return len(passed) > 0 and float(passed.mean()) >= 1 - _SYNCHRONISED_SHARE
+
+
+def _launched_meanwhile(source: Source) -> Bools:
+    """Whether the host launched something between an operation's launch and its end."""
+    assert source.row_launch_ns is not None
+    launched = np.sort(np.concatenate((source.row_launch_ns, source.launch_ns)))
+    end = source.start_ns + source.duration_ns - source.tolerance_ns
+    return np.asarray(np.searchsorted(launched, source.launch_ns, side="right") < np.searchsorted(launched, end))
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the operations' metadata say, as columns."""
+
+    kind: npt.NDArray[np.int8]
+    group: Int32s
+    groups: list[Group]
+    sequence: Int64s
+    elements: Int64s
+    peer: Int32s
+
+
+def _read_said(trace: Trace, source: Source) -> _Said:
+    kinds, groups, sequences, elements, peers = [], [], [], [], []
+    known: dict[Group, int] = {}
+    cache: dict[tuple[int, int], tuple[int, int, int]] = {}
+    for name, number in zip(source.name.tolist(), source.collective.tolist(), strict=True):
+        collective = trace.collectives[number] if number >= 0 else _UNSAID
+        if (name, number) not in cache:
+            group = group_of(collective, trace.metadata.groups)
+            kind = kind_of(collective.name, trace.names[name])
+            cache[name, number] = (kind, known.setdefault(group, len(known)), peer_of(collective, kind, group))
+        kind, group_number, peer_rank = cache[name, number]
+        kinds.append(kind)
+        groups.append(group_number)
+        peers.append(peer_rank)
+        sequences.append(-1 if collective.sequence is None else collective.sequence)
+        elements.append(-1 if collective.elements_in is None else collective.elements_in)
+    return _Said(
+        np.array(kinds, np.int8),
+        np.array(groups, np.int32),
+        list(known),
+        np.array(sequences, np.int64),
+        np.array(elements, np.int64),
+        np.array(peers, np.int32),
+    )
+
+
+def _previous_end(place: Int32s, start_ns: Int64s, end_ns: Int64s) -> Int64s:
+    """The end of the operation before on the same stream or thread; the smallest integer where there is none."""
+    order = np.lexsort((start_ns, place))
+    previous = np.full(len(place), np.iinfo(np.int64).min, np.int64)
+    same = place[order][1:] == place[order][:-1]
+    previous[order[1:][same]] = end_ns[order[:-1][same]]
+    return previous
+
+
+def _follows_chain(source: Source, reached_ns: Int64s, kind: npt.NDArray[np.int8]) -> Bools:
+    """Whether an operation begins only after the chain: always on a device, on its host where the host waits for it.
+
+    The host waits where it makes a call that does, since its last operation; where calls were not recorded, where it
+    is never ahead of its device.
+    """
+    follows = ~source.on_host
+    if source.kind == "cpu":
+        return np.ones(len(follows), np.bool_)
+    launch, waits = source.launch_ns, None if source.waits is None else source.waits[1]
+    if waits is None:
+        waited = launch >= reached_ns
+    else:
+        hosts = np.flatnonzero(source.on_host)
+        since = np.concatenate((launch[:1], launch[hosts[:-1]])) if len(hosts) else launch[:0]
+        waited = np.zeros(len(launch), np.bool_)
+        waited[hosts] = np.searchsorted(waits, launch[hosts]) > np.searchsorted(waits, since)
+    for one in np.unique(kind[source.on_host]):
+        here = source.on_host & (kind == one)
+        # The window's first one tells nothing: no work before it was recorded.
+        seen = here & (np.arange(len(here)) > 0)
+        follows[here] = seen.any() and waited[seen].mean() >= _SYNCHRONISED_SHARE
+    return follows
+
+
+def _joins_at_once(operation: Int32s, joins: Bools, count: int) -> Bools:
+    """Operations whose join is the next mark: the chain stands still while they run."""
+    at_once = np.zeros(count, np.bool_)
+    next_joins = joins[1:] & (operation[1:] == operation[:-1]) & ~joins[:-1]
+    at_once[operation[:-1][next_joins]] = True
+    return at_once

@@ -1,0 +1,271 @@
+"""The rows of a trace that the chain of operations is made of, for a GPU rank or a CPU-only one.
+
+Guarantees: operations and local rows are in launch order; what a rank's device or thread did is taken from one clock
+only.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+
+from fleetprof_analyzer.rank.communication.chain.gaps import Fillings
+from fleetprof_analyzer.rank.communication.launches import launch_times
+from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS
+from fleetprof_analyzer.rank.host.marks import HostMarks
+from fleetprof_analyzer.trace.classes import (
+    WorkClass,
+    classify_kernel,
+    is_collection,
+    is_collective_range,
+    is_data_loading,
+    is_host_annotation,
+    is_host_communication,
+)
+from fleetprof_analyzer.trace.intervals import Union, covered, join, union
+from fleetprof_analyzer.trace.naming import where_name
+from fleetprof_analyzer.trace.ordering import order_by
+from fleetprof_analyzer.trace.trace import COLUMNS, NO_ROWS, Bools, Category, Int32s, Int64s, Rows, Trace
+
+_COMMUNICATION: Final = WorkClass.COMMUNICATION
+_DEVICE_TOLERANCE_NS: Final = 2_000
+# A thread that waits may wake before the range of what it waited for is closed.
+_HOST_TOLERANCE_NS: Final = 200_000
+_WAITS: Final = re.compile(r"Synchronize|^(?:cuda|hip)Memcpy$|^cuMemcpy(?:DtoH|HtoD)(?:_v2)?$")
+_NOTHING: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """n operations, and m local rows of the chain (`row_*`).
+
+    `launch_row` counts the rows launched before each operation.
+    """
+
+    kind: Literal["gpu", "cpu"]
+    name: Int32s
+    collective: Int32s
+    place: Int32s
+    on_host: Bools
+    launch_ns: Int64s
+    start_ns: Int64s
+    duration_ns: Int64s
+    launch_row: Int64s
+    row_start_ns: Int64s
+    row_end_ns: Int64s  # shape (m + 1,): when all rows before row k had ended
+    tolerance_ns: int
+    busy: Union
+    data: Union
+    collection: Union
+    recorded: Union
+    row_launch_ns: Int64s | None  # None: launches were not recorded
+    waits: tuple[Int64s, Int64s] | None  # starts and ends of calls that wait for the device; None: calls not recorded
+    thread: Rows  # all rows of the training thread
+    local: Rows
+    local_launch_ns: Int64s
+    overlapped: Bools
+    cut: bool
+
+    def fillings(self, *, busy: bool) -> Fillings:
+        """What ran when; without `busy` as the host alone sees it."""
+        return Fillings(self.busy if busy else _NOTHING, self.data, self.collection, self.recorded)
+
+
+def read_source(trace: Trace, marks: HostMarks) -> Source | None:
+    """The rows of one rank, and what `marks` add to them; None where it communicates with nobody."""
+    on_device = trace.rows.on_device
+    ranges = _ranges(trace)
+    if not on_device.any():
+        return _read_host(trace, ranges, marks) if len(ranges) else None
+    return _read_device(trace, trace.rows.select(on_device), ranges, marks)
+
+
+def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Source | None:
+    rows = rows.select(_of_one_device(trace, rows))
+    classes = where_name(rows, trace.names, lambda name: classify_kernel(name, trace.kernel_classes) == _COMMUNICATION)
+    communicates = classes & (rows.category == Category.KERNEL)
+    if not communicates.any() and len(ranges) == 0:
+        return None
+    launch = launch_times(trace, rows)
+    chosen = rows.select(communicates)
+    operations = _join_rows(chosen, ranges)
+    launched = np.concatenate((launch[communicates], _range_launches(trace, ranges)))
+    order = order_by(launched, operations.start_ns)[:MOST_OPERATIONS]
+    local, local_launch = rows.select(~communicates), launch[~communicates]
+    by_launch = order_by(local_launch, local.start_ns)
+    local, local_launch = local.take(by_launch), local_launch[by_launch]
+    main = local.place == _busiest(local)
+    chain, chain_launch = local.select(main), local_launch[main]
+    taken, taken_launch = operations.take(order), launched[order]
+    host = _host_rows(trace)
+    taken = _described_by_host(taken, taken_launch, host)
+    return Source(
+        kind="gpu",
+        name=taken.name,
+        collective=taken.collective,
+        place=taken.place,
+        on_host=order >= len(chosen),
+        launch_ns=taken_launch,
+        start_ns=taken.start_ns,
+        duration_ns=taken.duration_ns,
+        launch_row=np.searchsorted(chain_launch, taken_launch).astype(np.int64),
+        row_start_ns=chain.start_ns,
+        row_end_ns=_running_end(chain, int(taken.start_ns.min())),
+        tolerance_ns=_DEVICE_TOLERANCE_NS,
+        busy=union(local.start_ns, local.end_ns),
+        data=join(_union_of(host, trace.names, is_data_loading), marks.loading),
+        collection=join(_union_of(host, trace.names, is_collection), marks.collection),
+        recorded=_recorded(host, trace.names),
+        row_launch_ns=None if np.array_equal(launch, rows.start_ns) else chain_launch,
+        waits=_waits(host, trace.names),
+        thread=host.select(host.place == _training_thread(trace, host)),
+        local=local,
+        local_launch_ns=local_launch,
+        overlapped=covered(local.start_ns, union(chosen.start_ns, chosen.end_ns)),
+        cut=len(operations) > MOST_OPERATIONS,
+    )
+
+
+def _read_host(trace: Trace, ranges: Rows, marks: HostMarks) -> Source:
+    host = _host_rows(trace)
+    launched = _range_launches(trace, ranges)
+    order = order_by(launched, ranges.start_ns)[:MOST_OPERATIONS]
+    taken, taken_launch = ranges.take(order), launched[order]
+    wide = where_name(host, trace.names, is_host_annotation) & ~where_name(host, trace.names, is_data_loading)
+    works = ((host.category == Category.OPERATOR) | where_name(host, trace.names, is_data_loading)) & ~wide
+    thread = _training_thread(trace, host)
+    chain = host.select(works & (host.place == thread) & ~where_name(host, trace.names, is_collective_range))
+    chain = chain.take(order_by(chain.start_ns, -chain.duration_ns))
+    data = join(_union_of(host, trace.names, is_data_loading), marks.loading)
+    busy_rows = chain.select(~covered(chain.start_ns, data))
+    ends = np.sort(chain.end_ns)
+    finished = np.searchsorted(ends, chain.start_ns, side="right")
+    first = int(min(taken_launch.min(), chain.start_ns.min())) if len(chain) else int(taken_launch.min())
+    before = np.append(
+        np.where(finished > 0, ends[np.maximum(finished - 1, 0)], first), ends[-1:] if len(ends) else first
+    )
+    return Source(
+        kind="cpu",
+        name=taken.name,
+        collective=taken.collective,
+        place=taken.place,
+        on_host=np.ones(len(order), np.bool_),
+        launch_ns=taken_launch,
+        start_ns=taken.start_ns,
+        duration_ns=taken.duration_ns,
+        launch_row=np.searchsorted(chain.start_ns, taken_launch).astype(np.int64),
+        row_start_ns=chain.start_ns,
+        row_end_ns=np.maximum.accumulate(before),
+        tolerance_ns=_HOST_TOLERANCE_NS,
+        busy=union(busy_rows.start_ns, busy_rows.end_ns),
+        data=data,
+        collection=join(_union_of(host, trace.names, is_collection), marks.collection),
+        recorded=_recorded(host, trace.names),
+        row_launch_ns=None,
+        waits=None,
+        thread=host.select(host.place == thread),
+        local=NO_ROWS,
+        local_launch_ns=NO_ROWS.start_ns,
+        overlapped=np.zeros(0, np.bool_),
+        cut=len(ranges) > MOST_OPERATIONS,
+    )
+
+
+def _host_rows(trace: Trace) -> Rows:
+    return trace.rows.select(~trace.rows.on_device)
+
+
+def _union_of(rows: Rows, names: list[str], test: Callable[[str], bool]) -> Union:
+    chosen = rows.select(where_name(rows, names, test))
+    return union(chosen.start_ns, chosen.end_ns)
+
+
+def _recorded(host: Rows, names: list[str]) -> Union:
+    """What the host was seen to do: operators and calls, not the ranges that enclose whole phases."""
+    plain = ~where_name(host, names, is_host_annotation)
+    # Apart, since each is in order of its starts as a rule.
+    operators = host.select(plain & (host.category == Category.OPERATOR))
+    seen = union(operators.start_ns, operators.end_ns)
+    del operators
+    calls = host.select(plain & (host.category == Category.RUNTIME))
+    return join(seen, union(calls.start_ns, calls.end_ns))
+
+
+def _described_by_host(operations: Rows, launch_ns: Int64s, host: Rows) -> Rows:
+    """Kernels that do not say their collective take the word of the host's `record_param_comms` around their launch."""
+    calls = host.select((host.collective >= 0) & (host.category == Category.OPERATOR))
+    silent = operations.collective < 0
+    if len(calls) == 0 or not silent.any():
+        return operations
+    calls = calls.take(np.argsort(calls.start_ns, kind="stable"))
+    at = np.maximum(np.searchsorted(calls.start_ns, launch_ns, side="right") - 1, 0)
+    around = silent & (calls.start_ns[at] <= launch_ns) & (launch_ns <= calls.end_ns[at])
+    return replace(operations, collective=np.where(around, calls.collective[at], operations.collective))
+
+
+def _waits(host: Rows, names: list[str]) -> tuple[Int64s, Int64s] | None:
+    calls = host.category == Category.RUNTIME
+    if not calls.any():
+        return None
+    calls &= where_name(host, names, lambda name: _WAITS.search(name) is not None)
+    return union(host.start_ns[calls], host.end_ns[calls])
+
+
+def _ranges(trace: Trace) -> Rows:
+    """Collectives that run on the host: one range each, on the backend's own thread."""
+    rows = trace.rows
+    ranges = where_name(rows, trace.names, is_collective_range)
+    return rows.select(ranges & ~rows.on_device & (rows.duration_ns > 0))
+
+
+def _range_launches(trace: Trace, ranges: Rows) -> Int64s:
+    """When the training thread handed each range over: the last call into c10d not yet taken, else its own start."""
+    rows = trace.rows
+    calls = rows.select(
+        (rows.category == Category.OPERATOR)
+        & where_name(rows, trace.names, lambda name: is_host_communication(name) and not is_collective_range(name))
+    )
+    calls = calls.select(where_name(calls, trace.names, lambda name: "c10d" in name))
+    launched = ranges.start_ns.copy()
+    order = np.argsort(ranges.start_ns, kind="stable")
+    starts = np.sort(calls.start_ns)
+    left = len(starts)
+    for position in order[::-1].tolist():
+        left = min(left, int(np.searchsorted(starts, ranges.start_ns[position], side="right")))
+        if left == 0:
+            break
+        left -= 1
+        launched[position] = starts[left]
+    return launched
+
+
+def _training_thread(trace: Trace, host: Rows) -> int:
+    """The place that trains: where most calls into c10d stand, else most operators."""
+    calls = where_name(host, trace.names, lambda name: "c10d" in name)
+    operators = host.category == Category.OPERATOR
+    ranges = where_name(host, trace.names, is_collective_range)
+    places = host.place[calls] if calls.any() else host.place[operators & ~ranges]
+    return int(np.bincount(places).argmax()) if len(places) else -1
+
+
+def _of_one_device(trace: Trace, rows: Rows) -> Bools:
+    """A rank that drives several devices is followed on the one with the most work."""
+    _, owner = trace.owners(rows)
+    used = np.flatnonzero(np.bincount(owner))
+    return np.asarray(owner == used[np.bincount(owner, rows.duration_ns)[used].argmax()])
+
+
+def _busiest(local: Rows) -> int:
+    return int(np.bincount(local.place, local.duration_ns).argmax()) if len(local) else -1
+
+
+def _running_end(chain: Rows, otherwise: int) -> Int64s:
+    first = min(int(chain.start_ns.min()), otherwise) if len(chain) else otherwise
+    return np.maximum.accumulate(np.concatenate(([first], chain.end_ns)))
+
+
+def _join_rows(first: Rows, second: Rows) -> Rows:
+    columns = [np.concatenate((getattr(first, c), getattr(second, c))) for c in COLUMNS]
+    return Rows(*columns)

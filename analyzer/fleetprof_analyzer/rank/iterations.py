@@ -1,0 +1,234 @@
+"""Finds the training iterations in a trace, and their numbers.
+
+Boundaries: the ends of `Optimizer.step#` annotations (p of them per iteration), or `ProfilerStep#n` ranges; which one
+was used is said. Numbers: with the agent, from its step times (a step's end lies inside its annotation, because the
+agent's hook runs there); with ProfilerStep, its n; else counted from 0. Definitions: docs/measures.md#iterations.
+
+Guarantees: pure; never guesses a number without saying so; an iteration that the window cut is not listed.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+from fleetprof_api.kernel_class import KernelClass
+from fleetprof_api.report.report import Iteration
+from fleetprof_api.samples import RankSamples
+
+from fleetprof_analyzer.trace.naming import matcher
+from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.trace import Category, Int64s, Rows, Trace
+
+_OPTIMIZER_STEP: Final = re.compile(r"^Optimizer\.step#")
+_PROFILER_STEP: Final = re.compile(r"^ProfilerStep\s*#\s*(\d{1,18})$")
+_MARK_TOLERANCE_NS: Final = 1_000_000
+# A recording that begins this much after the end of the step before has missed the start of its first iteration.
+_LATE_START_NS: Final = 2_000_000
+_LATE_START_DIVISOR: Final = 20
+_FRAGMENT_DIVISOR: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How the recording was to begin: "step" with its first step, "time" (anywhere in an iteration), or not known.
+
+    `iterations` is how many were asked for, None where a length of time was, or nothing is known. `kernel_classes` are
+    the user's own, before the table of `classes`.
+    """
+
+    start_mode: str = ""
+    first_step: int | None = None
+    iterations: int | None = None
+    kernel_classes: Sequence[KernelClass] = ()
+
+    def choose(self, found: list[Iteration]) -> list[Iteration]:
+        """The iterations that were asked for, of those that were recorded.
+
+        A window by time is made longer than what was asked for: it cannot begin where an iteration does.
+        """
+        return found[: self.iterations] if self.start_mode == "time" else found
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """What was found; `first_step` is the first complete optimizer step, in KinetoStepTracker's count."""
+
+    iterations: list[Iteration] = field(default_factory=list)
+    marks: Literal["optimizer_step", "profiler_step", "none"] = "none"
+    index_from: Literal["agent", "profiler_step", "position", "none"] = "none"
+    steps_per_iteration: int = 1
+    first_step: int | None = None
+
+
+def find_iterations(trace: Trace, samples: RankSamples | None, asked: Asked, problems: Problems) -> Iterations:
+    """The complete iterations of a trace, in time order."""
+    steps = _optimizer_marks(trace)
+    number = None
+    if samples is not None and steps is not None and trace.time_origin == "unix":
+        number = _step_of_first_mark(steps.rows, samples, problems)
+    profiler = _profiler_iterations(trace, problems)
+    # With the agent's numbers the optimizer marks are exact; without them the profiler's own ranges are.
+    if steps is not None and (number is not None or not profiler):
+        return _optimizer_iterations(trace, steps, samples, number, asked)
+    if profiler:
+        return Iterations(profiler, "profiler_step", "profiler_step")
+    return Iterations()
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """Optimizer steps of one thread, by end."""
+
+    rows: Rows
+    thread_start_ns: int
+    per_iteration: int
+
+
+def _named(trace: Trace, pattern: re.Pattern[str]) -> Rows:
+    """Host annotations whose name matches, by end."""
+    wanted = np.fromiter(map(matcher(pattern), trace.names), np.bool_, len(trace.names))
+    if not wanted.any():
+        return trace.rows.select(np.zeros(len(trace.rows), np.bool_))
+    host = (trace.rows.category == Category.ANNOTATION) | (trace.rows.category == Category.OPERATOR)
+    rows = trace.rows.select(host & wanted[trace.rows.name])
+    return rows.take(np.argsort(rows.end_ns, kind="stable"))
+
+
+def _of_busiest_thread(rows: Rows) -> Rows:
+    places, counts = np.unique(rows.place, return_counts=True)
+    return rows.select(rows.place == places[counts.argmax()])
+
+
+def _optimizer_marks(trace: Trace) -> _Marks | None:
+    rows = _named(trace, _OPTIMIZER_STEP)
+    if len(rows) == 0:
+        return None
+    rows = _of_busiest_thread(rows)
+    ranges = (trace.rows.category == Category.OPERATOR) | (trace.rows.category == Category.ANNOTATION)
+    on_thread = (trace.rows.place == rows.place[0]) & ranges
+    first = int(trace.rows.start_ns[on_thread].min())
+    return _Marks(rows, first, _period(rows.name.tolist()))
+
+
+def _period(names: list[int]) -> int:
+    """Optimizer steps per iteration as the names show it: A B A B has two."""
+    period = len(set(names))
+    repeats = all(name == names[index % period] for index, name in enumerate(names))
+    return period if repeats and len(names) >= 2 * period else 1
+
+
+def _step_of_first_mark(marks: Rows, samples: RankSamples, problems: Problems) -> int | None:
+    """The step number of the first mark by the agent's times, when the marks agree on it."""
+    ends = np.array(samples.steps.end_unix_ns, np.int64)
+    numbers = np.array(samples.steps.step, np.int64)
+    if len(ends) == 0 or len(ends) != len(numbers):
+        return None
+    order = np.argsort(ends, kind="stable")
+    ends, numbers = ends[order], numbers[order]
+    votes: Counter[int] = Counter()
+    after = np.searchsorted(ends, marks.start_ns)
+    for position, following in enumerate(after.tolist()):
+        if following == len(ends):
+            continue
+        inside = ends[following] <= marks.end_ns[position] + _MARK_TOLERANCE_NS
+        # Kineto stops inside the last step, before the agent's hook: that mark is cut short, and the next time is its
+        # own as long as the time before belongs to the step before.
+        cut = position == len(marks) - 1 and following > 0 and numbers[following] == numbers[following - 1] + 1
+        if inside or cut:
+            votes[int(numbers[following]) - position] += 1
+    if not votes:
+        problems.add(Kind.STEPS_DO_NOT_MATCH, "no optimizer step of the trace is among the agent's step times")
+        return None
+    (number, agreeing), *_ = votes.most_common(1)
+    if 2 * agreeing < len(marks) or 2 * agreeing <= votes.total():
+        problems.add(
+            Kind.STEPS_DO_NOT_MATCH,
+            f"only {agreeing} of {len(marks)} optimizer steps of the trace agree with the agent's step times",
+        )
+        return None
+    return number
+
+
+def _optimizer_iterations(
+    trace: Trace, marks: _Marks, samples: RankSamples | None, number: int | None, asked: Asked
+) -> Iterations:
+    per_iteration = marks.per_iteration
+    if samples is not None and number is not None:
+        per_iteration = max(1, samples.steps_per_iteration)
+    # Steps count from 1, iterations hold steps kp+1 to kp+p: what stands before the first multiple is another's end.
+    skip = 0 if number is None else -(number - 1) % per_iteration
+    ends = marks.rows.end_ns
+    iterations: list[Iteration] = []
+    for first in range(skip, len(ends) - per_iteration + 1, per_iteration):
+        begin = int(ends[first - 1]) if first else _recording_start(trace, marks)
+        duration = int(ends[first + per_iteration - 1]) - begin
+        step = None if number is None else number + first
+        complete = True if first else _began_in_time(begin, duration, step, samples, asked)
+        if complete is False:
+            continue
+        iterations.append(
+            Iteration(
+                index=len(iterations) if step is None else (step - 1) // per_iteration + 1,
+                start_ns=begin,
+                duration_ns=duration,
+                step=step,
+                complete=complete,
+            )
+        )
+    return Iterations(
+        iterations,
+        "optimizer_step",
+        "position" if number is None else "agent",
+        per_iteration,
+        iterations[0].step if iterations else None,
+    )
+
+
+def _recording_start(trace: Trace, marks: _Marks) -> int:
+    """Where the first iteration begins: where Kineto began to record, else the first row of the thread."""
+    recorded = trace.window_start_ns
+    return marks.thread_start_ns if recorded is None or recorded > marks.thread_start_ns else recorded
+
+
+def _began_in_time(
+    begin: int, duration: int, step: int | None, samples: RankSamples | None, asked: Asked
+) -> bool | None:
+    """Whether the recording holds the first iteration whole; None when nothing tells."""
+    if step is None or samples is None:
+        return False if asked.start_mode == "time" else None
+    if asked.start_mode == "step" and step == asked.first_step:
+        return True
+    before = dict(zip(samples.steps.step, samples.steps.end_unix_ns, strict=False)).get(step - 1)
+    if before is None:
+        return None
+    return begin - before <= max(_LATE_START_NS, duration // _LATE_START_DIVISOR)
+
+
+def _profiler_iterations(trace: Trace, problems: Problems) -> list[Iteration]:
+    rows = _named(trace, _PROFILER_STEP)
+    if len(rows) == 0:
+        return []
+    rows = _of_busiest_thread(rows)
+    by_index: dict[int, Iteration] = {}
+    for name, start, duration in zip(rows.name, rows.start_ns, rows.duration_ns, strict=True):
+        match = _PROFILER_STEP.search(trace.names[name])
+        assert match is not None
+        index = int(match[1])
+        by_index[index] = Iteration(index=index, start_ns=int(start), duration_ns=int(duration))
+    iterations = sorted(by_index.values(), key=lambda iteration: iteration.start_ns)
+    return _without_fragment(iterations, problems)
+
+
+def _without_fragment(iterations: list[Iteration], problems: Problems) -> list[Iteration]:
+    """The profiler's last range ends where it was stopped: a sliver of an iteration, not one."""
+    if len(iterations) < 2:
+        return iterations
+    *others, last = iterations
+    typical: Int64s = np.array([iteration.duration_ns for iteration in others], np.int64)
+    if last.duration_ns * _FRAGMENT_DIVISOR >= int(np.median(typical)):
+        return iterations
+    problems.add(Kind.ITERATION_FRAGMENT, f"ProfilerStep#{last.index} was cut after {last.duration_ns:,} ns; left out")
+    return others

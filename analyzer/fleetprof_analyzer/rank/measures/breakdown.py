@@ -1,0 +1,91 @@
+"""Where the time of a rank went: compute, communication, memory, idle (docs/measures.md#time).
+
+On a GPU, work is what ran on the device, over all its streams. On a CPU-only rank, work is the operators that the host
+ran and its collective ranges. Guarantees: span = compute + exposed_communication + exposed_memory + idle, to the
+nanosecond.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from fleetprof_api.report.report import Iteration, TimeBreakdown
+
+from fleetprof_analyzer.rank.measures.devices import DeviceWork
+from fleetprof_analyzer.trace.classes import WorkClass, is_host_annotation, is_host_communication
+from fleetprof_analyzer.trace.intervals import covered, covered_length, join, length, union
+from fleetprof_analyzer.trace.naming import where_name
+from fleetprof_analyzer.trace.trace import Category, Trace
+
+
+def measure_device(work: DeviceWork) -> TimeBreakdown:
+    """One device's time, or one host's, from its first start to its last end."""
+    rows = work.rows
+    if len(rows) == 0:
+        return TimeBreakdown()
+    compute, communication = work.union_of(WorkClass.COMPUTE), work.union_of(WorkClass.COMMUNICATION)
+    with_communication = join(compute, communication)
+    busy = join(with_communication, work.union_of(WorkClass.MEMORY))
+    span = int(rows.end_ns.max() - rows.start_ns.min())
+    exposed = length(with_communication) - length(compute)
+    return TimeBreakdown(
+        span=span,
+        compute=length(compute),
+        overlapped_communication=length(communication) - exposed,
+        exposed_communication=exposed,
+        exposed_memory=length(busy) - length(with_communication),
+        idle=span - length(busy),
+    )
+
+
+def measure_iterations(works: Sequence[DeviceWork], iterations: Sequence[Iteration]) -> list[Iteration]:
+    """The iterations with the time of `works` (the rank's devices, or its host) within each, summed."""
+    if not works or not iterations:
+        return list(iterations)
+    start = np.array([iteration.start_ns for iteration in iterations], np.int64)
+    end = start + np.array([iteration.duration_ns for iteration in iterations], np.int64)
+    totals = np.zeros((4, len(iterations)), np.int64)
+    for work in works:
+        compute, communication = work.union_of(WorkClass.COMPUTE), work.union_of(WorkClass.COMMUNICATION)
+        both = join(compute, communication)
+        unions = (compute, communication, both, join(both, work.union_of(WorkClass.MEMORY)))
+        totals += np.array([covered_length(end, u) - covered_length(start, u) for u in unions])
+    return [
+        msgspec.structs.replace(
+            iteration,
+            time_ns=TimeBreakdown(
+                span=iteration.duration_ns * len(works),
+                compute=computes,
+                overlapped_communication=computes + communicates - either,
+                exposed_communication=either - computes,
+                exposed_memory=busy - either,
+                idle=iteration.duration_ns * len(works) - busy,
+            ),
+        )
+        for iteration, (computes, communicates, either, busy) in zip(iterations, totals.T.tolist(), strict=True)
+    ]
+
+
+def find_host_work(trace: Trace) -> DeviceWork:
+    """The CPU equivalents: compute is the union of operators, communication that of collective ranges."""
+    rows = trace.rows.select(~trace.rows.on_device)
+    communicates = where_name(rows, trace.names, is_host_communication)
+    annotates = where_name(rows, trace.names, is_host_annotation)
+    operates = (rows.category == Category.OPERATOR) & ~communicates & ~annotates
+    # What a collective runs inside itself (copies, divisions on its own thread) is part of the collective.
+    order = np.argsort(rows.place, kind="stable")
+    for here in np.split(order, np.flatnonzero(np.diff(rows.place[order])) + 1):
+        collective = here[communicates[here]]
+        if len(collective):
+            ranges = union(rows.start_ns[collective], rows.end_ns[collective])
+            operates[here] &= ~covered(rows.start_ns[here], ranges)
+    works = operates | communicates
+    classes = np.where(communicates, WorkClass.COMMUNICATION, WorkClass.COMPUTE).astype(np.int8)
+    return DeviceWork("host", rows.select(works), classes[works])
+
+
+def add(parts: list[TimeBreakdown]) -> TimeBreakdown:
+    """Sums breakdowns part by part; the sum adds up as each of them does."""
+    return TimeBreakdown(
+        **{name: sum(getattr(part, name) for part in parts) for name in TimeBreakdown.__struct_fields__}
+    )

@@ -1,0 +1,1 @@
+"""Idle time of devices, by cause."""

@@ -1,0 +1,1 @@
+"""Kernels and their launches, by name, by class and by operator."""

@@ -1,0 +1,64 @@
+"""Durations as counts in fixed buckets, so that distributions of many ranks can be added up in any order.
+
+Bucket k holds [low(k), low(k + 1)): single nanoseconds up to 64 ns, from there 32 buckets per power of two, so a value
+is known to 1/32 of itself and the middle of its bucket to 1.6 %. Guarantees: integer arithmetic only; adding is exact,
+commutative and associative. (HdrHistogram's layout; its Python package holds a dense array per histogram.)
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+from fleetprof_api.report.report_tables import Histogram
+
+from fleetprof_analyzer.trace.trace import Int64s
+
+_BITS = 6  # of which the first is always 1
+_MOST_BUCKETS = 1 << 11  # below 2^53 ns
+
+
+def bucket_of(durations_ns: Int64s) -> npt.NDArray[np.int32]:
+    """The bucket of each duration, shape (n,). Durations are at least 0 and below 2^53."""
+    bits = np.frexp(durations_ns.astype(np.float64))[1]
+    shift = np.maximum(bits - _BITS, 0)
+    return np.asarray((shift << (_BITS - 1)) + (durations_ns >> shift), np.int32)
+
+
+def low_of(bucket: int) -> int:
+    """The smallest duration of a bucket, ns."""
+    shift = max((bucket >> (_BITS - 1)) - 1, 0)
+    return (bucket - (shift << (_BITS - 1))) << shift
+
+
+def count_buckets_by(group: Int64s, durations_ns: Int64s) -> dict[int, dict[int, int]]:
+    """For each group (from 0 on) how many of its durations lie in each bucket, in the order of groups and buckets."""
+    keys, counts = np.unique(group * _MOST_BUCKETS + bucket_of(durations_ns), return_counts=True)
+    found: dict[int, dict[int, int]] = {}
+    for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+        found.setdefault(key // _MOST_BUCKETS, {})[key % _MOST_BUCKETS] = count
+    return found
+
+
+def add_counts(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    """The sum of several counts, in the order of buckets."""
+    total: dict[int, int] = {}
+    for part in parts:
+        for bucket, count in part.items():
+            total[bucket] = total.get(bucket, 0) + count
+    return dict(sorted(total.items()))
+
+
+def quantile(counts: Mapping[int, int], permille: int) -> int:
+    """The middle of the bucket that holds the value of rank ceil(permille / 1000 × n), ns; 0 of nothing."""
+    wanted = -(-sum(counts.values()) * permille // 1000)
+    reached = 0
+    for bucket, count in sorted(counts.items()):
+        reached += count
+        if reached >= wanted:
+            return (low_of(bucket) + low_of(bucket + 1) - 1) // 2
+    return 0
+
+
+def to_histogram(counts: Mapping[int, int]) -> Histogram:
+    """As the report holds it."""
+    return Histogram(from_ns=[low_of(bucket) for bucket in counts], counts=list(counts.values()))

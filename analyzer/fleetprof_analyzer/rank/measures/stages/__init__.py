@@ -1,0 +1,1 @@
+"""The stages of the training loop, on the main thread."""

@@ -1,0 +1,1 @@
+"""The events of a cut: whose clock, which numbers, which marks."""

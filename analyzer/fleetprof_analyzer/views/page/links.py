@@ -1,0 +1,53 @@
+"""Ways from the page to the traces: a link where they lie beside it, and the command that opens them in Perfetto.
+
+Guarantees: a link is always relative and never leaves the folder of the traces; names of a trace are quoted for the
+address and for the shell.
+"""
+
+import shlex
+from pathlib import PurePosixPath
+from typing import Final
+from urllib.parse import quote
+
+from fleetprof_api.report.report import Report
+from markupsafe import Markup
+
+from fleetprof_analyzer.views.text import plain
+
+_LOCAL: Final = "local"
+_TRACES: Final = (".json", ".json.gz")
+_MOST_RANKS: Final = 4
+
+
+def trace_link(source: str, traces: str | None) -> str | Markup:
+    """The trace's name, as a link where `traces` is the way from the page to the folder that sources are named in."""
+    shown = plain(source)
+    path = PurePosixPath(source)
+    if traces is None or not source.endswith(_TRACES) or path.is_absolute() or ".." in path.parts:
+        return shown
+    address = quote(f"./{traces}/{source}" if traces else f"./{source}", safe="/.")
+    return Markup('<a href="{}">{}</a>').format(address, shown)
+
+
+def perfetto_command(report: Report, command: str = "") -> str:
+    """What writes the slowest iteration of the ranks that matter as one timeline; "" where no trace is known."""
+    if not any(rank.source.endswith(_TRACES) for rank in report.ranks):
+        return ""
+    shown = command or _usual_command(report)
+    late = [] if report.stragglers is None else [one.rank for one in report.stragglers.ranks]
+    others = [rank.rank for rank in report.ranks if rank.rank is not None and rank.rank not in late]
+    ranks = ",".join(map(str, sorted([*late, *others][:_MOST_RANKS]))) if late else ""
+    return f"{shown} --trace-window worst" + (f" --ranks {ranks}" if ranks else "")
+
+
+def _usual_command(report: Report) -> str:
+    request = report.request
+    if request is None:
+        return "fleetprof analyze FOLDER"
+    if request.namespace in ("", _LOCAL):
+        return f"fleetprof report {_word(request.uid)}"
+    return f"kubectl fleetprof report {_word(request.name)} -n {_word(request.namespace)}"
+
+
+def _word(text: str) -> str:
+    return shlex.quote(plain(text, 100)) if text else "NAME"

@@ -1,0 +1,1 @@
+"""Sentences for people, the same in the terminal and on the page."""

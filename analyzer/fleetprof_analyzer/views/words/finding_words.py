@@ -1,0 +1,24 @@
+"""A finding as a sentence: what it is, on which ranks, and where in the code.
+
+Guarantees: short and printable, whatever a trace says.
+"""
+
+from fleetprof_api.report.findings import Finding
+
+from fleetprof_analyzer.job.stragglers.reasons import name_ranks
+from fleetprof_analyzer.views.text import plain
+from fleetprof_analyzer.views.words.code_words import in_brackets
+
+
+def say_finding(finding: Finding) -> str:
+    """`the GPUs wait for the next batch, most on rank 4 (train.py:41 read_batch)`."""
+    message = plain(finding.message, 300)
+    who = name_ranks(finding.ranks) if finding.ranks else ""
+    # A message that names its rank says it once.
+    ranks = f", most on {who}" if who and who not in message else ""
+    place = in_brackets(finding.place)
+    shown = [plain(name, 60) for name in finding.names[:3]]
+    if finding.kind == "exposed_communication":
+        shown = [name.replace("_", "-") for name in shown]
+    names = f": {', '.join(shown)}" if shown else ""
+    return f"{message[:1].upper()}{message[1:]}{ranks}{place}{names}"

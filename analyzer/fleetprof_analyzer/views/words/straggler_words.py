@@ -1,0 +1,104 @@
+"""The section `stragglers` in words, the same in the terminal and on the page.
+
+Guarantees: says no more than the section holds; a gain below a tenth of a percent is not shown as one.
+"""
+
+from textwrap import wrap
+from typing import Final
+
+from fleetprof_api.report.stragglers import Evidence, Straggler, Stragglers
+
+from fleetprof_analyzer.views.text import duration, percent, plain
+from fleetprof_analyzer.views.words.code_words import in_brackets
+
+_MOST_LISTED: Final = 16
+_HIDDEN: Final = 0.005
+CAUSES: Final[dict[str, str]] = {
+    "data_loading": "data loading",
+    "host": "host code",
+    "garbage_collection": "garbage collection",
+    "cpu_contention": "no free CPU core",
+    "unequal_work": "more work than the others",
+    "slow_gpu": "slow GPU",
+    "throttling": "throttling",
+    "network": "network",
+    "stage_imbalance": "too much work in its stage",
+    "mixed": "several causes",
+}
+_UNKNOWN: Final = ("undecided", "not_judged")
+_VERDICTS: Final = {
+    "straggler": "Late",
+    "heavy_stage": "A pipeline stage is too heavy",
+    "slow_link": "A link is slow",
+    "moving_imbalance": "No single rank is late",
+    "nobody": "Nobody is late",
+    "undecided": "Cannot tell yet",
+    "not_judged": "No verdict",
+}
+
+
+def verdict(found: Stragglers) -> str:
+    """One line: the verdict and its reason."""
+    if found.verdict in _UNKNOWN and found.reason:
+        return f"{_VERDICTS[found.verdict]}: {found.reason}"
+    return f"{found.reason[:1].upper()}{found.reason[1:]}" if found.reason else _VERDICTS[found.verdict]
+
+
+def evidence(one: Evidence, peers: int = 1) -> str:
+    """`data loading: 54.1 ms per iteration; 18.4 ms on the other ranks`; without peers `usually 18.4 ms`."""
+    if one.measure == "late iterations" and one.unit.startswith("of "):
+        return f"late in {one.value:g} {one.unit} iterations"
+    if one.unit.startswith("ns "):
+        shown, usual, per = duration(round(one.value)), duration(round(one.usual)), f" {one.unit[3:]}"
+    elif one.unit == "%":
+        shown, usual, per = f"{one.value:g} %", f"{one.usual:g} %", ""
+    else:
+        shown, usual, per = f"{one.value:g} {one.unit}".rstrip(), f"{one.usual:g} {one.unit}".rstrip(), ""
+    compared = f"; {usual} on the other ranks" if peers else f"; usually {usual}"
+    return f"{one.measure}: {shown}{per}{compared if one.usual else ''}"
+
+
+def list_stragglers(found: Stragglers | None, width: int) -> list[str]:
+    """The section in lines of at most `width` characters."""
+    if found is None:
+        return []
+
+    def wrapped(text: str, indent: str) -> list[str]:
+        return wrap(plain(text, 400), width, initial_indent=indent, subsequent_indent=indent + "    ")
+
+    lines = wrapped(verdict(found), "")
+    for one in found.ranks[:_MOST_LISTED]:
+        lateness = f"late by {duration(one.lateness_ns)} per iteration, costs {gain(one)} of it: {CAUSES[one.cause]}"
+        lines.append(f"  rank {one.rank:>4}  {lateness}{in_brackets(one.place)}")
+        lines += [line for shown in one.evidence for line in wrapped(evidence(shown, one.peers), "      ")]
+    for link in found.slow_links[:_MOST_LISTED]:
+        ranks = ", ".join(map(str, link.ranks[:16]))
+        times = f"{duration(link.transfer_ns)} per transfer; {duration(link.usual_ns)} in groups like it"
+        lines += wrapped(f"{link.collective} of ranks {ranks}: {times}", "  ")
+    return lines + [line for note in notes(found) for line in wrapped(note, "  ")]
+
+
+def gain(one: Straggler) -> str:
+    """The share of the iteration time, as people read it; what other stragglers hide is said."""
+    hidden = one.gain_alone - one.gain > _HIDDEN
+    later = f" ({percent(100 * one.gain_alone)} once the others are mended)" if hidden else ""
+    return percent(100 * one.gain) + later
+
+
+def notes(found: Stragglers) -> list[str]:
+    """What limits the section: what cannot be told, and how rough it is."""
+    said = [f"{text}." for text in found.unidentifiable]
+    if found.verdict in ("nobody", "moving_imbalance") and found.smallest_gain is not None:
+        said.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
+    if found.approximate and found.fidelity is not None:
+        off = percent(abs(100 * (found.fidelity - 1)))
+        said.append(f"Replayed, the window is {off} {'longer' if found.fidelity > 1 else 'shorter'}: costs are rough.")
+    return said
+
+
+def say_power(smallest_gain: float, iterations: int) -> str:
+    """How small a fault would have shown."""
+    if smallest_gain >= 1:
+        return f"{iterations} such iterations would not show a late rank, however late"
+    least = percent(100 * smallest_gain)
+    return f"A rank that costs less than {least} of an iteration may not show in {iterations} iterations"

@@ -1,0 +1,1 @@
+"""The hub protocol's messages and services (generated), and where the hub of local mode is."""

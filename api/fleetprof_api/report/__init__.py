@@ -1,0 +1,1 @@
+"""The report: its types, and those of everything that it holds."""

@@ -1,0 +1,55 @@
+"""Tables of one rank, and of the host's part in device work: memory, operators that launch. Formulas: docs/measures.md.
+
+Guarantees: durations are integer nanoseconds, sizes integer bytes; what a trace does not say is null, never 0.
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from fleetprof_api.report.report_tables import Ns, WorkClassName
+
+
+class MemoryPeak(msgspec.Struct, kw_only=True, frozen=True):
+    """The most memory that PyTorch's allocator of one device had given out, and had taken, while it was recorded."""
+
+    device: Annotated[str, Meta(description="cuda:0, hip:0, cpu, …")]
+    allocated_bytes: Annotated[int | None, Meta(description="largest Total Allocated; null where rows lack it")] = None
+    allocated_at_ns: Annotated[int | None, Meta(description="when first so much, on the clock of start_ns")] = None
+    reserved_bytes: Annotated[
+        int | None, Meta(description="largest Total Reserved, free blocks included; null on the CPU, which keeps none")
+    ] = None
+    reserved_at_ns: Annotated[int | None, Meta(description="when first so much, on the clock of start_ns")] = None
+    first_allocated_bytes: Annotated[int | None, Meta(description="Total Allocated of the first row")] = None
+    events: Annotated[int, Meta(description="allocations and releases recorded", ge=0)] = 0
+
+
+class OperatorLaunches(msgspec.Struct, kw_only=True, frozen=True):
+    """Device work that one operator of the host launched, over all ranks, itself and through operators inside it."""
+
+    name: Annotated[str, Meta(description="(none): launched outside any operator; (other): all that is not listed")]
+    calls: Annotated[int, Meta(description="times that it ran and something was launched in it", ge=0)] = 0
+    own_launches: Annotated[
+        int, Meta(description="rows of device work whose innermost operator it is; adds up to all of them", ge=0)
+    ] = 0
+    own_device_ns: Annotated[int, Meta(description="sum of their durations, ns", ge=0)] = 0
+    launches: Annotated[int, Meta(description="rows launched in it, by itself or by operators inside it", ge=0)] = 0
+    device_ns: Annotated[int, Meta(description="sum of their durations, ns", ge=0)] = 0
+    ranks: Annotated[int, Meta(description="ranks that list it", ge=0)] = 0
+
+
+class DeviceWorkStatistics(msgspec.Struct, kw_only=True, frozen=True):
+    """Device work of one name, or of one class, on one rank."""
+
+    name: Annotated[str, Meta(description="a kernel's name; (all) for all work of the class")]
+    work_class: WorkClassName
+    count: Annotated[int, Meta(description="rows", ge=0)]
+    total_ns: Ns
+    mean_ns: Ns
+    min_ns: Ns
+    max_ns: Ns
+    deviation_ns: Annotated[int, Meta(description="standard deviation, ns", ge=0)]
+    p50_ns: Annotated[int, Meta(description="median, to 1.6 %", ge=0)]
+    p90_ns: Ns
+    p99_ns: Ns

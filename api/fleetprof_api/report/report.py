@@ -1,0 +1,304 @@
+"""The report of one capture, or of a folder of traces: `report.json`.
+
+Guarantees: versioned (`schema_version`, readers refuse a newer one through `read_report`); published as JSON Schema
+(api/schemas/report.v1.schema.json, made by `json_schema`); every duration is an integer of nanoseconds, every share is
+left to whoever shows it. Definitions with formulas: docs/measures.md. Absolute times are Unix nanoseconds: they pass
+2^53, so a reader in JavaScript must not parse them as plain numbers where it needs the last digits.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from fleetprof_api.kernel_class import KernelClass
+from fleetprof_api.ledger import LedgerEntry
+from fleetprof_api.report.capture_cost import CaptureCost
+from fleetprof_api.report.energy import Energy
+from fleetprof_api.report.findings import Finding
+from fleetprof_api.report.heterogeneity import Heterogeneity
+from fleetprof_api.report.rank_tables import DeviceWorkStatistics, MemoryPeak, OperatorLaunches
+from fleetprof_api.report.report_tables import (
+    CommunicationStatistics,
+    CopyStatistics,
+    CoreUse,
+    KernelOutlier,
+    KernelStatistics,
+    LaunchStatistics,
+    Stages,
+)
+from fleetprof_api.report.start_skew import StartSkew
+from fleetprof_api.report.stragglers import Stragglers
+
+SCHEMA_VERSION: Final = 1
+_SCHEMA_ID: Final = "https://fleetprof.io/schemas/report.v1.schema.json"
+
+UnixNs = Annotated[int, Meta(description="Unix time, ns, of the rank's own clock")]
+Ns = Annotated[int, Meta(description="duration, ns", ge=0)]
+
+
+class UnreadableReport(ValueError):
+    """The bytes are no report that this version reads; the message says why and what to do."""
+
+
+class TimeBreakdown(msgspec.Struct, kw_only=True, frozen=True):
+    """Where the time went, ns: span = compute + exposed_communication + exposed_memory + idle, exactly.
+
+    `time_basis` of the rank says what "work" is: rows of the device, or operators on the host (docs/measures.md).
+    """
+
+    span: Annotated[int, Meta(description="first start to last end of work, ns", ge=0)] = 0
+    compute: Annotated[int, Meta(description="union of compute, ns", ge=0)] = 0
+    overlapped_communication: Annotated[
+        int, Meta(description="communication while compute ran, ns; a part of compute", ge=0)
+    ] = 0
+    exposed_communication: Annotated[int, Meta(description="communication without compute, ns", ge=0)] = 0
+    exposed_memory: Annotated[
+        int, Meta(description="memory operations without compute and without communication, ns", ge=0)
+    ] = 0
+    idle: Annotated[int, Meta(description="none of them, ns", ge=0)] = 0
+
+
+class IdleCauses(msgspec.Struct, kw_only=True, frozen=True):
+    """Why devices were idle, ns. Formulas: docs/measures.md#idle.
+
+    data_loading + synchronization + launching + host + optimizer + waiting + unknown = `TimeBreakdown.idle`, exactly;
+    the last six are parts of `synchronization`, `host` and `waiting`.
+    """
+
+    data_loading: Annotated[int, Meta(description="the host waited for the next batch", ge=0)] = 0
+    synchronization: Annotated[int, Meta(description="the host waited for the device, and began anew", ge=0)] = 0
+    launching: Annotated[int, Meta(description="in the launch call, and from it to the start", ge=0)] = 0
+    host: Annotated[int, Meta(description="Python, operators, allocation and other calls before the launch", ge=0)] = 0
+    optimizer: Annotated[int, Meta(description="the host was in Optimizer.step or zero_grad", ge=0)] = 0
+    waiting: Annotated[int, Meta(description="launched, and waiting for other work or an event", ge=0)] = 0
+    unknown: Annotated[int, Meta(description="no launch record, or a host that was not recorded", ge=0)] = 0
+    synchronization_blocked: Annotated[int, Meta(description="of synchronization: while in the call", ge=0)] = 0
+    host_operators: Annotated[int, Meta(description="of host: inside operators", ge=0)] = 0
+    host_runtime: Annotated[int, Meta(description="of host: in other calls of CUDA or HIP", ge=0)] = 0
+    host_allocation: Annotated[int, Meta(description="of host: allocating or freeing memory", ge=0)] = 0
+    host_python: Annotated[int, Meta(description="of host: between operators", ge=0)] = 0
+    waiting_short: Annotated[int, Meta(description="of waiting: gaps no longer than a launch takes", ge=0)] = 0
+
+
+class StreamIdle(msgspec.Struct, kw_only=True, frozen=True):
+    """HTA's categories, ns: gaps of each stream by itself, summed; no part of the device's idle time."""
+
+    host_wait: Annotated[int, Meta(description="launched after what ran before had ended", ge=0)] = 0
+    kernel_wait: Annotated[int, Meta(description="launched before, and a gap below 30 µs", ge=0)] = 0
+    other: Annotated[int, Meta(description="launched before, and a longer gap; or no launch record", ge=0)] = 0
+
+
+class DeviceTime(msgspec.Struct, kw_only=True, frozen=True):
+    """One device of a rank, over all its streams."""
+
+    device: str
+    time_ns: TimeBreakdown
+    idle_ns: IdleCauses | None = None
+    stream_idle_ns: StreamIdle | None = None
+    work_count: int = 0
+
+
+class Iteration(msgspec.Struct, kw_only=True, frozen=True):
+    """One training iteration on one rank."""
+
+    index: Annotated[int, Meta(description="iteration number; `Rank.index_from` says how it is known")]
+    start_ns: Annotated[int, Meta(description="Unix ns, or ns of the trace's clock where `time_origin` is trace")]
+    duration_ns: Ns
+    step: Annotated[
+        int | None, Meta(description="first optimizer step in it, in KinetoStepTracker's count; null without the agent")
+    ] = None
+    complete: Annotated[
+        bool | None, Meta(description="false: cut by the window; null: the trace cannot tell (first one, no agent)")
+    ] = True
+    time_ns: Annotated[
+        TimeBreakdown | None, Meta(description="time within it, summed over devices; of the host on a CPU-only rank")
+    ] = None
+    energy_mj: Annotated[
+        int | None, Meta(description="energy of the rank's sampled device within it, mJ; null: samples are missing")
+    ] = None
+    idle_ns: Annotated[
+        IdleCauses | None, Meta(description="causes of time_ns.idle, summed over devices; null on a CPU-only rank")
+    ] = None
+
+
+class Series(msgspec.Struct, kw_only=True, frozen=True):
+    """One measured quantity over time, thinned for charts: each value is the mean of its time bucket."""
+
+    name: str
+    unit: str
+    at_unix_ns: list[int]
+    values: list[float | None]
+
+
+class HostSeries(msgspec.Struct, kw_only=True, frozen=True):
+    """Samples of one host, shared by its ranks."""
+
+    host_name: str
+    ranks: list[int]
+    series: list[Series]
+
+
+class Rank(msgspec.Struct, kw_only=True, frozen=True):
+    """One trace. `rank` is null where nothing says which rank it is; equal ranks are kept side by side."""
+
+    rank: int | None
+    source: Annotated[str, Meta(description="file name, or object key below the request")]
+    kind: Annotated[Literal["gpu", "cpu"], Meta(description="gpu: has device work; cpu: has host work only")]
+    time_basis: Annotated[
+        Literal["device", "host"],
+        Meta(description="device: rows of the GPU; host: operators and collective ranges of a CPU-only rank"),
+    ]
+    time_ns: TimeBreakdown
+    idle_ns: Annotated[IdleCauses | None, Meta(description="sum over devices; null on a CPU-only rank")] = None
+    devices: list[DeviceTime] = []
+    start_ns: Annotated[int, Meta(description="start of the first recorded iteration, else of the first row")] = 0
+    time_origin: Annotated[
+        Literal["unix", "trace"], Meta(description="unix: start_ns are Unix ns; trace: the trace has no absolute time")
+    ] = "unix"
+    iterations: list[Iteration] = []
+    iterations_from: Annotated[
+        Literal["optimizer_step", "profiler_step", "none"], Meta(description="the marks that bound iterations")
+    ] = "none"
+    index_from: Annotated[
+        Literal["agent", "profiler_step", "position", "none"],
+        Meta(description="agent: its step times lie in the marks; position: counted from 0 in this trace"),
+    ] = "none"
+    steps_per_iteration: int = 1
+    first_step: Annotated[int | None, Meta(description="first complete optimizer step recorded, as measured")] = None
+    stages: Stages | None = None
+    launches: LaunchStatistics | None = None
+    copies: list[CopyStatistics] = []
+    truncated: bool = False
+    recorded_permille: Annotated[
+        int | None,
+        Meta(description="operators in the trace of those that ran; below 500 idle causes and launches mean little"),
+    ] = None
+    event_count: int = 0
+    trace_bytes: Annotated[int, Meta(description="length of the trace, decompressed, bytes")] = 0
+    trace_id: str = ""
+    host_name: str = ""
+    torch_version: str = ""
+    device_name: str = ""
+    device_series: list[Series] = []
+    energy_from: Annotated[
+        Literal["counter", "power", "none"],
+        Meta(description="counter: the device's own count of energy; power: integral of its sampled power"),
+    ] = "none"
+    world_size: Annotated[int | None, Meta(description="ranks of the job, where trace or samples say it")] = None
+    memory: Annotated[
+        list[MemoryPeak], Meta(description="by device; empty where the trace has no events of PyTorch's allocators")
+    ] = []
+    device_work: Annotated[
+        list[DeviceWorkStatistics], Meta(description="this rank's own: each class of work, then its longest kernels")
+    ] = []
+    data_loading_ns: Annotated[
+        int | None, Meta(description="union of all waits for a batch, on any thread; null: none is marked")
+    ] = None
+    cores: Annotated[CoreUse | None, Meta(description="how its training thread came to run; null: not sampled")] = None
+
+
+class KindTotal(msgspec.Struct, kw_only=True, frozen=True):
+    """Sum over all ranks of one kind; GPU and CPU ranks are never added together."""
+
+    kind: Literal["gpu", "cpu"]
+    time_basis: Literal["device", "host"]
+    ranks: int
+    time_ns: TimeBreakdown
+    idle_ns: IdleCauses | None = None
+
+
+class Problem(msgspec.Struct, kw_only=True, frozen=True):
+    """Something that was lost, repaired or doubted while reading, counted. Kinds: docs/measures.md."""
+
+    kind: str
+    message: str
+    count: int = 1
+    source: str = ""
+    rank: int | None = None
+
+
+class RequestInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """What was asked, and how the request as a whole ended."""
+
+    uid: str
+    name: str = ""
+    namespace: str = ""
+    target: str = ""
+    start_mode: Annotated[str, Meta(description='"step" (same optimizer step everywhere), "time", or ""')] = ""
+    asked_first_step: int | None = None
+    asked_start_unix_ns: int | None = None
+    asked_iterations: int | None = None
+    asked_duration_ns: int | None = None
+    submitted_unix_ns: int = 0
+    armed_unix_ns: int = 0
+    completed_unix_ns: int = 0
+    outcome: str = ""
+    message: str = ""
+    requester: Annotated[
+        str, Meta(description='who asked, by admission\'s word; "unknown" where nobody vouches, "" in local mode')
+    ] = ""
+    collect: Annotated[
+        list[str] | None, Meta(description="what was recorded beyond the usual: Stacks, Shapes, …; null: not known")
+    ] = None
+
+
+class Report(msgspec.Struct, kw_only=True, frozen=True):
+    """`report.json`, whole. `ranks` is sorted by rank, unknown ranks last, then by source."""
+
+    schema_version: int = SCHEMA_VERSION
+    made_by: str = ""
+    made_unix_ns: int = 0
+    title: str = ""
+    request: RequestInfo | None = None
+    totals: list[KindTotal] = []
+    # Before the ranks, which may be megabytes: the hub reads no further.
+    start: StartSkew = msgspec.field(default_factory=StartSkew)
+    whole_traces: Annotated[
+        list[int], Meta(description="ranks whose whole trace is most worth a look; what `traces: Auto` stores")
+    ] = []
+    ranks: list[Rank] = []
+    capture_cost: CaptureCost | None = None
+    stragglers: Stragglers | None = None
+    ledger: list[LedgerEntry] = []
+    hosts: list[HostSeries] = []
+    findings: Annotated[list[Finding], Meta(description="what is worth doing, the largest gain first")] = []
+    kernels: list[KernelStatistics] = []
+    kernel_outliers: list[KernelOutlier] = []
+    communication: list[CommunicationStatistics] = []
+    problems: list[Problem] = []
+    heterogeneity: Annotated[list[Heterogeneity], Meta(description="how far ranks differ, by kind")] = []
+    energy: Energy | None = None
+    kernel_classes: Annotated[
+        list[KernelStatistics], Meta(description="device work of each class over all ranks; their name is (all)")
+    ] = []
+    launching_operators: Annotated[list[OperatorLaunches], Meta(description="by their own device time")] = []
+    asked_kernel_classes: Annotated[list[KernelClass], Meta(description="as asked, before the built-in table")] = []
+
+
+def json_schema() -> dict[str, Any]:
+    """The published JSON Schema (draft 2020-12) of `report.json`."""
+    schema = msgspec.json.schema(Report)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": _SCHEMA_ID, **schema}
+
+
+def write_report(report: Report) -> bytes:
+    """`report.json`: UTF-8, indented, keys in the order of the schema."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
+
+
+def read_report(data: bytes) -> Report:
+    """A report from its bytes. Raises UnreadableReport, also for a newer schema version."""
+    try:
+        version = msgspec.json.decode(data, type=_Version).schema_version
+        if version > SCHEMA_VERSION:
+            raise UnreadableReport(
+                f"report has schema version {version}, this fleetprof reads up to {SCHEMA_VERSION}: upgrade fleetprof"
+            )
+        return msgspec.json.decode(data, type=Report)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UnreadableReport(f"not a fleetprof report: {error}") from None
+
+
+class _Version(msgspec.Struct):
+    schema_version: int

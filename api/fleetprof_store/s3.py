@@ -1,0 +1,308 @@
+"""The object store in S3 or anything that speaks its protocol. boto3 is imported here and nowhere else.
+
+Guarantees beyond `base`: parts are presigned with their Content-Length and x-amz-checksum-sha256 among the signed
+headers, so the server itself refuses other bytes; completion names each part's checksum again; errors say what to do.
+Credentials come from boto3's chain (environment, profile, IRSA, instance role) and never leave this process.
+Source: Amazon S3 API reference, UploadPart and CompleteMultipartUpload.
+"""
+
+import base64
+import hashlib
+import io
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, Final, cast
+
+import boto3
+import botocore.exceptions
+from botocore.config import Config
+
+from fleetprof_store.base import Grant, NotFound, ObjectInfo, PartGrant, StoreError, UploadPart
+from fleetprof_store.checks import check_key, check_parts, find_write_problem
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.type_defs import CompletedPartTypeDef, ObjectIdentifierTypeDef
+
+_DELETE_AT_ONCE: Final = 1000  # S3's limit for DeleteObjects
+_CREDENTIALS: Final = frozenset(
+    {
+        "AccessDenied",
+        "InvalidAccessKeyId",
+        "SignatureDoesNotMatch",
+        "ExpiredToken",
+        "InvalidToken",
+        "AuthFailure",
+        "403",
+    }
+)
+_TRANSIENT: Final = frozenset(
+    {
+        "InternalError",
+        "ServiceUnavailable",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "RequestTimeout",
+        "OperationAborted",
+    }
+)
+_ABSENT: Final = frozenset({"NoSuchKey", "NotFound", "404"})
+
+
+class S3Store:
+    """Objects in a bucket, below an optional prefix.
+
+    `endpoint_url` is for stores that are not Amazon's; `path_style` puts the bucket into the path instead of the host
+    name, as most of those need (default: when an endpoint is given). The bucket must exist. `session` replaces boto3's
+    default chain of credentials. `patience_s` bounds each attempt of a connection.
+    """
+
+    def __init__(
+        self,
+        bucket: str,
+        prefix: str = "",
+        endpoint_url: str | None = None,
+        *,
+        path_style: bool | None = None,
+        region: str | None = None,
+        session: boto3.Session | None = None,
+        patience_s: int = 5,
+    ) -> None:
+        self._bucket = bucket
+        self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        if self._prefix:
+            check_key(self._prefix[:-1])
+        self._endpoint = endpoint_url or "Amazon S3"
+        use_path_style = endpoint_url is not None if path_style is None else path_style
+        # 0.4 ms of Python each: several threads that sign at once would hold up everybody else in the process.
+        self._signing = threading.Lock()
+        config = Config(
+            signature_version="s3v4",
+            s3={"addressing_style": "path" if use_path_style else "virtual"},
+            connect_timeout=patience_s,
+            read_timeout=6 * patience_s,
+            retries={"mode": "standard", "total_max_attempts": 2},
+            # Only what we ask for: older stores know no default checksums.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+            max_pool_connections=32,
+        )
+        chosen = session or boto3.Session()
+        with self._errors():
+            # A region must be signed; endpoints other than Amazon's ignore which.
+            self._client = chosen.client(
+                "s3", endpoint_url=endpoint_url, region_name=region or chosen.region_name or "us-east-1", config=config
+            )
+
+    def put(self, key: str, data: bytes) -> None:
+        """Writes a small object, replacing what is there."""
+        with self._errors():
+            self._client.put_object(Bucket=self._bucket, Key=self._key(key), Body=data)
+
+    def get(self, key: str) -> bytes:
+        """Reads an object whole. Raises NotFound."""
+        with self.open(key) as body, self._errors(key):
+            return body.read()
+
+    def open(self, key: str) -> IO[bytes]:
+        """Opens an object for streaming reads. Raises NotFound; reads raise StoreError."""
+        with self._errors(key):
+            answer = self._client.get_object(Bucket=self._bucket, Key=self._key(key))
+        # A BufferedReader gives what callers of IO[bytes] expect (readinto, peek, readline) over botocore's stream.
+        return cast(IO[bytes], io.BufferedReader(_Body(answer["Body"], self._errors), buffer_size=1 << 18))
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """All objects below a prefix, in key order, a page at a time."""
+        with self._errors():
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self._bucket, Prefix=self._prefix + prefix
+            )
+            for page in pages:
+                for item in page.get("Contents", []):
+                    yield ObjectInfo(item["Key"][len(self._prefix) :], item["Size"])
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Deletes objects; absent ones are no error."""
+        for at in range(0, len(keys), _DELETE_AT_ONCE):
+            names: list[ObjectIdentifierTypeDef] = [{"Key": self._key(key)} for key in keys[at : at + _DELETE_AT_ONCE]]
+            with self._errors():
+                answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": names, "Quiet": True})
+            failed = [error for error in answer.get("Errors", []) if error.get("Code") not in _ABSENT]
+            if failed:
+                first = failed[0]
+                raise StoreError(
+                    f"{self._where()}: {len(failed)} objects could not be deleted, the first is {first.get('Key')!r}: "
+                    f"{first.get('Code')}",
+                    retryable=first.get("Code") in _TRANSIENT,
+                )
+
+    def locate(self, key: str) -> str:
+        """The object's s3:// URL."""
+        return f"s3://{self._bucket}/{self._key(key)}"
+
+    def grant_upload(self, key: str, parts: Sequence[UploadPart], *, lifetime_s: int) -> Grant:
+        """Begins a multipart upload and presigns one PUT per part."""
+        name = self._key(key)
+        check_parts(parts)
+        # Counted from before the first signature, so that no URL expires earlier than said.
+        expires = time.time_ns() + lifetime_s * 1_000_000_000
+        with self._errors():
+            begun = self._client.create_multipart_upload(Bucket=self._bucket, Key=name, ChecksumAlgorithm="SHA256")
+            upload_id = begun["UploadId"]
+            grants = []
+            for number, part in enumerate(parts, 1):
+                checksum = base64.b64encode(part.sha256).decode()
+                place = {"Bucket": self._bucket, "Key": name, "UploadId": upload_id, "PartNumber": number}
+                what = {"ContentLength": part.size_bytes, "ChecksumSHA256": checksum}
+                with self._signing:
+                    url = self._client.generate_presigned_url(
+                        "upload_part", Params={**place, **what}, ExpiresIn=lifetime_s
+                    )
+                headers = {"Content-Length": str(part.size_bytes), "x-amz-checksum-sha256": checksum}
+                grants.append(PartGrant(url, headers))
+        return Grant(upload_id, grants, expires)
+
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[UploadPart], etags: Sequence[str]) -> None:
+        """Joins the parts into the object; repeating it is no error."""
+        name = self._key(key)
+        check_parts(parts)
+        if len(etags) != len(parts):
+            raise StoreError(f"{len(parts)} parts of {key!r} need as many ETags, got {len(etags)}", retryable=False)
+        named: list[CompletedPartTypeDef] = [
+            {"PartNumber": number, "ETag": etag, "ChecksumSHA256": base64.b64encode(part.sha256).decode()}
+            for number, (part, etag) in enumerate(zip(parts, etags, strict=True), 1)
+        ]
+        with self._errors():
+            try:
+                self._client.complete_multipart_upload(
+                    Bucket=self._bucket, Key=name, UploadId=upload_id, MultipartUpload={"Parts": named}
+                )
+            except botocore.exceptions.ClientError as error:
+                code = _code(error)
+                if code == "NoSuchUpload" and self._holds(name, parts, etags):
+                    return
+                if code in ("NoSuchUpload", "InvalidPart", "InvalidPartOrder", "EntityTooSmall", "BadDigest"):
+                    message = f"{self._where()}: the parts of {key!r} are not as announced ({code}); begin again"
+                    raise StoreError(message, retryable=False) from None
+                raise
+
+    def abort_upload(self, key: str, upload_id: str) -> None:
+        """Drops an unfinished upload; an unknown one is no error."""
+        with self._errors():
+            try:
+                self._client.abort_multipart_upload(Bucket=self._bucket, Key=self._key(key), UploadId=upload_id)
+            except botocore.exceptions.ClientError as error:
+                if _code(error) != "NoSuchUpload":
+                    raise
+
+    def sign_read(self, key: str, *, lifetime_s: int) -> PartGrant:
+        """A presigned GET of one object."""
+        name = self._key(key)
+        with self._errors():
+            parameters = {"Bucket": self._bucket, "Key": name}
+            return PartGrant(self._client.generate_presigned_url("get_object", parameters, lifetime_s))
+
+    def sign_write(self, key: str, data: UploadPart, *, lifetime_s: int) -> PartGrant:
+        """A presigned PUT of one object, with length and checksum among the signed headers."""
+        name, problem = self._key(key), find_write_problem(data)
+        if problem:
+            raise StoreError(problem, retryable=False)
+        checksum = base64.b64encode(data.sha256).decode()
+        parameters = {
+            "Bucket": self._bucket,
+            "Key": name,
+            "ContentLength": data.size_bytes,
+            "ChecksumSHA256": checksum,
+        }
+        with self._errors():
+            url = self._client.generate_presigned_url("put_object", parameters, lifetime_s)
+        return PartGrant(url, {"Content-Length": str(data.size_bytes), "x-amz-checksum-sha256": checksum})
+
+    def _key(self, key: str) -> str:
+        return self._prefix + check_key(key)
+
+    def _where(self) -> str:
+        return f"bucket {self._bucket!r} at {self._endpoint}"
+
+    def _holds(self, name: str, parts: Sequence[UploadPart], etags: Sequence[str]) -> bool:
+        try:
+            head = self._client.head_object(Bucket=self._bucket, Key=name, ChecksumMode="ENABLED")
+        except botocore.exceptions.ClientError as error:
+            if _code(error) in _ABSENT:
+                return False
+            raise
+        if head["ContentLength"] != sum(part.size_bytes for part in parts):
+            return False
+        if checksum := head.get("ChecksumSHA256"):
+            composite = base64.b64encode(hashlib.sha256(b"".join(part.sha256 for part in parts)).digest()).decode()
+            return checksum.partition("-")[0] == composite
+        # A store that keeps no checksums: its multipart ETag is the MD5 of its parts' MD5s.
+        digests = b"".join(bytes.fromhex(etag.strip('"')) for etag in etags)
+        return head["ETag"].strip('"') == f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(etags)}"
+
+    @contextmanager
+    def _errors(self, key: str = "") -> Iterator[None]:
+        try:
+            yield
+        except botocore.exceptions.ClientError as error:
+            raise self._explained(error, key) from None
+        except (botocore.exceptions.NoCredentialsError, botocore.exceptions.PartialCredentialsError) as error:
+            raise StoreError(
+                f"{self._where()}: no credentials ({error}); set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+                "or run where a role is attached",
+                retryable=False,
+            ) from None
+        except (botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError, OSError) as error:
+            raise StoreError(
+                f"{self._where()} cannot be reached: {error}; check the address and that the store runs", retryable=True
+            ) from None
+        except (botocore.exceptions.BotoCoreError, ValueError) as error:
+            raise StoreError(f"{self._where()}: {error}; check the store's settings", retryable=False) from None
+
+    def _explained(self, error: botocore.exceptions.ClientError, key: str) -> StoreError:
+        code = _code(error)
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if code == "NoSuchBucket":
+            return StoreError(f"{self._where()} does not exist; create it or correct its name", retryable=False)
+        if code in _ABSENT:
+            return NotFound(key)
+        if code == "RequestTimeTooSkewed":
+            return StoreError(f"{self._where()}: this machine's clock is wrong; set it", retryable=False)
+        if code in _CREDENTIALS or status in (401, 403):
+            return StoreError(
+                f"{self._where()} refuses these credentials ({code}); check the access key, its secret and its "
+                "permissions on the bucket (get, put, list, delete objects)",
+                retryable=False,
+            )
+        return StoreError(
+            f"{self._where()}: {error.operation_name} failed with {code} ({status})",
+            retryable=code in _TRANSIENT or status >= 500,
+        )
+
+
+class _Body(io.RawIOBase):
+    """A response's body as a raw stream; errors in the middle of a read become StoreError."""
+
+    def __init__(self, body: Any, errors: Any) -> None:
+        self._body = body
+        self._errors = errors
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with self._errors():
+            data: bytes = self._body.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._body.close()
+        super().close()
+
+
+def _code(error: botocore.exceptions.ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))

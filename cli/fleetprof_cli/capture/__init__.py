@@ -1,0 +1,1 @@
+"""One capture as a command asks for it and follows it."""

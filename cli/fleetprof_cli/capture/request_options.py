@@ -1,0 +1,184 @@
+"""The options of `capture` that describe a request, and the file that holds one: the same here and on Kubernetes.
+
+Guarantees: the bounds of numbers are those of the request's fields; what is wrong about the flags is said in their own
+names, before anybody is asked.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+from fleetprof_api.request import (
+    Canary,
+    Collect,
+    InvalidRequest,
+    Limits,
+    ProfileRequest,
+    Ranks,
+    Spec,
+    ThreadSamples,
+    Traces,
+    Window,
+    load_request,
+)
+from fleetprof_api.request.part import Part
+
+from fleetprof_cli.capture.request_flags import Wishes, find_contradiction, parse_ranks
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.messages import Failure
+
+_MAX_FILE_BYTES: Final = 1 << 20
+
+
+def read_ranks(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[int] | None:
+    """The callback of `--ranks`."""
+    try:
+        return None if value is None else parse_ranks(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _collect(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
+    known = {name.lower(): name.value for name in Collect}
+    named = [name.strip() for words in value for name in words.split(",") if name.strip()]
+    for name in named:
+        if name.lower() not in known:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(Collect)}.")
+    return list(dict.fromkeys(known[name.lower()] for name in named))
+
+
+def _bounds(part: type[Part], field: str, unit: int = 1) -> click.IntRange:
+    """The range of a field of the request, in multiples of `unit`."""
+    rules = part.model_fields[field].metadata
+    (least,) = (rule.ge for rule in rules if hasattr(rule, "ge"))
+    (most,) = (rule.le for rule in rules if hasattr(rule, "le"))
+    return click.IntRange(-(-least // unit), most // unit)
+
+
+_OPTIONS: Final = (
+    click.option(
+        "--iterations",
+        metavar="N",
+        type=_bounds(Window, "iterations"),
+        help="How many training iterations  [default: 5].",
+    ),
+    click.option(
+        "--duration-ms",
+        metavar="MS",
+        type=_bounds(Window, "duration_millis"),
+        help="A length of time instead of iterations.",
+    ),
+    click.option(
+        "--warmup",
+        metavar="N",
+        type=_bounds(Window, "warmup_iterations"),
+        help="Iterations to trace and throw away before.",
+    ),
+    click.option("--ranks", metavar="0,8,16-19", callback=read_ranks, help="These ranks  [default: all]."),
+    click.option("--sample", metavar="N", type=_bounds(Ranks, "sample"), help="So many ranks, spread evenly."),
+    click.option("--every", metavar="N", type=_bounds(Ranks, "every"), help="Every Nth rank."),
+    click.option(
+        "--collect",
+        metavar="WHAT[,WHAT]",
+        multiple=True,
+        callback=_collect,
+        help=f"What to record as well; each costs time in the job: {', '.join(Collect)}.",
+    ),
+    click.option(
+        "--thread-samples",
+        type=click.Choice([wish.value for wish in ThreadSamples], case_sensitive=False),
+        help="Whether to note where in its Python code the training thread is  [default: Auto].",
+    ),
+    click.option(
+        "--traces",
+        type=click.Choice([traces.value for traces in Traces], case_sensitive=False),
+        help="Which ranks upload a whole trace  [default: Full].",
+    ),
+    click.option(
+        "--canary",
+        type=click.Choice([canary.value for canary in Canary], case_sensitive=False),
+        help="Whether one rank records one iteration first; Auto: where no earlier capture tells the cost "
+        "[default: Auto].",
+    ),
+    click.option(
+        "--max-trace-mib",
+        metavar="MIB",
+        type=_bounds(Limits, "max_trace_bytes", 1 << 20),
+        help="Give a rank up whose trace is larger (default 1024).",
+    ),
+    click.option(
+        "--max-slowdown",
+        metavar="PERCENT",
+        type=_bounds(Limits, "max_slowdown_percent"),
+        help="Stop a rank whose iterations become slower by more, 0: never; needs the agent  [default: 200].",
+    ),
+    click.option(
+        "--deadline",
+        metavar="SECONDS",
+        type=_bounds(Spec, "active_deadline_seconds"),
+        help="Give up after so long  [default: 900].",
+    ),
+    click.option(
+        "-f",
+        "--file",
+        metavar="FILE",
+        type=click.File("rb"),
+        help="A ProfileRequest as YAML, instead of the flags above; `-` reads stdin.",
+    ),
+)
+
+
+def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds them all; `read_wishes` and `read_file` take them out of the command's arguments."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_wishes(flags: dict[str, Any]) -> Wishes:
+    """What the options said. Raises UsageError where one excludes or needs another."""
+    wishes = Wishes(
+        iterations=flags["iterations"],
+        duration_ms=flags["duration_ms"],
+        warmup=flags["warmup"],
+        ranks=flags["ranks"],
+        sample=flags["sample"],
+        every=flags["every"],
+        collect=flags["collect"],
+        thread_samples=flags["thread_samples"],
+        traces=flags["traces"],
+        canary=flags["canary"],
+        deadline_s=flags["deadline"],
+        max_trace_mib=flags["max_trace_mib"],
+        max_slowdown_percent=flags["max_slowdown"],
+    )
+    if problem := find_contradiction(wishes):
+        raise click.UsageError(problem)
+    return wishes
+
+
+def read_file(flags: dict[str, Any], target: str) -> ProfileRequest | None:
+    """The request in the file, None when none was named. Raises UsageError beside other flags, Failure when wrong.
+
+    `target` is what else names the job: it must be empty.
+    """
+    file = flags["file"]
+    if file is None:
+        return None
+    if target or read_wishes(flags) != Wishes(collect=[]):
+        raise click.UsageError("-f holds the whole request: leave the job and the flags that describe it out")
+    text = file.read(_MAX_FILE_BYTES + 1)
+    if len(text) > _MAX_FILE_BYTES:
+        raise Failure(f"{file.name} is larger than {_MAX_FILE_BYTES >> 20} MiB", code=ExitCode.INVALID)
+    try:
+        return load_request(text.decode())
+    except UnicodeDecodeError:
+        raise Failure(f"{file.name} is not UTF-8 text", code=ExitCode.INVALID) from None
+    except InvalidRequest as error:
+        raise refuse_invalid(f"{file.name} is not a valid ProfileRequest", error) from None
+
+
+def refuse_invalid(what: str, error: InvalidRequest) -> Failure:
+    """The failure that names every problem of a request."""
+    step = "docs/request.md describes every field"
+    return Failure(f"{what}:", details=error.problems, next_step=step, code=ExitCode.INVALID)

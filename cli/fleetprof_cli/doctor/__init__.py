@@ -1,0 +1,1 @@
+"""What `fleetprof doctor` checks on this machine."""

@@ -1,0 +1,278 @@
+"""What `fleetprof doctor` looks at on this machine, each check a function from facts to a verdict with a next step.
+
+Guarantees: looking changes nothing; a check that cannot look says so instead of raising; an advice that may be pasted
+into a shell names only what belongs to this user, in quotes.
+"""
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from fleetprof_cli.local.run.run_folder import RunFolder, run_folders
+from fleetprof_cli.local.run.socket_directories import make_socket_directory, socket_directories
+from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.messages import Failure
+from fleetprof_cli.shell_words import quote_path
+from fleetprof_cli.store_location import StoreLocation
+from fleetprof_cli.terminal.status_text import size_text
+
+_WARN_BELOW_BYTES: Final = 5 << 30
+_FAIL_BELOW_BYTES: Final = 512 << 20
+_PROBE_S: Final = 120
+_NO_AGENT: Final = "captures start by time, and a plain os.fork() child hangs at sys.exit (docs/limits.md)"
+# `torch.profiler.kineto_available` is what says whether this build can trace at all.
+_PROBE: Final = """
+import json, sys
+facts = {"python": "%d.%d.%d" % sys.version_info[:3], "isolated": bool(sys.flags.ignore_environment)}
+try:
+    import importlib.util
+    facts["sitecustomize"] = getattr(importlib.util.find_spec("sitecustomize"), "origin", None)
+    import torch
+    facts["torch"] = torch.__version__
+    facts["kineto"] = bool(torch.profiler.kineto_available())
+    facts["devices"] = torch.cuda.device_count() if torch.cuda.is_available() else 0
+except ImportError as error:
+    facts["error"] = str(error)
+print("\\n" + json.dumps(facts))
+"""
+
+
+class Verdict(StrEnum):
+    """How much a finding matters."""
+
+    OK = "ok"
+    WARN = "warn"  # works, with the limit that the advice names
+    FAIL = "fail"  # a capture cannot work
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding: what was looked at, what was found, what to do about it."""
+
+    name: str
+    verdict: Verdict
+    found: str
+    advice: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Its item in `doctor -o json`."""
+        return asdict(self)
+
+
+def check_machine(state: StateDirectory, python: str, environment: Mapping[str, str]) -> Iterable[Check]:
+    """All that can be seen without a hub."""
+    yield from judge_interpreter(python, probe_interpreter(python))
+    yield from judge_environment(environment)
+    yield check_socket_directory()
+    yield from check_state(state)
+    yield judge_space("space for traces", Path(tempfile.gettempdir()), "set TMPDIR to a short path on a larger volume")
+    yield judge_space("space for results", state.path, "choose another state directory or store: --state, up --store")
+    yield from judge_store(state.store())
+    yield from judge_leftovers(run_folders(state), socket_directories())
+
+
+def probe_interpreter(python: str) -> dict[str, Any]:
+    """What the interpreter says of itself; `error` when it says nothing."""
+    try:
+        done = subprocess.run([python, "-c", _PROBE], capture_output=True, text=True, timeout=_PROBE_S, check=False)
+        facts: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    except FileNotFoundError:
+        return {"error": "there is no such program", "missing": True}
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"error": str(error), "missing": True}
+    except (IndexError, ValueError):
+        return {"error": f"it ended with code {done.returncode}", "missing": True}
+    return facts
+
+
+def judge_interpreter(python: str, facts: Mapping[str, Any]) -> Iterable[Check]:
+    """Python and PyTorch of the interpreter that trains. Source of the versions: docs/limits.md."""
+    other = "name the interpreter that trains: fleetprof doctor --python PATH"
+    if facts.get("missing"):
+        yield Check("interpreter", Verdict.FAIL, f"{python}: {facts['error']}", other)
+        return
+    version = facts["python"]
+    agent_runs = _numbers(version) >= (3, 9)
+    yield Check(
+        "interpreter",
+        Verdict.OK if agent_runs and not facts["isolated"] else Verdict.WARN,
+        f"{python}: Python {version}",
+        f"the agent needs Python 3.9 or later; {_NO_AGENT}"
+        if not agent_runs
+        else f"it ignores PYTHONPATH, so the agent stays out; {_NO_AGENT}"
+        if facts["isolated"]
+        else "",
+    )
+    if "torch" not in facts:
+        yield Check("pytorch", Verdict.FAIL, f"not importable: {facts.get('error', '')}", other)
+        return
+    yield judge_torch(facts["torch"], facts["kineto"], facts["devices"])
+    if facts.get("sitecustomize"):
+        yield Check("sitecustomize", Verdict.OK, f"{facts['sitecustomize']} exists; the agent calls it first")
+
+
+def judge_torch(version: str, kineto: bool, devices: int | None = None) -> Check:
+    """Whether this PyTorch can be captured through Kineto's daemon protocol; None when its devices are not known."""
+    found = f"{version}, {devices} CUDA devices" if devices else f"{version}, no CUDA device: operators only"
+    found = version if devices is None else found
+    if not kineto:
+        return Check("pytorch", Verdict.FAIL, f"{found}; built without Kineto", "use an official build of PyTorch")
+    release = _numbers(version)
+    if release < (2, 3):
+        return Check("pytorch", Verdict.FAIL, found, "too old: use PyTorch 2.7 or later (tested: 2.13 and 2.15)")
+    if release < (2, 7):
+        advice = "before 2.7 builds without CUDA do not poll; use 2.10 or later if nothing is seen"
+        return Check("pytorch", Verdict.WARN, found, advice)
+    if release < (2, 10):
+        advice = "2.7 to 2.9 may crash at start-up with KINETO_USE_DAEMON set (pytorch#163545); use 2.10 or later"
+        return Check("pytorch", Verdict.WARN, found, advice)
+    return Check("pytorch", Verdict.OK, found)
+
+
+def judge_environment(environment: Mapping[str, str]) -> Iterable[Check]:
+    """Variables that `fleetprof run` leaves as they are because somebody set them."""
+    advice = {
+        "KINETO_IPC_SOCKET_DIR": (Verdict.FAIL, "the job would ask another daemon than our sidecar: unset it"),
+        "KINETO_ONDEMAND_TRACE_DIR": (Verdict.FAIL, "PyTorch after 2.13 would refuse to write where we look: unset it"),
+        "KINETO_CONFIG": (Verdict.WARN, "the poll interval is what that file says, 5 s by default: unset it for 1 s"),
+        "KINETO_DAEMON_INIT_DELAY_S": (Verdict.WARN, "delays the first poll in PyTorch 2.3 to 2.6: unset it"),
+        "FLEETPROF_AGENT": (Verdict.WARN, f"the agent is off; {_NO_AGENT}: unset it"),
+    }
+    clean = True
+    for name, (verdict, what) in advice.items():
+        value = environment.get(name)
+        if value is None or (name == "FLEETPROF_AGENT" and value != "0"):
+            continue
+        clean = False
+        yield Check(f"environment {name}", verdict, f"set to {value!r}", what)
+    if clean:
+        yield Check("environment", Verdict.OK, "nothing in it is in our way")
+
+
+def check_socket_directory() -> Check:
+    """Whether `fleetprof run` finds a place for its sockets."""
+    try:
+        directory = make_socket_directory()
+    except (Failure, OSError) as error:
+        return Check("socket directory", Verdict.FAIL, str(error), "set TMPDIR to a short, writable path")
+    directory.rmdir()  # what is above it stays, as ever
+    return Check(
+        "socket directory", Verdict.OK, f"{quote_path(directory.parent)} can be used ({len(str(directory))} characters)"
+    )
+
+
+def check_state(state: StateDirectory) -> Iterable[Check]:
+    """The state directory and its secrets."""
+    if not state.path.is_dir():
+        yield Check(
+            "state directory", Verdict.WARN, f"{quote_path(state.path)} is not there yet", "`fleetprof up` makes it"
+        )
+        return
+    if not os.access(state.path, os.W_OK):
+        yield Check(
+            "state directory",
+            Verdict.FAIL,
+            f"{quote_path(state.path)} cannot be written",
+            "choose another: --state DIR",
+        )
+        return
+    if not _is_own(state.path):
+        found = f"{quote_path(state.path)} belongs to another user"
+        yield Check("state directory", Verdict.FAIL, found, "choose another: --state DIR")
+        return
+    open_to_others = [
+        quote_path(path)
+        for path in (state.path, state.token_file, state.path / "secret")
+        if _is_own(path) and _is_open(path)
+    ]
+    if open_to_others:
+        advice = f"close it: chmod go= {' '.join(open_to_others)}"
+        yield Check("state directory", Verdict.FAIL, "others can read " + ", ".join(open_to_others), advice)
+    else:
+        yield Check("state directory", Verdict.OK, quote_path(state.path))
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
+def _is_open(path: Path) -> bool:
+    try:
+        return stat.S_IMODE(path.stat().st_mode) & 0o077 != 0
+    except OSError:
+        return False
+
+
+def judge_space(name: str, path: Path, advice: str) -> Check:
+    """Free space where `path` lies or will lie."""
+    while not path.exists():
+        path = path.parent
+    free = shutil.disk_usage(path).free
+    verdict = Verdict.OK if free >= _WARN_BELOW_BYTES else Verdict.WARN if free >= _FAIL_BELOW_BYTES else Verdict.FAIL
+    return Check(
+        name, verdict, f"{size_text(free)} free at {quote_path(path)}", "" if verdict == Verdict.OK else advice
+    )
+
+
+def judge_store(location: StoreLocation) -> Iterable[Check]:
+    """What the store of the last `up` needs from its owner: nobody else can clear it away, or close it."""
+    if location.bucket:
+        rule = "AbortIncompleteMultipartUpload"
+        advice = f"unless it is there, give the bucket a lifecycle rule with {rule} (docs/limits.md)"
+        yield Check("store", Verdict.OK, location.address(), advice)
+    elif _is_own(folder := Path(location.directory)) and _is_open(folder) and _is_open(folder.parent):
+        advice = f"unless it is meant for them: chmod -R go= {quote_path(folder)}"
+        yield Check("store", Verdict.WARN, f"others can enter {quote_path(folder)}, which was there before", advice)
+
+
+def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -> Iterable[Check]:
+    """What runs that died without a word have left behind."""
+    alive = set()
+    dead = []
+    for folder in folders:
+        if not _is_own(folder.path):
+            continue
+        record = folder.record()
+        if folder.is_alive():
+            alive.add(record.socket_directory if record else "")
+        else:
+            dead.append(folder)
+    clean = True
+    for folder in dead:
+        clean = False
+        unsent = folder.unsent_bytes()
+        found = f"{quote_path(folder.path)} of a run that is gone" + (
+            f", {size_text(unsent)} of traces not stored" if unsent else ""
+        )
+        sends = "the next `fleetprof up` sends them; " if unsent else ""
+        yield Check(
+            "leftovers", Verdict.WARN, found, f"{sends}when you do not need it: rm -r {quote_path(folder.path)}"
+        )
+    for directory in directories:
+        if str(directory) not in alive and _is_own(directory):
+            clean = False
+            yield Check(
+                "leftovers",
+                Verdict.WARN,
+                f"socket directory {quote_path(directory)} of a run that is gone",
+                f"when no job uses it: rm -r {quote_path(directory)}",
+            )
+    if clean:
+        yield Check("leftovers", Verdict.OK, "none")
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

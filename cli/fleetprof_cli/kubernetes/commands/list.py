@@ -1,0 +1,60 @@
+"""`kubectl fleetprof list`: the requests there are."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from fleetprof_api.plain_text import make_printable
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.options import place_options, read_place
+from fleetprof_cli.kubernetes.request_state import RequestState
+from fleetprof_cli.kubernetes.requests import Requests
+from fleetprof_cli.options import output_option
+from fleetprof_cli.terminal.status_text import age_text
+
+
+@click.command("list")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Those of all namespaces.")
+@output_option("text", "json", text="Form of the output.")
+@place_options
+def command(everywhere: bool, output: str, **flags: Any) -> None:
+    """List the captures there are, the latest first."""
+    states = asyncio.run(_list(read_place(flags), everywhere))
+    if output == "json":
+        click.echo(json.dumps([state.document for state in states], indent=2))
+    elif states:
+        Console().print(_table(states, everywhere))
+    else:
+        click.echo("No capture yet. Take one: kubectl fleetprof capture job/NAME")
+
+
+async def _list(place: Place, everywhere: bool) -> list[RequestState]:
+    async with connect(place) as connection:
+        return await Requests(connection).list(everywhere=everywhere)
+
+
+def _table(states: list[RequestState], everywhere: bool) -> Table:
+    columns = ["NAME", "TARGET", "RANKS", "STATE", "BUSY", "REQUESTER", "AGE"]
+    table = Table(*(["NAMESPACE", *columns] if everywhere else columns), box=None, pad_edge=False)
+    now = datetime.now(UTC)
+    for state in states:
+        status, counts, created = state.status, state.counts, state.created()
+        headline = status.headline
+        busy = headline.busy_permille if headline else None
+        cells = [
+            state.name,
+            status.target or "",
+            f"{counts.uploaded or 0}/{counts.targeted}" if counts.targeted else "",
+            state.reason(),
+            f"{busy / 10:.1f} %" if busy is not None else "",
+            status.requester or "",
+            age_text(int((now - created).total_seconds())) if created else "",
+        ]
+        table.add_row(*(Text(make_printable(cell)) for cell in ([state.namespace, *cells] if everywhere else cells)))
+    return table

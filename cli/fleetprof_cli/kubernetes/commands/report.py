@@ -1,0 +1,127 @@
+"""`kubectl fleetprof report`: what a capture found, from the object store; without it, what the status holds.
+
+Guarantees: `-o json` prints report.json as it is stored, or fails; a store that cannot be read is said, never hidden.
+With `--trace-window` a cut of the capture's traces is written instead.
+"""
+
+import asyncio
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import click
+from fleetprof_api.plain_text import make_printable
+from fleetprof_api.report.report import Report, UnreadableReport, read_report
+
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.options import place_options, read_place, store_options
+from fleetprof_cli.kubernetes.request_state import RequestState, headline_lines
+from fleetprof_cli.kubernetes.requests import LATEST, Requests
+from fleetprof_cli.kubernetes.results import Results
+from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.options import output_option
+from fleetprof_cli.reports.tables import export_tables, tables_option
+from fleetprof_cli.reports.trace_window import cut_options, read_cut
+from fleetprof_cli.terminal.reports import print_json, print_report
+
+
+@click.command("report")
+@click.argument("name", default=LATEST)
+@click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
+@output_option("text", "json", "path", text="The report in words, report.json itself, or the page's address.")
+@tables_option
+@cut_options
+@store_options
+@place_options
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    *,
+    name: str,
+    open_page: bool,
+    output: str,
+    tables: Path | None,
+    out: Path | None,
+    store: str,
+    s3_endpoint: str,
+    **flags: Any,
+) -> None:
+    """Show the report of NAME, the latest request of the namespace by default.
+
+    Reads the object store with your own S3 credentials; where that cannot be, shows what the request's status says.
+    """
+    wanted = read_cut(context, "output", "tables", "open_page")
+    state = asyncio.run(_find(read_place(flags), name))
+    if not state.finished:
+        raise Failure(
+            f"{state.name} has no report yet: {state.sentence()}",
+            next_step=f"wait for it: kubectl fleetprof wait {state.name} -n {state.namespace}",
+        )
+    if wanted is not None:
+        Results.open(state, store, s3_endpoint).cut(out, wanted)
+        return
+    address = state.status.report_url
+    if tables is None and output == "path" and address:
+        click.echo(make_printable(address))
+        return
+    if tables is None and open_page and address and address.startswith(("https://", "http://")):
+        _browse(address)
+        return
+    try:
+        results = Results.open(state, store, s3_endpoint)
+        data = results.report()
+        page = results.page() if open_page else b""
+    except Failure as failure:
+        if output != "text" or open_page or tables is not None:
+            raise
+        _show_headline(state, failure)
+        return
+    if output == "json":
+        print_json(data)
+    elif output == "path":
+        click.echo(make_printable(address or results.page_address()))
+    else:
+        print_report(_understand(data))
+        say(f"the page: {results.page_address()}")
+    if tables is not None:
+        export_tables(_understand(data), tables)
+    if open_page:
+        path = Path(tempfile.mkdtemp(prefix="fleetprof-")) / f"{state.name}.html"
+        path.write_bytes(page)
+        _browse(path.as_uri())
+
+
+def _understand(data: bytes) -> Report:
+    try:
+        return read_report(data)
+    except UnreadableReport as error:
+        raise Failure(str(error)) from None
+
+
+async def _find(place: Place, name: str) -> RequestState:
+    async with connect(place) as connection:
+        return await Requests(connection).find(name)
+
+
+def _show_headline(state: RequestState, failure: Failure) -> None:
+    """What there is without the store. Raises Failure when there is nothing."""
+    lines = headline_lines(state.status.headline)
+    if not lines:
+        raise failure
+    click.echo(make_printable(f"{state.name}: {state.sentence()}"))
+    if state.status.requester:
+        click.echo(make_printable(f"  asked for by {state.status.requester}"))
+    for line in lines:
+        click.echo(make_printable(f"  {line}"))
+    say(f"this is what the request's status holds; {failure.message}")
+    say(f"  {failure.next_step}")
+    if state.status.report_url:
+        say(f"the report: {state.status.report_url}")
+
+
+def _browse(address: str) -> None:
+    if not webbrowser.open(address):
+        raise Failure("no browser could be started", next_step=f"open it yourself: {address}", code=ExitCode.FAILED)

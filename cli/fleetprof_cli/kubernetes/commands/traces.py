@@ -1,0 +1,47 @@
+"""`kubectl fleetprof traces`: fetches what a capture stored."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fleetprof_cli.capture.request_options import read_ranks
+from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.options import place_options, read_place, store_options
+from fleetprof_cli.kubernetes.request_state import RequestState
+from fleetprof_cli.kubernetes.requests import Requests
+from fleetprof_cli.kubernetes.results import Results
+from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.terminal.status_text import size_text
+
+
+@click.command("traces")
+@click.argument("name")
+@click.option(
+    "-o", "--out", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), required=True, help="Where to."
+)
+@click.option("--ranks", metavar="0,8,16-19", callback=read_ranks, help="Of these ranks  [default: all].")
+@store_options
+@place_options
+def command(name: str, out: Path, ranks: list[int] | None, store: str, s3_endpoint: str, **flags: Any) -> None:
+    """Fetch the traces of NAME, with samples, ledger and report, into a folder.
+
+    Reads the object store with your own S3 credentials. The traces open in Perfetto, and `fleetprof analyze DIR` makes
+    the report anew.
+    """
+    state = asyncio.run(_find(read_place(flags), name))
+    results = Results.open(state, store, s3_endpoint)
+    files, size_bytes = 0, 0
+    for path, file_bytes in results.fetch(out, ranks):
+        files, size_bytes = files + 1, size_bytes + file_bytes
+        say(f"{path} ({size_text(file_bytes)})")
+    if not files:
+        raise Failure(f"the store holds nothing of {name}", next_step="see how it ended: kubectl fleetprof list")
+    click.echo(out)
+    say(f"{files} files, {size_text(size_bytes)}")
+
+
+async def _find(place: Place, name: str) -> RequestState:
+    async with connect(place) as connection:
+        return await Requests(connection).find(name)

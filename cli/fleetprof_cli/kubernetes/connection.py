@@ -1,0 +1,149 @@
+"""The user's cluster: kubeconfig, context and namespace as kubectl takes them, and the API's refusals as sentences.
+
+Guarantees: no call waits for ever; a refusal names verb, resource and namespace (the API server says them) and what to
+do next; the kubeconfig file is never written.
+"""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
+
+from fleetprof_cli.capture.seam import Away
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.messages import Failure
+
+if TYPE_CHECKING:
+    from kubernetes.aio.client import ApiClient, Configuration
+
+GROUP: Final = "fleetprof.io"
+PLURAL: Final = "profilerequests"
+_INSTALL: Final = "install it: helm install fleetprof (docs/install.md), or name another cluster: --context"
+_OTHER: Final = "name another: --kubeconfig, --context or KUBECONFIG"
+_OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which cluster and namespace: what `--kubeconfig`, `--context` and `-n` said; None is kubectl's own default."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An open cluster, and the namespace that is meant. `client` is for what is not JSON: logs, exec."""
+
+    cluster: Cluster
+    namespace: str
+    client: "ApiClient"
+
+    def requests_path(self, name: str = "") -> str:
+        """The API's path of all requests of the namespace, or of one."""
+        return requests_path(self.namespace, name)
+
+
+def requests_path(namespace: str, name: str = "") -> str:
+    """The API's path of ProfileRequests; of all namespaces when `namespace` is empty."""
+    within = f"/namespaces/{namespace}" if namespace else ""
+    return f"/apis/{GROUP}/v1alpha1{within}/{PLURAL}" + (f"/{name}" if name else "")
+
+
+@asynccontextmanager
+async def connect(place: Place) -> AsyncIterator[Connection]:
+    """Opens what the kubeconfig names; inside a pod without one, the pod's own account. Raises Failure."""
+    from kubernetes.aio.client import ApiClient
+
+    require_kubeconfig(place)
+    configuration, namespace = await _read_config(place)
+    # Somebody waits for the answer: better said soon than tried for long.
+    configuration.retries = 1
+    client = ApiClient(configuration)
+    try:
+        with explain_refusals():
+            yield Connection(Cluster(client), place.namespace or namespace, client)
+    finally:
+        await client.close()
+
+
+def require_kubeconfig(place: Place) -> None:
+    """Raises Failure where there is none and this is no pod either."""
+    named = place.kubeconfig or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    if not any(Path(name).is_file() for name in named.split(os.pathsep) if name) and not _OWN_NAMESPACE.is_file():
+        raise Failure(f"there is no kubeconfig {named}", next_step=_OTHER, code=ExitCode.NO_HUB)
+
+
+async def _read_config(place: Place) -> "tuple[Configuration, str]":
+    from kubernetes.aio import config
+    from kubernetes.aio.client import Configuration
+
+    configuration = Configuration()
+    try:
+        try:
+            await config.load_kube_config(place.kubeconfig, place.context, configuration)
+        except config.ConfigException:
+            if place.kubeconfig or place.context or not _OWN_NAMESPACE.is_file():
+                raise
+            config.load_incluster_config(configuration)
+            return configuration, _OWN_NAMESPACE.read_text().strip()
+        contexts, active = config.list_kube_config_contexts(place.kubeconfig)
+    except config.ConfigException as error:
+        raise Failure(f"cannot use the kubeconfig: {error}", next_step=_OTHER, code=ExitCode.NO_HUB) from None
+    except OSError as error:
+        raise Failure(f"cannot read the kubeconfig: {error}", next_step=_OTHER, code=ExitCode.NO_HUB) from None
+    except Exception as error:  # a credential plug-in or a file that is no kubeconfig: many kinds of errors
+        text = f"{type(error).__name__}: {error}"
+        raise Failure(f"the kubeconfig gives no access: {text}", next_step=_OTHER, code=ExitCode.NO_HUB) from None
+    chosen = next((c for c in contexts if c["name"] == place.context), active)
+    return configuration, (chosen.get("context") or {}).get("namespace") or "default"
+
+
+@contextmanager
+def explain_refusals() -> Iterator[None]:
+    """Turns what the API says within the block into a Failure."""
+    try:
+        yield
+    except Refused as error:
+        raise explain_refusal(error) from None
+    except Unreachable as error:
+        raise Away(
+            f"the API server does not answer: {error}", "is this the right cluster? kubectl cluster-info"
+        ) from None
+
+
+def explain_refusal(error: Refused) -> Failure:
+    """The sentence and next step for a refusal."""
+    said = str(error)
+    if error.status == 401:
+        return Failure(
+            f"the API server does not accept your credentials: {said}",
+            next_step="log in to the cluster again, or name another context: --context",
+            code=ExitCode.NO_HUB,
+        )
+    if "denied the request" in said:
+        return Failure(said, next_step="ask whoever looks after the cluster's admission rules", code=ExitCode.REFUSED)
+    if error.status == 403:
+        return Failure(said, next_step=_whom_to_ask(said), code=ExitCode.REFUSED)
+    if error.status == 404 and not error.reason:
+        return Failure("this cluster has no ProfileRequests", next_step=_INSTALL, code=ExitCode.REFUSED)
+    if error.status == 404:
+        return Failure(said, next_step="see what there is: kubectl fleetprof list", code=ExitCode.REFUSED)
+    if error.status == 409:
+        return Failure(said, next_step="choose another metadata.name", code=ExitCode.REFUSED)
+    if error.status in (400, 422):
+        return Failure(said, next_step="kubectl explain profreq.spec describes every field", code=ExitCode.INVALID)
+    return Failure(f"the API server refused: {said}", code=ExitCode.FAILED)
+
+
+def _whom_to_ask(said: str) -> str:
+    if PLURAL in said:
+        reading = any(f"cannot {verb} " in said for verb in ("get", "list", "watch"))
+        role = "fleetprof-viewer" if reading else "fleetprof-editor"
+        return f"an administrator can bind you the ClusterRole {role} in the namespace (docs/rbac-and-s3.md)"
+    return "an administrator can grant you this verb on this resource"

@@ -1,0 +1,1 @@
+"""What `kubectl fleetprof doctor` checks in a cluster."""

@@ -1,0 +1,96 @@
+"""Whether fleetprof is there and may be used: what `kubectl fleetprof doctor` says of the cluster and the namespace.
+
+Guarantees: pure; what could not be read is said as such and fails nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from fleetprof_api.pods import INJECT_LABEL
+
+from fleetprof_cli.doctor.checks import Check, Verdict
+from fleetprof_cli.kubernetes.doctor.observation import Facts, Unknown
+
+_INSTALL: Final = "install it with the chart: docs/install.md"
+_NOT_SEEN: Final = "ask whoever installed fleetprof, who may look"
+
+
+def judge_installation(facts: Facts) -> Iterable[Check]:
+    """Kind, rights, webhook, operator."""
+    yield _judge_kind(facts)
+    if facts.has_kind is True:
+        yield from _judge_rights(facts.rights)
+        yield from _judge_webhook(facts.webhooks)
+        yield from _judge_deployments(facts.deployments)
+
+
+def _judge_kind(facts: Facts) -> Check:
+    if isinstance(facts.has_kind, Unknown):
+        return Check("fleetprof", Verdict.WARN, f"cannot be looked for: {facts.has_kind.why}", _NOT_SEEN)
+    if not facts.has_kind:
+        return Check("fleetprof", Verdict.FAIL, "this cluster has no ProfileRequests", _INSTALL)
+    return Check("fleetprof", Verdict.OK, "this cluster has ProfileRequests")
+
+
+def _judge_rights(rights: Mapping[str, bool]) -> Iterable[Check]:
+    missing = [verb for verb, allowed in rights.items() if not allowed]
+    if missing:
+        found = f"you may not {', '.join(missing)} profilerequests.fleetprof.io in this namespace"
+        role = "fleetprof-viewer" if missing == ["get"] else "fleetprof-editor"
+        advice = f"an administrator can bind you the ClusterRole {role} here (docs/rbac-and-s3.md)"
+        yield Check("your rights", Verdict.FAIL, found, advice)
+    else:
+        yield Check("your rights", Verdict.OK, "you may ask for captures in this namespace")
+
+
+def _judge_webhook(webhooks: Any) -> Iterable[Check]:
+    if isinstance(webhooks, Unknown):
+        yield Check("webhook", Verdict.OK, f"not looked at: {webhooks.why}", _NOT_SEEN)
+        return
+    hooks = [hook for configuration in webhooks for hook in configuration.get("webhooks") or ()]
+    injecting = [hook for hook in hooks if "inject" in str(hook.get("name"))]
+    if not injecting:
+        advice = "install the chart with webhook.enabled, or use `fleetprof inject -f job.yaml` (docs/injection.md)"
+        yield Check("webhook", Verdict.WARN, "there is none: no pod gets its sidecar by itself", advice)
+    elif any(not (hook.get("clientConfig") or {}).get("caBundle") for hook in injecting):
+        advice = "the operator (or cert-manager) fills it in: look at the operator's log"
+        yield Check(
+            "webhook", Verdict.FAIL, "its configuration has no CA bundle, so the API server cannot call it", advice
+        )
+    else:
+        yield Check("webhook", Verdict.OK, "is configured")
+
+
+def _judge_deployments(deployments: Any) -> Iterable[Check]:
+    if isinstance(deployments, Unknown):
+        yield Check("operator", Verdict.OK, f"not looked at: {deployments.why}", _NOT_SEEN)
+        return
+    for deployment in deployments:
+        metadata, status = deployment["metadata"], deployment.get("status") or {}
+        name, namespace = metadata["name"], metadata["namespace"]
+        component = (metadata.get("labels") or {}).get("app.kubernetes.io/component", name)
+        wanted, ready = deployment["spec"].get("replicas", 1), status.get("readyReplicas") or 0
+        found = f"{ready} of {wanted} pods of {namespace}/{name} are ready"
+        if ready >= wanted:
+            yield Check(component, Verdict.OK, found)
+        elif ready:
+            yield Check(component, Verdict.WARN, found, f"kubectl describe deployment {name} -n {namespace}")
+        else:
+            yield Check(component, Verdict.FAIL, found, f"kubectl describe deployment {name} -n {namespace}")
+
+
+def judge_namespace(facts: Facts, name: str) -> Iterable[Check]:
+    """Whether pods of the namespace get sidecars."""
+    if isinstance(facts.namespace, Unknown):
+        yield Check("namespace", Verdict.OK, f"not looked at: {facts.namespace.why}")
+        return
+    labels = (facts.namespace.get("metadata") or {}).get("labels") or {}
+    if labels.get(INJECT_LABEL) == "true":
+        yield Check("namespace", Verdict.OK, f"{name} is labelled {INJECT_LABEL}=true: its new pods get sidecars")
+    else:
+        yield Check(
+            "namespace",
+            Verdict.OK,
+            f"{name} is not labelled {INJECT_LABEL}=true: only pods that are labelled so get sidecars",
+            f"to have all new pods here injected: kubectl label namespace {name} {INJECT_LABEL}=true",
+        )

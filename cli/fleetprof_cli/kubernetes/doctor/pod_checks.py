@@ -1,0 +1,215 @@
+"""Why a pod does not answer: what `kubectl fleetprof doctor` says of each pod, from the pod, its status and a log.
+
+Guarantees: pure; the first thing that explains the silence fails, with the next step; what could not be read is said.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from fleetprof_api import __version__
+from fleetprof_api.pods import (
+    BOOT_DIRECTORY,
+    INJECTED_ANNOTATION,
+    KINETO_CONFIG_FILE,
+    SHARED_VOLUME,
+    SIDECAR_CONTAINER,
+    SOCKET_DIRECTORY,
+    kineto_variables,
+)
+from fleetprof_operator.injection.pods.trainer_container import choose_trainer
+from fleetprof_operator.kubernetes.pod_trouble import explain
+
+from fleetprof_cli.doctor.checks import Check, Verdict, judge_torch
+from fleetprof_cli.kubernetes.doctor.missing_sidecar import explain_missing
+from fleetprof_cli.kubernetes.doctor.observation import Facts, PodFacts, Unknown
+from fleetprof_cli.kubernetes.request_state import RequestState
+
+Pod = Mapping[str, Any]
+_NO_IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+_LAST_WORDS: Final = 300
+_CRASHED: Final = "the trainers are not affected"  # the last words of the sidecar's supervisor about its child
+_SHOWN: Final = 8
+_KINETO_CONFIG: Final = f"{BOOT_DIRECTORY}/{KINETO_CONFIG_FILE}"
+
+
+def judge_pods(facts: Facts, target: str) -> Iterable[Check]:
+    """Every pod; where there are many, the first ones and how many more."""
+    if isinstance(facts.pods, Unknown):
+        yield Check("pods", Verdict.FAIL, f"those of {target} cannot be read: {facts.pods.why}")
+        return
+    if not facts.pods:
+        advice = "is the job running, in this namespace (-n), under this name? a request that is applied waits for pods"
+        yield Check("pods", Verdict.FAIL, f"{target} has no pod", advice)
+        return
+    for pod_facts in facts.pods[:_SHOWN]:
+        yield from judge_pod(pod_facts, facts)
+    if len(facts.pods) > _SHOWN:
+        injected = sum(INJECTED_ANNOTATION in _annotations(other.pod) for other in facts.pods)
+        yield Check("pods", Verdict.OK, f"{len(facts.pods)} in all, {injected} of them injected")
+
+
+def judge_pod(facts: PodFacts, around: Facts) -> Iterator[Check]:
+    """One pod."""
+    pod = facts.pod
+    name = f"pod {pod['metadata']['name']}"
+    phase = (pod.get("status") or {}).get("phase")
+    if phase in ("Succeeded", "Failed"):
+        yield Check(name, Verdict.WARN, f"has ended ({phase})", "capture a job while it trains")
+        return
+    version = _annotations(pod).get(INJECTED_ANNOTATION)
+    if version is None:
+        yield _judge_missing(name, pod, around)
+        return
+    sidecar = _judge_sidecar(name, pod)
+    yield sidecar
+    if sidecar.verdict == Verdict.FAIL:
+        return
+    if version != __version__:
+        advice = "pods keep the sidecar that they were made with; start the job again to have the new one"
+        yield Check(name, Verdict.OK, f"its sidecar is of version {version}, this is {__version__}", advice)
+    yield from _judge_trainer(name, pod)
+    yield from _judge_link(name, facts.sidecar_log)
+    yield from _judge_torch(name, pod, facts.torch)
+
+
+def judge_latest(state: RequestState | None) -> Iterable[Check]:
+    """What the last request about this target ended with."""
+    if state is None:
+        return
+    name, reason = f"request {state.name}", state.reason()
+    succeeded = state.status.condition("Succeeded")
+    if not state.finished:
+        yield Check(name, Verdict.OK, f"is under way: {state.sentence()}")
+    elif succeeded is not None and succeeded.status == "True":
+        yield Check(name, Verdict.OK, f"ended well: {reason}")
+    else:
+        advice = f"docs/reasons.md says what {reason} means" if reason else ""
+        yield Check(name, Verdict.WARN, f"ended with {state.sentence()}", advice)
+
+
+def _judge_missing(name: str, pod: Pod, around: Facts) -> Check:
+    """Why a pod has no sidecar."""
+    found, advice = explain_missing(pod, around)
+    return Check(name, Verdict.FAIL, f"has no sidecar: {found}", advice)
+
+
+def _judge_sidecar(name: str, pod: Pod) -> Check:
+    """Whether the sidecar runs."""
+    status = pod.get("status") or {}
+    mine = next((c for c in _statuses(status) if c.get("name") == SIDECAR_CONTAINER), {})
+    state = mine.get("state") or {}
+    waiting = state.get("waiting") or {}
+    last = (mine.get("lastState") or {}).get("terminated") or {}
+    if waiting.get("reason") in _NO_IMAGE:
+        image = _sidecar(pod.get("spec") or {}).get("image", "")
+        advice = f"make {image} reachable for the node (registry, imagePullSecrets); the pod does not start without it"
+        return Check(name, Verdict.FAIL, f"its sidecar's image cannot be pulled: {waiting.get('message', '')}", advice)
+    if waiting.get("reason") == "CrashLoopBackOff":
+        said = " ".join(str(last.get("message") or "").split())[-_LAST_WORDS:]
+        found = f"its sidecar ends again and again, last with code {last.get('exitCode')}"
+        metadata = pod["metadata"]
+        logs = f"kubectl logs {metadata['name']} -n {metadata['namespace']} -c {SIDECAR_CONTAINER} --previous"
+        return Check(name, Verdict.FAIL, f"{found}: {said}" if said else found, f"the training is not affected; {logs}")
+    if trouble := explain(dict(status)):
+        return Check(name, Verdict.FAIL, f"does not run: {trouble}", f"kubectl describe {name.replace(' ', '/')}")
+    if "running" not in state:
+        return Check(name, Verdict.WARN, "its sidecar has not started yet", "wait a moment, then look again")
+    restarts = int(mine.get("restartCount") or 0)
+    if restarts:
+        advice = f"its last end: code {last.get('exitCode')}, {last.get('reason')}" if last else ""
+        return Check(name, Verdict.WARN, f"its sidecar runs, after {restarts} restarts", advice)
+    return Check(name, Verdict.OK, "its sidecar runs")
+
+
+def _judge_trainer(name: str, pod: Pod) -> Iterator[Check]:
+    """Whether the trainer's container still has what the injection gave it."""
+    containers = pod["spec"]["containers"]
+    choice = choose_trainer(pod)
+    trainer = containers[choice.index] if choice.index >= 0 else containers[0]
+    given = {entry.get("name"): entry.get("value") for entry in trainer.get("env") or ()}
+    wrong = [
+        f"{variable}={given.get(variable)!r}" if variable in given else f"{variable} is missing"
+        for variable, value in kineto_variables(SOCKET_DIRECTORY, _KINETO_CONFIG).items()
+        if given.get(variable) != value
+    ]
+    mounts = {mount.get("name") for mount in trainer.get("volumeMounts") or ()}
+    what = f"container {trainer['name']}"
+    if wrong:
+        advice = "something changed the pod after the injection; another webhook, or the launcher that makes the pods?"
+        serious = any("KINETO_CONFIG" not in variable for variable in wrong)
+        yield Check(name, Verdict.FAIL if serious else Verdict.WARN, f"{what}: {', '.join(wrong)}", advice)
+    elif SHARED_VOLUME not in mounts:
+        advice = "the sockets' volume is not mounted there; did another webhook change the pod?"
+        yield Check(name, Verdict.FAIL, f"{what} does not see {SOCKET_DIRECTORY}", advice)
+    else:
+        advice = choice.warning and f"if it is another one: {choice.warning}"
+        yield Check(name, Verdict.OK, f"{what} is set up to ask for captures", advice)
+
+
+def _judge_link(name: str, log: str | Unknown | None) -> Iterator[Check]:
+    """What the sidecar's log says of the hub, last word first."""
+    if log is None:
+        return
+    if isinstance(log, Unknown):
+        yield Check(name, Verdict.OK, f"not looked at: {log.why}")
+        return
+    for line in reversed(log.splitlines()):
+        message = _message(line)
+        if message.startswith("connected to the hub"):
+            yield Check(name, Verdict.OK, f"its sidecar is {message}")
+            return
+        if message.startswith("no connection to the hub"):
+            yield Check(name, Verdict.FAIL, f"its sidecar has {message}", _advise_link(message))
+            return
+        if message.endswith(_CRASHED):
+            yield Check(name, Verdict.FAIL, message, f"its log says more: kubectl logs … -c {SIDECAR_CONTAINER}")
+            return
+    yield Check(name, Verdict.WARN, "its sidecar's log says nothing of the hub", "it may have just begun; look again")
+
+
+def _advise_link(message: str) -> str:
+    said = message.lower()
+    if "unauthenticated" in said or "token" in said:
+        return "the hub refuses the pod's token: the operator's log says why; is the pod's service account still there?"
+    if "certificate" in said or "ssl" in said or "handshake" in said:
+        return "the certificate is not of the CA that the pod was given at its creation: start the job again"
+    if "resolve" in said or "dns" in said or "name or service" in said:
+        return "the hub's name is not resolved: does the pod use the cluster's DNS (dnsPolicy)?"
+    return "does the operator run? does a NetworkPolicy of this namespace forbid egress to it (port 8443)?"
+
+
+def _judge_torch(name: str, pod: Pod, said: str | Unknown | None) -> Iterator[Check]:
+    if said is None:
+        return
+    if isinstance(said, Unknown):
+        yield Check(name, Verdict.OK, f"PyTorch not asked for: {said.why}")
+        return
+    kind, _, rest = said.partition(" ")
+    if kind == "torch":
+        judged = judge_torch(rest, kineto=True)
+        yield Check(f"{name} pytorch", judged.verdict, judged.found, judged.advice)
+    else:
+        advice = "the interpreter on PATH has no PyTorch; does the job train with another one?"
+        yield Check(f"{name} pytorch", Verdict.OK, f"not found: {said[:200]}", advice)
+
+
+def _message(line: str) -> str:
+    try:
+        return str(json.loads(line).get("message", ""))
+    except (ValueError, AttributeError):
+        return line
+
+
+def _annotations(pod: Pod) -> Mapping[str, str]:
+    annotations: Mapping[str, str] = pod["metadata"].get("annotations") or {}
+    return annotations
+
+
+def _sidecar(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    return next((c for c in containers if c.get("name") == SIDECAR_CONTAINER), {})
+
+
+def _statuses(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]

@@ -1,0 +1,78 @@
+"""The pods of a target as the operator finds them: by the same labels and the same owner references.
+
+Guarantees: reads only; what the user may not read is said, never guessed.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fleetprof_api.pods import INJECTED_ANNOTATION
+from fleetprof_api.request import Target
+from fleetprof_operator.kubernetes.cluster import Refused
+from fleetprof_operator.kubernetes.owners import CannotFollow, Owners
+from fleetprof_operator.kubernetes.workloads import find_query
+
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.kubernetes.connection import Connection
+from fleetprof_cli.kubernetes.kinds import Kind
+from fleetprof_cli.messages import Failure
+
+Pod = dict[str, Any]
+
+
+async def list_pods(connection: Connection, target: Target, *, metadata_only: bool = False) -> list[Pod]:
+    """The target's pods, whatever their state, by name. Raises Refused, Unreachable, Failure."""
+    query = find_query(target)
+    asked = {"labelSelector": query.label_selector, "fieldSelector": query.field_selector}
+    path = f"/api/v1/namespaces/{connection.namespace}/pods"
+    pods, _ = await connection.cluster.list(path, {k: v for k, v in asked.items() if v}, metadata_only=metadata_only)
+    if query.owner is not None:
+        owners = Owners(connection.cluster, connection.namespace)
+        try:
+            pods = [
+                pod for pod in pods if await owners.lead_to(pod["metadata"].get("ownerReferences") or [], query.owner)
+            ]
+        except CannotFollow as error:
+            raise Failure(f"cannot tell which pods belong to {target.text()}: {error}", code=ExitCode.REFUSED) from None
+    return sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
+
+
+async def require_workload(connection: Connection, kind: Kind, name: str) -> None:
+    """Raises Failure when there is no such workload. Somebody who may not read it is not held up."""
+    try:
+        await connection.cluster.get(kind.path(connection.namespace, name), metadata_only=True)
+    except Refused as error:
+        if error.status == 404:
+            missing = f"there is no {kind.kind} {name} in namespace {connection.namespace}"
+            if not error.reason:
+                missing = f"this cluster has no kind {kind.kind} in {kind.api_version}"
+            step = f"see what there is: kubectl get {kind.plural} -n {connection.namespace}"
+            raise Failure(missing, next_step=step, code=ExitCode.REFUSED) from None
+        if error.status != 403:
+            raise
+
+
+async def require_injected(connection: Connection, target: Target, said: str) -> None:
+    """Raises Failure when none of the target's pods can answer. Somebody who may not list pods is not held up."""
+    try:
+        pods = await list_pods(connection, target, metadata_only=True)
+    except Refused as error:
+        if error.status == 403:
+            return
+        raise
+    if not pods:
+        raise Failure(
+            f"{target.text()} has no pod in namespace {connection.namespace}",
+            next_step="a request that is applied (kubectl apply) waits for its pods",
+            code=ExitCode.REFUSED,
+        )
+    if not _injected(pods):
+        raise Failure(
+            f"none of the {len(pods)} pods of {target.text()} has the fleetprof sidecar",
+            next_step=f"see why: kubectl fleetprof doctor {said} -n {connection.namespace}",
+            code=ExitCode.REFUSED,
+        )
+
+
+def _injected(pods: Sequence[Pod]) -> bool:
+    return any(INJECTED_ANNOTATION in (pod["metadata"].get("annotations") or {}) for pod in pods)

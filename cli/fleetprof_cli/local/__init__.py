@@ -1,0 +1,1 @@
+"""Local mode: the hub, the sidecar and the state directory on one machine."""

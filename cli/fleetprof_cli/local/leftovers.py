@@ -1,0 +1,78 @@
+"""Traces that a `fleetprof run` had to leave in its spool when its job ended: `fleetprof up` sends them.
+
+Guarantees: one spool after the other, each within a bound; a run that is alive is not touched, nor one of another host
+(the state directory may be shared, and a lock in it need not be seen from here); a folder goes when its spool is empty,
+and stays otherwise; no sidecar outlives the hub.
+"""
+
+import asyncio
+import shutil
+import socket
+from pathlib import Path
+from typing import Final
+
+from fleetprof_cli.local.child import child_command
+from fleetprof_cli.local.run.run_folder import RunFolder, RunRecord, run_folders
+from fleetprof_cli.local.run.socket_directories import make_socket_directory
+from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.terminal.status_text import size_text
+
+_GRACE_S: Final = 120
+_STARTS_WITHIN_S: Final = 20.0
+
+
+async def send_leftovers(state: StateDirectory) -> None:
+    """Sends what ended runs of this state directory have in their spools to the hub that runs now."""
+    for folder in run_folders(state):
+        record = folder.record()
+        if record is None or record.host_name != socket.gethostname() or folder.is_alive():
+            continue
+        if not (unsent := folder.unsent_bytes()):
+            continue
+        say(f"sending {size_text(unsent)} of traces that the job {record.name!r} could not store before it ended")
+        try:
+            await _send(folder, record, state)
+        except (Failure, OSError) as error:
+            say(f"they stay in {folder.spool}: {error or 'the sidecar took too long'}")
+            continue
+        if folder.unsent_bytes():
+            say(f"not all of them could be stored; they stay in {folder.spool} (log: {folder.log})")
+        else:
+            folder.remove()
+
+
+async def _send(folder: RunFolder, record: RunRecord, state: StateDirectory) -> None:
+    directory = make_socket_directory()  # no trainer will come: a sidecar has one
+    arguments = [
+        *("--directory", str(directory), "--spool", str(folder.spool), "--agent-directory", str(folder.agent)),
+        *("--state", str(state.path)),
+        *("--namespace", record.namespace, "--pod-name", folder.path.name, "--grace-seconds", str(_GRACE_S)),
+    ]
+    try:
+        with folder.log.open("ab") as log:
+            sidecar = await asyncio.create_subprocess_exec(
+                *child_command("fleetprof_sidecar.main", *arguments),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            await _await_socket(directory / "dynolog", sidecar)
+            sidecar.terminate()  # which means: send what is finished, then end
+            await asyncio.wait_for(sidecar.wait(), _GRACE_S + _STARTS_WITHIN_S)
+        finally:
+            if sidecar.returncode is None:
+                sidecar.kill()
+                await sidecar.wait()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+async def _await_socket(path: Path, sidecar: asyncio.subprocess.Process) -> None:
+    async with asyncio.timeout(_STARTS_WITHIN_S):
+        while not await asyncio.to_thread(path.exists):
+            if sidecar.returncode is not None:
+                raise Failure(f"the sidecar ended with code {sidecar.returncode}")
+            await asyncio.sleep(0.05)

@@ -1,0 +1,139 @@
+"""The state directory of local mode: where the commands of one user find each other.
+
+    hub.json     how to reach the hub (`HubRecord`); there while `fleetprof up` runs
+    token        what every client and sidecar shows to the hub
+    secret       what signs upload URLs of the directory store
+    store.json   which object store the last `up` used, so that reports can be read when it is gone
+    *.sock       where the hub listens, unless it listens on the network
+    hub-*.pem    certificate and key that `up --listen` made for itself
+    lock         held by the one `up` of this directory
+    store/       the default object store
+    runs/NAME/   one folder per `fleetprof run`: its sidecar's log and spool
+
+Guarantees: the directory is 0700 and its secrets 0600; at most one `up` holds it; files are replaced whole.
+"""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from fleetprof_api.hub.local_hub import RECORD_FILE, TOKEN_FILE, HubRecord
+from fleetprof_store import local
+
+from fleetprof_cli.messages import Failure
+from fleetprof_cli.store_location import StoreLocation
+
+
+class StateDirectory:
+    """One user's local mode. Creating the object touches nothing; `prepare` makes the directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.hub_file = self.path / RECORD_FILE
+        self.token_file = self.path / TOKEN_FILE
+        self.runs = self.path / "runs"
+        self.default_store = local.default_store(self.path)
+
+    def prepare(self) -> None:
+        """Makes the directory, private. Raises Failure when it belongs to somebody else or cannot be made."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self.path.stat().st_uid != os.geteuid():
+                raise Failure(
+                    f"the state directory {self.path} belongs to another user",
+                    next_step="choose another with --state or FLEETPROF_STATE",
+                )
+            self.path.chmod(0o700)
+        except OSError as error:
+            raise Failure(
+                f"cannot use the state directory {self.path}: {error.strerror}",
+                next_step="choose another with --state or FLEETPROF_STATE",
+            ) from None
+
+    def token(self) -> str:
+        """The token, made at the first call."""
+        self._secret_file(self.token_file)
+        return self.token_file.read_text().strip()
+
+    def upload_secret(self) -> bytes:
+        """The key that signs upload URLs, made at the first call."""
+        return self._secret_file(self.path / "secret").read_bytes().strip()
+
+    def certificate_files(self) -> tuple[Path, Path]:
+        """Where a hub that listens on the network keeps a certificate of its own making, and the key of it."""
+        return self.path / "hub-cert.pem", self.path / "hub-key.pem"
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Replaces a file of this directory, private."""
+        _replace(path, data.decode())
+
+    def _secret_file(self, path: Path) -> Path:
+        if not path.exists():
+            _write_once(path, secrets.token_urlsafe(32) + "\n")
+        return path
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Holds the directory for one `up`. Raises Failure when another one holds it."""
+        with (self.path / "lock").open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise Failure(
+                    f"`fleetprof up` already runs with this state directory (pid {file.read().strip() or 'unknown'})",
+                    next_step=f"use it, stop it, or give this one another directory: --state DIR (now {self.path})",
+                ) from None
+            file.seek(0)
+            file.truncate()
+            file.write(f"{os.getpid()}\n")
+            file.flush()
+            yield
+
+    def publish(self, record: HubRecord) -> None:
+        """Tells the other commands where the hub is, and where the results lie when it has gone."""
+        _replace(local.record(self.path), msgspec.json.encode(record.store).decode() + "\n")
+        _replace(self.hub_file, msgspec.json.format(msgspec.json.encode(record)).decode() + "\n")
+
+    def withdraw(self) -> None:
+        """The hub is gone."""
+        self.hub_file.unlink(missing_ok=True)
+
+    def store(self) -> StoreLocation:
+        """The object store of the last `up`, the default one when there was none."""
+        return local.read_location(self.path)
+
+    def hub(self) -> HubRecord | None:
+        """Where the hub is, None when none was started here (or it left in the orderly way)."""
+        try:
+            return msgspec.json.decode(self.hub_file.read_bytes(), type=HubRecord)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+
+def _write_once(path: Path, text: str) -> None:
+    """Creates a 0600 file whole; who loses a race keeps the winner's."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with open(draft, "x", opener=_private) as file:
+            file.write(text)
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
+
+
+def _replace(path: Path, text: str) -> None:
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    with open(draft, "w", opener=_private) as file:
+        file.write(text)
+    draft.replace(path)

@@ -1,0 +1,1 @@
+"""Reports and traces as commands find, make, compare and show them."""

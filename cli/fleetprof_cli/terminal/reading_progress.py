@@ -1,0 +1,28 @@
+"""How many traces have been read: a bar for who looks at a terminal.
+
+Guarantees: goes to stderr, and nowhere when that is no terminal; the line is empty again when the work is done.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from fleetprof_analyzer.capture.folder import Progress
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+_TEXT: Final = "reading traces"
+
+
+@contextmanager
+def show_reading(console: Console | None = None) -> Iterator[Progress | None]:
+    """What to call for each trace that was read; None where nobody looks."""
+    console = console or Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(_TEXT, total=None)
+        yield lambda done, whole, _: bar.update(task, completed=done, total=whole)

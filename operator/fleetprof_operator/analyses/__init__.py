@@ -1,0 +1,1 @@
+"""Analyzer Jobs: made, followed, and given access to their own capture only."""

@@ -1,0 +1,210 @@
+"""Has reports made by analyzer Jobs in the operator's own namespace, and follows them: the hub's `analyze`.
+
+Guarantees: a Job that is there is followed, not made anew, so a restart goes on where it was; one that failed raises
+with its sentence; summaries of some ranks that could not be made cost those ranks only; an API server that is away is
+waited for. Jobs go by their own time to live, or with the request (`remove`); an owner reference cannot cross
+namespaces. Rights, in the operator's namespace: create, delete, list and watch jobs; list pods.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from fleetprof_api.request import Analysis
+
+from fleetprof_operator.analyses.analyzer_job import UID_LABEL, Shards, build_job, find_cuts, job_name, plan_shards
+from fleetprof_operator.analyses.outcome import Outcome, find_sentence, read_outcome
+from fleetprof_operator.analyses.rights import AnalysedCapture
+from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
+from fleetprof_operator.kubernetes.pod_trouble import explain
+
+log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 10.0  # between two looks at the pods of a Job that goes on
+_PAUSE_S: Final = 0.1  # between two watches, should a server end them at once
+
+
+class AnalysisFailed(Exception):
+    """The analysis ended without a report; the message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is known of a capture when its report is to be made."""
+
+    name: str
+    ranks: int
+    analysis: Analysis | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisBounds:
+    """What an administrator allows: seconds and pods at a time of one Job, what a request may ask of each resource."""
+
+    deadline_s: int
+    max_parallelism: int
+    max_resources: Mapping[str, str]
+    at_a_time_per_namespace: int
+
+
+class Analyses:
+    """Makes and follows analyzer Jobs in `namespace`. `find_wish` tells of a capture by its uid."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        template: Json,
+        bounds: AnalysisBounds,
+        find_wish: Callable[[str], Wish],
+        *,
+        on_write: Callable[[], None],
+    ) -> None:
+        self._cluster = cluster
+        self._jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+        self._pods = f"/api/v1/namespaces/{namespace}/pods"
+        self._template = template
+        self._bounds = bounds
+        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(bounds.at_a_time_per_namespace)
+        )
+        self._find_wish = find_wish
+        self._on_write = on_write
+        self._under_way: dict[str, AnalysedCapture] = {}
+
+    def find_capture(self, job: str) -> AnalysedCapture | None:
+        """What the Job of this name works on; None when it is none of ours, or has ended."""
+        return self._under_way.get(job)
+
+    def describe_cuts(self, asked: Analysis | None) -> str:
+        """What of it is beyond the bounds, and so not given, as a sentence; empty when nothing is."""
+        cuts = find_cuts(asked, self._bounds.max_parallelism, self._bounds.max_resources)
+        return f"the analysis is cut to what the installation allows: {', '.join(cuts)}" if cuts else ""
+
+    async def analyze(self, namespace: str, uid: str) -> None:
+        """Makes report.json and report.html of one capture. Raises AnalysisFailed.
+
+        Of one namespace so many go on at a time; the others wait in order. One that began before a restart goes on.
+        """
+        if await self._has_begun(uid):
+            await self._analyze(namespace, uid)
+            return
+        async with self._turns[namespace]:
+            await self._analyze(namespace, uid)
+
+    async def _analyze(self, namespace: str, uid: str) -> None:
+        wish = self._find_wish(uid)
+        asked = wish.analysis.parallelism if wish.analysis is not None else None
+        shards = plan_shards(wish.ranks, asked, self._bounds.max_parallelism)
+        if shards.count == 1:
+            await self._run("report", namespace, uid, wish, None)
+            return
+        outcome = await self._run("summarise", namespace, uid, wish, shards)
+        log.info("request %s: %d of %d shards summarised", uid, outcome.succeeded, shards.count)
+        await self._run("merge", namespace, uid, wish, None)
+
+    async def _has_begun(self, uid: str) -> bool:
+        try:
+            jobs, _ = await self._cluster.list(self._jobs, {"labelSelector": f"{UID_LABEL}={uid}"}, metadata_only=True)
+        except (Refused, Unreachable):
+            return False
+        return bool(jobs)
+
+    async def remove(self, uid: str) -> None:
+        """Deletes the Jobs of a request that is deleted. What cannot be deleted now goes by its time to live."""
+        try:
+            jobs, _ = await self._cluster.list(self._jobs, {"labelSelector": f"{UID_LABEL}={uid}"}, metadata_only=True)
+            for job in jobs:
+                await self._cluster.delete(f"{self._jobs}/{job['metadata']['name']}")
+                self._on_write()
+        except (Refused, Unreachable) as error:
+            log.warning("the analyzer Jobs of request %s are left to their time to live: %s", uid, error)
+
+    async def _run(self, command: str, namespace: str, uid: str, wish: Wish, shards: Shards | None) -> Outcome:
+        """One Job to its end. Raises AnalysisFailed; not for an Indexed one of which some indexes succeeded."""
+        job = build_job(
+            self._template,
+            command,
+            namespace=namespace,
+            uid=uid,
+            name=wish.name,
+            analysis=wish.analysis,
+            deadline_s=self._bounds.deadline_s,
+            max_resources=self._bounds.max_resources,
+            shards=shards,
+        )
+        name = job_name(command, uid)
+        self._under_way[name] = AnalysedCapture(namespace, uid, command)
+        try:
+            await self._create(job)
+            outcome, trouble = await self._follow(name)
+        finally:
+            del self._under_way[name]
+        if outcome.state == "failed" and not (shards is not None and outcome.succeeded):
+            raise AnalysisFailed(find_sentence(outcome, await self._list_pods(name), trouble))
+        return outcome
+
+    async def _create(self, job: Json) -> None:
+        tries = 0
+        while True:
+            try:
+                await self._cluster.create(self._jobs, job)
+                self._on_write()
+                return
+            except Refused as refusal:
+                if refusal.status == 409:
+                    return  # made before a restart
+                if refusal.status < 500 and refusal.status != 429:
+                    raise AnalysisFailed(f"the analyzer Job was refused: {refusal}") from None
+                log.warning("the analyzer Job cannot be made yet: %s", refusal)
+            except Unreachable as error:
+                log.warning("the analyzer Job cannot be made yet: %s", error)
+            await wait_to_try_again(tries)
+            tries += 1
+
+    async def _follow(self, name: str) -> tuple[Outcome, str]:
+        """How the Job ended, and the last trouble that its pods had. Raises AnalysisFailed when it is deleted."""
+        trouble = ""
+        async with aclosing(self._states(name)) as states:
+            while True:
+                state = asyncio.ensure_future(anext(states))
+                while not (await asyncio.wait({state}, timeout=_LOOK_S))[0]:
+                    trouble = await self._find_trouble(name) or trouble
+                if (outcome := state.result()).state != "going":
+                    return outcome, trouble
+
+    async def _states(self, name: str) -> AsyncGenerator[Outcome]:
+        """How the Job stands, now and after each change."""
+        query = {"fieldSelector": f"metadata.name={name}"}
+        tries = 0
+        while True:
+            try:
+                jobs, version = await self._cluster.list(self._jobs, query)
+                if not jobs:
+                    raise AnalysisFailed(f"the analyzer Job {name} was deleted before it had ended")
+                yield read_outcome(jobs[0])
+                tries = 0
+                async for kind, job in self._cluster.watch(self._jobs, query, version):
+                    if kind == "DELETED":
+                        break
+                    if kind != "BOOKMARK":
+                        yield read_outcome(job)
+                await asyncio.sleep(_PAUSE_S)
+            except (Refused, Unreachable) as error:
+                log.warning("the analyzer Job %s cannot be followed: %s", name, error)
+                await wait_to_try_again(tries)
+                tries += 1
+
+    async def _find_trouble(self, name: str) -> str:
+        return next((t for pod in await self._list_pods(name) if (t := explain(pod.get("status") or {}))), "")
+
+    async def _list_pods(self, name: str) -> list[Json]:
+        try:
+            pods, _ = await self._cluster.list(self._pods, {"labelSelector": f"batch.kubernetes.io/job-name={name}"})
+        except (Refused, Unreachable):
+            return []
+        return pods

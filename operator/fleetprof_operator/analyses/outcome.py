@@ -1,0 +1,61 @@
+"""What became of an analyzer Job, read from the Job and its pods: done, still going, or failed with one sentence.
+
+Guarantees: pure. The sentence is the analyzer's own (its termination message) where it left one; memory that was too
+small and pods that never ran are told as such.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fleetprof_operator.kubernetes.cluster import Json
+from fleetprof_operator.kubernetes.pod_trouble import explain
+
+OUT_OF_MEMORY = "OOMKilled"
+_OUT_OF_MEMORY_SAID = (
+    "the analyzer ran out of memory; raise spec.analysis.resources.limits.memory, or the installation's "
+    "(analyzer.resources, and analyzer.maxResources, which requests are cut to)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a Job stands; `reason` and `message` are those of its Failed condition, `succeeded` counts pods."""
+
+    state: Literal["going", "done", "failed"]
+    reason: str = ""
+    message: str = ""
+    succeeded: int = 0
+
+
+def read_outcome(job: Json) -> Outcome:
+    """From the Job's conditions."""
+    status = job.get("status") or {}
+    succeeded = int(status.get("succeeded") or 0)
+    for condition in status.get("conditions") or []:
+        if condition.get("status") == "True" and condition.get("type") == "Complete":
+            return Outcome("done", succeeded=succeeded)
+        if condition.get("status") == "True" and condition.get("type") == "Failed":
+            reason, message = str(condition.get("reason") or ""), str(condition.get("message") or "")
+            return Outcome("failed", reason, message, succeeded)
+    return Outcome("going", succeeded=succeeded)
+
+
+def find_sentence(outcome: Outcome, pods: Sequence[Json], seen_before: str) -> str:
+    """Why the Job failed; `seen_before` is a trouble that its pods had while it went on."""
+    newest = sorted(pods, key=lambda p: p["metadata"].get("creationTimestamp", ""), reverse=True)
+    ended = [t for pod in newest for t in _terminations(pod) if t.get("exitCode")]
+    for termination in ended:
+        if termination.get("reason") == OUT_OF_MEMORY:
+            return _OUT_OF_MEMORY_SAID
+    for termination in ended:
+        if said := " ".join(str(termination.get("message") or "").split()):
+            return said[:500]
+    trouble = next((said for pod in newest if (said := explain(pod.get("status") or {}))), "") or seen_before
+    told = outcome.message or outcome.reason or "its Job failed"
+    return f"{told}; {trouble}" if trouble else told
+
+
+def _terminations(pod: Json) -> list[Json]:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    return [t for s in statuses if (t := (s.get("state") or {}).get("terminated"))]

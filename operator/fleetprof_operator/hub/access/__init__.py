@@ -1,0 +1,1 @@
+"""Who may call the hub, how often, and how much of it one caller may use."""

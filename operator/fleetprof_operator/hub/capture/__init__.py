@@ -1,0 +1,1 @@
+"""The stages of one request in the hub, from its target to its report."""

@@ -1,0 +1,168 @@
+"""A request's first stage: waits for the target's ranks, plans one window for all of them and orders it.
+
+Resolving and planning are pure (`resolution`, `plan`); here is the patience around them.
+
+Guarantees: a request waits for what may still come, with the reason in its status, and no longer than its deadline; no
+rank is ordered that another request holds; an order follows from the ledger alone, so that it can be repeated
+(`recover_order`). Where no rank at all took its order in time, since host or job stood still for a second, nothing has
+begun and one later start is agreed on, once all ask again; where one did, the others have missed it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fleetprof_api.ledger import LedgerEntry, RankState, Reason
+
+from fleetprof_operator.hub.capture.canary_stage import Canaried, send_canary
+from fleetprof_operator.hub.capture.permission import note_beginning
+from fleetprof_operator.hub.capture.state import CaptureState
+from fleetprof_operator.hub.ledger.ledger_book import summarize_failures
+from fleetprof_operator.hub.planning.first_steps import NO_STEP
+from fleetprof_operator.hub.planning.fitting import NO_MEMORY, fit_window
+from fleetprof_operator.hub.planning.orders import build_arm, build_release
+from fleetprof_operator.hub.planning.plan import find_obstacle, find_unsteady, make_plan
+from fleetprof_operator.hub.planning.resolution import Resolution
+from fleetprof_operator.hub.settings import HubSettings
+
+MOST_PLANS: Final = 2
+_MISSED: Final = (Reason.TOO_LATE, Reason.NOT_POLLING, Reason.BUSY)
+
+
+async def resolve_and_arm(state: CaptureState) -> bool:
+    """Waits for the target and arms it. False when the request ended meanwhile."""
+    hub, spec = state.hub, state.request.spec
+    gather_until = 0
+    while True:
+        now = hub.clock()
+        if state.ledger.cancelled_unix_ns:
+            state.book.conclude("False", "Cancelled", "cancelled by the user before any rank was asked", now)
+            return False
+        found = hub.resolve(state.request, state.ledger.namespace, state.ledger.uid)
+        if found.targets:
+            if holder := hub.find_holder(found.targets):
+                state.book.conclude("False", "AlreadyCapturing", holder, now)
+                return False
+            pending = _find_pending(state, found, now)
+            profiled = sum(target.process.busy for target in found.targets)
+            if profiled and now < state.deadline_unix_ns - hub.settings.gap_ns:
+                # Nobody else of ours holds them: an order would be given up after seconds, as the job's own wins.
+                pending, gather_until = f"{profiled} of {len(found.targets)} ranks are being profiled by their job", 0
+            gather_until = gather_until or now + hub.settings.gather_ns
+            if not pending or now >= min(gather_until, state.deadline_unix_ns):
+                if not await note_beginning(state, found):
+                    if state.ledger.outcome:
+                        return False
+                    await state.wait(now + hub.settings.look_again_ns)
+                    continue
+                match await send_canary(state, found):
+                    case Canaried.ARM:
+                        return _arm(state, found, hub.clock())
+                    case Canaried.ENDED:
+                        return False
+                gather_until = 0
+                continue
+            said = ("Gathering", pending)
+        else:
+            gather_until = 0
+            said = (found.reason, found.message)
+            deaf = found.deaf_since_unix_ns and now - found.deaf_since_unix_ns >= hub.settings.deaf_patience_ns
+            late = state.fails_fast and is_hopeless(found, now, hub.settings)
+            if deaf or late or now >= state.deadline_unix_ns:
+                waited = "" if deaf or late else f" (until the deadline of {spec.active_deadline_seconds} s)"
+                state.book.conclude("False", found.reason, found.message + waited, now)
+                return False
+        if state.book.wait_for(*said, now):
+            state.note_change()
+        await state.wait(now + hub.settings.look_again_ns)
+
+
+def is_hopeless(found: Resolution, now_unix_ns: int, settings: HubSettings) -> bool:
+    """Tells whether a target without ranks does not come by itself: no job is there, or another one."""
+    comes = found.starts or found.reason == NO_STEP
+    return not comes and now_unix_ns >= found.heard_since_unix_ns + settings.returning_ns
+
+
+async def await_second_start(state: CaptureState) -> bool:
+    """Whether no rank took its order in time, and all have asked for one again since; waits a while for that."""
+    hub, ledger = state.hub, state.ledger
+    missed = all(entry.reason in _MISSED and not entry.armed_unix_ns for entry in ledger.entries)
+    until = min(hub.clock() + hub.settings.returning_ns, state.deadline_unix_ns)
+    while missed and ledger.plans < MOST_PLANS and not ledger.cancelled_unix_ns and hub.clock() < until:
+        if _ask_again(state):
+            return True
+        await state.wait(hub.clock() + hub.settings.look_again_ns)
+    return False
+
+
+def _ask_again(state: CaptureState) -> bool:
+    """Whether each process that was ordered has polled since the order's time was over: one that hangs does not."""
+    ledger = state.ledger
+    found = state.hub.resolve(state.request, ledger.namespace, ledger.uid)
+    polls = {(t.sidecar_id, t.process.process_id): t.process.last_poll_unix_ns for t in found.targets}
+    ordered = [e for e in ledger.entries if e.process_id and e.failed_unix_ns != e.asked_unix_ns]
+    return all(polls.get((e.sidecar_id, e.process_id), 0) > ledger.deliver_until_unix_ns for e in ordered)
+
+
+def recover_order(state: CaptureState, sidecar_id: str, missing: Sequence[LedgerEntry]) -> None:
+    """A connected sidecar does not know these ranks' order: repeats it while there is time, else gives them up."""
+    now = state.hub.clock()
+    timely = now < state.ledger.deliver_until_unix_ns and not state.ledger.cancelled_unix_ns
+    again = [e for e in missing if timely and e.state is RankState.ASKED]
+    _send_order(state, sidecar_id, again)
+    for entry in missing:
+        if entry not in again:
+            text = "the sidecar came back and knows nothing of this capture: it lost its spool"
+            state.give_up(entry, Reason.SIDECAR_RESTARTED, text)
+
+
+def _find_pending(state: CaptureState, found: Resolution, now_unix_ns: int) -> str:
+    """What a short wait may still improve; empty when nothing."""
+    if found.incomplete:
+        return found.incomplete
+    settings = state.hub.settings
+    # After a restart of its sidecar an agent is heard of before Kineto, whose client may still be backing off.
+    agents = [t.process for t in found.targets if t.process.has_agent or t.process.agent_waits]
+    silent = [p for p in agents if not p.polls_kineto]
+    if returning := sum(now_unix_ns - p.first_seen_unix_ns < settings.returning_ns for p in silent):
+        return f"{returning} of {len(found.targets)} ranks do not ask for orders yet"
+    processes = [t.process for t in found.targets if t.process.polls_kineto]
+    if unsteady := find_unsteady(processes, now_unix_ns):
+        return unsteady
+    if state.request.spec.window.iterations is None:
+        return ""
+    # An agent shows itself when PyTorch has been imported, Kineto in the middle of that.
+    young = any(now_unix_ns - p.first_seen_unix_ns < settings.young_ns for p in processes)
+    if not young and not any(p.has_agent for p in processes):
+        return ""
+    return find_obstacle(processes, state.request.spec.window, now_unix_ns)
+
+
+def _arm(state: CaptureState, found: Resolution, now_unix_ns: int) -> bool:
+    """Orders the window that fits. False when none does: the request has ended then."""
+    spec, ledger = state.request.spec, state.ledger
+    polling = [t for t in found.targets if t.process.polls_kineto]
+    estimate = ledger.estimate or state.hub.estimate(ledger.namespace, state.request.target_text(), spec.collect)
+    fit = fit_window(spec, polling, estimate)
+    if fit.refusal:
+        state.book.conclude("False", NO_MEMORY, fit.refusal, now_unix_ns)
+        return False
+    missed = summarize_failures(state.ledger.entries)
+    plan = make_plan([t.process for t in polling], fit.window, now_unix_ns, patient=bool(missed))
+    canary = ledger.canary.message if ledger.canary is not None else ""
+    notes = [text for text in (found.incomplete, canary, fit.note) if text]
+    if missed:
+        notes.append(f"a second start, as no rank took its order before the first ({missed})")
+        for sidecar_id in state.book.lines.sidecars():
+            state.hub.registry.send(sidecar_id, build_release(state.ledger.uid))
+    state.book.ask(found.targets, plan, "; ".join(notes), now_unix_ns, found.absent)
+    ledger.estimate, ledger.iterations = estimate, (fit.window.iterations or 0) if fit.note else 0
+    for sidecar_id in state.book.lines.sidecars():
+        _send_order(state, sidecar_id, state.open_entries_of(sidecar_id))
+    state.note_change()
+    return True
+
+
+def _send_order(state: CaptureState, sidecar_id: str, entries: Sequence[LedgerEntry]) -> None:
+    if entries:
+        message = build_arm(state.ledger, state.request.spec, entries, state.deadline_unix_ns, state.hub.settings)
+        state.hub.registry.send(sidecar_id, message)

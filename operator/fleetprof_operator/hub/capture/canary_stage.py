@@ -1,0 +1,242 @@
+"""A request's canary, before its ranks are asked: ordered, followed, judged, released; what captures cost, remembered.
+
+To its sidecar a canary is a capture with an id of its own, so that nothing of it can be taken for the capture's.
+
+Guarantees: `send_canary` returns: each of its waits ends with deadline, cancel or loss of the sidecar. However it ends,
+the sidecar is told to let go. A canary that another hub began is nobody's, and is repeated. What is not remembered as
+the store is away costs a canary, never a capture.
+"""
+
+import logging
+from enum import Enum
+from typing import Final
+
+import msgspec
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.ledger import (
+    Canary,
+    LedgerEntry,
+    RankState,
+    Reason,
+    Verdict,
+    is_final,
+    merge_entries,
+)
+from fleetprof_api.report.recording import learn
+from fleetprof_store.base import StoreError
+
+from fleetprof_operator.hub.capture.permission import find_workload
+from fleetprof_operator.hub.capture.state import CanaryRun, CaptureState
+from fleetprof_operator.hub.ledger.messages import to_entry
+from fleetprof_operator.hub.planning import canary as rules
+from fleetprof_operator.hub.planning.orders import build_canary, build_release
+from fleetprof_operator.hub.planning.plan import make_plan
+from fleetprof_operator.hub.planning.resolution import RankTarget, Resolution
+from fleetprof_operator.hub.settings import SECOND_NS
+from fleetprof_operator.hub.sidecars.registry import SidecarRecord
+from fleetprof_operator.hub.storage.workload_costs import WorkloadRecord, note_cost, sum_up
+
+log = logging.getLogger(__name__)
+
+_STEP_PATIENCE_NS: Final = 10 * SECOND_NS  # for one more iteration, beyond five as long as before
+_MEASURE_PATIENCE_NS: Final = 30 * SECOND_NS  # for the sidecar's figures; an older one never sends any
+
+
+class Canaried(Enum):
+    """What the request does next: arm its ranks, look for them again as time has passed, or nothing: it has ended."""
+
+    ARM = "arm"
+    LOOK_AGAIN = "look again"
+    ENDED = "ended"
+
+
+async def send_canary(state: CaptureState, found: Resolution) -> Canaried:
+    """Has one of these ranks record first, where that is called for."""
+    ledger, spec, now = state.ledger, state.request.spec, state.hub.clock()
+    if ledger.canary is not None and ledger.canary.verdict is not Verdict.NONE:
+        return Canaried.ARM
+    workload = find_workload(state, found.targets[0].sidecar_id)
+    decision = rules.decide(spec, found.targets, await _read_record(state, workload), now)
+    ledger.estimate = decision.estimate
+    if decision.impossible:
+        said = f"{decision.message}; spec.canary: Auto captures all the same"
+        return _end(state, Verdict.FAILED, "CanaryImpossible", said)
+    if decision.target is None:
+        ledger.canary = Canary(verdict=Verdict.NOT_NEEDED, message=decision.message)
+        return Canaried.ARM
+    line = ledger.canary = ledger.canary or Canary()
+    line.tries += 1
+    entry = await _record_one(state, line, decision.target, found)
+    if entry is None:
+        return _end_early(state)
+    return Canaried.LOOK_AGAIN if rules.can_repeat(entry, line.tries) else _judge(state, entry)
+
+
+def hear(state: CaptureState, event: pb.CaptureEvent, record: SidecarRecord) -> None:
+    """A sidecar's word about a canary of this request; one that is over, or another hub's, is let go."""
+    run, line = state.canary, state.ledger.canary
+    known = line.entry if line is not None else None
+    mine = run is not None and (run.capture_id, run.target.sidecar_id) == (event.capture_id, record.sidecar_id)
+    if not mine or line is None or known is None:
+        state.hub.registry.send(record.sidecar_id, build_release(event.capture_id))
+    elif (event.process_id, event.rank) == (known.process_id, known.rank):
+        line.entry = merge_entries(known, to_entry(event, known))
+        state.note_change()
+
+
+def welcome(state: CaptureState, record: SidecarRecord) -> None:
+    """A sidecar is back: the order is repeated, which changes nothing where it was heard."""
+    run = state.canary
+    if run is not None and run.target.sidecar_id == record.sidecar_id:
+        state.hub.registry.send(record.sidecar_id, run.order)
+
+
+async def remember(state: CaptureState) -> None:
+    """Keeps what the capture, or its canary, cost for the next one of the workload."""
+    ledger, spec = state.ledger, state.request.spec
+    entries = [e for e in ledger.entries if e.time_cost is not None and e.state is RankState.UPLOADED]
+    if not entries and ledger.canary is not None and ledger.canary.entry is not None:
+        entries = [ledger.canary.entry]
+    if not entries:
+        return
+    record = state.hub.registry.find(entries[0].sidecar_id)
+    process = record.processes.get(entries[0].process_id) if record is not None else None
+    cost = None if process is None else sum_up(entries, spec.collect, process, ledger.uid, state.hub.clock())
+    if cost is not None:
+        try:
+            workload = find_workload(state, entries[0].sidecar_id)
+            await state.hub.records.change(ledger.namespace, workload, lambda known: note_cost(known, cost))
+        except StoreError as error:
+            log.warning("what capture %s cost is not remembered: %s", ledger.uid, error)
+
+
+# ---------------------------------------------------------------- one try
+
+
+async def _record_one(state: CaptureState, line: Canary, target: RankTarget, found: Resolution) -> LedgerEntry | None:
+    """The line of one try once it can be judged; None when the request was cancelled or its deadline came."""
+    hub, ledger, now = state.hub, state.ledger, state.hub.clock()
+    missed = line.entry is not None and line.entry.state is RankState.FAILED
+    plan = make_plan([target.process], rules.ONE, now, patient=missed)
+    line.entry = LedgerEntry(
+        rank=target.rank,
+        process_id=target.process.process_id,
+        sidecar_id=target.sidecar_id,
+        pod_name=target.pod_name,
+        pod_uid=target.pod_uid,
+        node_name=target.node_name,
+        pid=target.process.pid,
+        rank_source=target.rank_source,
+        asked_unix_ns=now,
+    )
+    capture_id = rules.canary_id(ledger.uid, line.tries)
+    state.canary = run = CanaryRun(
+        capture_id=capture_id,
+        target=target,
+        order=build_canary(capture_id, plan, line.entry, state.request.spec, state.deadline_unix_ns, hub.settings),
+        reserved=frozenset((t.sidecar_id, t.process.process_id) for t in found.targets),
+    )
+    again = ", once more" if line.tries > 1 else ""
+    state.book.wait_for("Canary", f"canary: rank {target.rank} records one iteration first{again}", now)
+    state.note_change()
+    hub.registry.send(target.sidecar_id, run.order)
+    try:
+        return await _follow(state, line, run)
+    finally:
+        state.canary = None
+        hub.registry.send(target.sidecar_id, build_release(capture_id))
+
+
+async def _follow(state: CaptureState, line: Canary, run: CanaryRun) -> LedgerEntry | None:
+    written_at = 0
+    while True:
+        now, entry = state.hub.clock(), line.entry
+        assert entry is not None
+        if state.ledger.cancelled_unix_ns or now >= state.deadline_unix_ns:
+            return None
+        if is_final(entry):
+            return entry
+        record = state.hub.registry.find(run.target.sidecar_id)
+        connected = record is not None and record.link is not None
+        if not connected and _is_lost(state, entry, record, now):
+            return _give_up(line, entry, Reason.SIDECAR_LOST, "its sidecar, or its pod, is gone", now)
+        if entry.state is RankState.WRITTEN and connected and record is not None:
+            written_at = written_at or now
+            process = record.processes.get(entry.process_id)
+            if process is None:
+                text = "the process ended right after its canary was recorded"
+                return _give_up(line, entry, Reason.PROCESS_KILLED, text, now)
+            waited = now - written_at
+            if entry.time_cost is not None or waited >= _MEASURE_PATIENCE_NS:
+                stepped = entry.time_cost is not None and entry.time_cost.iterations_after > 0
+                if stepped or process.step.at_unix_ns > entry.written_unix_ns:
+                    return entry
+                if waited >= _STEP_PATIENCE_NS + 5 * run.target.process.step.iteration_ns:
+                    text = f"it has made no iteration in the {waited // SECOND_NS} s after its canary was recorded"
+                    return _give_up(line, entry, Reason.NOT_STEPPING, text, now)
+        await state.wait(now + state.hub.settings.look_again_ns)
+
+
+def _is_lost(state: CaptureState, entry: LedgerEntry, record: SidecarRecord | None, now_unix_ns: int) -> bool:
+    pods = state.hub.pods_of(state.ledger.uid)
+    if pods is not None and not pods.reason and entry.pod_uid and entry.pod_uid not in pods.pods:
+        return True
+    return record is None or now_unix_ns - record.lost_unix_ns >= state.hub.settings.sidecar_lost_ns
+
+
+def _give_up(line: Canary, entry: LedgerEntry, reason: Reason, message: str, now_unix_ns: int) -> LedgerEntry:
+    line.entry = msgspec.structs.replace(
+        entry, state=RankState.FAILED, reason=reason, message=message, failed_unix_ns=now_unix_ns
+    )
+    return line.entry
+
+
+# ---------------------------------------------------------------- its end
+
+
+def _judge(state: CaptureState, entry: LedgerEntry) -> Canaried:
+    spec, line = state.request.spec, state.ledger.canary
+    assert line is not None
+    who = f"the canary, rank {entry.rank}"
+    if harm := rules.find_harm(entry, spec.limits.max_slowdown_percent):
+        said = f"{who}, was harmed: {harm}; no other rank was asked"
+        return _end(state, Verdict.HARMED, "CanaryHarmed", said)
+    if entry.reason is Reason.NO_MEMORY:
+        return _end(state, Verdict.FAILED, "NoMemory", f"{who}: {entry.message}; no rank was asked")
+    if entry.state is RankState.FAILED:
+        said = f"{who}, has no trace ({entry.reason}): {entry.message}; no other rank was asked"
+        return _end(state, Verdict.FAILED, "CanaryFailed", said)
+    state.ledger.estimate = learn([entry.recording_cost] if entry.recording_cost is not None else []) or (
+        state.ledger.estimate
+    )
+    line.verdict, line.message = Verdict.UNHARMED, rules.say_unharmed(entry)
+    state.note_change()
+    return Canaried.LOOK_AGAIN
+
+
+def _end(state: CaptureState, verdict: Verdict, reason: str, message: str) -> Canaried:
+    line = state.ledger.canary = state.ledger.canary or Canary()
+    line.verdict, line.message = verdict, message
+    now = state.hub.clock()
+    state.book.wait_for(reason, message, now)
+    state.book.conclude("False", reason, message, now)
+    return Canaried.ENDED
+
+
+def _end_early(state: CaptureState) -> Canaried:
+    if state.ledger.cancelled_unix_ns:
+        return _end(state, Verdict.FAILED, "Cancelled", "cancelled by the user while the canary recorded")
+    seconds = state.request.spec.active_deadline_seconds
+    said = f"the canary had not ended when the deadline of {seconds} s passed; no other rank was asked"
+    return _end(state, Verdict.FAILED, "DeadlineExceeded", said)
+
+
+# ---------------------------------------------------------------- what is remembered
+
+
+async def _read_record(state: CaptureState, workload: str) -> WorkloadRecord:
+    try:
+        return await state.hub.records.read(state.ledger.namespace, workload)
+    except StoreError as error:
+        log.warning("what earlier captures cost cannot be read: %s", error)
+        return WorkloadRecord()

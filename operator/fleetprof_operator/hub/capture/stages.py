@@ -1,0 +1,303 @@
+"""One request on its way: resolve → arm → follow → analyse → end. Level-based, so that it can begin anywhere.
+
+Here is the request's life as the hub sees it: its status, what people and sidecars tell it, and the order of its
+stages. Each stage has its room: `restoration`, `arming`, `following`, `reporting`; `state` is what they share.
+
+Guarantees: what is to be done next follows from the ledger and the clock, never from where the code last was, so a
+request that is read back from the store goes on; a deadline and a cancel are honoured in every state; every rank
+that was named ends with a reason; sidecars are told to let go only when the store holds the ledger's end.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from fleetprof_api import keys
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason, is_final
+from fleetprof_api.request import ProfileRequest, Traces
+
+from fleetprof_operator.hub.capture import canary_stage
+from fleetprof_operator.hub.capture.arming import await_second_start, recover_order, resolve_and_arm
+from fleetprof_operator.hub.capture.claims import Claims
+from fleetprof_operator.hub.capture.fetching import fetch_traces
+from fleetprof_operator.hub.capture.following import follow
+from fleetprof_operator.hub.capture.reporting import find_difference, make_report
+from fleetprof_operator.hub.capture.restoration import Restoration
+from fleetprof_operator.hub.capture.state import CaptureState
+from fleetprof_operator.hub.capture.surroundings import Surroundings
+from fleetprof_operator.hub.capture.upload_desk import UploadDesk
+from fleetprof_operator.hub.ledger.ledger_book import decide_outcome
+from fleetprof_operator.hub.ledger.messages import to_status
+from fleetprof_operator.hub.planning.orders import build_cancel, build_release
+from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.sidecars.messages import MAX_PROCESSES
+from fleetprof_operator.hub.sidecars.registry import SidecarRecord
+
+log = logging.getLogger(__name__)
+
+_NEVER: Final = 1 << 62
+_LINE_BYTES: Final = 1200
+
+
+class Capture:
+    """One request. All methods are for the hub's event loop; `run` ends when the request has."""
+
+    def __init__(
+        self,
+        request: ProfileRequest,
+        request_json: str,
+        ledger: Ledger,
+        hub: Surroundings,
+        *,
+        restored: bool = False,
+        fails_fast: bool = False,
+    ) -> None:
+        """`fails_fast`: see CaptureState."""
+        self.request = request
+        self.ledger = ledger
+        self.finished = False
+        self.saved = False  # the store holds the end: sidecars may let go
+        self._request_json = request_json
+        self._hub = hub
+        self._state = CaptureState(request, ledger, hub, fails_fast=fails_fast)
+        self._book = self._state.book
+        self._bytes: int | None = None
+        self._restoration = Restoration(self._state, restored=restored)
+        self._desk = UploadDesk(hub.calls, ledger, request.spec.limits.max_trace_bytes, hub.settings)
+        self._claims = Claims(self._state, self._desk)
+
+    @property
+    def version(self) -> int:
+        """Another one with every change of the status."""
+        return self._state.version
+
+    # ------------------------------------------------------------ what others see
+
+    def status(self) -> pb.CaptureStatus:
+        """As it stands."""
+        self._book.derive()
+        location = ""
+        if self._state.report_made:
+            key = keys.report_key(self.ledger.namespace, self.ledger.uid)
+            location = self._hub.calls.store.locate(key)
+        status = to_status(
+            self.ledger,
+            target=self.request.target_text(),
+            request_json=self._request_json,
+            finished=self.finished,
+            report_location=location,
+            with_ranks=self.finished,
+        )
+        return status if self.finished else self._state.forms.show(status)
+
+    async def refresh(self) -> None:
+        """Prepares `status` of many ranks without holding anybody up."""
+        await self._state.forms.refresh()
+
+    async def wait_for_news(self, seen_version: int) -> None:
+        """Returns when the status is newer than that version."""
+        await self._state.wait_for_news(seen_version)
+
+    def describe_hold(self, targets: Sequence[RankTarget]) -> str:
+        """A sentence about the ranks among these processes that this request still captures; empty when none is."""
+        canary = self._state.canary
+        if self.finished or not (canary or self._book.lines.open_count):
+            return ""
+        reserved = canary.reserved if canary is not None else frozenset()
+        ranks = sorted(t.rank for t in targets if (t.sidecar_id, t.process.process_id) in reserved or self._holds(t))
+        if not ranks:
+            return ""
+        shown = ", ".join(map(str, ranks[:10])) + (" and more" if len(ranks) > 10 else "")
+        return (
+            f"capture {self.ledger.name} ({self.ledger.uid}) is capturing rank {shown} of "
+            f"{self.request.target_text()}; wait for its end or cancel it"
+        )
+
+    def count_bytes(self) -> int:
+        """About how much memory it takes once it has ended."""
+        if self._bytes is None:
+            texts = sum(len(entry.message) for entry in self.ledger.entries)
+            self._bytes = 2 * len(self._request_json) + _LINE_BYTES * len(self.ledger.entries) + texts
+        return self._bytes
+
+    def remember_finished(self) -> None:
+        """Makes this a record of a request that had ended before the hub began."""
+        self.finished = self.saved = True
+        self._state.report_made = any(c.type == "Analyzed" and c.status == "True" for c in self.ledger.conditions)
+
+    # ------------------------------------------------------------ what others tell
+
+    def cancel(self, *, hurry: bool = False) -> None:
+        """The user's cancel; again or after the end it does nothing. `hurry` does not wait for sidecars' answers."""
+        if hurry:
+            self._state.hurried = True
+            self._state.turn()
+        if not self.ledger.outcome and not self.ledger.cancelled_unix_ns:
+            self.ledger.cancelled_unix_ns = self._hub.clock()
+            self._state.send_all(self._cancel_message())  # at once: before any refusal to upload
+            self._state.note_change()
+            self._state.turn()
+
+    def hear(self, event: pb.CaptureEvent, record: SidecarRecord) -> None:
+        """A sidecar's word about one of its processes."""
+        now, sidecar_id = self._hub.clock(), record.sidecar_id
+        if self.ledger.outcome:
+            if self.saved:
+                self._hub.registry.send(sidecar_id, build_release(self.ledger.uid))
+            return
+        entry = self._book.lines.find(sidecar_id, event.process_id)
+        if entry is None:
+            if self._restoration.adopts and self._book.lines.count_of(sidecar_id) < MAX_PROCESSES:
+                self._book.adopt(event, sidecar_id, record.identity, now)
+                self._state.note_change()
+            return
+        stored = (sidecar_id, event.process_id) in self._state.stored
+        if event.state == pb.UPLOADED and not stored:
+            self._claims.check(event, entry)
+        elif event.state == pb.FAILED and stored:
+            self._book.mark_uploaded(entry, f"the trace is there, its samples are not: {event.message}", now)
+            self._state.note_change()
+        elif self._book.apply(event, sidecar_id, now):
+            self._state.note_change()
+
+    def hear_canary(self, event: pb.CaptureEvent, record: SidecarRecord) -> None:
+        """A sidecar's word about the rank that records first."""
+        canary_stage.hear(self._state, event, record)
+
+    def welcome(self, record: SidecarRecord, held: Iterable[pb.CaptureEvent]) -> None:
+        """A sidecar is back (or new) with all that it holds of this request."""
+        sidecar_id = record.sidecar_id
+        if self.ledger.outcome:
+            if self.saved:
+                self._hub.registry.send(sidecar_id, build_release(self.ledger.uid))
+            return
+        canary_stage.welcome(self._state, record)
+        known = set()
+        for event in held:
+            known.add(event.process_id)
+            self.hear(event, record)
+            if self._book.lines.find(sidecar_id, event.process_id) is not None:
+                self._restoration.note_held(sidecar_id, event.process_id)
+        self._restoration.note_restated(sidecar_id)
+        missing = [e for e in self._state.open_entries_of(sidecar_id) if e.process_id not in known]
+        if missing and not self._restoration.under_way:
+            recover_order(self._state, sidecar_id, missing)
+        if self._state.open_entries_of(sidecar_id) and self.ledger.cancelled_unix_ns:
+            self._hub.registry.send(sidecar_id, self._cancel_message())
+        self._state.poke()
+
+    async def grant(self, asked: pb.UploadRequest, record: SidecarRecord) -> None:
+        """Answers a sidecar's wish to upload."""
+        entry = self._entry_for_upload(record, asked.process_id)
+        if isinstance(entry, str):
+            answer = pb.UploadGrant(capture_id=asked.capture_id, process_id=asked.process_id, object=asked.object)
+            answer.refusal = entry
+        else:
+            answer = await self._desk.grant(asked, record.sidecar_id, entry)
+        self._hub.registry.send(record.sidecar_id, pb.HubMessage(upload_grant=answer))
+
+    async def accept(self, done: pb.UploadDone, record: SidecarRecord) -> None:
+        """Takes a finished upload."""
+        entry = self._entry_for_upload(record, done.process_id)
+        answer: pb.UploadVerdict | None
+        if isinstance(entry, str):
+            answer = pb.UploadVerdict(capture_id=done.capture_id, process_id=done.process_id, object=done.object)
+            answer.message = entry
+        else:
+            answer = await self._desk.complete(done, record.sidecar_id)
+            if answer is not None and answer.accepted and done.object in (pb.TRACE, pb.SUMMARY):
+                self._state.stored.add((record.sidecar_id, done.process_id))
+                if done.object == pb.TRACE:
+                    self._state.traces_stored.add((record.sidecar_id, done.process_id))
+                self._state.poke()
+        if answer is not None:
+            self._hub.registry.send(record.sidecar_id, pb.HubMessage(upload_verdict=answer))
+
+    # ------------------------------------------------------------ the way
+
+    async def run(self) -> None:
+        """Brings the request to its end, whatever happens. Raises nothing but CancelledError."""
+        writer = asyncio.create_task(self._state.writer.run())
+        try:
+            try:
+                await self._go()
+            except Exception as error:
+                log.exception("request %s ends by a fault of the hub", self.ledger.uid)
+                self._end_by_fault(error)
+            self._state.note_change()
+            self.saved = await self._state.writer.flush(self._hub.settings.store_patience_ns, unless_refused=True)
+            self.finished = True
+            self._state.note_change()
+            await self._desk.close()
+            self.saved = await self._state.writer.flush(_NEVER)
+            for sidecar_id in self._book.lines.sidecars():
+                self._hub.registry.send(sidecar_id, build_release(self.ledger.uid))
+        finally:
+            self._state.forms.forget()
+            writer.cancel()
+            await asyncio.gather(writer, self._claims.close(), return_exceptions=True)
+
+    async def flush(self, patience_ns: int) -> None:
+        """Waits a while for the store to have the ledger."""
+        await self._state.writer.flush(patience_ns)
+
+    async def _go(self) -> None:
+        self._state.note_change()
+        if self._restoration.under_way:
+            await self._restoration.complete()
+        if not self.ledger.entries and not await resolve_and_arm(self._state):
+            return
+        await follow(self._state)
+        while await await_second_start(self._state):
+            if not await resolve_and_arm(self._state):
+                return
+            await follow(self._state)
+        await self._finish()
+
+    async def _finish(self) -> None:
+        await canary_stage.remember(self._state)
+        uploaded = any(e.state is RankState.UPLOADED for e in self.ledger.entries)
+        problem = difference = ""
+        if uploaded and not self.ledger.cancelled_unix_ns:
+            problem = await make_report(self._state)
+            difference = await find_difference(self._state)
+            if self._state.report_made and self.request.spec.traces is Traces.AUTO:
+                await fetch_traces(self._state)
+        now = self._hub.clock()
+        passed = now >= self._state.deadline_unix_ns
+        status, reason, message = decide_outcome(self.ledger, passed, difference)
+        if problem and status == "True":
+            self._book.end_analysis("False", "AnalysisFailed", problem, now)
+            where = self._hub.calls.store.locate(keys.ledger_key(self.ledger.namespace, self.ledger.uid))
+            status, reason = "False", "AnalysisFailed"
+            message = f"{message}, but no report: {problem}. The traces lie beside {where}"
+        self._book.conclude(status, reason, message, now)
+
+    def _end_by_fault(self, error: Exception) -> None:
+        now = self._hub.clock()
+        text = f"a fault of the hub: {type(error).__name__}: {error}; see its log"
+        for entry in self._book.lines.open_entries():
+            self._state.give_up(entry, Reason.INTERNAL, text)
+        self._state.send_all(build_cancel(self.ledger.uid, Reason.INTERNAL, text))
+        self._book.conclude("False", "Internal", text, now)
+
+    # ------------------------------------------------------------ inside
+
+    def _holds(self, target: RankTarget) -> bool:
+        entry = self._book.lines.find(target.sidecar_id, target.process.process_id)
+        return entry is not None and not is_final(entry)
+
+    def _entry_for_upload(self, record: SidecarRecord, process_id: str) -> LedgerEntry | str:
+        entry = self._book.lines.find(record.sidecar_id, process_id)
+        if entry is None:
+            return "this process is not part of the capture"
+        if self.ledger.outcome:
+            return f"the capture has ended: {self.ledger.outcome}"
+        if self.ledger.cancelled_unix_ns:
+            return "the capture was cancelled; its traces are discarded"
+        return entry
+
+    def _cancel_message(self) -> pb.HubMessage:
+        return build_cancel(self.ledger.uid, Reason.CANCELLED, "cancelled by the user")

@@ -1,0 +1,131 @@
+"""What all stages of one request share: its ledger, what the store holds of it, and the signal that either has changed.
+
+Every stage reads what is to be done from here and writes what it did here; none keeps a copy, and none calls another's
+inside. That is why a request can go on from any state.
+
+Guarantees: every change of the ledger that is noted reaches the watchers and, in the end, the store; a rank whose trace
+is known to be stored is never given up as failed.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fleetprof_api import keys
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.ledger import Ledger, LedgerEntry, Reason
+from fleetprof_api.request import ProfileRequest
+
+from fleetprof_operator.hub.capture.surroundings import Surroundings
+from fleetprof_operator.hub.ledger.ledger_book import Book
+from fleetprof_operator.hub.ledger.line_forms import LineForms
+from fleetprof_operator.hub.ledger.writer import LedgerWriter
+from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.settings import SECOND_NS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryRun:
+    """A canary under way. `reserved` are (sidecar, process) of all ranks that wait for it: nobody else has them."""
+
+    capture_id: str
+    target: RankTarget
+    order: pb.HubMessage
+    reserved: frozenset[tuple[str, str]]
+
+
+class CaptureState:
+    """One request's state; for the hub's event loop only. `version` grows with every change that a status shows.
+
+    `stored` has (sidecar, process) of each rank whose trace, or summary where that was asked for, the store holds, and
+    `traces_stored` those whose trace was seen to arrive; `report_made` says that the report is there, `hurried`
+    that a cancel waits for nobody's confirmation, `canary` is the one that records at this moment. With `fails_fast`
+    only what comes by itself is waited for (`arming.is_hopeless`), else everything until the deadline.
+    """
+
+    def __init__(self, request: ProfileRequest, ledger: Ledger, hub: Surroundings, *, fails_fast: bool = False) -> None:
+        self.request = request
+        self.fails_fast = fails_fast
+        self.ledger = ledger
+        self.book = Book(ledger)
+        self.forms = LineForms(ledger)
+        self.hub = hub
+        self.stored: set[tuple[str, str]] = set()
+        self.traces_stored: set[tuple[str, str]] = set()
+        self.canary: CanaryRun | None = None
+        self.report_made = False
+        self.hurried = False
+        self.version = 0
+        self.began_unix_ns = hub.clock()
+        key = keys.ledger_key(ledger.namespace, ledger.uid)
+        self.writer = LedgerWriter(hub.calls, key, self._snapshot, hub.settings)
+        self._poked = asyncio.Event()
+        self._turned = asyncio.Event()
+        self._news = asyncio.Event()
+
+    @property
+    def deadline_unix_ns(self) -> int:
+        """When the request ends at the latest, but for the analysis."""
+        return self.ledger.submitted_unix_ns + self.request.spec.active_deadline_seconds * SECOND_NS
+
+    async def wait_for_news(self, seen_version: int) -> None:
+        """Returns when the status is newer than that version."""
+        while self.version == seen_version:
+            await self._news.wait()
+
+    def open_entries_of(self, sidecar_id: str) -> list[LedgerEntry]:
+        """The lines of a sidecar's ranks that are not final."""
+        return self.book.lines.open_of(sidecar_id)
+
+    def send_all(self, message: pb.HubMessage) -> None:
+        """To every sidecar that has a line which is not final."""
+        for sidecar_id in self.book.lines.open_sidecars():
+            self.hub.registry.send(sidecar_id, message)
+
+    def give_up(self, entry: LedgerEntry, reason: Reason, message: str) -> None:
+        """Ends a line with this reason; with its trace instead when the store holds that."""
+        now = self.hub.clock()
+        if (entry.sidecar_id, entry.process_id) in self.stored:
+            self.book.mark_uploaded(entry, f"the trace is there, its samples may not be: {message}", now)
+        else:
+            self.book.fail(entry, reason, message, now)
+        self.note_change()
+
+    def note_change(self) -> None:
+        """The ledger, or what the status shows beside it, is another: watchers, stages and the store learn of it."""
+        self.version += 1
+        self._news.set()
+        self._news = asyncio.Event()
+        self.poke()
+        self.writer.touch()
+        if not self.book.lines.open_count:
+            self._turned.set()
+
+    def turn(self) -> None:
+        """What is to be done has changed, beyond a line: `wait_for_turn` returns."""
+        self._turned.set()
+        self.poke()
+
+    def poke(self) -> None:
+        """Something happened that `wait` waits for, but nothing that a status shows."""
+        self._poked.set()
+
+    async def wait(self, until_unix_ns: int) -> None:
+        """Until something happens, or that time."""
+        await self._wait_for(self._poked, until_unix_ns)
+
+    async def wait_for_turn(self, until_unix_ns: int) -> None:
+        """Until no line is open any more, the user cancels, or that time; what single ranks tell wakes nobody."""
+        await self._wait_for(self._turned, until_unix_ns)
+
+    async def _wait_for(self, event: asyncio.Event, until_unix_ns: int) -> None:
+        event.clear()
+        try:
+            async with asyncio.timeout(max(0, until_unix_ns - self.hub.clock()) / SECOND_NS):
+                await event.wait()
+        except TimeoutError:
+            pass
+
+    def _snapshot(self) -> Callable[[], bytes]:
+        self.book.derive()
+        return self.forms.snapshot()

@@ -1,0 +1,43 @@
+"""What a capture needs of its hub, so that it knows no hub: the store, the sidecars, bounds, time and the analyzer.
+
+Guarantees: one object for all captures of a hub, never changed.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from fleetprof_api.ledger import RecordingEstimate
+from fleetprof_api.request import ProfileRequest
+
+from fleetprof_operator.hub.planning.resolution import RankTarget, Resolution, resolve
+from fleetprof_operator.hub.planning.target_pods import FindPods, TargetPods
+from fleetprof_operator.hub.settings import HubSettings
+from fleetprof_operator.hub.sidecars.registry import Registry
+from fleetprof_operator.hub.storage.store_calls import StoreCalls
+from fleetprof_operator.hub.storage.workload_costs import WorkloadRecords
+
+Analyze = Callable[[str, str], Awaitable[None]]  # of a namespace and a uid; raises when it cannot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a capture needs of its hub."""
+
+    calls: StoreCalls
+    registry: Registry
+    settings: HubSettings
+    clock: Callable[[], int]
+    analyze: Analyze | None
+    find_pods: FindPods | None  # None: sidecars say what they belong to
+    estimate: Callable[[str, str, Collection[str]], RecordingEstimate | None]  # of a namespace, a target, its collect
+    records: WorkloadRecords
+    find_holder: Callable[[Sequence[RankTarget]], str]  # which unfinished request holds one of these, as a sentence
+
+    def pods_of(self, uid: str) -> TargetPods | None:
+        """The pods of a request; None where nobody tells them."""
+        return None if self.find_pods is None else self.find_pods(uid)
+
+    def resolve(self, request: ProfileRequest, namespace: str, uid: str) -> Resolution:
+        """The processes of a request as of now."""
+        sidecars, now = self.registry.list_of(namespace), self.clock()
+        return resolve(request.spec, namespace, sidecars, now, request.target_text(), self.pods_of(uid))

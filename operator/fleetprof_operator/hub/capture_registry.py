@@ -1,0 +1,80 @@
+"""The captures that a hub remembers, and the tasks of those that go on.
+
+Guarantees: all that are unfinished, and the newest of the finished up to a number and a size, in which no namespace
+takes another's part; a capture is begun once.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from fleetprof_api.ledger import RecordingEstimate
+from fleetprof_api.report.recording import covers, learn
+
+from fleetprof_operator.hub.capture.stages import Capture
+from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.submission import UnknownCapture
+
+
+class CaptureMemory:
+    """`captures` by uid; `tasks` of those that go on."""
+
+    def __init__(self, max_finished: int, max_finished_bytes: int) -> None:
+        self.captures: dict[str, Capture] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+        self._max_finished = max_finished
+        self._max_finished_bytes = max_finished_bytes
+
+    def begin(self, capture: Capture) -> None:
+        """Remembers a capture and lets it go."""
+        uid = capture.ledger.uid
+        self.captures[uid] = capture
+        task = asyncio.create_task(capture.run())
+        self.tasks[uid] = task
+        task.add_done_callback(lambda _: self._end(uid))
+
+    def find(self, ref: str) -> Capture:
+        """The capture of that uid or name. Raises UnknownCapture."""
+        if ref in self.captures:
+            return self.captures[ref]
+        named = [c for c in self.captures.values() if c.ledger.name == ref]
+        if len(named) == 1:
+            return named[0]
+        if not named:
+            raise UnknownCapture(f"no capture has the id or name {ref[:200]!r}; `fleetprof list` shows all")
+        uids = ", ".join(sorted(c.ledger.uid for c in named)[:5])
+        raise UnknownCapture(f"{len(named)} captures are named {ref!r}; use an id: {uids}")
+
+    def unfinished_namespaces(self) -> list[str]:
+        """The namespace of each capture that goes on."""
+        return [self.captures[uid].ledger.namespace for uid in self.tasks]
+
+    def describe_holder(self, targets: Sequence[RankTarget]) -> str:
+        """A sentence about an unfinished capture that holds one of these ranks; empty when none does."""
+        return next((said for capture in self.captures.values() if (said := capture.describe_hold(targets))), "")
+
+    def estimate(self, namespace: str, target: str, collect: Collection[str]) -> RecordingEstimate | None:
+        """What the latest capture of this target says of one with these options; None where none does."""
+        known = [
+            c for c in self.captures.values() if (c.ledger.namespace, c.request.target_text()) == (namespace, target)
+        ]
+        for capture in sorted(known, key=lambda c: c.ledger.submitted_unix_ns, reverse=True):
+            costs = [entry.recording_cost for entry in capture.ledger.entries if entry.recording_cost is not None]
+            if costs and covers(capture.request.spec.collect, collect) and (learned := learn(costs)):
+                return learned
+        return None
+
+    def _end(self, uid: str) -> None:
+        self.tasks.pop(uid, None)
+        finished = {c.ledger.uid: c for c in self.captures.values() if c.finished and c.ledger.uid not in self.tasks}
+        sizes = {known: capture.count_bytes() for known, capture in finished.items()}
+        shares = Counter[str]()
+        for known, capture in finished.items():
+            shares[capture.ledger.namespace] += sizes[known]
+        while len(finished) > self._max_finished or shares.total() > self._max_finished_bytes:
+            # The oldest of who takes most.
+            namespace = shares.most_common(1)[0][0]
+            of_namespace = [c for c in finished.values() if c.ledger.namespace == namespace]
+            oldest = min(of_namespace, key=lambda c: c.ledger.submitted_unix_ns).ledger.uid
+            shares[namespace] -= sizes[oldest]
+            del finished[oldest], self.captures[oldest]

@@ -1,0 +1,1 @@
+"""Which ranks a capture has, when it begins, and how long it may be."""

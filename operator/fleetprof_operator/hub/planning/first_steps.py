@@ -1,0 +1,48 @@
+"""What a request waits for: ranks whose agent is there, and whose training has not begun.
+
+A job loads data or compiles for minutes before its first optimizer step, and torch.compile again before the second.
+Kineto would make a window in iterations that reaches it then one of 500 ms, and the hub one by time: neither shows a
+training iteration. While PyTorch is still being imported, no window at all holds an event.
+
+Guarantees: pure; a job that has stepped and stalls is not waited for, nor is a rank without the agent, of which nobody
+knows what it does.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.request import Window
+
+NO_STEP: Final = "NoOptimizerStep"
+"""The reason of a request that waits for optimizer steps, or has waited for them until its deadline."""
+
+_ADVICE: Final = "; a window in iterations waits for that until the deadline; one of durationMillis does not wait"
+
+
+def is_importing(process: pb.Process) -> bool:
+    """Tells whether PyTorch is on its way into this process, as its agent says."""
+    return process.agent_waits and not process.torch_version
+
+
+def find_stepless(processes: Sequence[pb.Process], window: Window) -> str:
+    """Which of these ranks' iterations are not there to be captured yet, as a sentence; empty when all are."""
+    count, importing = len(processes), sum(map(is_importing, processes))
+    said = [f"{importing} of {count} ranks are still importing PyTorch"] if importing else []
+    if window.iterations is None:
+        return "".join(said)
+    none = sum(process.agent_waits for process in processes) - importing
+    few = sum(process.has_agent and process.step.iteration_ns <= 0 for process in processes)
+    said += [f"{none} of {count} ranks have made no optimizer step yet"] if none else []
+    said += [f"{few} of {count} ranks have not made their second iteration yet"] if few else []
+    return " and ".join(said) + (_ADVICE if none or few else "")
+
+
+def say_no_rank(what: str, waiting: Sequence[pb.Process]) -> str:
+    """The sentence for a target where these processes have the agent, and none has shown that it trains."""
+    importing = sum(map(is_importing, waiting))
+    there = len(waiting) - importing
+    said = [f"{importing} {'is' if importing == 1 else 'are'} still importing PyTorch"] if importing else []
+    said += [f"{there} {'has' if there == 1 else 'have'} PyTorch and the agent loaded"] if there else []
+    advice = _ADVICE if there else ""
+    return f"no process of {what} has made an optimizer step yet, {' and '.join(said)}{advice}"

@@ -1,0 +1,102 @@
+"""How long a window may be, so that no rank records more than it has room for: the same iterations on every rank.
+
+A window is bounded by the memory that its ranks may still take, all ranks of a sidecar together (they share a pod's, or
+a machine's, memory), by the events of one rank (recording.MOST_EVENTS) and by limits.maxTraceBytes. Each bound follows
+from what one iteration takes (docs/limits.md); where nothing is known of that, nothing is bound, and the agents watch.
+
+Guarantees: pure; a window is never made longer; one iteration is the least, and where even that does not fit into
+memory the request is refused with the figures. More than one leave an eighth of the memory alone: the figure is seconds
+old when a recording begins, and a job's memory moves meanwhile.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fleetprof_api.ledger import RecordingEstimate
+from fleetprof_api.report.recording import FLOOR_BYTES, MOST_EVENTS, need_of, say_bytes
+from fleetprof_api.request import Spec, Window
+
+from fleetprof_operator.hub.planning.resolution import RankTarget
+
+NO_MEMORY: Final = "NoMemory"
+_SLACK_SHARE: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """The window as it will be ordered; `note`: why it is shorter than asked; `refusal`: why there is none."""
+
+    window: Window
+    note: str = ""
+    refusal: str = ""
+
+
+def fit_window(spec: Spec, targets: Sequence[RankTarget], estimate: RecordingEstimate | None) -> Fit:
+    """The longest window within what was asked for that every rank has room for."""
+    window = spec.window
+    iteration_ns = max((t.process.step.iteration_ns for t in targets), default=0)
+    asked = _count_iterations(window, iteration_ns)
+    if estimate is None or not asked:
+        return Fit(window=window)
+    most, why = _find_most(spec, targets, estimate, asked)
+    if most >= asked:
+        return Fit(window=window)
+    if most < 1:
+        return Fit(
+            window=window,
+            refusal=f"{why}; capture fewer ranks or less of collect (stacks and shapes most of all), or raise the "
+            "job's memory limit",
+        )
+    shorter = "1 iteration" if most == 1 else f"{most} iterations"
+    note = f"the window is {shorter} instead of {asked}: {why}"
+    if window.iterations is not None:
+        warmup = None if window.warmup_iterations is None else min(window.warmup_iterations, 100)
+        return Fit(window=Window(iterations=most, warmup_iterations=warmup), note=note)
+    return Fit(window=Window(duration_millis=max(10, most * iteration_ns // 10**6)), note=note)
+
+
+def _count_iterations(window: Window, iteration_ns: int) -> int:
+    """How many iterations the window has at most; 0 where nobody knows."""
+    if window.iterations is not None:
+        return window.iterations
+    assert window.duration_millis is not None
+    return window.duration_millis * 10**6 // iteration_ns + 1 if iteration_ns > 0 else 0
+
+
+def _find_most(spec: Spec, targets: Sequence[RankTarget], estimate: RecordingEstimate, asked: int) -> tuple[int, str]:
+    """The most iterations that fit, at most `asked`, and a sentence about what binds them."""
+    one, two = (need_of(estimate, count, spec.collect) for count in (1, 2))
+    most, why = asked, ""
+    if one.events and most * one.events > MOST_EVENTS:
+        most = max(1, MOST_EVENTS // one.events)
+        why = f"one has {one.events:,} events, and a rank records at most {MOST_EVENTS:,}"
+    limit = spec.limits.max_trace_bytes
+    if limit and one.trace_bytes and most * one.trace_bytes > limit:
+        most = max(1, limit // one.trace_bytes)
+        why = f"the trace of one has {say_bytes(one.trace_bytes)}, and limits.maxTraceBytes is {say_bytes(limit)}"
+    each, fixed = two.memory_bytes - one.memory_bytes, 2 * one.memory_bytes - two.memory_bytes
+    for group in _group(targets):
+        left = min((t.process.memory_headroom_bytes for t in group if t.process.memory_headroom_bytes), default=0)
+        fits = _count_fitting(left, fixed * len(group), each * len(group)) if left and each else most
+        if fits < most:
+            most = max(0, fits)
+            beside = "" if len(group) == 1 else f" with the {len(group) - 1} ranks beside it"
+            why = (
+                f"rank {group[0].rank}{beside} may take {say_bytes(left)} of memory more, and recording takes "
+                f"{say_bytes(fixed + each)} for one iteration of a rank and {say_bytes(each)} for each further one"
+            )
+    return most, why
+
+
+def _count_fitting(left: int, fixed: int, each: int) -> int:
+    """How many iterations fit into `left` bytes."""
+    wary = (left - left // _SLACK_SHARE - FLOOR_BYTES - fixed) // each
+    return wary if wary >= 1 else min(1, (left - FLOOR_BYTES - fixed) // each)
+
+
+def _group(targets: Sequence[RankTarget]) -> list[list[RankTarget]]:
+    groups: dict[str, list[RankTarget]] = {}
+    for target in targets:
+        groups.setdefault(target.sidecar_id, []).append(target)
+    return list(groups.values())

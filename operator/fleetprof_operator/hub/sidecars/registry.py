@@ -1,0 +1,181 @@
+"""Which sidecars and processes are there, as last told: the hub's only picture of the fleet.
+
+Guarantees: one record per sidecar id, and one per pod that a token proved, whatever ids its sidecars take; a newer
+stream takes the older one's place; of a sidecar whose stream is closed only the name is kept, for a while, and no more
+of them per namespace than there may be streams; what is kept has limits per sidecar and per namespace (`holdings`).
+No I/O, time is passed in (Unix nanoseconds).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from fleetprof_api.hub import hub_pb2 as pb
+
+from fleetprof_operator.hub.settings import HubSettings
+from fleetprof_operator.hub.sidecars.holdings import LOST_RECORD_BYTES, RECORD_BYTES, Holdings, estimate_bytes
+
+
+class Link(Protocol):
+    """The way down to a connected sidecar."""
+
+    def send(self, message: pb.HubMessage) -> None:
+        """Queues a message; never blocks and never raises."""
+
+    def close(self, why: str) -> None:
+        """Ends the stream with this sentence."""
+
+
+@dataclass(slots=True)
+class SidecarRecord:
+    """A sidecar as last told. `link` is None while its stream is closed; `lost_unix_ns` says since when."""
+
+    sidecar_id: str
+    identity: pb.Identity
+    processes: dict[str, pb.Process] = field(default_factory=dict)
+    connected_unix_ns: int = 0
+    last_heartbeat_unix_ns: int = 0
+    lost_unix_ns: int = 0
+    link: Link | None = None
+
+    def to_status(self) -> pb.SidecarStatus:
+        """As the Fleet call shows it."""
+        return pb.SidecarStatus(
+            sidecar_id=self.sidecar_id,
+            identity=self.identity,
+            processes=self.processes.values(),
+            connected_unix_ns=self.connected_unix_ns if self.link is not None else 0,
+            last_heartbeat_unix_ns=self.last_heartbeat_unix_ns,
+        )
+
+
+class Registry:
+    """All sidecars by id."""
+
+    def __init__(self, settings: HubSettings | None = None) -> None:
+        settings = settings or HubSettings()
+        self._records: dict[str, SidecarRecord] = {}
+        self._of_namespace: dict[str, dict[str, SidecarRecord]] = {}
+        self._of_pod: dict[str, str] = {}  # uid that a token proved → sidecar
+        self._lost: dict[str, SidecarRecord] = {}  # by the time of their loss
+        self._max_lost = settings.max_streams_per_namespace
+        self.holdings = Holdings(settings.max_sidecar_bytes, settings.max_namespace_bytes)
+
+    def connect(self, hello: pb.Hello, link: Link, now_unix_ns: int, *, proved_pod_uid: str = "") -> SidecarRecord:
+        """Takes a sidecar's hello; an older stream of the same sidecar, or of the same pod, is closed.
+
+        Raises OverBudget.
+        """
+        namespace, sidecar_id = hello.identity.namespace, hello.sidecar_id
+        # Copies: a part of a message keeps all of it in memory.
+        identity = pb.Identity()
+        identity.CopyFrom(hello.identity)
+        told = pb.Heartbeat(processes=hello.processes)
+        self._make_room(namespace, sidecar_id, _weigh(identity, told))
+        self.holdings.hold(namespace, sidecar_id, _weigh(identity, told))
+        known = self._records.get(sidecar_id)
+        if known is not None and known.link is not None:
+            known.link.close("replaced by a newer stream of the same sidecar")
+        if proved_pod_uid:
+            earlier = self._records.get(self._of_pod.get(proved_pod_uid, sidecar_id))
+            if earlier is not None and earlier.sidecar_id != sidecar_id:
+                if earlier.link is not None:
+                    earlier.link.close("replaced by a newer stream of the same pod")
+                self._drop(earlier)
+            self._of_pod[proved_pod_uid] = sidecar_id
+        record = SidecarRecord(
+            sidecar_id=sidecar_id,
+            identity=identity,
+            processes=_by_id(told.processes),
+            connected_unix_ns=now_unix_ns,
+            last_heartbeat_unix_ns=now_unix_ns,
+            link=link,
+        )
+        self._lost.pop(sidecar_id, None)
+        self._records[sidecar_id] = record
+        self._of_namespace.setdefault(namespace, {})[sidecar_id] = record
+        return record
+
+    def beat(self, record: SidecarRecord, heartbeat: pb.Heartbeat, now_unix_ns: int) -> None:
+        """Takes a heartbeat: its list of processes is complete. Raises OverBudget."""
+        if self._records.get(record.sidecar_id) is not record:
+            return  # replaced, and not yet told
+        self.holdings.hold(record.identity.namespace, record.sidecar_id, _weigh(record.identity, heartbeat))
+        record.processes = _by_id(heartbeat.processes)
+        record.last_heartbeat_unix_ns = now_unix_ns
+
+    def disconnect(self, record: SidecarRecord, link: Link, now_unix_ns: int) -> bool:
+        """Notes the end of a stream. False when a newer one has taken its place."""
+        if record.link is not link or self._records.get(record.sidecar_id) is not record:
+            return False
+        record.link = None
+        record.lost_unix_ns = now_unix_ns
+        record.processes = {}
+        self._lost[record.sidecar_id] = record
+        size_bytes = LOST_RECORD_BYTES + 2 * record.identity.ByteSize()
+        self.holdings.hold(record.identity.namespace, record.sidecar_id, size_bytes)
+        if len(self._lost) <= self._max_lost:
+            return True
+        lost_there = [r for r in self._of_namespace[record.identity.namespace].values() if r.link is None]
+        if len(lost_there) > self._max_lost:
+            self._drop(min(lost_there, key=lambda r: r.lost_unix_ns))
+        return True
+
+    def forget(self, lost_before_unix_ns: int) -> None:
+        """Drops records whose stream closed before the given time."""
+        while self._lost:
+            oldest = next(iter(self._lost.values()))
+            if oldest.lost_unix_ns >= lost_before_unix_ns:
+                return
+            self._drop(oldest)
+
+    def find(self, sidecar_id: str) -> SidecarRecord | None:
+        """The record of a sidecar, connected or not."""
+        return self._records.get(sidecar_id)
+
+    def send(self, sidecar_id: str, message: pb.HubMessage) -> bool:
+        """Sends to a sidecar. False when it is not connected."""
+        record = self._records.get(sidecar_id)
+        if record is None or record.link is None:
+            return False
+        record.link.send(message)
+        return True
+
+    def list_of(self, namespace: str) -> list[SidecarRecord]:
+        """Those of one namespace, by sidecar id."""
+        records = self._of_namespace.get(namespace, {})
+        return [records[sidecar_id] for sidecar_id in sorted(records)]
+
+    def list(self) -> list[SidecarRecord]:
+        """All records, by sidecar id."""
+        return [self._records[sidecar_id] for sidecar_id in sorted(self._records)]
+
+    def _make_room(self, namespace: str, sidecar_id: str, wanted_bytes: int) -> None:
+        """Drops lost sidecars of the namespace, the oldest first, before one that is there is turned away."""
+        if self.holdings.room_in(namespace, sidecar_id) >= wanted_bytes:
+            return
+        for record in [r for r in self._lost.values() if r.identity.namespace == namespace]:
+            self._drop(record)
+            if self.holdings.room_in(namespace, sidecar_id) >= wanted_bytes:
+                return
+
+    def _drop(self, record: SidecarRecord) -> None:
+        sidecar_id, namespace = record.sidecar_id, record.identity.namespace
+        del self._records[sidecar_id]
+        self._lost.pop(sidecar_id, None)
+        self.holdings.release(sidecar_id)
+        there = self._of_namespace[namespace]
+        del there[sidecar_id]
+        if not there:
+            del self._of_namespace[namespace]
+        if self._of_pod.get(record.identity.pod_uid) == sidecar_id:
+            del self._of_pod[record.identity.pod_uid]
+
+
+def _weigh(identity: pb.Identity, told: pb.Heartbeat) -> int:
+    elements = len(told.processes) + len(told.devices)
+    return RECORD_BYTES + 2 * identity.ByteSize() + estimate_bytes(told.ByteSize(), elements)
+
+
+def _by_id(processes: Iterable[pb.Process]) -> dict[str, pb.Process]:
+    return {process.process_id: process for process in processes}

@@ -1,0 +1,1 @@
+"""The change of one pod: what the sidecar needs, and whether the pod would still be admitted."""

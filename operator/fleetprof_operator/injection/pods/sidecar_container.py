@@ -1,0 +1,173 @@
+"""The container, volumes and annotations that a pod gets.
+
+Guarantees: pure; right under the Pod Security Standard `restricted`; the sidecar's container holds no token of the
+Kubernetes API, no probe that could hold the trainer back, and always requests and limits. No volume has a size limit:
+the kubelet would evict the trainer (the sidecar counts for itself).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fleetprof_api import pods
+
+from fleetprof_operator.injection.pods.boot_file import read_boot_file
+from fleetprof_operator.injection.pods.resources import read_amounts, sum_amounts
+from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
+from fleetprof_operator.injection.pods.trainer_container import runs_launcher
+
+_STORAGE: Final = "ephemeral-storage"
+_TOKEN_SECONDS: Final = 3600
+_READABLE: Final = 0o644  # the kubelet writes these as root; trainer and sidecar have other uids
+_DEFAULT_GRACE_S: Final = 30
+# For the last words to the hub, and the container's own end, before the kubelet kills it.
+_LAST_WORDS_S: Final = 5
+_MOST_GRACE_S: Final = 120
+
+Resources = Mapping[str, Mapping[str, str]]
+
+
+def make_container(
+    spec: Mapping[str, Any],
+    trainer: Mapping[str, Any],
+    workload: str,
+    resources: Resources,
+    settings: InjectionSettings,
+) -> dict[str, Any]:
+    """The sidecar of the container `trainer` in a pod with this spec. `workload`: APIVERSION/KIND/NAME or ""."""
+    security: dict[str, Any] = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "privileged": False,
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    if settings.run_as_user is not None:
+        security |= {"runAsUser": settings.run_as_user, "runAsGroup": settings.run_as_user}
+    container: dict[str, Any] = {
+        "name": pods.SIDECAR_CONTAINER,
+        "image": settings.image,
+        "imagePullPolicy": settings.image_pull_policy,
+        "command": ["fleetprof-sidecar-supervisor"],
+        "env": _make_environment(spec, workload, resources, settings, command_launches=runs_launcher(trainer)),
+        "resources": {kind: dict(amounts) for kind, amounts in resources.items()},
+        "securityContext": security,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": pods.SHARED_VOLUME, "mountPath": pods.SOCKET_DIRECTORY},
+            {"name": pods.SPOOL_VOLUME, "mountPath": pods.SPOOL_DIRECTORY},
+            {"name": pods.IDENTITY_VOLUME, "mountPath": pods.IDENTITY_DIRECTORY, "readOnly": True},
+            {"name": pods.NO_ACCOUNT_VOLUME, "mountPath": pods.SERVICE_ACCOUNT_DIRECTORY, "readOnly": True},
+        ],
+    }
+    if settings.native_sidecars:
+        container["restartPolicy"] = "Always"
+    return container
+
+
+def _make_environment(
+    spec: Mapping[str, Any],
+    workload: str,
+    resources: Resources,
+    settings: InjectionSettings,
+    *,
+    command_launches: bool,
+) -> list[dict[str, Any]]:
+    grace_s = spec.get("terminationGracePeriodSeconds")
+    grace_s = (_DEFAULT_GRACE_S if grace_s is None else int(grace_s)) - _LAST_WORDS_S
+    values = {
+        "FLEETPROF_DIRECTORY": pods.SOCKET_DIRECTORY,
+        "FLEETPROF_SPOOL": pods.SPOOL_DIRECTORY,
+        "FLEETPROF_HUB": settings.hub,
+        "FLEETPROF_TOKEN_FILE": f"{pods.IDENTITY_DIRECTORY}/token",
+        "FLEETPROF_CA_FILE": f"{pods.IDENTITY_DIRECTORY}/ca.crt",
+        "FLEETPROF_LABELS_FILE": f"{pods.IDENTITY_DIRECTORY}/labels",
+        "FLEETPROF_GRACE_SECONDS": str(min(max(grace_s, 0), _MOST_GRACE_S)),
+        "FLEETPROF_ENDS_WITH_POD": "1",
+    }
+    if settings.hub_ip and not _resolves_cluster_names(spec):
+        port = settings.hub.rpartition(":")[2]
+        host = f"[{settings.hub_ip}]" if ":" in settings.hub_ip else settings.hub_ip
+        values |= {"FLEETPROF_HUB": f"{host}:{port}", "FLEETPROF_HUB_NAME": settings.hub_name}
+    if workload:
+        values["FLEETPROF_WORKLOAD"] = workload
+    if limit := _storage_limit(spec, resources):
+        values["FLEETPROF_STORAGE_LIMIT_BYTES"] = str(limit)
+    if command_launches:
+        values["FLEETPROF_COMMAND_LAUNCHES"] = "1"
+    fields = {
+        "FLEETPROF_NAMESPACE": "metadata.namespace",
+        "FLEETPROF_POD_NAME": "metadata.name",
+        "FLEETPROF_POD_UID": "metadata.uid",
+        "FLEETPROF_NODE_NAME": "spec.nodeName",
+    }
+    return [
+        *({"name": name, "value": value} for name, value in values.items()),
+        *({"name": name, "valueFrom": _field(path)} for name, path in fields.items()),
+    ]
+
+
+def _storage_limit(spec: Mapping[str, Any], resources: Resources) -> int:
+    """Bytes of ephemeral storage above which the kubelet evicts the pod with the sidecar; 0: it does not."""
+    others = {
+        kind: [c for c in spec.get(kind) or () if c.get("name") != pods.SIDECAR_CONTAINER]
+        for kind in ("initContainers", "containers")
+    }
+    limits = [sum_amounts(others, "limits"), read_amounts({"resources": resources}, "limits")]
+    return int(sum(amounts[_STORAGE] for amounts in limits if _STORAGE in amounts))
+
+
+def _resolves_cluster_names(spec: Mapping[str, Any]) -> bool:
+    policy = spec.get("dnsPolicy") or "ClusterFirst"
+    if policy == "ClusterFirst":
+        return not spec.get("hostNetwork")  # on the host's network this policy means the host's own
+    return bool(policy == "ClusterFirstWithHostNet")
+
+
+def make_volumes() -> list[dict[str, Any]]:
+    """All volumes, in the order in which they are added."""
+    boot = [_item(pods.KINETO_CONFIG_FILE, pods.KINETO_CONFIG_ANNOTATION), _item(pods.BOOT_FILE, pods.BOOT_ANNOTATION)]
+    identity = [
+        {
+            "serviceAccountToken": {
+                "audience": pods.AUDIENCE,
+                "expirationSeconds": _TOKEN_SECONDS,
+                "path": "token",
+            }
+        },
+        {"downwardAPI": {"items": [_item("ca.crt", pods.HUB_CA_ANNOTATION)]}},
+        {"downwardAPI": {"items": [{"path": "labels", **_field("metadata.labels")}]}},
+    ]
+    return [
+        {"name": pods.SHARED_VOLUME, "emptyDir": {}},
+        {"name": pods.SPOOL_VOLUME, "emptyDir": {}},
+        {"name": pods.BOOT_VOLUME, "downwardAPI": {"items": boot, "defaultMode": _READABLE}},
+        {"name": pods.IDENTITY_VOLUME, "projected": {"sources": identity, "defaultMode": _READABLE}},
+        {"name": pods.NO_ACCOUNT_VOLUME, "emptyDir": {}},
+    ]
+
+
+def make_trainer_mounts() -> list[dict[str, Any]]:
+    """What the trainer's container sees of them."""
+    return [
+        {"name": pods.SHARED_VOLUME, "mountPath": pods.SOCKET_DIRECTORY},
+        {"name": pods.BOOT_VOLUME, "mountPath": pods.BOOT_DIRECTORY, "readOnly": True},
+    ]
+
+
+def make_annotations(settings: InjectionSettings) -> dict[str, str]:
+    """What the volumes are made from, and the mark that the pod is done."""
+    return {
+        pods.INJECTED_ANNOTATION: settings.version,
+        pods.HUB_CA_ANNOTATION: settings.ca,
+        pods.KINETO_CONFIG_ANNOTATION: pods.KINETO_BASE_CONFIG,
+        pods.BOOT_ANNOTATION: read_boot_file(),
+    }
+
+
+def _field(path: str) -> dict[str, Any]:
+    return {"fieldRef": {"fieldPath": path}}
+
+
+def _item(path: str, annotation: str) -> dict[str, Any]:
+    return {"path": path, **_field(f"metadata.annotations['{annotation}']")}

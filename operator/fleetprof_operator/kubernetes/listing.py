@@ -1,0 +1,87 @@
+"""The objects of one query, listed once and then kept current by a watch: what other operators call an informer.
+
+Guarantees: only metadata is asked for, and only what `keep` takes of it stays in memory; a watch that breaks or expires
+is begun again with a growing pause, and until then the last known objects stand; what keeps us from listing is a
+sentence in `trouble`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final, Generic, TypeVar
+
+from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
+
+log = logging.getLogger(__name__)
+
+_Kept = TypeVar("_Kept")
+_PAUSE_S: Final = 0.1  # between two watches, should a server end them at once
+
+
+class Listing(Generic[_Kept]):
+    """`objects` by uid, whole as soon as `complete`; `on_change` is called after each change. Let `run` run."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        keep: Callable[[Json], _Kept],
+        on_change: Callable[[], None],
+    ) -> None:
+        self._cluster = cluster
+        self._path = path
+        self._query = query
+        self._keep = keep
+        self._on_change = on_change
+        self.objects: dict[str, _Kept] = {}
+        self.complete = False
+        self.trouble = ""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        tries = 0
+        while True:
+            try:
+                version = await self._list()
+                tries = 0
+                while True:
+                    version = await self._watch(version)
+            except Refused as refusal:
+                if refusal.status != 410:  # what the watch would go on from is too long ago
+                    self._note(f"{self._path} cannot be listed: {refusal}")
+            except Unreachable as error:
+                self._note(str(error))
+            await wait_to_try_again(tries)
+            tries += 1
+
+    async def _list(self) -> str:
+        found: dict[str, _Kept] = {}
+        version = ""
+        async for items, version in self._cluster.pages(self._path, self._query, metadata_only=True):  # noqa: B007
+            found |= {item["metadata"]["uid"]: self._keep(item["metadata"]) for item in items}
+        self.objects = found
+        self.complete, self.trouble = True, ""
+        self._on_change()
+        return version
+
+    async def _watch(self, version: str) -> str:
+        async for kind, item in self._cluster.watch(self._path, self._query, version, metadata_only=True):
+            metadata = item["metadata"]
+            version = metadata["resourceVersion"]
+            if kind == "BOOKMARK":
+                continue
+            if kind == "DELETED":
+                self.objects.pop(metadata["uid"], None)
+            else:
+                self.objects[metadata["uid"]] = self._keep(metadata)
+            self._on_change()
+        await asyncio.sleep(_PAUSE_S)
+        return version
+
+    def _note(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            log.warning("%s", trouble)
+        self.trouble = trouble
+        self._on_change()

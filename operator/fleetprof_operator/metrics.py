@@ -1,0 +1,108 @@
+"""What the operator tells Prometheus. docs/metrics.md lists all of it; a test holds the two to each other.
+
+Guarantees: label sets are bounded by this file and by the contract's enumerations, never by names of users' objects.
+Source: prometheus-client.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from fleetprof_api import __version__
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.ledger import Reason
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from fleetprof_operator.hub.access.call_refusals import CallRefusals
+from fleetprof_operator.hub.hub import Hub
+
+STATES: Final = ("New", "Suspended", "Waiting", "Capturing", "Uploading", "Analyzing", "Finishing", "Other")
+"""How an unfinished request may stand; `Other`: a state that a newer version wrote."""
+RESULTS: Final = ("Uploaded", *(reason.value for reason in Reason))
+_SECONDS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
+
+
+class Metrics:
+    """All metrics in one registry of their own. The hub and `count_states` are asked at each scrape."""
+
+    def __init__(self, count_states: Callable[[], Mapping[str, int]], hub: Hub) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.registry.register(_States(count_states))
+        self.registry.register(_Refusals(hub.refusals))
+        sidecars = Gauge("fleetprof_sidecars_connected", "Sidecars with an open stream.", registry=self.registry)
+        sidecars.set_function(hub.count_connected)
+        kept = Gauge("fleetprof_hub_kept_bytes", "About what the hub keeps of sidecars.", registry=self.registry)
+        kept.set_function(hub.count_kept_bytes)
+        Info("fleetprof_build", "The operator's version.", registry=self.registry).info({"version": __version__})
+        self._finished = Counter(
+            "fleetprof_requests_finished", "Requests that ended.", ["reason"], registry=self.registry
+        )
+        self._ranks = Counter(
+            "fleetprof_ranks_finished", "Ranks of requests that ended, by result.", ["result"], registry=self.registry
+        )
+        self._waited = self._histogram("fleetprof_request_waiting_seconds", "From a request to its ranks' orders.")
+        self._captured = self._histogram("fleetprof_request_capturing_seconds", "From the orders to the last upload.")
+        self._whole = self._histogram("fleetprof_request_seconds", "From a request to its end.")
+        self.analyses = self._histogram("fleetprof_analysis_seconds", "How long reports took to be made, or to fail.")
+        self.writes = Counter(
+            "fleetprof_api_writes", "Writes to the Kubernetes API.", ["object"], registry=self.registry
+        )
+
+    def note_end(self, reason: str, capture: pb.CaptureStatus | None) -> None:
+        """A request has ended; `capture` is the hub's last word, None when there was no capture."""
+        self._finished.labels(reason).inc()
+        if capture is None:
+            return
+        for event in capture.ranks:
+            result = "Uploaded" if event.state == pb.UPLOADED else event.reason
+            self._ranks.labels(result if result in RESULTS else Reason.INTERNAL.value).inc()
+        uploaded = max((event.uploaded_unix_ns for event in capture.ranks), default=0)
+        self._observe(self._waited, capture.submitted_unix_ns, capture.armed_unix_ns)
+        self._observe(self._captured, capture.armed_unix_ns, uploaded)
+        self._observe(self._whole, capture.submitted_unix_ns, capture.completed_unix_ns)
+
+    def _histogram(self, name: str, help_text: str) -> Histogram:
+        return Histogram(name, help_text, buckets=_SECONDS, registry=self.registry)
+
+    def _observe(self, histogram: Histogram, since_unix_ns: int, until_unix_ns: int) -> None:
+        if since_unix_ns and until_unix_ns:
+            histogram.observe(max(0, until_unix_ns - since_unix_ns) / 1e9)
+
+
+class _Refusals(Collector):
+    def __init__(self, refusals: CallRefusals) -> None:
+        self._refusals = refusals
+
+    def describe(self) -> Iterable[Metric]:
+        return [self._family()]
+
+    def collect(self) -> Iterator[Metric]:
+        family = self._family()
+        for kind, number in self._refusals.counts.items():
+            family.add_metric([kind], number)
+        yield family
+
+    def _family(self) -> CounterMetricFamily:
+        return CounterMetricFamily("fleetprof_hub_refusals", "Calls and streams that were refused.", labels=["kind"])
+
+
+class _States(Collector):
+    def __init__(self, count: Callable[[], Mapping[str, int]]) -> None:
+        self._count = count
+
+    def describe(self) -> Iterable[Metric]:
+        return [self._family()]
+
+    def collect(self) -> Iterator[Metric]:
+        counts = dict.fromkeys(STATES, 0)
+        for state, number in self._count().items():
+            counts[state if state in counts else "Other"] += number
+        family = self._family()
+        for state, number in counts.items():
+            family.add_metric([state], number)
+        yield family
+
+    def _family(self) -> GaugeMetricFamily:
+        return GaugeMetricFamily("fleetprof_requests", "Requests that have not ended, by state.", labels=["state"])

@@ -1,0 +1,247 @@
+"""Hub, kopf and probes in one event loop: the operator as a whole, from its start to its end.
+
+Order matters. Requests are listed and restored from the store before a sidecar may connect, since a sidecar is told to
+let go of what the hub does not know; and the hub listens before kopf begins.
+
+Guarantees: a store or an API server that is away at the start is waited for, unready and alive; an orderly end leaves
+every unfinished capture to the next operator, with its ledger in the store.
+"""
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import grpc.aio
+import kopf
+from fleetprof_api.hub.analyses_pb2_grpc import add_AnalysesServicer_to_server
+from fleetprof_store.base import Store, StoreError
+
+from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds, Wish
+from fleetprof_operator.analyses.service import AnalysesService
+from fleetprof_operator.hub.access.authentication import Authenticator
+from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.planning.target_pods import TargetPods
+from fleetprof_operator.hub.server import RunningServer, serve
+from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
+from fleetprof_operator.hub.storage.store_calls import StoreCalls
+from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
+from fleetprof_operator.identity.mounted_certificate import MountedCertificate
+from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable, wait_to_try_again
+from fleetprof_operator.metrics import Metrics
+from fleetprof_operator.probes import serve_probes
+from fleetprof_operator.profilerequests.control import Control
+from fleetprof_operator.profilerequests.life import Surroundings
+from fleetprof_operator.profilerequests.records import PATH, PLURAL, Records
+from fleetprof_operator.profilerequests.requesters import Requesters
+from fleetprof_operator.profilerequests.retention import Retention
+from fleetprof_operator.profilerequests.status import is_finished
+from fleetprof_operator.profilerequests.target_pods import LOOKING
+from fleetprof_operator.settings import Settings
+from fleetprof_operator.web.connections import Connections
+
+log = logging.getLogger(__name__)
+
+_ANALYSIS_MARGIN_S: Final = 300  # for a Job to be scheduled and noticed, beyond its own deadline
+
+
+class Operator:
+    """One operator. `hub_server` and `probe_server` are there once it listens. Use it inside one running event loop.
+
+    Without `certificates` it serves plain text, on loopback only. `analysis_authenticator` tells whose pod an analyzer
+    Job's token is; None: their pods are given nothing.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        cluster: Cluster,
+        store: Store,
+        authenticator: Authenticator,
+        certificates: CertificateKeeper | MountedCertificate | None,
+        analysis_authenticator: Authenticator | None = None,
+        hub_settings: HubSettings | None = None,
+    ) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._certificates = certificates
+        self._obstacle = "starting"
+        self._records = Records()
+        self._retention = Retention(cluster)
+        self._analyses = self._make_analyses()
+        self._desk = self._make_desk(store, analysis_authenticator)
+        self.hub = Hub(
+            store=store,
+            authenticate=authenticator,
+            analyze=self._analyze if self._analyses is not None else None,
+            find_pods=self._find_pods,
+            settings=hub_settings or _bound(settings),
+        )
+        self._metrics = Metrics(self._records.count_states, self.hub)
+        self._around = Surroundings(
+            cluster=cluster,
+            hub=self.hub,
+            calls=StoreCalls(store),
+            metrics=self._metrics,
+            report_url=settings.report_url,
+            requesters=Requesters(cluster, settings.requester_guard),
+            analyses=self._analyses,
+        )
+        self.hub_server: RunningServer | None = None
+        self.probe_server: Connections | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set, or SIGTERM or SIGINT come. Raises OSError when it cannot listen."""
+        async with AsyncExitStack() as cleanup:
+            cleanup.callback(self._around.calls.close)
+            if self._desk is not None:
+                cleanup.callback(self._desk.close)
+            cleanup.push_async_callback(self.hub.close)
+            probes = await serve_probes(self._settings.http_listen, self._metrics.registry, lambda: self._obstacle)
+            self.probe_server = probes
+            cleanup.push_async_callback(probes.close)
+            _heed_signals(stop)
+            if not await _unless_stopped(self._prepare(), stop):
+                return
+            tls = self._certificates.current if self._certificates is not None else None
+            self.hub_server = await serve(
+                self.hub, self._settings.hub_listen.text(), tls=tls, captures=False, beside=self._serve_beside()
+            )
+            cleanup.push_async_callback(self.hub_server.stop)
+            log.info("the hub listens at port %d", self.hub_server.port)
+            control = Control(self._around, self._records, self._retention, self._analyses, stop)
+            cleanup.push_async_callback(control.close)
+            beside = [self._retention.run()]
+            if isinstance(self._certificates, CertificateKeeper):
+                beside.append(self._certificates.run())
+            for work in beside:
+                cleanup.callback(asyncio.create_task(work).cancel)
+            self._obstacle = ""
+            await self._run_kopf(control, stop)
+            self._obstacle = "ending"
+
+    async def _run_kopf(self, control: Control, stop: asyncio.Event) -> None:
+        registry = kopf.OperatorRegistry()
+        control.register(registry)
+        namespaces = self._settings.namespaces
+        tasks = await kopf.spawn_tasks(
+            registry=registry, standalone=True, clusterwide=not namespaces, namespaces=namespaces, stop_flag=stop
+        )
+        _heed_signals(stop)  # kopf has set its own, which do not bear a second signal
+        # kopf would cancel all tasks of the loop in the end, the hub's among them.
+        await kopf.run_tasks(tasks, ignored=_AllTasks())
+
+    async def _prepare(self) -> None:
+        """Certificates, and what the store knows of the requests that have not ended: for as long as it takes."""
+        tries = 0
+        while True:
+            try:
+                if isinstance(self._certificates, CertificateKeeper):
+                    await self._certificates.ensure()
+                await self.hub.restore([place async for place in self._list_unfinished()])
+                return
+            except (Refused, Unreachable, StoreError) as error:
+                self._obstacle = f"cannot begin yet: {error}"
+                log.warning("%s", self._obstacle)
+            await wait_to_try_again(tries)
+            tries += 1
+
+    async def _list_unfinished(self) -> AsyncIterator[tuple[str, str]]:
+        for root in [f"{PATH}/namespaces/{n}/" for n in self._settings.namespaces] or [f"{PATH}/"]:
+            for body in (await self._cluster.list(f"{root}{PLURAL}"))[0]:
+                if not is_finished(body.get("status")):
+                    yield body["metadata"]["namespace"], body["metadata"]["uid"]
+
+    def _find_pods(self, uid: str) -> TargetPods:
+        watch = self._around.targets.get(uid)
+        if watch is None:
+            return TargetPods(reason=LOOKING, message="the operator has not looked for the pods yet")
+        return watch.current()
+
+    def _make_analyses(self) -> Analyses | None:
+        settings = self._settings
+        if settings.analyzer_pod is None:
+            return None
+        return Analyses(
+            self._cluster,
+            settings.namespace,
+            settings.analyzer_pod,
+            AnalysisBounds(
+                deadline_s=settings.analysis_deadline_seconds,
+                max_parallelism=settings.analysis_max_parallelism,
+                max_resources=settings.analysis_max_resources,
+                at_a_time_per_namespace=settings.max_analyses_per_namespace,
+            ),
+            self._find_wish,
+            on_write=lambda: self._metrics.writes.labels("job").inc(),
+        )
+
+    def _make_desk(self, store: Store, authenticator: Authenticator | None) -> AnalysesService | None:
+        if self._analyses is None or authenticator is None:
+            return None
+        return AnalysesService(
+            self._cluster, self._settings.namespace, store, authenticator, self._analyses.find_capture
+        )
+
+    def _serve_beside(self) -> list[Callable[[grpc.aio.Server], None]]:
+        desk = self._desk
+        return [] if desk is None else [lambda server: add_AnalysesServicer_to_server(desk, server)]
+
+    async def _analyze(self, namespace: str, uid: str) -> None:
+        assert self._analyses is not None
+        with self._metrics.analyses.time():
+            await self._analyses.analyze(namespace, uid)
+
+    def _find_wish(self, uid: str) -> Wish:
+        request, status = self.hub.look_up(uid)
+        uploaded = sum(bool(event.uploaded_unix_ns) for event in status.ranks)
+        return Wish(name=status.name, ranks=uploaded, analysis=request.spec.analysis)
+
+
+class _AllTasks(Collection[asyncio.Task[object]]):
+    """Has every task there is."""
+
+    def __contains__(self, task: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[asyncio.Task[object]]:
+        return iter(asyncio.all_tasks())
+
+    def __len__(self) -> int:
+        return len(asyncio.all_tasks())
+
+
+def _bound(settings: Settings) -> HubSettings:
+    """The hub's bounds as this installation has them. A map and a reduce take two Jobs, and others may come first."""
+    turns = 1 + settings.max_captures_per_namespace // settings.max_analyses_per_namespace
+    analysis_s = turns * (2 * settings.analysis_deadline_seconds + _ANALYSIS_MARGIN_S)
+    return HubSettings(
+        namespaces=settings.namespaces,
+        max_unfinished=settings.max_captures,
+        max_unfinished_per_namespace=settings.max_captures_per_namespace,
+        bounds=settings.bounds,
+        analysis_patience_ns=analysis_s * SECOND_NS,
+    )
+
+
+def _heed_signals(stop: asyncio.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+
+async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
+    """Does the work. False when it was stopped first."""
+    tasks = {asyncio.create_task(work), asyncio.create_task(stop.wait())}
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if task.done():
+                task.result()
+        return not stop.is_set()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,168 @@
+"""kopf's handlers: what is done when a ProfileRequest appears, changes or goes.
+
+kopf is used for our own kind only, as a watch with one daemon per unfinished request. The daemon's finalizer keeps a
+request until its capture is withdrawn; kopf puts it on and takes it off.
+
+Guarantees: no state is kept in annotations; a request whose daemon could not run (deleted while the operator was away)
+is withdrawn all the same. Rights: list, watch and patch profilerequests; patch profilerequests/status.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import kopf
+
+from fleetprof_operator.analyses.analyses import Analyses
+from fleetprof_operator.hub.submission import UnknownCapture
+from fleetprof_operator.kubernetes.cluster import Json
+from fleetprof_operator.log import about
+from fleetprof_operator.profilerequests.life import WITHDRAW_S, RequestLife, Surroundings
+from fleetprof_operator.profilerequests.records import PLURAL, Records
+from fleetprof_operator.profilerequests.retention import Retention
+from fleetprof_operator.profilerequests.status import is_finished
+
+log = logging.getLogger(__name__)
+
+FINALIZER: Final = "fleetprof.io/capture"
+_INSTANT_S: Final = 2.0  # a daemon that ends so soon after a deletion costs no further cycle
+_LAST_WORDS_S: Final = 5.0
+
+
+class Control:
+    """The handlers' state: the requests that are there and what is running for them. `stop`: the operator ends."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        records: Records,
+        retention: Retention,
+        analyses: Analyses | None,
+        stop: asyncio.Event,
+    ) -> None:
+        self._stop = stop
+        self._around = around
+        self._records = records
+        self._retention = retention
+        self._analyses = analyses
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def register(self, registry: kopf.OperatorRegistry) -> None:
+        """Adds the handlers."""
+        kind: dict[str, Any] = {"group": "fleetprof.io", "version": "v1alpha1", "plural": PLURAL, "registry": registry}
+        kopf.on.event(**kind)(self.see)
+        kopf.daemon(
+            **kind,
+            when=_is_unfinished,
+            cancellation_backoff=WITHDRAW_S + 2 * _LAST_WORDS_S,
+            cancellation_timeout=_LAST_WORDS_S,
+        )(self.live)
+        kopf.on.login(registry=registry)(_log_in)
+        kopf.on.startup(registry=registry)(_configure)
+
+    async def see(self, event: Mapping[str, Any], **_: Any) -> None:
+        """Any change of any request; before the daemon is begun or ended for it."""
+        body: Json = event["object"]
+        uid = body["metadata"]["uid"]
+        if event["type"] == "DELETED":
+            self._records.forget(uid)
+            self._retention.forget(uid)
+            await self._take_back(uid)
+            if self._analyses is not None:
+                self._start(self._analyses.remove(uid))
+            return
+        record = self._records.note(body)
+        self._retention.note(body)
+        if record.is_taken_back:
+            await self._take_back(uid)
+
+    async def live(self, uid: str, stopped: kopf.DaemonStopped, **_: Any) -> None:
+        """The daemon of one request."""
+        record = self._records.find(uid)
+        if record is None:
+            return
+        metadata = record.metadata
+        with about(uid=uid, namespace=metadata["namespace"], name=metadata["name"]):
+            life = RequestLife(record, self._around)
+            running, stopping = asyncio.create_task(life.run()), asyncio.create_task(_wait(stopped))
+            try:
+                await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                if stopping.done() and not running.done() and "deletionTimestamp" not in record.metadata:
+                    # It has ended, as its own last write tells kopf; or the operator ends.
+                    await asyncio.wait(
+                        {running}, timeout=_LAST_WORDS_S if is_finished(record.body.get("status")) else 0
+                    )
+                if running.done():
+                    running.result()
+                    return
+            finally:
+                for task in (running, stopping):
+                    task.cancel()
+                await asyncio.gather(running, stopping, return_exceptions=True)
+            if "deletionTimestamp" in record.metadata:
+                if await self._unless_stopped(life.withdraw()):
+                    # Once this daemon has ended: kopf, woken by that very write, finds it so and lets the object go.
+                    self._start(life.farewell())
+                else:
+                    await self._give_up(uid)
+
+    async def close(self) -> None:
+        """Ends what still runs."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _give_up(self, uid: str) -> None:
+        """Ends the ledger of a deleted request while there is somebody to do it: its object goes with this operator."""
+        with suppress(UnknownCapture, TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await self._around.hub.cancel(uid, hurry=True)
+                async for capture in self._around.hub.watch(uid):
+                    if capture.finished:
+                        return
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Does the work. False when the operator ends first."""
+        doing, stopping = asyncio.create_task(work), asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if doing.done():
+                doing.result()
+            return doing.done()
+        finally:
+            for task in (doing, stopping):
+                task.cancel()
+            await asyncio.gather(doing, stopping, return_exceptions=True)
+
+    async def _take_back(self, uid: str) -> None:
+        with suppress(UnknownCapture):  # never begun, or over
+            await self._around.hub.cancel(uid)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _wait(stopped: kopf.DaemonStopped) -> None:
+    await stopped.wait()
+
+
+def _is_unfinished(status: Mapping[str, Any], **_: Any) -> bool:
+    return not is_finished(status)
+
+
+def _log_in(**named: Any) -> kopf.ConnectionInfo | None:
+    return kopf.login_with_service_account(**named) or kopf.login_with_kubeconfig(**named)
+
+
+def _configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+    """Nothing of kopf's own names on our objects, no Events of its own, no look at kinds and namespaces."""
+    settings.persistence.finalizer = FINALIZER
+    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix="fleetprof.io")
+    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix="fleetprof.io")
+    settings.posting.enabled = False
+    settings.scanning.disabled = True
+    settings.background.instant_exit_timeout = _INSTANT_S

@@ -1,0 +1,281 @@
+"""One ProfileRequest from its first sight to its end: what kopf's daemon runs.
+
+    suspended → taken by the hub → (waits for pods → captured → uploaded → analysed: the hub's) → end written
+
+Guarantees: begun anew at any moment it goes on from what the hub and the object say; all that a user can do wrong ends
+in a condition with what to do; a request that is taken back is withdrawn from the ranks, within a bound: a hub or store
+that is away holds up no deletion for longer. The last write is the one with `completionTime`, after which nothing of
+ours is left on the object.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from fleetprof_api import keys
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.request import InvalidRequest, ProfileRequest
+from fleetprof_store.base import StoreError
+
+from fleetprof_operator.analyses.analyses import Analyses
+from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.storage.store_calls import StoreCalls
+from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
+from fleetprof_operator.kubernetes.cluster import Cluster, Json
+from fleetprof_operator.metrics import Metrics
+from fleetprof_operator.profilerequests.audit import tell_ended, tell_taken
+from fleetprof_operator.profilerequests.headline import read_headline
+from fleetprof_operator.profilerequests.notices import Notices
+from fleetprof_operator.profilerequests.records import Record, request_path, to_request
+from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters
+from fleetprof_operator.profilerequests.status import Fact, build_status, finish, from_capture
+from fleetprof_operator.profilerequests.status_writer import StatusWriter
+from fleetprof_operator.profilerequests.target_pods import LOOKING, TargetPodsWatch
+
+log = logging.getLogger(__name__)
+
+WITHDRAW_S: Final = 120.0
+"""So long a deletion waits for ranks to be released: longer than the hub waits for sidecars to confirm a cancel."""
+_ADOPT_AGAIN_S: Final = 3.0
+_LOOK_S: Final = 0.3  # between two looks at a capture that changes, and
+_LOOK_PER_RANK_S: Final = 1e-4  # this for each rank in it
+_REPORT_S: Final = 30.0  # for the store to give the report's headline
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all requests share. `targets` has the pods' watch of each request that is under way."""
+
+    cluster: Cluster
+    hub: Hub
+    calls: StoreCalls
+    metrics: Metrics
+    report_url: str
+    requesters: Requesters
+    analyses: Analyses | None
+    targets: dict[str, TargetPodsWatch] = field(default_factory=dict)
+
+
+class RequestLife:
+    """One request. `run` ends when it has; cancel it to leave it to the next operator."""
+
+    def __init__(self, record: Record, around: Surroundings) -> None:
+        self._record = record
+        self._around = around
+        metadata = record.metadata
+        self._uid, self._namespace, self._name = metadata["uid"], metadata["namespace"], metadata["name"]
+        self._target = ""
+        self._requester = ""
+        self._status: Json = record.body.get("status") or {}
+        self._wanted: Json = {}
+        self._notices = Notices(around.cluster, metadata)
+        self._writer = StatusWriter(
+            around.cluster,
+            request_path(self._namespace, self._name),
+            self._uid,
+            self._status,
+            on_write=lambda: around.metrics.writes.labels("status").inc(),
+        )
+
+    async def run(self) -> None:
+        """Brings the request to its end and writes it."""
+        await _beside(self._go(), self._writer.run(), self._keep_generation())
+
+    async def withdraw(self) -> None:
+        """The request is deleted: takes its capture back, and waits for that within a bound."""
+        try:
+            request, _ = self._around.hub.look_up(self._uid)
+            await self._around.hub.cancel(self._uid)
+        except UnknownCapture:
+            return  # nothing was begun
+        try:
+            async with asyncio.timeout(WITHDRAW_S):
+                capture = await _beside(self._follow_with_pods(request), self._writer.run())
+            wanted = finish(from_capture(capture), capture.completed_unix_ns)
+            self._note_end(wanted, capture)
+            self._show(wanted["facts"], wanted)
+        except TimeoutError:
+            log.warning("the deletion goes on although ranks did not confirm within %g s", WITHDRAW_S)
+
+    async def farewell(self) -> None:
+        """Writes what `withdraw` found; a request that is gone already does not mind."""
+        if self._wanted:
+            async with asyncio.timeout(WITHDRAW_S):
+                await _beside(self._writer.flush(), self._writer.run())
+
+    # ------------------------------------------------------------ the way
+
+    async def _go(self) -> None:
+        self._requester = await self._around.requesters.find(self._record.body)
+        try:
+            request = to_request(self._record.body)
+        except InvalidRequest as error:
+            await self._end("False", "Invalid", "; ".join(error.problems))
+            return
+        self._target = request.target_text()
+        while self._record.is_suspended and not self._record.is_taken_back:
+            self._show({"Succeeded": Fact("Unknown", "Suspended", "set spec.suspend to false to begin")})
+            await self._record.wait()
+        if self._record.is_suspended:
+            await self._end("False", "Cancelled", "taken back before it was begun")
+            return
+        if not self._status.get("requester"):  # after a restart it was told before
+            tell_taken(self._record.metadata, self._requester, request)
+        if await self._take(request):
+            if self._around.analyses and (said := self._around.analyses.describe_cuts(request.spec.analysis)):
+                await self._give_notice("Warning", "AnalysisCut", said)
+            await self._end_with(await self._follow_with_pods(request))
+
+    async def _take(self, request: ProfileRequest) -> bool:
+        """Has the hub take the request. False when the request has ended instead."""
+        until = time.monotonic() + request.spec.active_deadline_seconds
+        while True:
+            try:
+                await self._around.hub.adopt(
+                    request,
+                    namespace=self._namespace,
+                    uid=self._uid,
+                    name=self._name,
+                    requester=self._requester,
+                )
+            except InvalidRequest as error:
+                await self._end("False", "Unsupported", "; ".join(error.problems))
+                return False
+            except CaptureRefused as refusal:
+                await self._end("False", refusal.reason, str(refusal))
+                return False
+            except StoreError as error:
+                said = f"the object store does not take the request: {error}"
+                if time.monotonic() >= until or self._record.is_taken_back:
+                    await self._end("False", "StoreUnavailable", said)
+                    return False
+                self._show({"Succeeded": Fact("Unknown", "Waiting", said)})
+                await asyncio.sleep(_ADOPT_AGAIN_S)
+                continue
+            if self._record.is_taken_back:
+                await self._around.hub.cancel(self._uid)
+            return True
+
+    async def _follow_with_pods(self, request: ProfileRequest) -> pb.CaptureStatus:
+        """Shows the capture as it goes, and tells the hub of its pods meanwhile; its last status."""
+        pods = TargetPodsWatch(self._around.cluster, self._namespace, request, self._around.hub.connected_pods)
+        self._around.targets[self._uid] = pods
+        try:
+            return await _beside(self._follow(pods), pods.run())
+        finally:
+            del self._around.targets[self._uid]
+
+    async def _follow(self, pods: TargetPodsWatch) -> pb.CaptureStatus:
+        async for capture in self._around.hub.watch(self._uid):
+            if capture.finished:
+                return capture
+            wanted = from_capture(capture)
+            self._show(wanted["facts"], wanted)
+            await self._tell(wanted["facts"])
+            pods.settled = capture.armed_unix_ns > 0
+            await asyncio.sleep(_LOOK_S + _LOOK_PER_RANK_S * len(capture.ranks))
+        raise RuntimeError("a capture's watch ended before the capture")
+
+    # ------------------------------------------------------------ the end
+
+    async def _end(self, status: str, reason: str, message: str) -> None:
+        """Ends a request of which there is no capture."""
+        await self._write_end({"facts": {"Succeeded": Fact(status, reason, message)}}, None)
+
+    async def _end_with(self, capture: pb.CaptureStatus) -> None:
+        wanted = from_capture(capture)
+        if any(c.type == "Analyzed" and c.status == "True" for c in capture.conditions):
+            wanted["headline"] = await self._read_headline()
+            wanted["reportURL"] = self._find_report()
+        await self._write_end(wanted, capture)
+
+    async def _write_end(self, wanted: Json, capture: pb.CaptureStatus | None) -> None:
+        ended = capture.completed_unix_ns if capture is not None else 0
+        wanted = finish(wanted, ended or time.time_ns())
+        self._note_end(wanted, capture)
+        await self._tell(wanted["facts"])
+        self._show(wanted["facts"], wanted)
+        await self._writer.flush()
+
+    def _note_end(self, wanted: Json, capture: pb.CaptureStatus | None) -> None:
+        end = wanted["facts"]["Succeeded"]
+        self._around.metrics.note_end(end.reason, capture)
+        tell_ended(self._record.metadata, self._requester or UNKNOWN, self._target, end, capture)
+
+    async def _read_headline(self) -> Json:
+        key = keys.report_key(self._namespace, self._uid)
+        try:
+            async with asyncio.timeout(_REPORT_S):
+                data = await self._around.calls.get_if_there(key)
+        except (StoreError, TimeoutError) as error:
+            log.warning("the report cannot be read for its headline: %s", error)
+            return {}
+        return read_headline(data) if data is not None else {}
+
+    def _find_report(self) -> str:
+        if self._around.report_url:
+            return self._around.report_url.format(namespace=self._namespace, name=self._name, uid=self._uid)
+        return self._around.calls.store.locate(keys.report_page_key(self._namespace, self._uid))
+
+    # ------------------------------------------------------------ what people see
+
+    def _show(self, facts: dict[str, Fact], wanted: Json | None = None) -> None:
+        self._wanted = {**(wanted or {}), "facts": facts}
+        if self._requester:
+            self._wanted["requester"] = self._requester
+        self._status = build_status(
+            self._status,
+            self._wanted,
+            target=self._target,
+            generation=self._record.metadata["generation"],
+            now_unix_ns=time.time_ns(),
+        )
+        self._writer.want(self._status)
+
+    async def _keep_generation(self) -> None:
+        """A change of the object that changes nothing else is still seen in `observedGeneration`."""
+        while True:
+            await self._record.wait()
+            if self._wanted:
+                self._show(self._wanted["facts"], self._wanted)
+
+    async def _tell(self, facts: dict[str, Fact]) -> None:
+        """An Event for what people want to know of, once each."""
+        end, targets = facts.get("Succeeded", Fact("Unknown", "")), facts.get("TargetsResolved")
+        if end.status == "Unknown" and end.reason == "Waiting" and targets is not None:
+            if targets.reason == LOOKING:
+                return
+            kind, reason, message = "Normal", targets.reason, targets.message
+        elif end.status == "Unknown" and end.reason in ("Capturing", "Analyzing"):
+            kind, reason, message = "Normal", end.reason, (targets.message if targets is not None else end.message)
+        elif end.status != "Unknown":
+            kind, reason, message = ("Normal" if end.status == "True" else "Warning"), end.reason, end.message
+        else:
+            return
+        await self._give_notice(kind, reason, message)
+
+    async def _give_notice(self, kind: str, reason: str, message: str) -> None:
+        if await self._notices.tell(kind, reason, message):
+            log.info("%s: %s", reason, message)
+            self._around.metrics.writes.labels("event").inc()
+
+
+async def _beside(work: Coroutine[Any, Any, _Result], *others: Coroutine[Any, Any, None]) -> _Result:
+    """The result of `work`; the others run as long, and a fault of theirs is one of the whole."""
+    main = asyncio.create_task(work)
+    tasks = {main, *map(asyncio.create_task, others)}
+    running = set(tasks)
+    try:
+        while not main.done():
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {main}:
+                task.result()
+        return main.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

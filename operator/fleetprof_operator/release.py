@@ -1,0 +1,136 @@
+"""`fleetprof-operator release`: what the chart runs before an uninstall, while the operator is still there.
+
+It asks the operator to cancel what runs, so that no rank stays armed, waits for that, frees what is left of our
+finalizer, and removes the analyzer Jobs, since nobody would do it afterwards.
+
+Guarantees: deletes no request and nothing in the store; ends within PATIENCE_S and a few calls; a request that did not
+end in that time is named in the log and freed all the same; may be run again. Exit codes: 0 released; 1 the API server
+refused or did not answer; 2 wrong settings. Rights: list and patch profilerequests; in the own namespace list and
+delete jobs.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from fleetprof_operator.analyses.analyzer_job import UID_LABEL
+from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.log import set_up_logging
+from fleetprof_operator.profilerequests.control import FINALIZER
+from fleetprof_operator.profilerequests.records import CANCEL_ANNOTATION, PATH, PLURAL, request_path
+from fleetprof_operator.profilerequests.status import is_finished
+from fleetprof_operator.settings import Parser, split_names
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S: Final = 120.0
+"""Longer than the hub waits for sidecars to confirm a cancel."""
+_LOOK_S: Final = 1.0
+_TRIES: Final = 5
+_GONE: Final = 404
+_CONFLICT: Final = 409
+
+
+async def release(
+    cluster: Cluster, namespaces: Sequence[str], namespace: str, *, patience_s: float = PATIENCE_S
+) -> None:
+    """Cancels and frees the requests of `namespaces`, or of all; analyzer Jobs are in `namespace`.
+
+    Raises Refused, Unreachable.
+    """
+    until = time.monotonic() + patience_s
+    while unfinished := [body for body in await _list(cluster, namespaces) if not is_finished(body.get("status"))]:
+        for body in unfinished:
+            # Those that came meanwhile, too.
+            if CANCEL_ANNOTATION not in (body["metadata"].get("annotations") or {}):
+                await _merge(cluster, body, {"annotations": {CANCEL_ANNOTATION: "Uninstalled"}})
+                log.info("asked to cancel %s", _name(body))
+        if time.monotonic() >= until:
+            log.warning("did not end within %g s: %s", patience_s, ", ".join(map(_name, unfinished)))
+            break
+        await asyncio.sleep(_LOOK_S)
+    for _ in range(_TRIES):
+        freed = [await _free(cluster, body) for body in await _list(cluster, namespaces)]
+        if all(freed):
+            break
+    else:
+        log.warning("some requests keep our finalizer: somebody else changes them all the time")
+    await _remove_jobs(cluster, f"/apis/batch/v1/namespaces/{namespace}/jobs")
+
+
+async def _remove_jobs(cluster: Cluster, path: str) -> None:
+    """Those that run make reports of requests that have ended; the others would stay until their time is over."""
+    for job in (await cluster.list(path, {"labelSelector": UID_LABEL}, metadata_only=True))[0]:
+        try:
+            await cluster.delete(f"{path}/{job['metadata']['name']}")
+        except Refused as refusal:
+            if refusal.status != _GONE:
+                raise
+
+
+async def _free(cluster: Cluster, body: Json) -> bool:
+    """Takes our finalizer from a request, and nobody else's. False when somebody was faster."""
+    finalizers = body["metadata"].get("finalizers") or []
+    if FINALIZER not in finalizers:
+        return True
+    rest = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+    version = body["metadata"]["resourceVersion"]
+    freed = await _merge(cluster, body, {"finalizers": rest or None, "resourceVersion": version})
+    if freed:
+        log.info("freed %s", _name(body))
+    return freed
+
+
+async def _merge(cluster: Cluster, body: Json, metadata: Json) -> bool:
+    """False when somebody was faster; a request that is gone needs nothing more."""
+    try:
+        await cluster.merge(_path(body), {"metadata": metadata})
+    except Refused as refusal:
+        if refusal.status not in (_GONE, _CONFLICT):
+            raise
+        return refusal.status == _GONE
+    return True
+
+
+async def _list(cluster: Cluster, namespaces: Sequence[str]) -> list[Json]:
+    found: list[Json] = []
+    for root in [f"{PATH}/namespaces/{namespace}" for namespace in namespaces] or [PATH]:
+        try:
+            found += (await cluster.list(f"{root}/{PLURAL}"))[0]
+        except Refused as refusal:
+            if refusal.status != _GONE:  # the kind is gone already, and all requests with it
+                raise
+    return found
+
+
+def _path(body: Json) -> str:
+    return request_path(body["metadata"]["namespace"], body["metadata"]["name"])
+
+
+def _name(body: Json) -> str:
+    return f"{body['metadata']['namespace']}/{body['metadata']['name']}"
+
+
+async def _run(namespaces: Sequence[str], namespace: str) -> int:
+    cluster = await Cluster.connect()
+    try:
+        await release(cluster, namespaces, namespace)
+    except (Refused, Unreachable) as error:
+        log.error("the requests cannot be released: %s; `helm uninstall --no-hooks` goes on without", error)
+        return 1
+    finally:
+        await cluster.close()
+    return 0
+
+
+def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
+    """Releases, and returns the exit code."""
+    parser = Parser(environment, prog="fleetprof-operator release", description="Cancels and frees all requests.")
+    parser.setting("namespaces", default="", metavar="A,B", help="those of these namespaces only; default: all")
+    parser.setting("namespace", required=True, help="the operator's own namespace, where analyzer Jobs are")
+    given = parser.parse_args(arguments)
+    set_up_logging("info")
+    return asyncio.run(_run(split_names(given.namespaces), given.namespace))

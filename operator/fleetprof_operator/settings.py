@@ -1,0 +1,205 @@
+"""The operator's settings: flags, each also as an environment variable FLEETPROF_<FLAG>, checked as a whole."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from fleetprof_api.request.spec import read_quantity
+from fleetprof_store.location import StoreLocation, parse_location
+
+from fleetprof_operator.hub.bounds import AllBounds, parse_bounds
+from fleetprof_operator.kubernetes.cluster import Json
+
+EPILOG: Final = (
+    "Each flag is also read from FLEETPROF_<FLAG>, e.g. FLEETPROF_STORE; the flag wins. Exit codes: 0 ended as asked "
+    "(SIGTERM, SIGINT); 2 wrong settings; 1 an error of its own."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """A host and a port to listen on; port 0: any free one."""
+
+    host: str
+    port: int
+
+    def text(self) -> str:
+        """HOST:PORT, with brackets around an IPv6 address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that the operator is told from outside. `namespaces` empty: all of them."""
+
+    store: StoreLocation
+    namespace: str
+    namespaces: tuple[str, ...]
+    hub_listen: Listen
+    http_listen: Listen
+    tls_secret: str
+    tls_names: tuple[str, ...]
+    tls_directory: Path | None
+    requester_guard: str
+    analyzer_pod: Json | None
+    analysis_deadline_seconds: int
+    analysis_max_parallelism: int
+    analysis_max_resources: Mapping[str, str]
+    max_analyses_per_namespace: int
+    max_captures: int
+    max_captures_per_namespace: int
+    bounds: AllBounds
+    report_url: str
+    log_level: str
+
+
+class Parser(argparse.ArgumentParser):
+    """Flags whose defaults are environment variables."""
+
+    def __init__(self, environment: Mapping[str, str], **options: Any) -> None:
+        super().__init__(allow_abbrev=False, epilog=EPILOG, **options)
+        self._environment = environment
+
+    def setting(self, flag: str, *, required: bool = False, **options: Any) -> None:
+        """Adds `--flag`, taken from the environment when not given."""
+        value = self._environment.get("FLEETPROF_" + flag.upper().replace("-", "_"))
+        if value is not None:
+            options["default"] = value
+        self.add_argument(f"--{flag}", required=required and value is None, **options)
+
+
+def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings. Ends the process with exit code 2 and a message when they are wrong, as argparse does."""
+    parser = Parser(
+        environment, prog="fleetprof-operator", description="Turns ProfileRequests into captures and reports."
+    )
+    parser.setting(
+        "store", required=True, metavar="LOCATION", help="s3://bucket/prefix?endpoint=…&path_style=…&region=…"
+    )
+    parser.setting("namespace", required=True, help="the operator's own namespace; analyzer Jobs run there")
+    parser.setting("namespaces", default="", metavar="A,B", help="serve these namespaces only; default: all")
+    parser.setting("hub-listen", default="0.0.0.0:8443", metavar="HOST:PORT", help="where sidecars connect")
+    parser.setting("http-listen", default="0.0.0.0:8080", metavar="HOST:PORT", help="/metrics, /healthz, /readyz")
+    parser.setting("tls-secret", default="fleetprof-tls", help="Secret that the operator fills with its certificates")
+    parser.setting("tls-names", default="", metavar="A,B", help="names of hub and webhook in the certificate")
+    parser.setting("tls-directory", metavar="DIR", help="certificates that somebody else makes (tls.crt, tls.key)")
+    parser.setting(
+        "requester-guard", default="", metavar="PATH", help="object of the API that keeps users from forging requesters"
+    )
+    parser.setting("analyzer-pod", metavar="FILE", help="the analyzer Jobs' pod template, YAML; none: no reports")
+    parser.setting("analysis-deadline-seconds", default=1800, type=int, help="how long one analyzer Job may take")
+    parser.setting("analysis-max-parallelism", default=32, type=int, help="pods of one analyzer Job at a time")
+    parser.setting(
+        "analysis-max-resources",
+        default="",
+        metavar="cpu=4,memory=16Gi",
+        help="the most that a request may ask for a pod of its analysis; what is not named is not bounded",
+    )
+    parser.setting("max-analyses-per-namespace", default=4, type=int, help="analyses of one namespace at a time")
+    parser.setting("max-captures", default=200, type=int, help="unfinished captures at a time")
+    parser.setting("max-captures-per-namespace", default=20, type=int, help="unfinished captures of one namespace")
+    parser.setting("bounds", metavar="FILE", help="what requests may ask for, by namespace, YAML; none: no bounds")
+    parser.setting(
+        "report-url", default="", metavar="URL", help="address of a report, with {namespace}, {name} and {uid} put in"
+    )
+    parser.setting("log-level", default="info", choices=("debug", "info", "warning", "error"))
+    given = parser.parse_args(arguments)
+    try:
+        return _check(given)
+    except ValueError as problem:
+        parser.error(str(problem))
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """The names of a comma-separated list."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def _check(given: argparse.Namespace) -> Settings:
+    try:
+        store = parse_location(given.store)
+    except ValueError as error:
+        raise ValueError(f"--store: {error}") from None
+    for flag, least, most in (
+        ("analysis_deadline_seconds", 60, 86_400),
+        ("analysis_max_parallelism", 1, 1000),
+        ("max_analyses_per_namespace", 1, 1000),
+        ("max_captures", 1, 10_000),
+        ("max_captures_per_namespace", 1, 10_000),
+    ):
+        value = getattr(given, flag)
+        if not least <= value <= most:
+            raise ValueError(f"--{flag.replace('_', '-')}: must be from {least} to {most}, got {value}")
+    try:
+        given.report_url.format(namespace="", name="", uid="")
+    except (KeyError, IndexError, ValueError):
+        raise ValueError("--report-url: may hold {namespace}, {name} and {uid} only") from None
+    return Settings(
+        store=store,
+        namespace=given.namespace,
+        namespaces=split_names(given.namespaces),
+        hub_listen=_read_address("--hub-listen", given.hub_listen),
+        http_listen=_read_address("--http-listen", given.http_listen),
+        tls_secret=given.tls_secret,
+        tls_names=split_names(given.tls_names),
+        tls_directory=Path(given.tls_directory) if given.tls_directory else None,
+        requester_guard=given.requester_guard,
+        analyzer_pod=_read_template(Path(given.analyzer_pod)) if given.analyzer_pod else None,
+        analysis_deadline_seconds=given.analysis_deadline_seconds,
+        analysis_max_parallelism=given.analysis_max_parallelism,
+        analysis_max_resources=_read_amounts(given.analysis_max_resources),
+        max_analyses_per_namespace=given.max_analyses_per_namespace,
+        max_captures=given.max_captures,
+        max_captures_per_namespace=given.max_captures_per_namespace,
+        bounds=_read_bounds(Path(given.bounds)) if given.bounds else AllBounds(),
+        report_url=given.report_url,
+        log_level=given.log_level,
+    )
+
+
+def _read_address(flag: str, text: str) -> Listen:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f"{flag}: {text!r} must be HOST:PORT with a port from 0 to 65535")
+    return Listen(host.strip("[]"), int(port))
+
+
+def _read_bounds(path: Path) -> AllBounds:
+    try:
+        return parse_bounds(yaml.safe_load(path.read_text()))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
+        raise ValueError(f"--bounds: {path} cannot be read: {error}") from None
+
+
+def _read_amounts(text: str) -> Mapping[str, str]:
+    amounts: dict[str, str] = {}
+    for part in split_names(text):
+        name, _, value = part.partition("=")
+        try:
+            read_quantity(value)
+        except (ArithmeticError, ValueError, KeyError):
+            raise ValueError(
+                f"--analysis-max-resources: {part!r} must be RESOURCE=QUANTITY, e.g. memory=16Gi"
+            ) from None
+        amounts[name] = value
+    return amounts
+
+
+def _read_template(path: Path) -> Json:
+    try:
+        template = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ValueError(f"--analyzer-pod: {path} cannot be read: {error}") from None
+    containers = template["spec"].get("containers") if _has_spec(template) else None
+    if not isinstance(containers, list) or len(containers) != 1 or not isinstance(containers[0], dict):
+        raise ValueError(f"--analyzer-pod: {path} must be a pod template whose spec has one container")
+    result: Json = template
+    return result
+
+
+def _has_spec(template: object) -> bool:
+    return isinstance(template, dict) and isinstance(template.get("spec"), dict)

@@ -1,0 +1,1 @@
+"""The rules of one capture on one process. They are pure: events in, effects out."""

@@ -1,0 +1,184 @@
+"""The captures that a sidecar holds, each with its machine, its line in the journal and what its changes set off.
+
+Guarantees: a change that matters is in the journal before anything follows from it, and before the hub hears of it; a
+fault of ours in one capture ends that one. For the event loop only; nothing here waits for longer than a small synced
+write.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+
+import msgspec
+from fleetprof_api.hub import hub_pb2
+from fleetprof_api.ledger import RankState, Reason
+
+from fleetprof_sidecar.capture import events as happened
+from fleetprof_sidecar.capture.machine import advance, resume
+from fleetprof_sidecar.capture.process_capture import Capture, Effect
+from fleetprof_sidecar.captures.leftovers import Leftovers
+from fleetprof_sidecar.captures.order_desk import OrderDesk
+from fleetprof_sidecar.captures.traces_directory import TraceFile
+from fleetprof_sidecar.captures.work import CaptureWork, Key
+from fleetprof_sidecar.delivery.spool import Spool
+from fleetprof_sidecar.hub.messages import make_event
+from fleetprof_sidecar.samples.rank_samples import after_window_ns
+
+log = logging.getLogger(__name__)
+
+
+class HeldCaptures:
+    """By (capture, process). `make_work` makes what takes time, given where its events go; `changed` hears of all."""
+
+    def __init__(
+        self,
+        *,
+        desk: OrderDesk,
+        spool: Spool,
+        leftovers: Leftovers,
+        make_work: Callable[[Callable[[Key, happened.Event], None]], CaptureWork],
+        send: Callable[[hub_pb2.SidecarMessage], None],
+        changed: Callable[[], None],
+        clock: Callable[[], int],
+    ) -> None:
+        self._desk = desk
+        self._spool = spool
+        self._leftovers = leftovers
+        self._send = send
+        self._changed = changed
+        self._clock = clock
+        self._captures: dict[Key, Capture] = {}
+        self.work = make_work(self.apply)
+
+    def __getitem__(self, key: Key) -> Capture:
+        return self._captures[key]
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._captures
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(list(self._captures))
+
+    def __len__(self) -> int:
+        return len(self._captures)
+
+    def values(self) -> list[Capture]:
+        """All of them, the oldest first."""
+        return list(self._captures.values())
+
+    def restore(self) -> None:
+        """Takes up what the journal holds, and what each capture there has to begin again."""
+        for capture in self._spool.recorded():
+            key = (capture.terms.capture_id, capture.terms.process_id)
+            resumed, effects = resume(capture)
+            self._store(key, resumed)
+            if resumed.awaits_file:
+                self._desk.take_up(resumed)
+                self.work.begin_samples(key, resumed)
+            self._perform(key, effects)
+        self._spool.drop_orphans(self.values())
+
+    def add(self, key: Key, capture: Capture) -> None:
+        """Takes a new one; the hub hears of it."""
+        self._store(key, capture)
+        _tell(capture, "asked")
+        self.report(capture)
+
+    def remove(self, key: Key) -> None:
+        """Lets one go that is over, with its files."""
+        capture = self._captures.pop(key)
+        if capture.armed_unix_ns:
+            self._leftovers.expect(capture, self._clock())
+        self._leftovers.drop_finished(capture, self._is_awaited)
+        self._spool.forget(capture)
+        self._changed()
+
+    def owner_of(self, file: TraceFile) -> Key | None:
+        """The capture that waits for this file: never one of another request, as the name begins with its id."""
+        for key, capture in self._captures.items():
+            if capture.terms.trace_id == file.stem and (capture.awaits_file or capture.file_name == file.name):
+                return key
+        return None
+
+    def report(self, capture: Capture) -> None:
+        """Tells the hub all that is known of one."""
+        self._send(hub_pb2.SidecarMessage(event=make_event(capture)))
+
+    def apply(self, key: Key, event: happened.Event) -> None:
+        """Something happened to a capture; what follows is done. One that is not held any more changes nothing."""
+        try:
+            self._proceed(key, event)
+        except Exception as problem:
+            # Our own fault in one capture must not end the others.
+            log.exception("%s could not be handled", event, extra={"capture": key[0], "process_id": key[1]})
+            if not isinstance(event, happened.Cancel):
+                message = f"the sidecar failed at {type(event).__name__}: {problem}"
+                self.apply(key, happened.Cancel(Reason.INTERNAL, message, self._clock()))
+
+    def _proceed(self, key: Key, event: happened.Event) -> None:
+        before = self._captures.get(key)
+        if before is None:
+            return
+        after, effects = advance(before, event)
+        if after is not before:
+            self._store(key, after)
+        if after.state != before.state:
+            _tell(after, f"{before.state.lower()} → {after.state.lower()} {after.reason or ''} {after.message}".strip())
+        self._perform(key, effects)
+
+    def _store(self, key: Key, capture: Capture) -> None:
+        before = self._captures.get(key)
+        self._captures[key] = capture
+        self._changed()
+        if before is not None and _lasting(before) == _lasting(capture):
+            return
+        try:
+            self._spool.record(capture)
+        except OSError as problem:
+            # The capture goes on; only a kill in this state would now lose it.
+            _tell(capture, f"the journal cannot be written: {problem}", logging.ERROR)
+
+    def _perform(self, key: Key, effects: list[Effect]) -> None:
+        for effect in effects:
+            capture = self._captures[key]
+            match effect:
+                case Effect.REPORT:
+                    self.report(capture)
+                case Effect.WITHDRAW_ORDER:
+                    self._desk.withdraw(capture)
+                case Effect.CANCEL_IN_PROCESS:
+                    self._desk.cancel_in_process(capture)
+                case Effect.TELL_AGENT_DONE:
+                    after_ns = 0 if capture.is_final else after_window_ns(capture.terms)
+                    self._desk.tell_done(capture, after_ns)
+                case Effect.COMPRESS:
+                    self.work.compress(key, capture)
+                case Effect.GATHER_SAMPLES:
+                    self.work.gather_samples(key, capture)
+                case Effect.UPLOAD_TRACE:
+                    self.work.deliver(key, capture, hub_pb2.TRACE)
+                case Effect.UPLOAD_SAMPLES:
+                    self.work.deliver(key, capture, hub_pb2.SAMPLES)
+                case Effect.SUMMARISE:
+                    self.work.summarise(key, capture)
+                case Effect.UPLOAD_SUMMARY:
+                    self.work.deliver(key, capture, hub_pb2.SUMMARY)
+                case Effect.STOP_WORK:
+                    self.work.stop(key)
+                case Effect.DISCARD:
+                    self.work.end_samples(key)
+                    self._spool.drop_files(capture)
+                    self._leftovers.drop_finished(capture, self._is_awaited)
+                    if capture.armed_unix_ns and capture.state == RankState.FAILED:
+                        self._leftovers.expect(capture, self._clock())
+
+    def _is_awaited(self, file: TraceFile) -> bool:
+        return self.owner_of(file) is not None
+
+
+def _lasting(capture: Capture) -> Capture:
+    """Without what a restart finds out again by itself: not worth a synced write."""
+    return msgspec.structs.replace(capture, tmp_bytes=None, last_sign_unix_ns=0, due_unix_ns=0)
+
+
+def _tell(capture: Capture, message: str, level: int = logging.INFO) -> None:
+    log.log(level, message, extra={"capture": capture.terms.capture_id, "process_id": capture.terms.process_id})

@@ -1,0 +1,143 @@
+"""Hands orders to processes and their agents, and remembers whose order a process has.
+
+Guarantees: Kineto has one slot, so a process has the order of one capture at a time, and only that capture can take it
+back, hear of its delivery, or stop what runs; another one is told who is before it.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from fleetprof_api.ledger import RankState, Reason
+
+from fleetprof_sidecar.capture.events import Refused
+from fleetprof_sidecar.capture.orders import agent_command, build_order, cancel_command, window_end_unix_ns
+from fleetprof_sidecar.capture.process_capture import Capture
+from fleetprof_sidecar.captures.headroom import Disk, find_shortage
+from fleetprof_sidecar.processes.views import OrderRefused, ProcessView
+
+# From the end of a window by time to Kineto's slot being free again.
+_WINDOW_MARGIN_NS: Final = 2_000_000_000
+_OWN_PROFILE_NS: Final = 60_000_000_000  # how long an agent's word is waited for that nothing is left of an order
+# Of the table's refusals; all others are about processes that never ask for work.
+_REASONS: Final = {"Outstanding": Reason.BUSY, "NotStepping": Reason.NOT_STEPPING, "ProfilesItself": Reason.BUSY}
+
+
+class Processes(Protocol):
+    """The part of `ProcessTable` that captures need."""
+
+    def snapshot(self) -> list[ProcessView]:
+        """All processes."""
+
+    def get(self, process_id: str) -> ProcessView | None:
+        """One process, None when it is not here."""
+
+    def place_order(
+        self,
+        process_id: str,
+        config: str,
+        deliver_until_unix_ns: int,
+        first_step: int | None,
+        *,
+        warmup_steps: int = 0,
+        chosen: bool = False,
+    ) -> None:
+        """Has the config delivered. Raises OrderRefused."""
+
+    def withdraw_order(self, process_id: str) -> bool:
+        """Takes an undelivered order back."""
+
+    def mark_trainer(self, process_id: str) -> None:
+        """A trace of this process holds an optimizer step."""
+
+    def send_to_agent(self, process_id: str, kind: str, **fields: Any) -> bool:
+        """Sends one message; False when it did not leave."""
+
+
+class OrderDesk:
+    """For the captures of one sidecar."""
+
+    def __init__(self, processes: Processes, traces: Path, disk: Disk) -> None:
+        self._processes = processes
+        self._traces = traces
+        self._disk = disk
+        self._holders: dict[str, str] = {}  # process_id → capture_id
+
+    def place(self, capture: Capture, now_unix_ns: int, promised_bytes: int = 0) -> Refused | None:
+        """Has the order of `capture` delivered; why not, when it cannot be. `promised_bytes`: room.find_shortage."""
+        terms = capture.terms
+        view = self._processes.get(terms.process_id)
+        if view is None:
+            return Refused(Reason.NOT_POLLING, "no such process is here: it ended", now_unix_ns)
+        try:
+            config, deliver_until = build_order(terms, self._traces, view.device_kind)
+        except ValueError as problem:
+            return Refused(Reason.INTERNAL, str(problem), now_unix_ns)
+        if now_unix_ns >= deliver_until:
+            text = "the order reached the sidecar when the time to hand it over had passed: it was stopped or cut off"
+            return Refused(Reason.TOO_LATE, text, now_unix_ns)
+        if shortage := find_shortage(terms, view, self._disk, promised_bytes, now_unix_ns):
+            return shortage
+        if terms.has_agent:
+            # First, so that the exit guard watches before Kineto can begin.
+            self._processes.send_to_agent(terms.process_id, "arm", **agent_command(terms))
+        try:
+            self._processes.place_order(
+                terms.process_id,
+                config,
+                deliver_until,
+                terms.first_step,
+                warmup_steps=terms.warmup_steps,
+                chosen=True,
+            )
+        except OrderRefused as refused:
+            return Refused(_REASONS.get(refused.reason, Reason.NOT_POLLING), refused.message, now_unix_ns)
+        self.take_up(capture)
+        return None
+
+    def take_up(self, capture: Capture) -> None:
+        """The process has the order of this capture, placed now or before a restart."""
+        self._holders[capture.terms.process_id] = capture.terms.capture_id
+
+    def holds(self, capture: Capture) -> bool:
+        """Tells whether the latest order of the process is this capture's."""
+        return self._holders.get(capture.terms.process_id) == capture.terms.capture_id
+
+    def withdraw(self, capture: Capture) -> None:
+        """Takes the order back if it was not delivered."""
+        if self.holds(capture):
+            self._processes.withdraw_order(capture.terms.process_id)
+
+    def cancel_in_process(self, capture: Capture) -> None:
+        """Has the agent drop what Kineto has of this capture."""
+        if self.holds(capture):
+            terms = capture.terms
+            self._processes.send_to_agent(terms.process_id, "cancel", **cancel_command(terms))
+
+    def tell_done(self, capture: Capture, after_ns: int) -> None:
+        """Lets the agent rest after `after_ns`."""
+        if self.holds(capture):
+            self._processes.send_to_agent(
+                capture.terms.process_id, "done", capture=capture.terms.capture_id, after_ns=after_ns
+            )
+
+
+def find_occupant(captures: Iterable[Capture], process_id: str, now_unix_ns: int) -> str:
+    """The id of the capture that has Kineto's only slot in this process, "" when it is free.
+
+    A second config would be dropped without a word, so a cancelled window that could not be stopped counts too.
+    """
+    for capture in captures:
+        terms = capture.terms
+        if terms.process_id != process_id:
+            continue
+        if capture.awaits_file:
+            return terms.capture_id
+        unstopped = capture.state == RankState.FAILED and capture.armed_unix_ns and not capture.written_unix_ns
+        free_unix_ns = (window_end_unix_ns(terms) or 0) + _WINDOW_MARGIN_NS
+        if capture.own_profile_unix_ns and not capture.dropped_by_agent:
+            # PyTorch 2.13 keeps an order that has not begun: the agent drops it after the job's own profile.
+            free_unix_ns = capture.failed_unix_ns + _OWN_PROFILE_NS
+        if unstopped and now_unix_ns < free_unix_ns:
+            return terms.capture_id
+    return ""

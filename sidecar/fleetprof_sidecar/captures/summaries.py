@@ -1,0 +1,91 @@
+"""Runs `children.summarise` as a child, one at a time, and keeps what it makes in the spool."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from fleetprof_sidecar.capture.events import SummaryReady
+from fleetprof_sidecar.capture.process_capture import Capture
+from fleetprof_sidecar.delivery.spool import NoRoom, Spool
+
+_MOST_BYTES: Final = 100_000
+# Of the container's control group: version 2, then version 1.
+_MEMORY_FILES: Final = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+_MOST_MEMORY_BYTES: Final = 4 << 30
+
+
+class Summaries:
+    """Turns a trace and the samples in the spool into the rank's summary there."""
+
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
+        self._turn = asyncio.Lock()
+
+    async def make(self, capture: Capture, now_unix_ns: int) -> SummaryReady:
+        """The summary, or why there is none. Only one child runs at a time: it may need much memory."""
+        async with self._turn:
+            data, problem = await self._run(capture)
+        if not data:
+            return SummaryReady(None, problem, now_unix_ns)
+        try:
+            return SummaryReady(self._spool.write_summary(capture, data), "", now_unix_ns)
+        except (NoRoom, OSError) as full:
+            return SummaryReady(None, str(full), now_unix_ns)
+
+    async def _run(self, capture: Capture) -> tuple[bytes, str]:
+        """The summary's bytes, or none and a sentence."""
+        assert capture.trace is not None
+        terms = capture.terms
+        words = [str(self._spool.path_of(capture.trace.name)), f"--parent={os.getpid()}", f"--rank={terms.rank}"]
+        words.append(f"--memory-bytes={memory_for_a_child()}")
+        if capture.samples is not None:
+            words.append(f"--samples={self._spool.path_of(capture.samples.name)}")
+        if terms.first_step is not None:
+            words.append(f"--first-step={terms.first_step}")
+        if terms.kernel_classes:
+            words.append(f"--kernel-classes={msgspec.json.encode(terms.kernel_classes).decode()}")
+        if terms.asked_iterations:
+            words.append(f"--iterations={terms.asked_iterations}")
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            "fleetprof_sidecar.children.summarise",
+            *words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # A pool of threads per core would cost more memory than the work needs.
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        )
+        try:
+            # At the lowest priority it may take long beside a busy job: the capture's own deadline ends it.
+            data, said = await child.communicate()
+        except asyncio.CancelledError:
+            child.kill()
+            await child.wait()
+            raise
+        if child.returncode == 0 and 0 < len(data) <= _MOST_BYTES:
+            return data, ""
+        lines = said.decode(errors="replace").strip().splitlines()[-1:]
+        return b"", lines[0][:300] if lines else f"the analyzer ended with {child.returncode}"
+
+
+def memory_for_a_child(files: Sequence[Path] = _MEMORY_FILES) -> int:
+    """Bytes that a child may take: half of the container's limit, so that the sidecar itself is never in danger."""
+    for file in files:
+        try:
+            text = file.read_text().strip()
+        except OSError:
+            continue
+        return min(_MOST_MEMORY_BYTES, int(text) // 2) if text.isdecimal() else _MOST_MEMORY_BYTES
+    return _MOST_MEMORY_BYTES

@@ -1,0 +1,1 @@
+"""Programs that the sidecar runs as child processes, one per trace."""

@@ -1,0 +1,1 @@
+"""From the sidecar's spool into the object store."""

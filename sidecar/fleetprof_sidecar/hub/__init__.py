@@ -1,0 +1,1 @@
+"""The connection to the hub, and what is said over it."""

@@ -1,0 +1,1 @@
+"""Kineto's on-demand protocol: its datagrams and its configuration text. Pure."""

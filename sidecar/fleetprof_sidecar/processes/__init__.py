@@ -1,0 +1,1 @@
+"""Which training processes there are, and what is known of each."""

@@ -1,0 +1,330 @@
+"""The processes that this sidecar serves: one record joins a process's Kineto client and its agent.
+
+Guarantees: thread-safe; a record is keyed by socket addresses, never by a pid (containers of one pod repeat pids);
+`process_id` stays the same from the process's first poll on, and across a restart of the sidecar when Kineto's socket
+is known, because it is made from that socket's name. A config leaves only in answer to an idle poll, at most once, to a
+process that may have one: a trainer, or one of unknown role that the caller chose explicitly (roles.py says which can
+be chosen); never a launcher or a worker. Nothing here blocks, reads a file or calls a subscriber: events are queued,
+and housekeeping.py hands them out and brings what /proc and the sockets say.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from fleetprof_agent import wire
+
+from fleetprof_sidecar.kineto.config import FIRST_STEP_OFFSET
+from fleetprof_sidecar.kineto.wire import RequestMessage
+from fleetprof_sidecar.processes.agent_messages import (
+    AgentDatagram,
+    AgentHello,
+    AgentProfile,
+    AgentReport,
+    AgentSteps,
+)
+from fleetprof_sidecar.processes.event_queue import EventQueue
+from fleetprof_sidecar.processes.index import ProcessIndex
+from fleetprof_sidecar.processes.records import Order, ProcessRecord
+from fleetprof_sidecar.processes.roles import Environment, Role
+from fleetprof_sidecar.processes.views import (
+    AgentMessage,
+    BusyChanged,
+    Changed,
+    Credentials,
+    Delivered,
+    Expired,
+    Gone,
+    OrderRefused,
+    OwnProfileBegan,
+    ProcessEvent,
+    ProcessView,
+    StepView,
+    Whereabouts,
+)
+
+__all__ = [
+    "AgentMessage",
+    "BusyChanged",
+    "Changed",
+    "Credentials",
+    "Delivered",
+    "Expired",
+    "Gone",
+    "OrderRefused",
+    "ProcessTable",
+    "Role",
+    "StepView",
+]
+
+
+class ProcessTable:
+    """See the module. All times are Unix nanoseconds of `clock`; everything may be called from any thread."""
+
+    def __init__(self, clock: Callable[[], int] = time.time_ns, *, command_launches: bool = False) -> None:
+        """`command_launches`: see roles.infer_roles."""
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._agent_sender: Callable[[bytes, str], bool] = lambda data, address: False
+        self.counters: Counter[str] = Counter()
+        self._events: EventQueue[ProcessEvent] = EventQueue(self.counters)
+        self._processes = ProcessIndex(self._events.put, self.counters, command_launches=command_launches)
+
+    # ------------------------------------------------------------ for the capture side
+
+    def subscribe(self, callback: Callable[[ProcessEvent], None]) -> None:
+        """Calls back with every later event, from housekeeping's thread; must not block for long."""
+        self._events.subscribe(callback)
+
+    def snapshot(self) -> list[ProcessView]:
+        """All processes, in the order in which they were first seen."""
+        now = self._clock()
+        with self._lock:
+            self._processes.refresh_roles(now)
+            return [process.view(now) for process in self._processes]
+
+    def get(self, process_id: str) -> ProcessView | None:
+        """One process, or None when it is gone or was never here."""
+        now = self._clock()
+        with self._lock:
+            self._processes.refresh_roles(now)
+            process = self._processes.get(process_id)
+            return None if process is None else process.view(now)
+
+    def place_order(
+        self,
+        process_id: str,
+        config: str,
+        deliver_until_unix_ns: int,
+        first_step: int | None,
+        *,
+        warmup_steps: int = 0,
+        chosen: bool = False,
+    ) -> None:
+        """Has `config` given to the process at its next idle poll; ends in Delivered, Expired or Gone.
+
+        `first_step`: F, the first complete step that is wanted, in KinetoStepTracker's count (None for a start by
+        time); the order expires with why "step" once the process is too far for Kineto to begin to warm up
+        `warmup_steps` before F - 2: it would shift the window without a word (measured, PyTorch 2.13 and 2.15).
+        `chosen`: the caller takes this process although its role is unknown (`ProcessView.candidate` says whether
+        that is possible).
+        Raises OrderRefused with reason Unknown, Launcher, Worker, NotChosen, NotPolling, NotStepping, ProfilesItself or
+        Outstanding.
+        """
+        now = self._clock()
+        with self._lock:
+            self._processes.infer_roles(now)
+            process = self._processes.get(process_id)
+            if process is None:
+                raise OrderRefused("Unknown", f"no process {process_id!r} is here; it may have ended")
+            process.check_order(now, first_step, chosen=chosen)
+            last_step = None if first_step is None else first_step - FIRST_STEP_OFFSET - warmup_steps - 1
+            process.order = Order(config, deliver_until_unix_ns, last_step, saw_own_profile=bool(process.own_profile))
+
+    def withdraw_order(self, process_id: str) -> bool:
+        """Takes an order back. True when there was one that had not been delivered."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            if process is None or process.order is None:
+                return False
+            process.order = None
+            return True
+
+    def send_to_agent(self, process_id: str, kind: str, **fields: Any) -> bool:
+        """Sends one message of wire.TO_AGENT. False when the process has no agent or its socket took nothing."""
+        if kind not in wire.TO_AGENT:
+            raise ValueError(f"{kind!r} is not a message to an agent")
+        data = wire.encode(kind, **fields)
+        with self._lock:
+            process = self._processes.get(process_id)
+            agent = process.agent if process is not None and process.has_agent else None
+            address = agent.address if agent is not None else ""
+            sender = self._agent_sender
+        return bool(address) and sender(data, address)
+
+    def mark_trainer(self, process_id: str) -> None:
+        """A trace of this process holds an optimizer step: it is a trainer from now on."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            if process is not None:
+                process.stepped = True
+                self._processes.note_change()
+
+    # ------------------------------------------------------------ for the endpoints
+
+    def record_poll(
+        self,
+        address: str,
+        request: RequestMessage,
+        credentials: Credentials,
+        send: Callable[[str], bool],
+        waited_ns: int = 0,
+    ) -> None:
+        """A client asked for a config so long ago: answers through `send` (config or "") exactly once.
+
+        `send` must not block; it returns whether the kernel took the datagram. It is called under the lock, so that an
+        order is delivered or withdrawn and never both.
+        """
+        now = self._clock()
+        with self._lock:
+            process = self._processes.of_client(address)
+            if process is None:
+                process = self._processes.add_client(address, request.pids, credentials, now)
+            if process is None or process.kineto is None:
+                send("")
+                return
+            if process.kineto.credentials != credentials:
+                # The path was taken over by somebody else after its owner: not the process that was registered.
+                self.counters["credentials_changed"] += 1
+                send("")
+                return
+            process.kineto.note_poll(now - waited_ns)
+            if process.kineto.busy is request.idle:
+                process.take_busy(not request.idle, now)
+                self._events.put(BusyChanged(process.process_id, process.kineto.busy, now))
+            order = self._deliverable(process, request.idle and not process.own_profile, now)
+            if order is None:
+                send("")
+            elif send(order.config):
+                process.order = None
+                process.last_delivery_unix_ns = now
+                self._events.put(Delivered(process.process_id, now))
+            else:
+                self.counters["undelivered"] += 1
+
+    def record_agent(self, address: str, message: AgentDatagram, credentials: Credentials) -> None:
+        """An agent spoke. What it says is believed only of the process whose credentials it shares."""
+        now = self._clock()
+        with self._lock:
+            process = self._processes.of_agent(address)
+            if (
+                process is not None
+                and process.agent is not None
+                and (process.agent.credentials != credentials or process.agent.pid != message.pid)
+            ):
+                self.counters["credentials_changed"] += 1
+                return
+            if not isinstance(message, AgentHello) and (process is None or not process.has_agent):
+                # Its hello was lost, or the sidecar is new here: a query brings the next one.
+                self._agent_sender(wire.encode("query"), address)
+                return
+            if process is None and isinstance(message, AgentHello):
+                process = self._processes.add_agent(address, message, credentials, now)
+            if process is None or process.agent is None:
+                return
+            match message:
+                case AgentHello():
+                    if process.agent.hello != message:
+                        process.take_hello(message)
+                        self._processes.note_change()
+                        self._events.put(Changed(process.process_id, now))
+                case AgentSteps():
+                    before = process.agent.step
+                    process.agent.headroom_bytes = message.headroom_bytes
+                    process.agent.step = StepView(
+                        message.step, message.at_unix_ns, message.iteration_ns, message.per_iteration
+                    )
+                    self._note_own_profile(process, message.own_profile, now)
+                    if message.iteration_ns and (before is None or not before.iteration_ns):
+                        # From now on a capture can begin with a step of it.
+                        self._events.put(Changed(process.process_id, now))
+                case AgentProfile():
+                    self._note_own_profile(process, message.own_profile, now)
+                case AgentReport():
+                    process.farewell = process.farewell or message.kind == "bye"
+                    self._events.put(AgentMessage(process.process_id, {"t": message.kind, **message.fields}))
+
+    def attach_agent_sender(self, sender: Callable[[bytes, str], bool]) -> None:
+        """Sets how a datagram reaches an agent's address: never blocks, tells whether it was taken."""
+        with self._lock:
+            self._agent_sender = sender
+
+    # ------------------------------------------------------------ for housekeeping
+
+    def attach_wake(self, wake: Callable[[], None]) -> None:
+        """Sets what is called when an event waits; it must not block."""
+        self._events.attach_wake(wake)
+
+    def dispatch_events(self) -> int:
+        """Calls the subscribers with all that waits, outside the lock; returns how many events there were."""
+        return self._events.dispatch()
+
+    def expire(self) -> None:
+        """Ends the orders whose time is over and the processes that fell silent for too long; settles open roles."""
+        now = self._clock()
+        with self._lock:
+            for process in self._processes:
+                order = process.order
+                if order is not None and now >= order.deliver_until_unix_ns:
+                    self._drop_order(process, order.missed, now)
+                if process.is_lost(now):
+                    self._processes.remove(process, now)
+            self._processes.infer_roles(now)
+
+    def whereabouts(self) -> list[Whereabouts]:
+        """Where each process can be looked at from outside."""
+        with self._lock:
+            return [process.whereabouts() for process in self._processes]
+
+    def record_environment(self, process_id: str, environment: Environment | None) -> None:
+        """What /proc says of a process; None: not visible from here."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            if process is not None:
+                process.environment = environment
+                process.examined = True
+                self._processes.note_change()
+
+    def record_headroom(self, process_id: str, headroom_bytes: int) -> None:
+        """What a process without an agent may still take of memory, as seen from here."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            if process is not None:
+                process.headroom_bytes = headroom_bytes
+
+    def record_exit(self, process_id: str) -> None:
+        """The process is known to have ended."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            if process is not None:
+                self._processes.remove(process, self._clock())
+
+    def record_agent_exit(self, process_id: str, agent_address: str) -> None:
+        """The agent's socket is closed; a process that has no Kineto client is gone with it."""
+        with self._lock:
+            process = self._processes.get(process_id)
+            if process is None or process.agent is None or process.agent.address != agent_address:
+                return
+            if process.kineto is None:
+                self._processes.remove(process, self._clock())
+                return
+            self._processes.drop_agent(process, self._clock())
+
+    # ------------------------------------------------------------ inside, all under the lock
+
+    def _note_own_profile(self, process: ProcessRecord, phase: str, now: int) -> None:
+        if process.take_own_profile(phase):
+            self._events.put(OwnProfileBegan(process.process_id, now) if phase else Changed(process.process_id, now))
+
+    def _deliverable(self, process: ProcessRecord, idle: bool, now: int) -> Order | None:
+        order = process.order
+        if order is None:
+            return None
+        if why := order.obstacle(idle, process.step, now):
+            self._drop_order(process, why, now)
+            return None
+        if process.is_in_danger:
+            self._drop_order(process, "own", now)
+            return None
+        self._processes.refresh_roles(now)
+        if process.verdict.role in (Role.LAUNCHER, Role.WORKER):
+            # It showed what it is only after the order was placed.
+            self._drop_order(process, "role", now)
+            return None
+        return order if idle else None
+
+    def _drop_order(self, process: ProcessRecord, why: str, now: int) -> None:
+        process.order = None
+        self._events.put(Expired(process.process_id, why, now))

@@ -1,0 +1,163 @@
+"""What the process table shows and tells: frozen views of processes, and the events about them.
+
+Guarantees: plain values, safe to hand to any thread.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fleetprof_agent import wire
+
+from fleetprof_sidecar.processes.roles import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who the kernel says a datagram's sender is (SCM_CREDENTIALS). pid 0: in a pid namespace not visible from here."""
+
+    pid: int
+    uid: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """Progress as last reported by the agent; see `StepState` of hub.proto."""
+
+    step: int
+    at_unix_ns: int
+    iteration_ns: int
+    steps_per_iteration: int
+
+    def latest_step(self, now_unix_ns: int) -> int:
+        """Where the process is likely to be now.
+
+        A stepping agent reports every wire.REPORT_EVERY_S: when it has been silent for much longer, the training
+        stalls (evaluation, checkpoint), and the count is not carried further than one missed report allows.
+        """
+        if self.iteration_ns <= 0:
+            return self.step
+        step_ns = self.iteration_ns / self.steps_per_iteration
+        carried_ns = min(now_unix_ns - self.at_unix_ns, 2 * wire.REPORT_EVERY_S * 1e9 + 2 * step_ns)
+        return self.step + max(0, int(carried_ns / step_ns))
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessView:
+    """One process as `Process` of hub.proto shows it; `candidate`: place_order would accept it if it is chosen."""
+
+    process_id: str
+    pid: int
+    uid: int
+    role: Role
+    candidate: bool
+    rank: int | None
+    local_rank: int | None
+    world_size: int | None
+    rank_source: str
+    polls_kineto: bool
+    has_agent: bool
+    agent_waits: bool
+    busy: bool  # Kineto's one slot is taken, by a trace of ours or by the job's own profiler
+    profiles_itself: bool  # a profile of the job's own was seen at some time
+    own_profile: str  # what the job's own profiler is at, as its agent says: "", "warmup" or "active"
+    torch_version: str
+    python_version: str
+    device_kind: str
+    device_name: str
+    host_name: str
+    restart_count: int
+    first_seen_unix_ns: int
+    last_poll_unix_ns: int
+    poll_interval_ns: int
+    polls_steadily: bool
+    step: StepView | None
+    memory_headroom_bytes: int = 0  # as the agent reads it; 0: not known
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where housekeeping finds a process: its sockets, its visible pid (0: none), and whether /proc was asked."""
+
+    process_id: str
+    kineto_address: str
+    agent_address: str
+    visible_pid: int
+    examined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A process appeared, or its role, rank or agent changed."""
+
+    process_id: str
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The kernel put the config into the process's socket, in answer to its idle poll."""
+
+    process_id: str
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The order was never delivered, and is dropped.
+
+    why: "time" (no poll came until the deadline), "busy" (polls came, none of them idle), "own" (as "busy", and its
+    agent says that it was the job's own profiler), "step" (the process is too far for its first step), "role" (it has
+    shown itself to be a launcher or a worker since).
+    """
+
+    process_id: str
+    why: str
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The process ended; farewell: its agent said goodbye, so the interpreter ended in the orderly way."""
+
+    process_id: str
+    at_unix_ns: int
+    farewell: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BusyChanged:
+    """Kineto says that a trace runs in the process (or the user's own profiler), or no longer."""
+
+    process_id: str
+    busy: bool
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnProfileBegan:
+    """The job's own profiler has taken Kineto's slot, as its agent says."""
+
+    process_id: str
+    at_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMessage:
+    """A checked message of the process's agent: fields of wire.py, "t" among them."""
+
+    process_id: str
+    fields: dict[str, Any]
+
+
+ProcessEvent = Changed | Delivered | Expired | Gone | BusyChanged | OwnProfileBegan | AgentMessage
+
+
+class OrderRefused(Exception):
+    """No order was placed. reason: Unknown, Launcher, Worker, NotChosen, NotPolling, NotStepping, ProfilesItself,
+    Outstanding.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message

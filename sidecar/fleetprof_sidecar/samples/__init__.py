@@ -1,0 +1,1 @@
+"""Samples of host, devices and training threads, put together for one rank."""

@@ -1,0 +1,146 @@
+"""Why a CPU-only rank is late: a core that others use, more work, other operators, a pause in a rhythm."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fleetprof_analyzer.job.stragglers.causes.explanation import Explained, explain
+from fleetprof_analyzer.job.stragglers.causes.unequal_work import weigh_work
+from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
+from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
+from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
+
+RANKS, ITERATIONS, LATE_RANK = 4, 9, 2
+MS = 1_000_000
+
+
+def tabulate(*, late: str = "xxxxxxxxx", **excess_ms: int) -> OwnTime:
+    """Every rank's operators take 10 ms and other Python 2 ms; rank 2 has so much more in its late iterations."""
+    parts = {name: np.zeros((RANKS, ITERATIONS), np.int64) for name in ("busy", "data", "collection", "host")}
+    parts["busy"] += 10 * MS
+    parts["host"] += 2 * MS
+    chosen = np.array([one == "x" for one in late])
+    for name, value in excess_ms.items():
+        parts[name][LATE_RANK, chosen] += value * MS
+    nothing, unsaid = np.zeros((RANKS, ITERATIONS), np.int64), np.full((RANKS, ITERATIONS), np.nan)
+    pause = nothing.copy()
+    pause[LATE_RANK, chosen] = excess_ms.get("host", 0) * MS
+    hosts = dict.fromkeys(("data", "collection", "host"), nothing)
+    return OwnTime(
+        np.zeros(RANKS, np.int64), np.asarray(sum(parts.values())), parts, nothing, hosts, pause, pause, unsaid, unsaid
+    )
+
+
+def on_cores(
+    table: OwnTime, *, ran_ms: tuple[int, int], waited_ms: tuple[int, int], cores: int = 1, threads: int = 1
+) -> OwnTime:
+    """The same with samples of the training threads: (rank 2, its peers)."""
+    ran, waited = (
+        np.full((RANKS, ITERATIONS), ran_ms[1] * MS, float),
+        np.full((RANKS, ITERATIONS), waited_ms[1] * MS, float),
+    )
+    ran[LATE_RANK], waited[LATE_RANK] = ran_ms[0] * MS, waited_ms[0] * MS
+    uses = [CoreWaits(usable_cores=2, torch_threads=1)] * RANKS
+    uses[LATE_RANK] = CoreWaits(usable_cores=cores, torch_threads=threads)
+    return replace(table, ran_ns=ran, waited_ns=waited, involuntary_switches=waited / MS, cores=uses)
+
+
+def with_operators(table: OwnTime, *, batch: float = 1.0, step: float = 1.0, items: int = 0) -> OwnTime:
+    """The same with operators of the batch of 100 µs and of the parameters of 10 µs, on rank 2 so many times that."""
+
+    def uses(batch: float, step: float, items: int) -> list[OperatorUse]:
+        found = [OperatorUse(f"aten::{n}", False, 900, round(90 * MS * batch), round(0.1 * MS * batch)) for n in "abcd"]
+        found.append(OperatorUse("aten::lerp_", True, 900, round(9 * MS * step), round(0.01 * MS * step)))
+        return [*found, *([OperatorUse("aten::item", False, items, items * MS // 10, MS // 10)] if items else [])]
+
+    return replace(
+        table, operators=[uses(batch, step, items) if rank == LATE_RANK else uses(1, 1, 0) for rank in range(RANKS)]
+    )
+
+
+def explained(table: OwnTime, late: str = "xxxxxxxxx") -> Explained:
+    chosen = np.array([one == "x" for one in late])
+    pattern = "persistent" if chosen.all() else "intermittent"
+    return explain(table, Candidate(LATE_RANK, pattern, 1.0, chosen), on_gpu=False, indices=list(range(ITERATIONS)))
+
+
+SLOW = tabulate(busy=25, host=5)
+
+
+@pytest.mark.parametrize(("table", "cause"), [
+    (SLOW,                                                              "host"),
+    (on_cores(SLOW, ran_ms=(12, 12), waited_ms=(31, 1)),                "cpu_contention"),
+    (on_cores(SLOW, ran_ms=(42, 12), waited_ms=(1, 1)),                 "host"),
+    # On a machine that is full all wait as long as they run: who runs longer waits longer.
+    (on_cores(SLOW, ran_ms=(27, 12), waited_ms=(27, 12)),               "host"),
+    (on_cores(SLOW, ran_ms=(42, 12), waited_ms=(1, 1), threads=8),      "cpu_contention"),
+    (on_cores(tabulate(host=30), ran_ms=(42, 12), waited_ms=(1, 1), threads=8), "host"),  # no operators: no threads
+    (with_operators(SLOW, batch=3.5),                                   "unequal_work"),
+    (with_operators(SLOW, batch=3.5, step=3.5),                         "host"),
+    (on_cores(with_operators(SLOW, batch=3.5), ran_ms=(42, 12), waited_ms=(1, 1)), "unequal_work"),
+    (with_operators(SLOW, items=2000),                                  "host"),
+    (with_operators(tabulate(data=30), batch=1.3),                      "data_loading"),
+])  # fmt: skip
+def test_the_cause(table: OwnTime, cause: str) -> None:
+    assert explained(table).cause == cause
+
+
+def test_contention_comes_with_its_figures() -> None:
+    found = explained(on_cores(SLOW, ran_ms=(12, 12), waited_ms=(31, 1), threads=4))
+    shown = {one.measure: (one.value, one.usual, one.unit) for one in found.evidence}
+    assert shown["ready to run and waiting for a core"] == (31 * MS, MS, "ns per iteration")
+    assert shown["taken off its core"] == (31, 1, "per iteration")
+    assert shown["cores that it may use"] == (1, 2, "cores")
+    assert shown["threads of PyTorch"] == (4, 1, "threads")
+
+
+def test_operators_that_exceed_are_named() -> None:
+    found = explained(with_operators(SLOW, items=1800))
+    assert ("operator aten::item", 200, 0, "calls per iteration") in [
+        (one.measure, one.value, one.usual, one.unit) for one in found.evidence
+    ]
+
+
+@pytest.mark.parametrize(("late", "cause", "every"), [
+    ("..x..x..x", "host", 3),
+    ("..x...x.x", "garbage_collection", 0),  # silences that come and go, in no rhythm
+])  # fmt: skip
+def test_what_pauses_in_a_rhythm_is_the_program_and_not_the_collector(late: str, cause: str, every: int) -> None:
+    found = explained(tabulate(late=late, host=80), late)
+    assert (found.cause, found.every) == (cause, every)
+
+
+def test_runs_of_the_collector_in_a_rhythm_are_its_own() -> None:
+    assert explained(tabulate(late="..x..x..x", collection=80), "..x..x..x").cause == "garbage_collection"
+
+
+@pytest.mark.parametrize(("table", "on_host", "by"), [
+    (with_operators(tabulate(), batch=3.5), True, ["work"]),
+    (with_operators(tabulate(), items=900), True, ["operators"]),
+    (with_operators(tabulate(), items=20), True, []),
+    (with_operators(tabulate(), batch=3.5), False, []),  # its device hides them
+    (tabulate(), True, []),
+])  # fmt: skip
+def test_operators_suspect_a_rank_that_noise_hides(table: OwnTime, on_host: bool, by: list[str]) -> None:
+    assert [one.by for one in weigh_work(table, [], on_host=on_host)] == by
+
+
+def test_a_wait_for_a_core_and_what_it_hides_are_each_tested_without_the_other() -> None:
+    noise = np.random.default_rng(1).integers(0, 40, (RANKS, 40)) * MS
+
+    def found(more_ms: int, waited_ms: int) -> list[int]:
+        own = 20 * MS + noise.astype(np.int64)
+        own[LATE_RANK] += more_ms * MS + waited_ms * MS
+        waited = noise.astype(float)
+        waited[LATE_RANK] += waited_ms * MS
+        waited[:, :3] = np.nan  # samples do not reach
+        nothing, unsaid = np.zeros_like(own), np.full(own.shape, np.nan)
+        parts = {"busy": own, "data": nothing, "collection": nothing, "host": nothing}
+        table = OwnTime(
+            np.zeros(RANKS, np.int64), own, parts, nothing, parts, nothing, nothing, unsaid, unsaid, waited_ns=waited
+        )
+        return [candidate.rank for candidate in find_candidates(table)]
+
+    assert found(0, 0) == []
+    assert found(8, 0) == [LATE_RANK]

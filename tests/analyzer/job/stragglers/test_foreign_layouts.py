@@ -1,0 +1,94 @@
+"""Jobs laid out as other people lay them out: the planted rank and cause are found, and nobody where nobody is late."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fleetprof_analyzer.job.stragglers.verdict import find_stragglers
+from fleetprof_analyzer.rank.communication.operations import KINDS
+from harness.traces.foreign_layouts import draw_foreign
+from harness.traces.planted_faults import CAUSES, OFTEN, draw, operations_of
+from harness.traces.planted_jobs import Job
+from harness.traces.planted_shapes import Fault, Shape
+from harness.traces.planted_traces_of_jobs import Clarity, traces_of
+
+RIGHT = [
+    ("pipeline with numbers", 0), ("pipeline without numbers", 0), ("pipeline without numbers", 1),
+    ("a stray send", 0), ("a stray send", 2), ("hybrid sharding", 1), ("hybrid sharding", 2),
+    ("gradients behind tensors", 0), ("gradients behind tensors", 1), ("launch-bound", 0), ("launch-bound", 1),
+    ("launch-bound hybrid sharding", 0), ("launch-bound hybrid sharding", 1),
+]  # fmt: skip
+GAIN_OFF = 0.05
+
+
+@pytest.mark.parametrize("kind", ["slow_gpu", "slow_host", "data_loader"])
+@pytest.mark.parametrize(("layout", "seed"), RIGHT)
+def test_the_fault_is_found_with_its_cause_and_worth(layout: str, seed: int, kind: str) -> None:
+    case, traces, job = draw_foreign(layout, kind, seed)
+    found = find_stragglers(operations_of(job, traces))
+    assert found is not None
+    if case.gain < 0.012:  # something else hides it
+        assert [one.rank for one in found.ranks if one.rank not in case.culprits] == []
+        return
+    assert [(one.rank, one.cause) for one in found.ranks] == [(case.fault.rank, CAUSES[kind])]
+    assert found.gain == pytest.approx(case.gain, abs=GAIN_OFF)
+
+
+@pytest.mark.parametrize(("layout", "seed"), RIGHT)
+def test_nobody_is_named_in_a_healthy_job(layout: str, seed: int) -> None:
+    _, traces, job = draw_foreign(layout, "none", seed)
+    found = find_stragglers(operations_of(job, traces))
+    assert found is not None
+    assert (found.verdict, found.ranks, found.slow_links) == ("nobody", [], [])
+
+
+def test_pairs_that_say_nobody_leave_the_collectives_matched_and_are_said() -> None:
+    _, traces, job = draw_foreign("pipeline without numbers", "none", 0)
+    operations = operations_of(job, traces)
+    first = operations[0]
+    sends = np.flatnonzero(first.columns.kind == KINDS.index("send"))[:3]
+    peer = first.columns.peer.copy()
+    peer[sends] = -1
+    lost = replace(first, columns=replace(first.columns, peer=peer))
+    found = find_stragglers([lost, *operations[1:]])
+    assert found is not None
+    assert found.verdict == "nobody"
+    assert found.unmatched == 2 * len(sends)  # and the receives at their other ends
+    (said,) = (text for text in found.unidentifiable if "send" in text)
+    assert said.startswith(f"For {found.unmatched:,} of {found.operations:,} operations (")
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", OFTEN)
+def test_what_strikes_most_iterations_is_no_slow_part(kind: str, seed: int) -> None:
+    """Pauses and clocks that come and go, though most iterations have them: two at least do not."""
+    case, traces, job = draw(kind, seed, [Shape(dp=8, layers=3)])
+    found = find_stragglers(operations_of(job, traces))
+    assert found is not None
+    assert [(one.rank, one.cause) for one in found.ranks] == [(case.fault.rank, CAUSES[kind])]
+
+
+@pytest.mark.parametrize(("pp", "stage", "factor"), [(4, 1, 20.0), (4, 2, 20.0), (2, 1, 20.0), (4, 1, 1.0)])
+def test_a_slow_group_of_one_stage_is_told_by_those_of_the_others(pp: int, stage: int, factor: float) -> None:
+    shape = Shape(dp=4, pp=pp, microbatches=2, layers=2, kernel_us=100)
+    ranks = tuple(shape.stage(stage).tolist())
+    slow = Fault("slow_link", link_ranks=ranks, link_families=("dp",), link_factor=factor)
+    job, healthy = Job(shape, slow, 1), Job(shape, Fault(), 1)
+    found = find_stragglers(operations_of(job, traces_of(job, Clarity(), 1)))
+    assert found is not None
+    assert {tuple(link.ranks) for link in found.slow_links} == ({ranks} if factor > 1 else set())
+    assert (found.verdict, found.ranks) == ("slow_link" if factor > 1 else "nobody", [])
+    assert found.gain == pytest.approx(1 - healthy.length_ns / job.length_ns, abs=GAIN_OFF)
+
+
+@pytest.mark.parametrize("dp", [1, 4])
+def test_a_slow_loader_goes_before_a_stage_that_is_somewhat_heavy(dp: int) -> None:
+    shape = Shape(dp=dp, pp=4, microbatches=6, layers=8, kernel_us=150)
+    loading = np.zeros((shape.ranks, shape.iterations))
+    loading[0] = 5000
+    both = Fault("heavier_stage", stage=2, stage_factor=1.13, data_us=loading)
+    job, mended = Job(shape, both, 1), Job(shape, replace(both, data_us=None), 1)
+    found = find_stragglers(operations_of(job, traces_of(job, Clarity(), 1)))
+    assert found is not None
+    assert [(one.rank, one.cause) for one in found.ranks] == [(0, "data_loading")]
+    assert found.gain == pytest.approx(1 - mended.length_ns / job.length_ns, abs=GAIN_OFF)

@@ -1,0 +1,61 @@
+"""The replay agrees with a naive one to the nanosecond, and with what was measured."""
+
+import numpy as np
+import pytest
+from fleetprof_analyzer.job.stragglers.replay.matching import match
+from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from harness.traces.planted_faults import draw, operations_of
+from harness.traces.planted_shapes import Shape
+
+SHAPES = (
+    Shape(dp=3, layers=2), Shape(dp=2, tp=2, layers=2), Shape(dp=2, pp=3, microbatches=3, layers=1),
+    Shape(dp=3, sharded=True, layers=2), Shape(dp=3, layers=2, meets_on_host=True),
+    Shape(dp=4, sharded=True, replicas=2, layers=2),
+)  # fmt: skip
+
+
+def naive(replay: Replay) -> tuple[int, list[int]]:
+    """Walks every rank's marks again and again until no end moves: (length, how long each chain stood still)."""
+    layout, scenario = replay.layout, replay.as_measured()
+    ends = [0] * layout.collectives
+    moved = True
+    while moved:
+        arrivals: dict[int, list[int]] = {}
+        blocked = []
+        for rank in range(len(replay.matched.ranks)):
+            time = host = stood = 0
+            with_host = bool(replay.has_host[rank])
+            for mark in np.flatnonzero(layout.mark_rank == rank).tolist():
+                operation = int(layout.mark_operation[mark])
+                collective = int(layout.collective[operation])
+                host += int(scenario.host_ns[mark])
+                time = max(time + int(scenario.work_ns[mark]), host + int(scenario.tail_ns[mark]))
+                if layout.mark_joins[mark]:
+                    stood += max(ends[collective] - time, 0)
+                    time = max(time, ends[collective])
+                if layout.mark_waits[mark]:
+                    host = max(host, ends[collective] if layout.mark_joins[mark] else time)
+                if layout.mark_joins[mark] or layout.mark_waits[mark]:
+                    continue
+                previous = int(layout.previous[operation])
+                waits = replay.gather("after_local")[operation] or (previous < 0 and not with_host)
+                ready = ([time] if waits else []) + ([host] if with_host else [])
+                before = [one for one in (previous, int(layout.behind[operation])) if one >= 0]
+                ready += [ends[int(layout.collective[one])] for one in before]
+                arrivals.setdefault(collective, []).append(max(ready) + int(scenario.lag_ns[operation]))
+            blocked.append(stood)
+        new = [max(arrivals[c]) + int(scenario.transfer_ns[c]) for c in range(layout.collectives)]
+        moved, ends = new != ends, new
+    return max(ends), blocked
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"dp{shape.dp} tp{shape.tp} pp{shape.pp} {shape.layers}")
+@pytest.mark.parametrize("launch_share", [0.5, 1.5], ids=["device-bound", "launch-bound"])
+def test_it_agrees_with_a_naive_one_and_with_the_traces(shape: Shape, launch_share: float) -> None:
+    _, traces, job = draw("none", 3, [shape], launch_shares=[launch_share])
+    matched = match(operations_of(job, traces))
+    assert matched.unmatched == 0
+    replay = Replay(matched)
+    outcome = replay.run([replay.as_measured()])
+    assert (int(outcome.total_ns[0]), outcome.blocked_ns[:, 0].tolist()) == naive(replay)
+    assert replay.fidelity() == pytest.approx(1, abs=0.02)

@@ -1,0 +1,119 @@
+"""A real job with a published answer (ByteDance StragglerAnalysis, job ST): the last pipeline stage holds it up.
+
+Its trace is a table of operations, not Kineto's: the importer here makes rows of it as a reader would have.
+"""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fleetprof_analyzer.job.stragglers.verdict import find_stragglers
+from fleetprof_analyzer.rank.communication.extraction import extract_operations
+from fleetprof_analyzer.rank.communication.operations import RankOperations
+from fleetprof_analyzer.rank.iterations import Asked, find_iterations
+from fleetprof_analyzer.trace.problems import Problems
+from fleetprof_analyzer.trace.trace import COLUMNS, NO_ROWS, Category, Collective, Metadata, Rows, Trace
+
+STAGES, REPLICAS = 4, 2
+SLOWDOWN = 1.1787  # published: as measured over with all operations of one kind equally long
+COLLECTIVES = {
+    "params-all-gather": "all_gather", "grads-reduce-scatter": "reduce_scatter",
+    "embedding-grads-all-reduce": "all_reduce", "optimizer-clip-main-grad": "all_reduce",
+}  # fmt: skip
+LOCAL = ("forward-compute", "backward-compute", "optimizer")
+
+
+def members(operation: str, stage: int, replica: int) -> list[int]:
+    """Ranks go by stage, then by replica. Clipping gradients takes their norm over all ranks."""
+    if operation == "optimizer-clip-main-grad":
+        return list(range(STAGES * REPLICAS))
+    if operation == "embedding-grads-all-reduce":
+        return [replica, (STAGES - 1) * REPLICAS + replica]
+    return [stage * REPLICAS + other for other in range(REPLICAS)]
+
+
+def describe(row: dict[str, Any]) -> Collective | None:
+    operation, stage, replica = row["optype"], row["stage"], row["dp_rank"]
+    if operation in COLLECTIVES:
+        ranks = members(operation, stage, replica)
+        return Collective(
+            name=COLLECTIVES[operation], group_name=operation, group_ranks=str(ranks), group_size=len(ranks)
+        )
+    if operation in LOCAL:
+        return None
+    way, action = operation.split("-")
+    forth = (way == "forward") == (action == "send")
+    other = (stage + (1 if forth else -1)) * REPLICAS + replica
+    return Collective(
+        name=action, group_name="pipeline", group_size=STAGES, **{"target" if action == "send" else "source": other}
+    )
+
+
+def trace_of(rank: int, rows: list[dict[str, Any]], lengths: dict[int, float], offset_s: float) -> Trace:
+    names: dict[str, int] = {}
+    collectives: dict[Collective, int] = {}
+    places: dict[tuple[str, str], int] = {("77", "77"): 0}
+    table: list[dict[str, int]] = []
+    begin = {step: offset_s + sum(length for other, length in lengths.items() if other < step) for step in lengths}
+
+    def add(
+        category: Category, name: str, place: tuple[str, str], start_s: float, length_s: float, collective: int
+    ) -> None:
+        start = round(start_s * 1e9)
+        table.append(
+            {
+                "category": category, "name": names.setdefault(name, len(names)), "collective": collective,
+                "place": places.setdefault(place, len(places)), "start_ns": start,
+                "duration_ns": round((start_s + length_s) * 1e9) - start,
+            }
+        )  # fmt: skip
+
+    for step, length in lengths.items():
+        add(Category.ANNOTATION, f"ProfilerStep#{step}", ("77", "77"), begin[step], length, -1)
+    for row in sorted(rows, key=lambda one: (one["step"], one["start_ts"])):
+        if row["duration"] <= 0 or row["optype"] in ("gc", "layernorm-grads-all-reduce"):
+            continue
+        said = describe(row)
+        number = -1 if said is None else collectives.setdefault(said, len(collectives))
+        name = row["optype"] if said is None else f"ncclDevKernel_{row['optype']}"
+        stream = "7" if said is None else row["optype"]
+        add(Category.KERNEL, name, ("0", stream), begin[row["step"]] + row["start_ts"], row["duration"], number)
+    columns = {name: [one.get(name, -1) for one in table] for name in COLUMNS}
+    return Trace(
+        source=f"rank{rank}", metadata=Metadata(rank=rank, world_size=STAGES * REPLICAS),
+        rows=Rows(*(np.array(columns[name], getattr(NO_ROWS, name).dtype) for name in COLUMNS)),
+        names=list(names), places=list(places), collectives=list(collectives),
+    )  # fmt: skip
+
+
+def import_job(path: Path, skew_s: float) -> list[RankOperations]:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="reading the job's Parquet file takes pyarrow")
+    rows = parquet.read_table(path).to_pylist()
+    lengths = {
+        step: max(row["start_ts"] + row["duration"] for row in rows if row["step"] == step) + 1e-3
+        for step in sorted({row["step"] for row in rows})
+    }
+    clocks = random.Random(1)
+    found = []
+    for rank in range(STAGES * REPLICAS):
+        offset = 100 + clocks.uniform(-skew_s, skew_s)
+        trace = trace_of(rank, [row for row in rows if row["rank"] == rank], lengths, offset)
+        iterations = find_iterations(trace, None, Asked(), Problems())
+        operations = extract_operations(trace, iterations, None, rank_number=rank)
+        assert operations is not None
+        found.append(operations)
+    return found
+
+
+@pytest.mark.parametrize("skew_s", [0.0, 5.0])
+def test_the_last_stage_is_too_heavy(shared_traces: Path, skew_s: float) -> None:
+    found = find_stragglers(import_job(shared_traces / "straggler_st" / "trace-ST.parquet", skew_s))
+    assert found is not None
+    assert found.verdict == "heavy_stage"
+    assert [(one.rank, one.cause) for one in found.ranks] == [(6, "stage_imbalance"), (7, "stage_imbalance")]
+    # What the published slowdown says could be won, less what is no matter of stages.
+    assert 0.10 < found.gain < 1 - 1 / SLOWDOWN
+    assert found.fidelity == pytest.approx(1, abs=0.03)
+    assert found.unmatched == 0

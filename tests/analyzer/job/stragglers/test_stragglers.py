@@ -1,0 +1,278 @@
+"""Planted faults are found with rank and cause, and where nobody is at fault nobody is named. The bench has more."""
+
+import io
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fleetprof_analyzer.capture.folder import summarise_file
+from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks
+from fleetprof_analyzer.job.stragglers.replay.matching import match
+from fleetprof_analyzer.job.stragglers.same_kernels import medians_of_others
+from fleetprof_analyzer.job.stragglers.verdict import find_stragglers, judge_summaries
+from fleetprof_analyzer.rank.communication.operations import RankOperations, UnreadableOperations, decode, encode
+from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.trace.problems import Problems
+from fleetprof_analyzer.trace.trace import COLUMNS, Category, Rows, Trace
+from fleetprof_analyzer.views.words.straggler_words import list_stragglers
+from fleetprof_api.report.stragglers import Stragglers
+from harness.traces.planted_faults import CAUSES, FAULTS, NO_FAULTS, Case, draw, operations_of
+from harness.traces.planted_jobs import Job
+from harness.traces.planted_shapes import Fault, Shape
+from harness.traces.planted_traces_of_jobs import Clarity, json_of, samples_of, traces_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+SHAPES = (
+    Shape(dp=8, layers=3), Shape(dp=4, tp=4, layers=2), Shape(dp=4, pp=4, microbatches=4, layers=2),
+    Shape(dp=8, sharded=True, layers=3),
+)  # fmt: skip
+CLEAR = Clarity()
+
+
+def found_in(operations: list[RankOperations]) -> Stragglers:
+    found = find_stragglers(operations)
+    assert found is not None
+    return found
+
+
+def telling_case(kind: str, number: int) -> tuple[Case, list[Trace], Job]:
+    """The number-th case from a fixed seed on whose fault traces can tell and that costs enough to be told."""
+    telling = (
+        drawn
+        for drawn in (draw(kind, seed, SHAPES) for seed in itertools.count(10))
+        if drawn[0].identifiable and drawn[0].gain >= 0.015
+    )
+    return next(itertools.islice(telling, number, None))
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_is_found_with_its_rank_and_cause(kind: str, number: int) -> None:
+    case, traces, job = telling_case(kind, number)
+    found = found_in(operations_of(job, traces))
+    assert found.ranks[0].rank in case.culprits
+    assert found.ranks[0].cause == CAUSES[kind]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", NO_FAULTS)
+def test_where_nobody_is_at_fault_nobody_is_named(kind: str, seed: int) -> None:
+    _, traces, job = draw(kind, seed, SHAPES)
+    found = found_in(operations_of(job, traces))
+    assert (found.ranks, found.slow_links) == ([], [])
+    assert found.verdict in ("nobody", "moving_imbalance")
+
+
+def slow_device(shape: Shape, rank: int, factor: float = 1.3) -> Fault:
+    device = np.ones((shape.ranks, shape.iterations))
+    device[rank] = factor
+    return Fault("slow_gpu", rank, device=device)
+
+
+def test_the_gain_is_what_the_job_without_the_fault_is_shorter_by() -> None:
+    shape = Shape(dp=8, layers=3)
+    slow, healthy = Job(shape, slow_device(shape, 5), 1), Job(shape, Fault(), 1)
+    (first,) = found_in(operations_of(slow, traces_of(slow, CLEAR, 1))).ranks
+    assert first.rank == 5
+    assert first.gain == pytest.approx(1 - healthy.length_ns / slow.length_ns, abs=0.015)
+    assert first.lateness_ns == pytest.approx((slow.length_ns - healthy.length_ns) / shape.iterations, rel=0.1)
+
+
+@pytest.mark.parametrize("asks_loss", [True, False], ids=["waits for its device", "runs ahead of it"])
+@pytest.mark.parametrize("kind", ["slow_host", "slow_gpu", "none"])
+def test_who_waits_in_a_barrier_of_the_hosts_is_not_blamed(kind: str, asks_loss: bool) -> None:
+    """Their devices are idle and their hosts silent, and still it is rank 3 that they wait for."""
+    shape = Shape(dp=8, layers=4, meets_on_host=True, asks_loss=asks_loss, launch_share=0.8)
+    fault = slow_device(shape, 3)
+    if kind == "slow_host":
+        fault = Fault(kind, 3, host=slow_device(shape, 3, 2.0).device)
+    slow = Job(shape, Fault() if kind == "none" else fault, 1)
+    found = found_in(operations_of(slow, traces_of(slow, CLEAR, 1)))
+    assert [(one.rank, one.cause) for one in found.ranks] == ([] if kind == "none" else [(3, CAUSES[kind])])
+    gain = 1 - Job(shape, Fault(), 1).length_ns / slow.length_ns
+    assert found.gain == pytest.approx(gain, abs=0.06)
+
+
+def test_two_slow_ranks_do_not_hide_each_other() -> None:
+    shape = Shape(dp=8, layers=3)
+    fault = slow_device(shape, 5)
+    assert fault.device is not None
+    fault.device[2] = 1.2
+    job = Job(shape, fault, 12)
+    found = found_in(operations_of(job, traces_of(job, CLEAR, 12)))
+    assert [one.rank for one in found.ranks] == [5, 2]
+    assert found.ranks[1].gain < 0.01 < found.ranks[1].gain_alone
+    assert "once the others are mended" in "\n".join(list_stragglers(found, 120))
+
+
+def test_clocks_change_nothing() -> None:
+    shape = Shape(dp=4, tp=2, layers=2)
+    job = Job(shape, slow_device(shape, 3), 2)
+    still, skewed = (
+        found_in(operations_of(job, traces_of(job, Clarity(skew_s=skew, drift_ppm=0), 2))) for skew in (0.0, 3600.0)
+    )
+    assert still.ranks[0].rank == 3
+    assert skewed.ranks[0].lateness_ns == pytest.approx(still.ranks[0].lateness_ns, rel=1e-4)
+    assert [one.gain for one in skewed.ranks] == pytest.approx([one.gain for one in still.ranks], abs=1e-4)
+
+
+def test_the_clocks_of_a_merged_trace_are_put_onto_one() -> None:
+    job = Job(Shape(dp=8, layers=3), Fault(), 3)
+    operations = operations_of(job, traces_of(job, Clarity(skew_s=5, drift_ppm=0), 3))
+    aligned = align_clocks(match(operations))
+    assert aligned.aligned.all()
+    assert aligned.residual_most_ns <= 2
+    true = [one.columns.start_ns[0] for one in operations_of(job, traces_of(job, Clarity(skew_s=0, drift_ppm=0), 3))]
+    moved = [one.columns.start_ns[0] + o for one, o in zip(operations, aligned.offset_ns, strict=True)]
+    shift = moved[0] - true[0]
+    assert [m - t - shift for m, t in zip(moved, true, strict=True)] == pytest.approx([0] * 8, abs=2)
+
+
+def test_a_rank_that_is_given_more_work_throughout_is_named_for_it() -> None:
+    shape = Shape(dp=8, layers=3)
+    lengths = np.ones((8, 8, 1))
+    lengths[3] = 1.3
+    job = Job(shape, Fault("more_work", lengths=lengths), 11)
+    found = found_in(operations_of(job, traces_of(job, CLEAR, 11)))
+    assert [(one.rank, one.cause) for one in found.ranks] == [(3, "unequal_work")]
+    (evidence,) = found.ranks[0].evidence
+    assert (evidence.measure, evidence.usual) == ("threads that its kernels launch, over the peers'", 100)
+    assert evidence.value == pytest.approx(130, abs=3)
+    assert found.clocks is not None
+    assert found.clocks.residual_median_ns < 20_000  # the planted clocks drift by some µs over the window
+    assert found.clocks.unaligned == []
+
+
+def test_json_and_columns_say_the_same() -> None:
+    shape = Shape(dp=2, tp=2, layers=2, iterations=4)
+    job = Job(shape, slow_device(shape, 2), 4)
+    traces = traces_of(job, CLEAR, 4)
+    summaries = []
+    for trace in traces:
+        text = json_of(trace).encode()
+        summary = summarise_file(
+            lambda text=text: io.BytesIO(text),  # type: ignore[misc]
+            trace.source,
+            samples=samples_of(job, trace),
+            assigned=None,
+            asked=Asked(),
+            problems=Problems(),
+        )
+        assert summary.problems == []
+        summaries.append((summary.rank_number, summary.operations, summary.operations_bytes))
+    assert judge_summaries(summaries) == found_in(operations_of(job, traces))
+
+
+def test_traces_without_group_metadata_are_matched_by_order_when_all_ranks_are_one_group() -> None:
+    shape = Shape(dp=8, layers=3)
+    job = Job(shape, slow_device(shape, 6), 5)
+    found = found_in(operations_of(job, traces_of(job, Clarity(groups=False), 5)))
+    assert found.matched_by == "order, all ranks as one group"
+    assert [one.rank for one in found.ranks] == [6]
+
+
+def told_by_the_host(trace: Trace) -> Trace:
+    """As older PyTorch writes it: kernels say nothing, the host's `record_param_comms` around their launch does."""
+    rows = trace.rows
+    kernels = np.flatnonzero(rows.collective >= 0)
+    launches = np.flatnonzero(rows.category == Category.RUNTIME)
+    by_correlation = dict(zip(rows.correlation[launches].tolist(), launches.tolist(), strict=True))
+    around = rows.take(np.array([by_correlation[number] for number in rows.correlation[kernels].tolist()]))
+    said = replace(
+        around, category=np.full(len(kernels), Category.OPERATOR, np.int8),
+        name=np.full(len(kernels), len(trace.names), np.int32), collective=rows.collective[kernels],
+        start_ns=around.start_ns - 1000, duration_ns=around.duration_ns + 2000,
+    )  # fmt: skip
+    silent = replace(rows, collective=np.full(len(rows), -1, np.int32))
+    both = Rows(*(np.concatenate((getattr(silent, column), getattr(said, column))) for column in COLUMNS))
+    return replace(trace, rows=both, names=[*trace.names, "record_param_comms"])
+
+
+def test_the_host_may_say_what_the_kernels_do_not() -> None:
+    shape = Shape(dp=4, tp=2, layers=2)
+    job = Job(shape, slow_device(shape, 5), 9)
+    traces = traces_of(job, CLEAR, 9)
+    told = found_in(operations_of(job, [told_by_the_host(trace) for trace in traces]))
+    assert told.matched_by == "sequence numbers"
+    assert [one.rank for one in told.ranks] == [5]
+    assert told.unmatched == 0
+
+
+def test_pauses_on_all_ranks_are_told_as_that() -> None:
+    shape = Shape(dp=8, layers=3)
+    pauses = np.where(np.random.default_rng(1).random((8, 8)) < 0.3, 4000.0, 0.0)
+    job = Job(shape, Fault("pauses_everywhere", pause_us=pauses, pause_is_seen=False), 10)
+    found = found_in(operations_of(job, traces_of(job, CLEAR, 10)))
+    assert (found.verdict, found.ranks, found.cause) == ("moving_imbalance", [], "host")
+    assert found.reason.startswith("the hosts of all ranks pause now and then")
+
+
+def test_groups_that_nothing_names_are_not_guessed() -> None:
+    shape = Shape(dp=4, tp=2, layers=3)
+    job = Job(shape, slow_device(shape, 6), 5)
+    found = found_in(operations_of(job, traces_of(job, Clarity(groups=False), 5)))
+    assert (found.verdict, found.ranks) == ("not_judged", [])
+    assert "process group" in found.reason
+
+
+def test_ranks_that_were_not_captured_are_said() -> None:
+    shape = Shape(dp=8, layers=3)
+    job = Job(shape, slow_device(shape, 6), 6)
+    operations = operations_of(job, traces_of(job, CLEAR, 6))
+    found = found_in(operations[:6])
+    assert found.not_captured == [6, 7]
+    assert found.ranks == []
+    assert any("anks 6 and 7" in text for text in found.unidentifiable)
+
+
+def test_a_trace_that_was_cut_short_costs_its_own_rank_only() -> None:
+    shape = Shape(dp=8, layers=3)
+    job = Job(shape, slow_device(shape, 6), 13)
+    traces = traces_of(job, CLEAR, 13)
+    early = int(np.quantile(traces[1].rows.end_ns, 0.2))
+    cut = replace(traces[1], rows=traces[1].rows.select(traces[1].rows.end_ns < early))
+    found = found_in(operations_of(job, [traces[0], cut, *traces[2:]]))
+    assert [one.rank for one in found.ranks] == [6]
+    assert found.not_captured == []
+    assert any(text.startswith("Rank 1 was left out: too few") for text in found.unidentifiable)
+
+
+@pytest.mark.parametrize(("changed", "verdict"), [({"sampled": True}, "not_judged"), ({"cut": True}, "straggler")])
+def test_what_was_not_recorded_is_said(changed: dict[str, bool], verdict: str) -> None:
+    shape = Shape(dp=8, layers=3)
+    job = Job(shape, slow_device(shape, 6), 6)
+    one, *others = operations_of(job, traces_of(job, CLEAR, 6))
+    found = found_in([replace(one, **changed), *others])
+    assert found.verdict == verdict
+    assert "sample" in found.reason or any("250,000" in text for text in found.unidentifiable)
+
+
+def test_operations_survive_the_store_and_damage_is_refused() -> None:
+    job = Job(Shape(dp=2, layers=2, iterations=3), Fault(), 7)
+    one, other = operations_of(job, traces_of(job, CLEAR, 7))
+    data = encode(one)
+    assert encode(decode(data)) == data
+    for broken in (b"", b"x", data[:-9], data[:50] + b"\0" * 20 + data[70:]):
+        with pytest.raises(UnreadableOperations):
+            decode(broken)
+    judged = judge_summaries([(0, data, len(data)), (1, b"broken", 6), (2, encode(replace(other, rank=2)), 1)])
+    assert judged is not None
+    assert "The operations of rank 1 were not stored" in judged.unidentifiable
+
+
+def test_the_words_hold_no_control_character_of_a_trace() -> None:
+    job = Job(Shape(dp=8, layers=3), slow_device(Shape(dp=8, layers=3), 1), 8)
+    found = found_in(operations_of(job, traces_of(job, CLEAR, 8)))
+    lines = list_stragglers(found, 80)
+    assert lines[0] == "The others wait for rank 1"
+    assert lines[1].startswith("  rank    1  late by ")
+    assert all(len(line) <= 80 for line in lines)
+
+
+@given(st.lists(st.floats(1, 1e9), min_size=2, max_size=12))
+def test_the_median_of_the_others_is_that_without_oneself(values: list[float]) -> None:
+    every = np.array(values)
+    alone = [float(np.median(np.delete(every, number))) for number in range(len(values))]
+    assert medians_of_others(every).tolist() == alone

@@ -1,0 +1,147 @@
+"""What is worth saying: thresholds, gains, ranks that stand out, and silence."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+from fleetprof_analyzer.job.findings import find_findings
+from fleetprof_analyzer.job.straggler_advice import straggler_advice
+from fleetprof_analyzer.views.words.straggler_words import CAUSES
+from fleetprof_api.report.rank_tables import OperatorLaunches
+from fleetprof_api.report.report import CopyStatistics, IdleCauses, KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.report.stragglers import Cause, Straggler, Stragglers
+
+SPAN = 1_000_000
+ROOT = Path(__file__).parents[3]
+
+
+def report_of(
+    idle: dict[str, int] | None = None,
+    *,
+    time: dict[str, int] | None = None,
+    ranks: list[dict[str, int]] | None = None,
+    recorded: int | None = None,
+    stragglers: Stragglers | None = None,
+    copies: list[CopyStatistics] | None = None,
+) -> Report:
+    """A report whose times are permille of the span; `ranks` are the ranks' own idle causes."""
+    time_ns = TimeBreakdown(span=SPAN, **{name: 1000 * value for name, value in (time or {}).items()})
+    each = [IdleCauses(**{n: 1000 * v for n, v in causes.items()}) for causes in ranks or [idle or {}]]
+    return Report(
+        totals=[KindTotal(kind="gpu", time_basis="device", ranks=len(each), time_ns=time_ns,
+                          idle_ns=IdleCauses(**{name: 1000 * value for name, value in (idle or {}).items()}))],
+        ranks=[Rank(rank=number, source=str(number), kind="gpu", time_basis="device", time_ns=time_ns, idle_ns=causes,
+                    recorded_permille=recorded, copies=copies or []) for number, causes in enumerate(each)],
+        stragglers=stragglers,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("idle", "time", "found"),
+    [
+        ({}, {}, []),
+        ({"data_loading": 29, "synchronization": 19, "host_python": 49, "optimizer": 29, "host_allocation": 19,
+          "launching": 40, "host_operators": 39}, {"exposed_communication": 99, "exposed_memory": 29}, []),
+        ({"data_loading": 30}, {}, [("data_loading", 30)]),
+        ({"launching": 40, "host_operators": 30, "host_runtime": 10}, {}, [("launch_bound", 80)]),
+        ({"waiting": 400, "waiting_short": 360, "unknown": 300}, {}, []),
+        ({"waiting": 400, "waiting_short": 40}, {}, [("waiting", 360)]),
+        ({"data_loading": 100, "host_python": 300, "synchronization": 200}, {"exposed_communication": 250},
+         [("python", 300), ("exposed_communication", 250), ("synchronization", 200), ("data_loading", 100)]),
+        ({}, {"exposed_memory": 50}, [("exposed_copies", 50)]),
+    ],
+)  # fmt: skip
+def test_findings_by_gain(idle: dict[str, int], time: dict[str, int], found: list[tuple[str, int]]) -> None:
+    findings = find_findings(report_of(idle, time=time))
+    assert [(finding.kind, finding.gain_permille) for finding in findings] == found
+    assert all(finding.advice and finding.measure and finding.value_ns is not None for finding in findings)
+
+
+def test_ranks_that_stand_out_are_named() -> None:
+    ranks = [{"data_loading": share} for share in (10, 12, 300, 11)]
+    (finding,) = find_findings(report_of({"data_loading": 83}, ranks=ranks))
+    assert finding.ranks == [2]
+    (finding,) = find_findings(report_of({"data_loading": 83}, ranks=[{"data_loading": 83}] * 4))
+    assert finding.ranks == []
+
+
+def test_a_sample_of_a_trace_says_nothing_about_idle_time() -> None:
+    found = find_findings(report_of({"data_loading": 400}, time={"exposed_memory": 40}, recorded=20))
+    assert [finding.kind for finding in found] == ["exposed_copies"]
+
+
+@pytest.mark.parametrize(("cause", "words"), [
+    ("unequal_work", "length"), ("data_loading", "workers"), ("garbage_collection", "gc.collect"),
+    ("host", "same steps"),
+])  # fmt: skip
+def test_the_advice_on_what_moves_follows_from_what_it_is(cause: str, words: str) -> None:
+    moving = Stragglers(verdict="moving_imbalance", reason="so", gain=0.1, cause=cause)
+    (finding,) = find_findings(report_of(stragglers=moving))
+    assert words in finding.advice
+
+
+@pytest.mark.parametrize("cause", get_args(Cause))
+def test_every_cause_has_its_words_and_its_advice(cause: str) -> None:
+    late = Stragglers(verdict="straggler", ranks=[Straggler(rank=3, lateness_ns=1, cause=cause)])
+    assert straggler_advice(late)
+    assert CAUSES[cause]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "gain", "found"),
+    [("straggler", 0.2, ["straggler"]), ("straggler", 0.004, ["exposed_communication"]),
+     ("nobody", 0.0, ["exposed_communication"]), ("not_judged", 0.0, ["exposed_communication"])],
+)  # fmt: skip
+def test_a_straggler_stands_for_the_waiting_that_it_causes(verdict: str, gain: float, found: list[str]) -> None:
+    late = Stragglers(verdict=verdict, reason="rank 3 is late", gain=gain,
+                      ranks=[Straggler(rank=3, lateness_ns=1, cause="host")])  # fmt: skip
+    findings = find_findings(report_of(time={"exposed_communication": 150}, stragglers=late))
+    assert [finding.kind for finding in findings] == found
+    if found == ["straggler"]:
+        assert (findings[0].message, findings[0].ranks, findings[0].gain_permille) == ("Rank 3 is late", [3], 200)
+
+
+@pytest.mark.parametrize(("verdict", "cause", "words"), [
+    ("straggler", "data_loading", "workers"), ("straggler", "host", "cores"), ("straggler", "slow_gpu", "other GPUs"),
+    ("straggler", "throttling", "power limit"), ("straggler", "garbage_collection", "gc.freeze"),
+    ("straggler", "mixed", "evidence"), ("slow_link", "network", "nvlink"), ("slow_link", None, "these ranks"),
+    ("heavy_stage", "stage_imbalance", "move layers"), ("straggler", "cpu_contention", "OMP_NUM_THREADS"),
+    ("straggler", "unequal_work", "tokens"),
+])  # fmt: skip
+def test_the_advice_on_stragglers_follows_from_the_cause(verdict: str, cause: str | None, words: str) -> None:
+    ranks = [] if cause is None else [Straggler(rank=3, lateness_ns=1, cause=cause)]
+    (finding,) = find_findings(report_of(stragglers=Stragglers(verdict=verdict, reason="so", gain=0.1, ranks=ranks)))
+    assert words in finding.advice
+
+
+def test_a_launch_bound_job_names_the_operators_that_launch_most() -> None:
+    operators = [OperatorLaunches(name=name, own_launches=count) for name, count in
+                 (("(none)", 90), ("aten::add_", 50), ("aten::mm", 70))]  # fmt: skip
+    report = msgspec.structs.replace(report_of({"launching": 90}), launching_operators=operators)
+    (finding,) = find_findings(report)
+    assert finding.names == ["aten::mm", "aten::add_"]
+
+
+def test_a_job_that_waits_for_its_device_names_the_operators_that_read_from_it() -> None:
+    calls = {"aten::mm": 90, "aten::nonzero": 5, "aten::item": 70, "aten::_local_scalar_dense": 70}
+    operators = [OperatorLaunches(name=name, calls=count) for name, count in calls.items()]
+    report = msgspec.structs.replace(report_of({"synchronization": 40}), launching_operators=operators)
+    (finding,) = find_findings(report)
+    assert finding.names == ["aten::_local_scalar_dense", "aten::item", "aten::nonzero"]
+
+
+def test_the_advice_on_copies_fits_the_memory() -> None:
+    pageable = CopyStatistics(kind="HtoD", pageable=True, count=1, total_ns=1, bytes=1)
+    (finding,) = find_findings(report_of(time={"exposed_memory": 40}, copies=[pageable]))
+    assert "pinned" in finding.advice
+    (finding,) = find_findings(report_of(time={"exposed_memory": 40}))
+    assert "pinned" not in finding.advice
+
+
+def test_every_kind_is_documented() -> None:
+    source = (ROOT / "analyzer/fleetprof_analyzer/job/findings.py").read_text()
+    section = (ROOT / "docs/measures.md").read_text().split("## Findings")[1].split("\n## ")[0]
+    for kind in [*re.findall(r'_Rule\(\s*"(\w+)"', source), *re.findall(r'kind="(\w+)"', source)]:
+        assert f"`{kind}`" in section, kind

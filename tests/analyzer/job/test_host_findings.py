@@ -1,0 +1,63 @@
+"""What all ranks of a CPU-only job spend their time on; one rank's fault is none of all."""
+
+import pytest
+from fleetprof_analyzer.job.findings import find_findings
+from fleetprof_analyzer.job.host_findings import find_host_findings
+from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.report import KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.report.report_tables import CoreUse, Silence, Stages, StageTime
+from fleetprof_api.report.stragglers import Stragglers
+
+SPAN = 1_000_000
+PLACE = PlaceInCode(file="train.py", line=12)
+
+
+def rank(number: int, *, loading: int = 0, host: int = 0, waited: int | None = None, exposed: int = 0) -> Rank:
+    """One that spends so many permille of its time on these."""
+    silence = Silence(after="zero_grad", before="aten::randn", time_ns=1000 * host, count=1, place=PLACE)
+    return Rank(
+        rank=number, source=str(number), kind="cpu", time_basis="host",
+        time_ns=TimeBreakdown(span=SPAN, exposed_communication=1000 * exposed),
+        data_loading_ns=1000 * loading or None,
+        stages=Stages(stages=[StageTime(stage="host", time_ns=1000 * host),
+                              StageTime(stage="forward", time_ns=SPAN - 1000 * host)], silences=[silence]),
+        cores=None if waited is None else CoreUse(sampled_ns=SPAN, waited_ns=1000 * waited),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("shares", "found"), [
+    ([{}, {}], []),
+    ([{"loading": 420}, {"loading": 440}], [("data_loading", 420)]),
+    ([{"loading": 420}, {"loading": 1}], []),  # one of two: the straggler verdict's
+    ([{"loading": 29}, {"loading": 29}], []),
+    ([{"host": 60}, {"host": 70}, {"host": 90}], [("python", 70)]),
+    ([{"waited": 300}, {"waited": 250}], [("cpu_contention", 250)]),
+    ([{"waited": 300}, {"waited": None}], []),
+])  # fmt: skip
+def test_what_all_ranks_spend_time_on(shares: list[dict[str, int]], found: list[tuple[str, int]]) -> None:
+    ranks = [rank(number, **share) for number, share in enumerate(shares)]
+    findings = find_host_findings(ranks)
+    assert [(finding.kind, finding.gain_permille) for finding in findings] == found
+    assert all(finding.advice and finding.measure for finding in findings)
+
+
+def test_a_silence_of_all_ranks_has_its_place() -> None:
+    (finding,) = find_host_findings([rank(0, host=60), rank(1, host=90)])
+    assert finding.place == PLACE
+    assert finding.message.endswith("most of it between zero_grad and aten::randn")
+
+
+@pytest.mark.parametrize(
+    ("transfer", "word"), [(0.8, "larger or earlier buckets"), (0.2, "even over the ranks"), (None, "larger")]
+)
+def test_larger_buckets_are_no_advice_where_ranks_wait_for_each_other(transfer: float | None, word: str) -> None:
+    ranks = [rank(0, exposed=400), rank(1, exposed=400)]
+    total = KindTotal(
+        kind="cpu",
+        time_basis="host",
+        ranks=2,
+        time_ns=TimeBreakdown(span=2 * SPAN, exposed_communication=800_000),
+    )
+    found = Stragglers(verdict="nobody", transfer_share=transfer)
+    (finding,) = find_findings(Report(totals=[total], ranks=ranks, stragglers=found))
+    assert word in finding.advice

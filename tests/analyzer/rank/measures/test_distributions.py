@@ -1,0 +1,64 @@
+"""Distributions as drawings: every duration in one bar, equal factors of time, numbers beside them."""
+
+import numpy as np
+import pytest
+from fleetprof_analyzer.rank.measures.kernels.distribution import count_buckets_by, to_histogram
+from fleetprof_analyzer.views.page.distributions import count_bars, histogram_chart
+from fleetprof_analyzer.views.page.page import render_page
+from fleetprof_api.report.rank_tables import DeviceWorkStatistics
+from fleetprof_api.report.report import Rank, Report, TimeBreakdown
+from fleetprof_api.report.report_tables import Histogram, KernelStatistics
+from hypothesis import given
+from hypothesis import strategies as st
+
+NUMBERS = {"count": 3, "total_ns": 9, "mean_ns": 3, "min_ns": 1, "max_ns": 5, "deviation_ns": 1, "p50_ns": 3,
+           "p90_ns": 5, "p99_ns": 5}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("from_ns", "counts", "bars"),
+    [
+        ([1000], [7], [7, 0, 0, 0]),
+        ([1000, 2000, 4000, 8000], [1, 2, 3, 4], [1, 2, 3, 4]),  # doubled each time: a bar each
+        ([1000, 1030, 8000], [1, 2, 4], [3, 0, 0, 4]),
+        ([0, 8], [1, 1], [1, 0, 0, 1]),
+        ([], [], []),
+    ],
+)
+def test_equal_steps_are_equal_factors(from_ns: list[int], counts: list[int], bars: list[int]) -> None:
+    assert count_bars(Histogram(from_ns=from_ns, counts=counts), 4) == bars
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=40))
+def test_every_duration_is_in_one_bar(durations: list[int]) -> None:
+    histogram = to_histogram(count_buckets_by(np.zeros(len(durations), np.int64), np.array(durations, np.int64))[0])
+    assert sum(count_bars(histogram)) == len(durations)
+
+
+def kernel(name: str, histogram: Histogram) -> KernelStatistics:
+    return KernelStatistics(name=name, work_class="compute", ranks=1, histogram=histogram, **NUMBERS)
+
+
+def test_kernels_are_drawn_beside_their_numbers() -> None:
+    drawn = histogram_chart(kernel("gemm", Histogram(from_ns=[1, 5], counts=[2, 1])))
+    assert drawn.count("<rect") == 2
+    assert "3 durations from 1 ns to 5 ns" in drawn
+    assert histogram_chart(kernel("gemm", Histogram())).count("<rect") == 0
+    page = render_page(Report(kernels=[kernel("gemm", Histogram(from_ns=[1], counts=[3]))]))
+    assert ">Spread<" in page
+
+
+def test_each_ranks_longest_kernels_stand_beside_each_other() -> None:
+    work = [
+        DeviceWorkStatistics(name=name, work_class="compute", **NUMBERS) for name in ("(all)", "gemm", "a", "b", "c")
+    ]
+    ranks = [
+        Rank(rank=number, source="t", kind="gpu", time_basis="device", time_ns=TimeBreakdown(), device_work=work)
+        for number in (0, 1)
+    ]
+    report = Report(ranks=ranks, kernels=[kernel("gemm", Histogram())])
+    page = render_page(report)
+    assert page.count('<td class="left">gemm</td>') == 2
+    assert page.count('<td class="left">b</td>') == 2
+    assert '<td class="left">c</td>' not in page
+    assert "The longest kernels of each rank" not in render_page(Report(ranks=ranks[:1], kernels=report.kernels))

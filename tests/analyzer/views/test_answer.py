@@ -1,0 +1,138 @@
+"""The answer that a report begins with: report in, sentence out."""
+
+import msgspec
+import pytest
+from fleetprof_analyzer.views.answer.answer import give_answer
+from fleetprof_analyzer.views.page.headline import describe
+from fleetprof_analyzer.views.page.page import render_page
+from fleetprof_analyzer.views.terminal.report import render_text
+from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.findings import Finding
+from fleetprof_api.report.report import Report
+from fleetprof_api.report.stragglers import Stragglers, Undecided
+from harness.reference.written_reports import ASKED, BUSY, EXPOSED, GEMM, LOADING, REDUCED, SLOW, job, late
+
+IDLE_GPU = (
+    "57.0 % of the GPUs' time is idle, most of it (87.7 %) because the host has not launched the next work "
+    "yet, between Optimizer.step#SGD.step and aten::randn (train.py:41 read_batch)."
+)
+MAYBE = Undecided(rank=2, gain=0.08, gain_low=-0.01, gain_high=0.17, iterations=10, iterations_needed=38)
+
+ANSWERS = {
+    "a late rank, with its line": (
+        job(late(LOADING)),
+        "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
+        "with it as fast as the others, an iteration would take 310 ms instead of 450 ms.",
+    ),
+    "a late rank of two, in a rough replay": (
+        job(late(msgspec.structs.replace(SLOW, peers=1), approximate=True)),
+        "Rank 5 holds the job up (the slower of two): 31.0 % of each iteration waits for its GPU, which is "
+        "slower than the others; with it as fast as the others, an iteration would take about 310 ms instead of "
+        "450 ms.",
+    ),
+    "two late ranks": (
+        job(late(LOADING, SLOW)),
+        "Ranks 2 and 5 hold the job up: 31.0 % of each iteration waits for them, most for rank 2's data loading "
+        "(train.py:41 read_batch); with them as fast as the others, an iteration would take 310 ms instead of 450 ms.",
+    ),
+    "a heavy stage": (
+        job(Stragglers(verdict="heavy_stage", ranks=[SLOW, LOADING], gain=0.2)),
+        "The pipeline stage of ranks 5 and 2 holds the job up: 20.0 % of each iteration waits for it; with even "
+        "stages, an iteration would take 360 ms instead of 450 ms.",
+    ),
+    "a slow link": (
+        job(Stragglers(verdict="slow_link", reason="transfers of 2 groups are slow", gain=0.2)),
+        "A slow link holds the job up: transfers of 2 groups are slow; without that, an iteration would take 360 ms "
+        "instead of 450 ms.",
+    ),
+    "ranks that are slow in turns": (
+        job(Stragglers(verdict="moving_imbalance", reason="the ranks are slow in turns", gain=0.2)),
+        "No single rank is late, but the ranks are slow in turns: 20.0 % of each iteration is lost to it; "
+        "without that, an iteration would take 360 ms instead of 450 ms.",
+    ),
+    "noise that hides a candidate": (
+        job(Stragglers(verdict="undecided", reason="…", candidate=MAYBE)),
+        "Cannot tell yet whether rank 2 is late: it may cost 8.0 % [-1.0 %, 17.0 %] of each iteration; about 40 "
+        f"iterations would decide. {IDLE_GPU}",
+    ),
+    "noise that hides everything": (
+        job(Stragglers(verdict="nobody", smallest_gain=0.8, iterations=[1, 2, 3])),
+        f"These 3 iterations are too few or too noisy to tell whether a rank is late. {IDLE_GPU}",
+    ),
+    "nobody late, the GPU idle": (job(Stragglers(verdict="nobody")), f"Nobody is late. {IDLE_GPU}"),
+    "nobody late, ranks missing": (
+        job(Stragglers(verdict="nobody", not_captured=[4, 5])),
+        "None of the 4 ranks that are here is late. Only 4 of the job's 6 ranks are here: what is late on ranks 4 and "
+        "5 cannot be seen. "
+        + IDLE_GPU,
+    ),
+    "a late rank in a partial capture": (
+        job(late(LOADING), ledger=ASKED),
+        "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
+        "with it as fast as the others, an iteration would take 310 ms instead of 450 ms. Only 4 of 6 ranks were "
+        "captured: what is late on ranks 4 and 5 cannot be seen.",
+    ),
+    "one rank, busy": (
+        job(time_ns=BUSY, ranks=1, kernels=[GEMM]),
+        "96.0 % of the GPU's time is computing; the longest kernel, gemm, takes 61.0 %.",
+    ),
+    "communication": (
+        job(Stragglers(verdict="nobody"), EXPOSED, communication=[REDUCED]),
+        "Nobody is late. 40.0 % of the GPUs' time is communication that no computing hides, most of it "
+        "all-reduce in group dp.",
+    ),
+    "no GPU": (
+        job(Stragglers(verdict="nobody"), EXPOSED, kind="cpu", idle_ns=None),
+        "Nobody is late. 40.0 % of the ranks' time goes to collectives, the wait for other ranks included; of an "
+        "iteration, 56.0 % is backward and 31.0 % is the host between stages (between Optimizer.step#SGD.step "
+        "and aten::randn, train.py:41 read_batch).",
+    ),
+    "ranks that cannot be compared": (
+        job(Stragglers(reason="the traces hold a sample of the operations only")),
+        f"Whether a rank is late cannot be told: the traces hold a sample of the operations only. {IDLE_GPU}",
+    ),
+    "nothing captured": (
+        Report(ledger=ASKED[4:]),
+        "No rank was captured: 2 of 2 failed, rank 4 with ProcessExited.",
+    ),
+    "nothing at all": (Report(), "No trace could be read."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_the_answer(case: str) -> None:
+    report, sentence = ANSWERS[case]
+    assert give_answer(report).sentence == sentence
+
+
+def test_the_evidence_stands_behind_the_answer_and_repeats_numbers_of_the_report() -> None:
+    assert give_answer(job(late(LOADING))).evidence == [
+        "Data loading: 200 ms per iteration; 61.0 ms on the other ranks.",
+        "72.5 % of 120 samples of its main thread are at train.py:41 read_batch.",
+        "The other ranks wait 120 ms for it in each iteration.",
+        IDLE_GPU,
+    ]
+
+
+def test_what_to_try_is_the_advice_of_what_is_worth_most() -> None:
+    first, second = (Finding(kind="waiting", message="…", advice=words) for words in ("this", "that"))
+    assert give_answer(job(findings=[first, second])).next_step == "this"
+    assert give_answer(job(findings=[])).next_step == ""
+    undecided = job(Stragglers(verdict="undecided", candidate=MAYBE), findings=[first])
+    assert give_answer(undecided).next_step.startswith("capture more iterations")
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_page_and_terminal_begin_with_it(case: str) -> None:
+    report, sentence = ANSWERS[case]
+    assert describe(report).answer.sentence == sentence
+    assert sentence in " ".join(render_text(report).split())
+    page = render_page(report)
+    assert page.index('class="answer"') < page.index("<section")
+
+
+def test_a_hostile_place_is_shown_plainly() -> None:
+    place = PlaceInCode(file="/x/\x1b[31mtrain\n.py" + "y" * 500, line=3, function="<b>.f")
+    said = give_answer(job(late(msgspec.structs.replace(LOADING, place=place)))).sentence
+    assert said.isprintable()
+    assert len(said) < 400

@@ -1,0 +1,84 @@
+"""Fixtures: a real API server, a namespace of it with a real operator, and the command as users run it."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from harness.kubernetes.api_server import ApiServer, serve_requests
+from harness.kubernetes.request_ground import Ground
+
+Finished = subprocess.CompletedProcess[str]
+Run = Callable[..., Awaitable[Finished]]
+Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
+
+
+@pytest.fixture(scope="session")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """An API server that knows ProfileRequests."""
+    with serve_requests(tmp_path_factory.mktemp("api-server")) as server:
+        yield server
+
+
+@pytest.fixture
+async def ground(api: ApiServer, tmp_path: Path) -> AsyncIterator[Ground]:
+    """A namespace with Job/llama, whose pods the test adds."""
+    ground = Ground(api, tmp_path)
+    job = {
+        "metadata": {"name": "llama"},
+        "spec": {"template": {"spec": {"containers": [{"name": "a", "image": "x"}], "restartPolicy": "Never"}}},
+    }
+    ground.must("POST", f"/apis/batch/v1/namespaces/{ground.namespace}/jobs", job)
+    try:
+        yield ground
+    finally:
+        await ground.close()
+
+
+@pytest.fixture
+async def start(ground: Ground, tmp_path: Path) -> AsyncIterator[Start]:
+    """Starts the command in the test's namespace; it is ended after the test."""
+    started: list[asyncio.subprocess.Process] = []
+
+    async def begin(*words: str, user: str = "admin", **environment: str) -> asyncio.subprocess.Process:
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("FLEETPROF_", "AWS_", "KUBE"))}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "fleetprof_cli.kubectl",
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=clean
+            | {
+                "KUBECONFIG": str(ground.api.kubeconfig(user, ground.namespace)),
+                "COLUMNS": "200",
+                "HOME": str(tmp_path),
+            }
+            | environment,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+@pytest.fixture
+def run(start: Start) -> Run:
+    """Runs the command to its end."""
+
+    async def to_end(*words: str, **options: str) -> Finished:
+        process = await start(*words, **options)
+        out, err = await asyncio.wait_for(process.communicate(), 90)
+        assert process.returncode is not None
+        return subprocess.CompletedProcess(list(words), process.returncode, out.decode(), err.decode())
+
+    return to_end

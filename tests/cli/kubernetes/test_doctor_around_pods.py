@@ -1,0 +1,89 @@
+"""What the doctor says of everything around the pods: installation, rights, namespace, the last request."""
+
+from typing import Any
+
+import pytest
+from fleetprof_cli.doctor.checks import Verdict
+from fleetprof_cli.kubernetes.doctor.installation_checks import judge_installation, judge_namespace
+from fleetprof_cli.kubernetes.doctor.observation import Facts, Unknown
+from fleetprof_cli.kubernetes.doctor.pod_checks import judge_latest
+from fleetprof_cli.kubernetes.request_state import RequestState
+from harness.kubernetes.doctor_facts import NAMESPACE, NO_LABEL, Json, make_facts, say
+
+
+def make_deployment(name: str, wanted: int, ready: int) -> Json:
+    metadata = {"name": f"fleetprof-{name}", "namespace": "fleetprof-system"}
+    metadata["labels"] = {"app.kubernetes.io/component": name}  # type: ignore[assignment]
+    return {"metadata": metadata, "spec": {"replicas": wanted}, "status": {"readyReplicas": ready}}
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdict", "found", "advice"),
+    [
+        (make_facts(has_kind=False), "fail", "this cluster has no ProfileRequests", "docs/install.md"),
+        (make_facts(has_kind=Unknown("forbidden")), "warn", "cannot be looked for: forbidden", "ask whoever"),
+        (
+            make_facts(rights={"create": False, "get": True, "delete": False}),
+            "fail",
+            "you may not create, delete profilerequests.fleetprof.io",
+            "the ClusterRole fleetprof-editor",
+        ),
+        (make_facts(rights={"create": True, "get": False, "delete": True}), "fail", "may not get", "fleetprof-viewer"),
+        (make_facts(webhooks=[]), "warn", "no pod gets its sidecar by itself", "fleetprof inject"),
+        (make_facts(webhooks=Unknown("forbidden")), "ok", "not looked at: forbidden", ""),
+        (
+            make_facts(webhooks=[{"metadata": {}, "webhooks": [{"name": "pods.inject.fleetprof.io"}]}]),
+            "fail",
+            "no CA bundle",
+            "operator's log",
+        ),
+        (make_facts(deployments=[make_deployment("operator", 1, 0)]), "fail", "0 of 1 pods", "kubectl describe"),
+        (make_facts(deployments=[make_deployment("webhook", 2, 1)]), "warn", "1 of 2 pods", "kubectl describe"),
+        (make_facts(deployments=[make_deployment("operator", 1, 1)]), "ok", "1 of 1 pods", ""),
+        (make_facts(deployments=Unknown("forbidden")), "ok", "not looked at: forbidden", "ask whoever"),
+    ],
+)
+def test_what_is_said_of_the_installation(facts: Facts, verdict: str, found: str, advice: str) -> None:
+    checks = list(judge_installation(facts))
+    assert any(c.verdict == verdict and found in c.found and advice in c.advice for c in checks), say(checks)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "found"),
+    [
+        (NAMESPACE, "team is labelled fleetprof.io/inject=true"),
+        (NO_LABEL, "team is not labelled fleetprof.io/inject=true"),
+        (Unknown("forbidden"), "not looked at: forbidden"),
+    ],
+)
+def test_what_is_said_of_the_namespace(namespace: Any, found: str) -> None:
+    (check,) = judge_namespace(make_facts(namespace=namespace), "team")
+    assert found in check.found
+    assert check.verdict == Verdict.OK
+
+
+def make_request(status: str, reason: str) -> RequestState:
+    time = "2026-11-21T09:45:12Z"
+    condition = {
+        "type": "Succeeded",
+        "status": status,
+        "reason": reason,
+        "message": "words",
+        "lastTransitionTime": time,
+    }
+    told: Json = {"conditions": [condition]} | ({"completionTime": time} if status != "Unknown" else {})
+    return RequestState({"metadata": {"name": "look"}, "status": told})
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict", "found"),
+    [
+        (make_request("True", "Complete"), "ok", "ended well: Complete"),
+        (make_request("Unknown", "Waiting"), "ok", "is under way"),
+        (make_request("False", "NothingSpeaksKineto"), "warn", "ended with NothingSpeaksKineto: words"),
+    ],
+)
+def test_what_the_last_request_ended_with(state: RequestState, verdict: str, found: str) -> None:
+    (check,) = judge_latest(state)
+    assert (check.verdict, found in check.found) == (verdict, True), say([check])
+    assert list(judge_latest(None)) == []

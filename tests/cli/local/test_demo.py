@@ -1,0 +1,134 @@
+"""`fleetprof demo`: the whole way on real PyTorch, and nothing left behind."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fleetprof_api.report.report import read_report
+from harness.training.local_system import processes_of, wait_until
+
+Finished = subprocess.CompletedProcess[str]
+
+
+@pytest.mark.torch
+def test_the_demo_trains_captures_and_reports(
+    fleetprof: Callable[..., Finished], sockets: Path, tmp_path: Path
+) -> None:
+    done = fleetprof("demo", "--out", str(tmp_path / "demo"), "--ranks", "2", "--iterations", "3")
+    assert done.returncode == 0, done.stderr
+    report = read_report((tmp_path / "demo" / "report.json").read_bytes())
+    assert [(rank.rank, len(rank.iterations)) for rank in report.ranks] == [(0, 3), (1, 3)]
+    assert report.start.same_first_iteration is True
+    page = (tmp_path / "demo" / "report.html").read_text()
+    assert page.lstrip().lower().startswith("<!doctype html>")
+    assert report.title in done.stdout
+    assert_nothing_is_left(sockets, tmp_path)
+
+
+def assert_nothing_is_left(sockets: Path, folder: Path) -> None:
+    assert list(sockets.glob("fp*/*")) == []
+    assert [line for line in processes_of(1) if str(folder / "demo") in line[2]] == []
+    assert not (folder / "demo" / "state" / "hub.json").exists()
+
+
+@pytest.mark.torch
+def test_a_demo_that_holds_can_be_captured_until_ctrl_c(
+    start: Callable[..., subprocess.Popen], fleetprof: Callable[..., Finished], sockets: Path, tmp_path: Path
+) -> None:
+    demo = start("demo", "--out", str(tmp_path / "demo"), "--ranks", "1", "--iterations", "2", "--hold")
+    said = tmp_path / "log"
+    wait_until(lambda: "go on until Ctrl-C" in said.read_text() or demo.poll() is not None, "the demo", 120)
+    assert demo.poll() is None, said.read_text()
+    done = fleetprof("capture", "--state", str(tmp_path / "demo" / "state"), "--iterations", "3", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    assert [rank["state"] for rank in json.loads(done.stdout)["ranks"]] == ["UPLOADED"]
+    demo.send_signal(signal.SIGINT)
+    assert demo.wait(60) == 0, said.read_text()
+    assert_nothing_is_left(sockets, tmp_path)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_demo_that_is_ended_before_its_capture_ends_all_that_it_began(
+    start: Callable[..., subprocess.Popen], sockets: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    demo = start("demo", "--out", str(tmp_path / "demo"), "--ranks", "1")
+    said = tmp_path / "log"
+    wait_until(lambda: "the job starts" in said.read_text() or demo.poll() is not None, "the job", 120)
+    assert demo.poll() is None, said.read_text()
+    demo.send_signal(number)
+    assert demo.wait(90) == code, said.read_text()
+    assert "Traceback" not in said.read_text()
+    assert_nothing_is_left(sockets, tmp_path)
+
+
+def test_without_pytorch_the_demo_says_what_to_do(fleetprof: Callable[..., Finished], tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
+    bare.chmod(0o755)
+    done = fleetprof("demo", "--out", str(tmp_path / "demo"), "--python", str(bare))
+    assert done.returncode == 1
+    assert f"the demo trains with PyTorch, and {bare} has none" in done.stderr
+    assert "pip install torch" in done.stderr
+    assert not (tmp_path / "demo").exists()
+
+
+def test_analyze_reads_traces_without_any_hub(fleetprof: Callable[..., Finished], tmp_path: Path) -> None:
+    trace = {
+        "schemaVersion": 1,
+        "baseTimeNanoseconds": 1_700_000_000_000_000_000,
+        "distributedInfo": {"rank": 0, "world_size": 1},
+        "traceEvents": [
+            {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0.0, "dur": 60.0},
+            {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 80.0, "dur": 20.0},
+        ],
+    }
+    (tmp_path / "rank0.json").write_text(json.dumps(trace))
+    done = fleetprof("analyze", str(tmp_path), "-o", "json")
+    assert done.returncode == 0, done.stderr
+    (rank,) = json.loads(done.stdout)["ranks"]
+    time_ns = rank["time_ns"]
+    assert (rank["source"], time_ns["span"], time_ns["compute"], time_ns["idle"]) == (
+        "rank0.json",
+        100_000,
+        80_000,
+        20_000,
+    )
+
+    one = fleetprof("analyze", str(tmp_path / "rank0.json"), "-o", "html", "--out", str(tmp_path / "page.html"))
+    assert one.returncode == 0, one.stderr
+    assert "rank0.json" in (tmp_path / "page.html").read_text()
+    assert "80.0 %" in fleetprof("analyze", str(tmp_path)).stdout
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "said"),
+    [
+        (lambda folder: [str(folder / "none")], 2, "does not exist"),
+        (lambda folder: [str(folder)], 1, "no trace could be read"),
+        (lambda folder: [str(folder), __file__], 2, "one folder, or files; not both"),
+    ],
+)
+def test_traces_that_cannot_be_read_are_named(
+    fleetprof: Callable[..., Finished], tmp_path: Path, make: Callable[[Path], list[str]], code: int, said: str
+) -> None:
+    done = fleetprof("analyze", *make(tmp_path))
+    assert done.returncode == code
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_printed(fleetprof: Callable[..., Finished], shell: str) -> None:
+    done = fleetprof("completion", shell)
+    assert done.returncode == 0
+    assert "_FLEETPROF_COMPLETE" in done.stdout
+
+
+def test_the_version_is_the_contracts(fleetprof: Callable[..., Finished]) -> None:
+    from fleetprof_api import __version__
+
+    assert fleetprof("--version").stdout.strip() == f"fleetprof, version {__version__}"

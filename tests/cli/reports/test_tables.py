@@ -1,0 +1,42 @@
+"""`--tables`: the tables of a report as Parquet files, from traces or from the store; what is in the way is said."""
+
+from pathlib import Path
+
+import pyarrow.parquet
+from fleetprof_api import keys
+from fleetprof_api.ledger import Ledger
+from fleetprof_api.report.report import Rank, Report, TimeBreakdown, write_report
+from fleetprof_cli.local.state import StateDirectory
+from harness.traces.planted_traces import plant
+from msgspec import json
+
+RANK = Rank(rank=5, source="ranks/5/trace.json.gz", kind="gpu", time_basis="device", time_ns=TimeBreakdown(idle=7))
+
+
+def test_the_tables_of_traces(fleetprof, tmp_path: Path) -> None:
+    (tmp_path / "rank3.json").write_text(plant(rank=3).text())
+    done = fleetprof("analyze", tmp_path / "rank3.json", "-o", "json", "--tables", tmp_path / "tables")
+    assert done.returncode == 0, done.stderr
+    assert f"tables to {tmp_path / 'tables'}" in done.stderr
+    assert pyarrow.parquet.read_table(tmp_path / "tables/ranks.parquet")["rank"].to_pylist() == [3]
+
+
+def test_the_tables_of_a_capture(fleetprof, state: StateDirectory, tmp_path: Path) -> None:
+    for key, data in (
+        (keys.ledger_key("default", "u-1"), json.encode(Ledger(uid="u-1", name="llama", namespace="default"))),
+        (keys.report_key("default", "u-1"), write_report(Report(ranks=[RANK]))),
+    ):
+        path = state.default_store / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    done = fleetprof("report", "llama", "-o", "path", "--tables", tmp_path / "tables")
+    assert done.returncode == 0, done.stderr
+    assert pyarrow.parquet.read_table(tmp_path / "tables/ranks.parquet")["time_idle_ns"].to_pylist() == [7]
+
+
+def test_a_folder_that_cannot_be_written_is_named(fleetprof, tmp_path: Path) -> None:
+    (tmp_path / "rank3.json").write_text(plant(rank=3).text())
+    (tmp_path / "file").write_text("")
+    done = fleetprof("analyze", tmp_path / "rank3.json", "-o", "json", "--tables", tmp_path / "file/below")
+    assert done.returncode == 1
+    assert f"cannot write to {tmp_path / 'file/below'}: Not a directory" in done.stderr

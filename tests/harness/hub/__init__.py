@@ -1,0 +1,1 @@
+"""The hub as a process, and peers of it: scripted and hostile."""

@@ -1,0 +1,87 @@
+"""A hub process with two tenants: one whose job is to be captured, and one that means harm. For test and bench."""
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+TRAINER = HERE.parents[1] / "simulation" / "trainer.py"
+NAME = "fleetprof-hub.test"
+RANKS = 2
+REFUSED = ("BadToken", "TooManyStreams", "TooOften", "Protocol")
+TOKEN_S = 6  # the job's token lives so long: its stream ends, and is dialled again, in the middle of the capture
+
+
+def play(folder: Path, hostile_s: float) -> dict[str, Any]:
+    """The job's capture while the other tenant does its worst for at most so long: what the hub says of it.
+
+    `calm` has the loop's lag before, `did` what the other tenant did.
+    """
+    with ExitStack() as cleanup:
+        hub = _start(cleanup, [str(HERE / "hub_process.py"), str(folder)], stdin=subprocess.PIPE)
+        port = _ask(hub)["port"]
+        sockets = folder / "s"
+        sockets.mkdir()
+        (folder / "token").write_text(f"team/a/{TOKEN_S}")
+        words = ["--directory", str(sockets), "--spool", str(folder / "spool"), "--hub", f"127.0.0.1:{port}"]
+        words += ["--ca-file", str(folder / "ca.crt"), "--hub-name", NAME, "--token-file", str(folder / "token")]
+        words += ["--namespace", "team", "--pod-name", "a", "--pod-uid", "u-a", "--grace-seconds", "1"]
+        _start(cleanup, ["-m", "fleetprof_sidecar.main", *words])
+        _await(lambda: (sockets / "dynolog").exists(), "the sidecar")
+        _start(cleanup, [str(TRAINER), "--directory", str(sockets), "--ranks", str(RANKS), "--seconds", "300"])
+        _await(lambda: _ask(hub, "ranks team")["ranks"] == RANKS, f"{RANKS} ranks")
+        calm = _ask(hub, "calm")
+        hostile = _start(
+            cleanup,
+            [str(HERE / "hostile_tenant.py"), str(port), str(folder / "ca.crt"), NAME, str(hostile_s)],
+            stdout=subprocess.PIPE,
+        )
+        _await(lambda: all(_ask(hub, "refused")[kind] for kind in REFUSED), "the other tenant to do its worst")
+        found: dict[str, Any] = _ask(hub, "capture team a")
+        assert hostile.stdout is not None
+        found["attacked_to_the_end"] = hostile.poll() is None
+        hostile.terminate()
+        return found | {"calm": calm, "did": json.loads(hostile.stdout.readline() or b"{}")}
+
+
+def _start(cleanup: ExitStack, words: list[str], **pipes: int) -> subprocess.Popen[bytes]:
+    if "stdin" in pipes:
+        pipes["stdout"] = subprocess.PIPE
+    given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **pipes}
+    process = subprocess.Popen([sys.executable, *words], stderr=subprocess.DEVNULL, **given)  # type: ignore[call-overload]
+    cleanup.callback(_stop, process)
+    return process  # type: ignore[no-any-return]
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(20)
+
+
+def _ask(hub: subprocess.Popen[bytes], line: str = "") -> dict[str, Any]:
+    assert hub.stdin is not None
+    assert hub.stdout is not None
+    if line:
+        hub.stdin.write(f"{line}\n".encode())
+        hub.stdin.flush()
+    answer: dict[str, Any] = json.loads(hub.stdout.readline())
+    return answer
+
+
+def _await(fits: Any, what: str, patience_s: float = 60) -> None:
+    until = time.monotonic() + patience_s
+    while not fits():
+        if time.monotonic() > until:
+            raise AssertionError(f"waited {patience_s:g} s for {what}")
+        time.sleep(0.1)

@@ -1,0 +1,1 @@
+"""Real API servers, pods and charts for tests."""

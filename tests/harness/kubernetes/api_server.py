@@ -1,0 +1,251 @@
+"""A real Kubernetes API server with nothing behind it: etcd and kube-apiserver on loopback, stopped by pid.
+
+Enough for what the API server itself does: schemas, CEL, defaults, RBAC, tables, field selectors. Nothing runs in it.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from ssl import create_default_context
+from typing import Any
+
+import pytest
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from harness.training.local_system import wait_until
+
+KUBERNETES = "1.36.3"
+CRD_FILE = Path(__file__).parents[3] / "crds/fleetprof.io_profilerequests.yaml"
+
+
+def find_programs() -> dict[str, Path] | str:
+    """etcd, kube-apiserver and kubectl, of the test cluster's cache, else of PATH; or what is missing."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fleetprof" / f"cluster-{KUBERNETES}"
+    found: dict[str, Path] = {}
+    for name in ("etcd", "kube-apiserver", "kubectl"):
+        place = cache / "bin" / name
+        on_path = shutil.which(name)
+        if place.is_file():
+            found[name] = place
+        elif on_path:
+            found[name] = Path(on_path)
+        else:
+            return f"no {name}, neither in {cache}/bin nor on PATH: `make cluster` builds it"
+    return found
+
+
+@contextmanager
+def run_api_server(folder: Path) -> Iterator["ApiServer"]:
+    """A running API server. Skips without its programs, or fails where they are required."""
+    programs = find_programs()
+    if isinstance(programs, str):
+        if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
+            pytest.fail(programs)
+        pytest.skip(programs)
+    server = ApiServer(programs, folder)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def serve_requests(folder: Path) -> Iterator["ApiServer"]:
+    """A running API server that knows ProfileRequests; skips and fails as `run_api_server` does."""
+    with run_api_server(folder) as server:
+        applied = server.kubectl("apply", "-f", str(CRD_FILE))
+        assert applied.returncode == 0, applied.stderr
+        path = "/apis/fleetprof.io/v1alpha1/profilerequests"
+        wait_until(lambda: server.call("GET", path)[0] == 200, "the kind to be served")
+        # What describes a kind is published after the kind itself.
+        explained = partial(server.kubectl, "explain", "profreq")
+        wait_until(lambda: explained().returncode == 0, "the kind to be described")
+        yield server
+
+
+class ApiServer:
+    """etcd and kube-apiserver over a folder. Users: `admin` may do everything, `guest` nothing that no role grants."""
+
+    def __init__(self, programs: dict[str, Path], folder: Path) -> None:
+        self.programs = programs
+        self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._tokens = {user: secrets.token_hex(16) for user in ("admin", "guest")}
+        self._command: Any = []
+        self.port = 0
+
+    def start(self) -> None:
+        """Starts both and waits until the API server is ready."""
+        self.port, etcd, peers = _free_ports(3)
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        (self._folder / "sa.key").write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.TraditionalOpenSSL,
+                serialization.NoEncryption(),
+            )
+        )
+        (self._folder / "tokens.csv").write_text(
+            f'{self._tokens["admin"]},admin,1,"system:masters"\n{self._tokens["guest"]},guest,2\n'
+        )
+        clients, peer = f"http://127.0.0.1:{etcd}", f"http://127.0.0.1:{peers}"
+        self._run(
+            "etcd",
+            f"--data-dir={self._folder / 'etcd'}",
+            f"--listen-client-urls={clients}",
+            f"--advertise-client-urls={clients}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+        )
+        self._run(
+            "kube-apiserver",
+            f"--etcd-servers={clients}",
+            f"--cert-dir={self._folder}",
+            f"--secure-port={self.port}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={self._folder / 'sa.key'}",
+            f"--service-account-signing-key-file={self._folder / 'sa.key'}",
+            f"--token-auth-file={self._folder / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            "--endpoint-reconciler-type=none",
+        )
+        wait_until(self._is_ready, "the API server", 120)
+
+    def kill_api(self) -> None:
+        """SIGKILL for kube-apiserver; etcd keeps what it has."""
+        process = self._processes.pop()
+        process.kill()
+        process.wait()
+        self._command = process.args
+
+    def restart_api(self) -> None:
+        """Starts it again, at the same port; returns when it is ready."""
+        _, *words = self._command
+        self._run("kube-apiserver", *words)
+        wait_until(self._is_ready, "the API server", 120)
+
+    def stop(self) -> None:
+        """Ends both."""
+        for process in reversed(self._processes):
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes.clear()
+
+    def kubeconfig(self, user: str = "admin", namespace: str = "default") -> Path:
+        """A kubeconfig file of this user."""
+        path = self._folder / f"{user}-{namespace}.kubeconfig"
+        cluster = {
+            "server": f"https://127.0.0.1:{self.port}",
+            "certificate-authority": str(self._folder / "apiserver.crt"),
+        }
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "tests",
+            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": user, "namespace": namespace}}],
+            "clusters": [{"name": "tests", "cluster": cluster}],
+            "users": [{"name": user, "user": {"token": self._tokens[user]}}],
+        }
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    def kubectl(self, *words: str, user: str = "admin", text: str = "") -> subprocess.CompletedProcess[str]:
+        """Runs kubectl to its end, `text` on its stdin."""
+        return subprocess.run(
+            [self.programs["kubectl"], "--kubeconfig", self.kubeconfig(user), *words],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env=os.environ | {"HOME": str(self._folder)},
+        )
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        document: object = None,
+        user: str = "admin",
+        *,
+        account: str = "",
+        kind: str = "",
+        token: str = "",
+    ) -> tuple[int, dict[str, Any]]:
+        """One request to the API: the HTTP status and the answer. A PATCH is a merge patch unless `kind` says another.
+
+        `account` is a service account, NAMESPACE:NAME, in whose name the call is made: with its rights and no other.
+        """
+        kind = kind or ("application/merge-patch+json" if method == "PATCH" else "application/json")
+        headers = {"Authorization": f"Bearer {token or self._tokens[user]}", "Content-Type": kind}
+        if account:
+            headers["Impersonate-User"] = f"system:serviceaccount:{account}"
+        request = urllib.request.Request(
+            f"https://127.0.0.1:{self.port}{path}",
+            json.dumps(document).encode() if document is not None else None,
+            headers,
+            method=method,
+        )
+        context = create_default_context(cafile=str(self._folder / "apiserver.crt"))
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=60) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read().decode()
+                # An address that is not served (yet) is answered in plain text.
+                return error.code, json.loads(text) if text.startswith("{") else {"message": text}
+
+    def _run(self, name: str, *words: str) -> None:
+        with (self._folder / f"{name}.log").open("ab") as log:
+            self._processes.append(
+                subprocess.Popen(
+                    [self.programs[name], *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder
+                )
+            )
+
+    def _is_ready(self) -> bool:
+        for process in self._processes:
+            assert process.poll() is None, f"{process.args} ended; see the logs in {self._folder}"
+        if not (self._folder / "apiserver.crt").exists():
+            return False
+        try:
+            # The file is there before its content is.
+            context = create_default_context(cafile=str(self._folder / "apiserver.crt"))
+            with urllib.request.urlopen(f"https://127.0.0.1:{self.port}/readyz", context=context, timeout=5):
+                return True
+        except OSError:
+            time.sleep(0.1)
+            return False
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody uses now."""
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()

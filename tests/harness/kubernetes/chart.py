@@ -1,0 +1,158 @@
+"""The chart, rendered by the real helm: values in, objects out."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "charts/fleetprof"
+NAMESPACE = "fleetprof-system"
+
+# Every switch of the chart, alone and in the sets that people use.
+S3 = ("store.s3.bucket=traces", "store.s3.region=eu-central-1")
+NAMESPACED = (*S3, "scope.cluster=false", "crds.enabled=false", "webhook.enabled=false")
+VALUE_SETS: dict[str, tuple[str, ...]] = {
+    "S3": S3,
+    "S3 with Secrets": (*S3, "store.credentials.operatorSecret=writer"),
+    "S3 with roles": (
+        *S3,
+        r"operator.serviceAccount.annotations.eks\.amazonaws\.com/role-arn=arn:aws:iam::1:role/writer",
+    ),
+    "MinIO": ("store.s3.bucket=traces", "store.s3.prefix=a/b", "store.s3.endpoint=https://minio.example:9000"),
+    "bundled store": ("store.bundled.enabled=true",),
+    "bundled store without a volume": ("store.bundled.enabled=true", "store.bundled.persistence=Ephemeral"),
+    "cert-manager": (*S3, "tls.certManager.enabled=true"),
+    "cert-manager with an issuer": (
+        *S3,
+        "tls.certManager.enabled=true",
+        "tls.certManager.issuerRef.name=ours",
+        "tls.certManager.issuerRef.kind=ClusterIssuer",
+    ),
+    "namespaced": NAMESPACED,
+    "two namespaces": (*NAMESPACED, "scope.namespaces={team-a,team-b}"),
+    "no webhook": (*S3, "webhook.enabled=false"),
+    "no rights": (*S3, "rbac.create=false"),
+    "owners": (*S3, "rbac.owners[0].apiGroup=example.com", "rbac.owners[0].resources={pipelines}"),
+    "aggregated roles": (*S3, "rbac.aggregateToViewAndEdit=true"),
+    "no CRD": (*S3, "crds.enabled=false"),
+    "no policies, no budgets": (*S3, "networkPolicy.enabled=false", "podDisruptionBudget.enabled=false"),
+    "monitored": (*S3, "serviceMonitor.enabled=true", "serviceMonitor.labels.release=prometheus"),
+    "accounts of others": (
+        *S3,
+        *(
+            f"{part}.serviceAccount.{what}"
+            for part in ("operator", "webhook", "certificates", "analyzer")
+            for what in ("create=false",)
+        ),
+        "certificates.serviceAccount.name=d",
+        "operator.serviceAccount.name=a",
+        "webhook.serviceAccount.name=b",
+        "analyzer.serviceAccount.name=c",
+    ),
+    "placed": (
+        *S3,
+        "image.pullSecrets={mirror}",
+        *(f"{part}.priorityClassName=low" for part in ("operator", "webhook", "analyzer")),
+        *(f"{part}.nodeSelector.pool=cpu" for part in ("operator", "webhook", "analyzer")),
+        *(f"{part}.tolerations[0].operator=Exists" for part in ("operator", "webhook", "analyzer")),
+        "operator.podAnnotations.team=ml",
+        "webhook.podAnnotations.team=ml",
+    ),
+    "pinned": (*S3, *(f"image.digests.{name}=sha256:{'0' * 64}" for name in ("operator", "sidecar", "analyzer"))),
+    "narrow network": (
+        *S3,
+        "networkPolicy.storeCidrs={10.0.0.0/8}",
+        "networkPolicy.extraEgress[0].ports[0].port=80",
+        "networkPolicy.extraEgress[0].to[0].ipBlock.cidr=169.254.170.23/32",
+    ),
+    "bounds": (
+        *S3,
+        "bounds.contact=the platform team",
+        "bounds.default.maxIterations=10",
+        "bounds.default.collect={Shapes,Modules}",
+        "bounds.namespaces.team-a.maxRanks=8",
+        "bounds.namespaces.team-a.maxIterations=50",
+        "bounds.namespaces.team-a.maxTraceBytes=2147483648",
+    ),
+    "no bounds at admission": (*S3, "bounds.admission=false"),
+    "another name": (*S3, "fullnameOverride=profiler"),
+}
+
+
+class Refused(Exception):
+    """Helm's words for values that the chart does not take."""
+
+
+@dataclass(frozen=True)
+class Objects:
+    """What a release consists of."""
+
+    items: tuple[dict[str, Any], ...]
+
+    def of_kind(self, kind: str) -> dict[str, dict[str, Any]]:
+        """The objects of one kind, by name (and namespace, where it says one)."""
+        return {
+            "/".join(filter(None, (item["metadata"].get("namespace", ""), item["metadata"]["name"]))): item
+            for item in self.items
+            if item["kind"] == kind
+        }
+
+    def one(self, kind: str, name: str) -> dict[str, Any]:
+        """The object of that kind and name."""
+        return self.of_kind(kind)[name]
+
+    def pods(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Every pod that this release makes, or has the operator make: its owner and its template."""
+        for item in self.items:
+            if item["kind"] in ("Deployment", "Job"):
+                yield item["metadata"]["name"], item["spec"]["template"]
+        yield "analyzer Jobs", self.analyzer_pod()
+
+    def analyzer_pod(self) -> dict[str, Any]:
+        """The template that the operator makes analyzer Jobs from."""
+        (config,) = (item for name, item in self.of_kind("ConfigMap").items() if name.endswith("-analyzer"))
+        template: dict[str, Any] = yaml.safe_load(config["data"]["pod.yaml"])
+        return template
+
+
+def find_helm() -> Path | None:
+    """Helm of PATH, else the one that `make cluster` built."""
+    if found := shutil.which("helm"):
+        return Path(found)
+    cache_home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return next(iter(sorted((cache_home / "fleetprof").glob("cluster-*/bin/helm"), reverse=True)), None)
+
+
+def run_helm(*arguments: str) -> str:
+    """Its output. Raises Refused with what it says otherwise."""
+    helm = find_helm()
+    assert helm is not None
+    done = subprocess.run([helm, *arguments], capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        raise Refused(done.stderr)
+    return done.stdout
+
+
+@cache
+def render(values: tuple[str, ...] = S3, *options: str, release: str = "fleetprof") -> Objects:
+    """The objects of a release with these values, `a.b=c` each. Raises Refused."""
+    settings = [word for value in values for word in ("--set", value)]
+    text = run_helm("template", release, str(CHART), "--namespace", NAMESPACE, *settings, *options)
+    return Objects(tuple(item for item in yaml.safe_load_all(text) if item))
+
+
+def matches(selector: dict, labels: dict[str, str]) -> bool:
+    """Kubernetes' own meaning of a selector's expressions."""
+    assert selector.keys() == {"matchExpressions"}
+    tests: dict[str, Callable[[str, list[str]], bool]] = {
+        "In": lambda key, values: labels.get(key) in values,
+        "NotIn": lambda key, values: labels.get(key) not in values,
+    }
+    return all(tests[rule["operator"]](rule["key"], rule["values"]) for rule in selector["matchExpressions"])

@@ -1,0 +1,42 @@
+"""The API server's answers for the unit tests of identity; the real one is in test_with_api_server.py."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
+
+
+class ScriptedCluster(Cluster):
+    """Objects by path; a write with an old version is refused, as the real one does."""
+
+    def __init__(self, objects: dict[str, dict[str, Any]] | None = None) -> None:
+        self.objects = objects or {}
+        self.calls: list[str] = []
+        self.review: Callable[[str], dict[str, Any]] = lambda token: {}
+        self.before_write: Callable[[], None] = lambda: None
+        self.is_away = False
+
+    async def get(self, path: str, *, metadata_only: bool = False) -> dict[str, Any]:
+        self._note("GET", path)
+        if path not in self.objects:
+            raise Refused(404, "NotFound", f"{path} not found")
+        return self.objects[path]
+
+    async def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self._note("POST", path)
+        return {**body, "status": self.review(body["spec"]["token"])}
+
+    async def merge(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self._note("PATCH", path)
+        self.before_write()
+        found = self.objects[path]
+        if body["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
+            raise Refused(409, "Conflict", "the object has been modified")
+        version = str(int(found["metadata"]["resourceVersion"]) + 1)
+        self.objects[path] = {**found, **body, "metadata": {**found["metadata"], "resourceVersion": version}}
+        return self.objects[path]
+
+    def _note(self, verb: str, path: str) -> None:
+        self.calls.append(f"{verb} {path}")
+        if self.is_away:
+            raise Unreachable("connection refused")

@@ -1,0 +1,1 @@
+"""Slow and plain second implementations that results are held to, and generated input."""

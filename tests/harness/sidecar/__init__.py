@@ -1,0 +1,1 @@
+"""Peers of a sidecar: Kineto clients, processes, captures."""

@@ -1,0 +1,69 @@
+"""A process table on a clock of the test's, with the processes' ends of its datagrams."""
+
+from fleetprof_sidecar.kineto.wire import RequestMessage
+from fleetprof_sidecar.processes.agent_messages import AgentHello, AgentProfile, AgentReport, AgentSteps
+from fleetprof_sidecar.processes.table import ProcessTable
+from fleetprof_sidecar.processes.views import Credentials
+
+S = 10**9
+OWN = Credentials(0, 1000)  # as seen across containers
+
+
+class World:
+    """A table, its clock, and the processes' ends of the datagrams."""
+
+    def __init__(self) -> None:
+        self.now = 1_000 * S
+        self.table = ProcessTable(lambda: self.now)
+        self.events: list[object] = []
+        self.table.subscribe(self.events.append)
+        self.configs: list[tuple[str, str]] = []
+        self.to_agents: list[tuple[bytes, str]] = []
+        self.table.attach_agent_sender(lambda data, address: self.to_agents.append((data, address)) or True)
+
+    def poll(self, name: str, *pids: int, idle: bool = True, credentials: Credentials = OWN, taken: bool = True) -> str:
+        """One request; the config that came with the answer."""
+        answers = []
+
+        def send(config: str) -> bool:
+            answers.append(config)
+            return taken
+
+        request = RequestMessage(2 if idle else 0, 0, pids or (7,))
+        self.table.record_poll(f"/run/fp/dynoconfigclient{name}", request, credentials, send)
+        assert len(answers) == 1
+        if answers[0] and taken:
+            self.configs.append((name, answers[0]))
+        return answers[0]
+
+    def hello(self, token: str, pid: int = 7, kineto: str = "", credentials: Credentials = OWN, **known) -> None:
+        unknown = dict.fromkeys(("rank", "local_rank", "world_size"))
+        texts = dict.fromkeys(("role", "torch", "python", "device_kind", "device_name", "device_uuid", "host"), "")
+        numbers = {"ppid": 1, "uid": 1000, "restart_count": 0, "started_unix_ns": 0}
+        kineto = f"dynoconfigclient{kineto}" if kineto else ""
+        message = AgentHello(**{**unknown, **texts, **numbers, "pid": pid, "kineto": kineto, **known})
+        self.table.record_agent(f"/run/fp/fleetprofagent{token}", message, credentials)
+
+    def say(self, token: str, message: AgentSteps | AgentReport) -> None:
+        self.table.record_agent(f"/run/fp/fleetprofagent{token}", message, OWN)
+
+    def steps(
+        self,
+        token: str,
+        step: int,
+        iteration_ns: int = S // 10,
+        pid: int = 7,
+        per_iteration: int = 1,
+        own_profile: str = "",
+    ) -> None:
+        self.say(token, AgentSteps(pid, step, self.now, iteration_ns, per_iteration, own_profile=own_profile))
+
+    def profile(self, token: str, own_profile: str, pid: int = 7) -> None:
+        self.say(token, AgentProfile(pid, own_profile))
+
+    def told(self, kind: type) -> list:
+        self.table.dispatch_events()
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def ids(self) -> list[str]:
+        return [view.process_id for view in self.table.snapshot()]

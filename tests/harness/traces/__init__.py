@@ -1,0 +1,1 @@
+"""Traces and jobs with planted truth."""

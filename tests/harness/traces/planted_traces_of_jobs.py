@@ -1,0 +1,201 @@
+"""Turns a simulated job into the traces that a reader would have read, and those into the JSON that Kineto writes.
+
+Both ways must give the same analysis; most cases take the short one.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from fleetprof_analyzer.trace.trace import (
+    CATEGORIES,
+    COLUMNS,
+    NO_ROWS,
+    Category,
+    Collective,
+    Metadata,
+    Rows,
+    Shape,
+    Trace,
+)
+from fleetprof_api.samples import DeviceColumns, RankSamples
+
+from harness.traces.planted_jobs import Job
+from harness.traces.planted_traces import Digits, microseconds, to_json
+
+BASE_NS = 1_790_857_026_000_000_000
+_HOST_PLACES = {"host": ("77", "77"), "gloo": ("77", "78")}
+_KINDS = {"all_reduce": "allreduce", "all_gather": "_allgather_base", "reduce_scatter": "_reduce_scatter_base"}
+
+
+@dataclass(frozen=True)
+class Clarity:
+    """What the traces say about their collectives."""
+
+    groups: bool = True
+    sequence: bool = True
+    pair_sequence: bool = False  # sends and receives say a sequence number
+    drift_ppm: float = 5.0
+    skew_s: float = 5.0
+
+
+def traces_of(job: Job, said: Clarity, seed: int) -> list[Trace]:
+    """One trace per rank, in the order of ranks."""
+    clocks = np.random.default_rng([seed, 4242])
+    count = job.shape.ranks
+    offset = clocks.uniform(-said.skew_s, said.skew_s, count) * 1e9
+    drift = 1 + clocks.uniform(-said.drift_ppm, said.drift_ppm, count) * 1e-6
+    traces: dict[int, Trace] = {}
+    for stage in job.stages:
+        recorded = stage.recorded
+        start, duration = np.array(recorded.start), np.array(recorded.duration)
+        names = list(dict.fromkeys([*recorded.name, *(name for _, _, name, _, _ in recorded.extra)]))
+        name_of = {name: number for number, name in enumerate(names)}
+        places = list(dict.fromkeys(["host", *recorded.place]))
+        place_of = {place: number for number, place in enumerate(places)}
+        category = np.array([CATEGORIES[c] for c in recorded.category], np.int8)
+        name = np.array([name_of[n] for n in recorded.name], np.int32)
+        place = np.array([place_of[p] for p in recorded.place], np.int32)
+        for column, rank in enumerate(stage.ranks.tolist()):
+            grids: dict[Shape, int] = {}
+            shape = [
+                -1
+                if grid is None
+                else grids.setdefault((b"[%d, 1, 1]" % int(grid[column]), b"[256, 1, 1]"), len(grids))
+                for grid in recorded.grid
+            ]
+            collectives: dict[Collective, int] = {}
+            collective = [
+                -1
+                if one is None
+                else collectives.setdefault(_describe(job, stage, column, one, said), len(collectives))
+                for one in recorded.collective
+            ]
+            here = np.isfinite(duration[:, column])
+            times = np.stack((start[here, column], start[here, column] + duration[here, column]))
+            begin, end = np.rint(times * drift[rank] + offset[rank]).astype(np.int64) + BASE_NS
+            rows = _rows(
+                category=category[here], name=name[here], place=place[here], start_ns=begin,
+                duration_ns=np.maximum(end - begin, 1), correlation=np.array(recorded.correlation)[here],
+                shape=np.array(shape)[here], collective=np.array(collective)[here],
+            )  # fmt: skip
+            rows = _with_extra(rows, [e for e in recorded.extra if e[0] == column], name_of, drift[rank], offset[rank])
+            traces[rank] = Trace(
+                source=f"rank{rank}.json",
+                metadata=Metadata(rank=rank, world_size=count, base_ns=BASE_NS),
+                rows=rows,
+                names=names,
+                places=[_HOST_PLACES.get(place, ("0", str(7 + number))) for number, place in enumerate(places)],
+                shapes=list(grids),
+                collectives=list(collectives),
+                event_count=len(rows),
+            )
+    return [traces[rank] for rank in range(count)]
+
+
+def _with_extra(rows: Rows, extra: list[Any], name_of: dict[str, int], drift: float, offset: float) -> Rows:
+    if not extra:
+        return rows
+    begin = np.array([round(e[3] * drift + offset) for e in extra], np.int64) + BASE_NS
+    more = _rows(
+        category=[Category.COLLECTION] * len(extra), name=[name_of[e[2]] for e in extra], place=[0] * len(extra),
+        start_ns=begin, duration_ns=[e[4] for e in extra],
+    )  # fmt: skip
+    return Rows(*(np.concatenate((getattr(rows, column), getattr(more, column))) for column in COLUMNS))
+
+
+def _rows(**said: Any) -> Rows:
+    """Columns that are not said are -1."""
+    count = len(said["category"])
+    types = {column: getattr(NO_ROWS, column).dtype for column in COLUMNS}
+    return Rows(*(np.array(said.get(column, np.full(count, -1)), types[column]) for column in COLUMNS))
+
+
+def _describe(job: Job, stage: Any, column: int, one: tuple[Any, ...], said: Clarity) -> Collective:
+    kind, family, elements, sequence, other = one
+    shape = job.shape
+    if family == "stray":
+        ends = {"target": other} if kind == "send" else {"source": other}
+        return Collective(
+            name=kind, group_name="log", group_ranks=str(list(shape.stray_ranks)), group_size=2, elements_in=elements,
+            elements_out=elements, data_type="bfloat16", **ends,
+        )  # fmt: skip
+    if family == "pp":
+        peer = int(shape.stage(other)[column])
+        mine = int(stage.ranks[column])
+        ends = {"target": peer} if kind == "send" else {"source": peer}
+        members = tuple(shape.rank(mine // (shape.pp * shape.tp), p, mine % shape.tp) for p in range(shape.pp))
+        return Collective(
+            name=kind, group_name="pp", group_ranks=str(list(members)), group_size=len(members), elements_in=elements,
+            elements_out=elements, data_type="bfloat16", sequence=sequence if said.pair_sequence else None, **ends,
+        )  # fmt: skip
+    group = next(g for g in stage.groups[family] if column in g)
+    members = [int(rank) for rank in stage.ranks[group]]
+    if kind == "barrier":
+        return Collective(elements_in=1)  # all that gloo says
+    if not said.groups:
+        return Collective()
+    return Collective(
+        name=_KINDS[kind], group_name=f"{family}_{members[0]}", group_ranks=str(members), group_size=len(members),
+        elements_in=elements, elements_out=elements, data_type="bfloat16", sequence=sequence if said.sequence else None,
+    )  # fmt: skip
+
+
+def samples_of(job: Job, trace: Trace) -> RankSamples | None:
+    """The device's clock, sampled every 10 ms; None where the fault plants no clocks."""
+    clocks = job.fault.clock_megahertz
+    rank = trace.metadata.rank
+    if clocks is None or rank is None:
+        return None
+    marks = [(n, s, d) for n, s, d in zip(trace.rows.name, trace.rows.start_ns, trace.rows.duration_ns, strict=True)]
+    steps = sorted((s, d) for n, s, d in marks if trace.names[n].startswith("ProfilerStep"))
+    at, clock = [], []
+    for number, (start, length) in enumerate(steps):
+        for moment in range(int(start), int(start + length), 10_000_000):
+            at.append(moment)
+            clock.append(int(clocks[rank, number]))
+    return RankSamples(rank=rank, device=DeviceColumns(at_unix_ns=at, sm_clock_megahertz=clock))
+
+
+def json_of(trace: Trace) -> str:
+    """The trace as Kineto writes it."""
+    rows = trace.rows
+    written = {
+        Category.KERNEL: "kernel", Category.RUNTIME: "cuda_runtime", Category.ANNOTATION: "user_annotation",
+        Category.COLLECTION: "python_function", Category.OPERATOR: "cpu_op",
+    }  # fmt: skip
+    events = []
+    for number in range(len(rows)):
+        device, thread = trace.places[rows.place[number]]
+        args: dict[str, Any] = {}
+        on_device = rows.category[number] == Category.KERNEL
+        if on_device:
+            args |= {"device": int(device), "stream": int(thread)}
+        if rows.correlation[number] >= 0:
+            args["correlation"] = int(rows.correlation[number])
+        if rows.shape[number] >= 0:
+            grid, block = trace.shapes[rows.shape[number]]
+            args |= {"grid": Digits(grid.decode()), "block": Digits(block.decode())}
+        if rows.collective[number] >= 0:
+            args |= _arguments(trace.collectives[rows.collective[number]])
+        start = Digits(microseconds(int(rows.start_ns[number]) - BASE_NS))
+        events.append(
+            {
+                "ph": "X", "cat": written[Category(rows.category[number])], "name": trace.names[rows.name[number]],
+                "pid": int(device), "tid": int(thread), "ts": start,
+                "dur": Digits(microseconds(int(rows.duration_ns[number]))), "args": args,
+            }
+        )  # fmt: skip
+    head = {"backend": "nccl", "rank": trace.metadata.rank, "world_size": trace.metadata.world_size}
+    return to_json({"schemaVersion": 1, "distributedInfo": head, "traceEvents": events, "baseTimeNanoseconds": BASE_NS})
+
+
+def _arguments(collective: Collective) -> dict[str, Any]:
+    named = {
+        "Collective name": collective.name, "Process Group Name": collective.group_name,
+        "Process Group Ranks": collective.group_ranks, "Group size": collective.group_size,
+        "In msg nelems": collective.elements_in, "Out msg nelems": collective.elements_out,
+        "dtype": collective.data_type, "Src Rank": collective.source, "Dst Rank": collective.target,
+        "Seq": collective.sequence,
+    }  # fmt: skip
+    return {name: value for name, value in named.items() if value not in (None, "")}

@@ -1,0 +1,1 @@
+"""Training jobs and the whole system on this machine."""

@@ -1,0 +1,389 @@
+"""A whole local fleetprof for the end-to-end tests and the bench: `up`, `run` and real training, all stopped by pid.
+
+Everything goes through what a user has: the command line and the gRPC service behind it.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+import msgspec
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.hub.hub_pb2_grpc import CapturesStub
+from fleetprof_api.hub.local_hub import find_hub
+from fleetprof_api.ledger import RankState
+from fleetprof_api.report.report import Report
+
+TRAINING = Path(__file__).with_name("training.py")
+PATIENCE_S = 60.0
+
+
+def wait_until(happened: Callable[[], object], what: str, patience_s: float = PATIENCE_S):
+    """The first true answer of `happened`; fails the test with `what` when none comes."""
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        if answer := happened():
+            return answer
+        time.sleep(0.05)
+    raise AssertionError(f"waited {patience_s:.0f} s in vain for {what}")
+
+
+def processes_of(session_leader: int) -> list[tuple[int, int, str]]:
+    """(pid, ppid, command line) of a process and all its descendants."""
+    table = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            except OSError:
+                continue
+            table[int(entry.name)] = (int(stat.rpartition(")")[2].split()[1]), command)
+    family, found = {session_leader}, True
+    while found:
+        found = {pid for pid, (ppid, _) in table.items() if ppid in family and pid not in family}
+        family |= found
+    return [(pid, *table[pid]) for pid in sorted(family) if pid in table]
+
+
+@dataclass
+class Job:
+    """A running `fleetprof run -- …`."""
+
+    name: str
+    folder: Path
+    world_size: int
+    agents_seen: Callable[[], int]
+    process: subprocess.Popen = field(init=False)
+
+    @property
+    def output(self) -> Path:
+        """What the job printed."""
+        return self.folder / "output"
+
+    def await_steps(self, agents: int | None = None) -> None:
+        """Returns once every rank has made its first iterations, and the hub has heard so from `agents` (all) of them.
+
+        A loaded machine imports PyTorch for so long that the hub would not wait for an agent's first word any more.
+        """
+        wait_until(
+            lambda: (
+                all((self.folder / f"progress.{rank}").exists() for rank in range(self.world_size))
+                or self.process.poll() is not None
+            ),
+            f"the first iterations of {self.name}\n{self.output.read_text()[-2000:]}",
+            120,
+        )
+        assert self.process.poll() is None, self.output.read_text()[-3000:]
+        wanted = self.world_size if agents is None else agents
+        wait_until(lambda: self.agents_seen() >= wanted, f"{wanted} agents of {self.name}")
+
+    def sidecar_pid(self) -> int:
+        """The pid of the sidecar that is there now."""
+        return wait_until(
+            lambda: next(
+                (
+                    p
+                    for p, pp, c in processes_of(self.process.pid)
+                    if "fleetprof_sidecar.main" in c and pp == self.process.pid
+                ),
+                0,
+            ),
+            "the sidecar",
+        )
+
+    def trainer_pid(self, rank: int) -> int:
+        """The pid of one rank's training process."""
+
+        def find() -> int:
+            for pid, _, command in processes_of(self.process.pid):
+                if str(TRAINING) in command and "distributed.run" not in command and "fleetprof" not in command:
+                    environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                    if f"RANK={rank}".encode() in environ or self.world_size == 1:
+                        return pid
+            return 0
+
+        return wait_until(find, f"rank {rank}'s process")
+
+    def touch(self, name: str) -> None:
+        (self.folder / name).touch()
+
+    def stop(self) -> int:
+        """Ends the training in the orderly way; the exit code of `fleetprof run`."""
+        self.touch("stop")
+        return self.process.wait(90)
+
+
+@dataclass
+class Command:
+    """A `fleetprof` command that runs beside the test."""
+
+    process: subprocess.Popen
+    output: Path
+
+    def said(self) -> str:
+        """All that it wrote so far."""
+        return self.output.read_text()
+
+
+@dataclass
+class Local:
+    """One state directory with its hub, jobs and captures."""
+
+    folder: Path
+    environment: dict[str, str]
+    hub: subprocess.Popen | None = None
+    jobs: list[Job] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    extra_up: list[str] = field(default_factory=list)
+    connection: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    def command(self, *words: str, **options) -> subprocess.CompletedProcess:
+        """Runs one `fleetprof` command to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "fleetprof_cli.main", *words],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=options.pop("timeout", 120),
+            check=False,
+            **options,
+        )
+
+    def begin(self, *words: str) -> Command:
+        """Starts one `fleetprof` command; returns at once."""
+        output = self.folder / f"{words[0]}.log"
+        with output.open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "fleetprof_cli.main", *words],
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.commands.append(command := Command(process, output))
+        return command
+
+    def up(self) -> None:
+        """Starts the hub and waits until it answers."""
+        log = (self.folder / "up.log").open("ab")
+        self.hub = subprocess.Popen(
+            [sys.executable, "-m", "fleetprof_cli.main", "up", *self.extra_up],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+        log.close()
+        wait_until(lambda: self._answers() or self.hub.poll() is not None, "the hub")
+        assert self.hub.poll() is None, (self.folder / "up.log").read_text()[-3000:]
+
+    def _answers(self) -> bool:
+        try:
+            self.captures().List(pb.ListRequest(), timeout=2, metadata=self._metadata())
+        except (grpc.RpcError, OSError, ValueError):
+            return False
+        return True
+
+    def kill_hub(self) -> None:
+        """The hub dies without a word."""
+        assert self.hub is not None
+        self.hub.kill()
+        self.hub.wait(10)
+
+    def _metadata(self) -> list[tuple[str, str]]:
+        return [("authorization", f"Bearer {(self.state / 'token').read_text().strip()}")]
+
+    def captures(self) -> CapturesStub:
+        """The hub's service for clients, over a channel to where the hub is now."""
+        self._hang_up()
+        way = self.connection.enter_context(find_hub(self.state))
+        self.connection.enter_context(channel := grpc.insecure_channel(way.target))
+        return CapturesStub(channel)
+
+    def _hang_up(self) -> None:
+        self.connection.close()
+
+    def fleet(self) -> pb.FleetReply:
+        """All sidecars and processes that the hub knows."""
+        return self.captures().Fleet(pb.FleetRequest(), metadata=self._metadata(), timeout=10)
+
+    def run(
+        self,
+        name: str,
+        *arguments: str,
+        ranks: int = 4,
+        python: str = sys.executable,
+        python_flags: tuple[str, ...] = (),
+        run_flags: tuple[str, ...] = (),
+        launcher: tuple[str, ...] = (),
+        environment: dict[str, str] | None = None,
+    ) -> Job:
+        """Starts a training job; returns at once."""
+        folder = self.folder / name
+        folder.mkdir()
+        script = [
+            str(TRAINING),
+            "--progress",
+            str(folder / "progress"),
+            "--stop-when",
+            str(folder / "stop"),
+            *arguments,
+        ]
+        torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--standalone", *launcher]
+        words = [python, *python_flags, *(torchrun if ranks > 1 else []), *script]
+        return self._start(
+            Job(name, folder, ranks, lambda: self._count_agents(name)), words, run_flags, environment or {}
+        )
+
+    def run_command(self, name: str, *words: str) -> Job:
+        """Starts any command as a job."""
+        folder = self.folder / name
+        folder.mkdir()
+        return self._start(Job(name, folder, 0, lambda: 0), list(words), (), {})
+
+    def _start(self, job: Job, words: list[str], run_flags: tuple[str, ...], environment: dict[str, str]) -> Job:
+        output = job.output.open("wb")
+        job.process = subprocess.Popen(
+            [sys.executable, "-m", "fleetprof_cli.main", "run", "--name", job.name, *run_flags, "--", *words],
+            env={**self.environment, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        output.close()
+        self.jobs.append(job)
+        return job
+
+    def _count_agents(self, name: str) -> int:
+        """How many ranks of a job the hub has heard an optimizer step of."""
+        sidecars = [sidecar for sidecar in self.fleet().sidecars if sidecar.identity.workload.name == name]
+        return sum(process.step.iteration_ns > 0 for sidecar in sidecars for process in sidecar.processes)
+
+    def submit(self, name: str, *, iterations: int = 5, deadline_s: int = 60, **spec) -> str:
+        """Asks for a capture of a job; its uid."""
+        request = {
+            "apiVersion": "fleetprof.io/v1alpha1",
+            "kind": "ProfileRequest",
+            "metadata": {"name": f"{name}-{time.monotonic_ns() % 10**8}"},
+            "spec": {
+                "target": {"workload": {"apiVersion": "batch/v1", "kind": "Job", "name": name}},
+                "window": {"iterations": iterations},
+                "activeDeadlineSeconds": deadline_s,
+                "canary": "Never",
+                **spec,
+            },
+        }
+        status = self.captures().Submit(
+            pb.SubmitRequest(namespace="local", request_json=json.dumps(request)), metadata=self._metadata(), timeout=20
+        )
+        return status.uid
+
+    def status(self, uid: str) -> pb.CaptureStatus:
+        listed = self.captures().List(pb.ListRequest(), metadata=self._metadata(), timeout=10)
+        return next(capture for capture in listed.captures if capture.uid == uid)
+
+    def cancel(self, uid: str) -> None:
+        self.captures().Cancel(pb.CaptureRef(uid=uid), metadata=self._metadata(), timeout=20)
+
+    def await_state(self, uid: str, state: RankState, ranks: int = 1) -> None:
+        """Returns once so many ranks have come at least so far; the states are watched, none is missed."""
+        order = ["ASKED", "ARMED", "STARTED", "WRITTEN", "UPLOADED", "FAILED"]
+
+        def reached(status: pb.CaptureStatus) -> bool:
+            there = [order.index(pb.RankState.Name(line.state)) for line in status.ranks if line.state]
+            return sum(place >= order.index(state) for place in there) >= ranks
+
+        for status in self.captures().Watch(pb.CaptureRef(uid=uid), metadata=self._metadata(), timeout=PATIENCE_S):
+            if reached(status):
+                return
+        raise AssertionError(f"{uid} ended before any rank was {state}")
+
+    def await_end(self, uid: str, patience_s: float = 120) -> pb.CaptureStatus:
+        """The final status of a capture; the hub may be restarted meanwhile."""
+
+        def ended() -> pb.CaptureStatus | None:
+            try:
+                status = self.status(uid)
+            except (grpc.RpcError, OSError, StopIteration, ValueError):
+                return None
+            return status if status.finished else None
+
+        return wait_until(ended, f"the end of {uid}", patience_s)
+
+    def report(self, uid: str) -> Report:
+        files = [path for path in self.state.rglob("report.json") if path.parent.name == uid]
+        assert files, f"no report of {uid}"
+        return msgspec.json.decode(files[0].read_bytes(), type=Report)
+
+    def close(self) -> None:
+        """Stops all that is left, by pid, and insists that nothing stays behind."""
+        for command in self.commands:
+            if command.process.poll() is None:
+                command.process.kill()
+                command.process.wait(10)
+        for job in self.jobs:
+            if job.process.poll() is None:
+                family = processes_of(job.process.pid)
+                for pid, _, command in family:
+                    if "fleetprof" not in command or str(TRAINING) in command:
+                        _kill(pid, signal.SIGTERM)
+                try:
+                    job.process.wait(40)
+                except subprocess.TimeoutExpired:
+                    for pid, _, _ in processes_of(job.process.pid):
+                        _kill(pid, signal.SIGKILL)
+                    job.process.wait(10)
+        if self.hub is not None and self.hub.poll() is None:
+            self.hub.send_signal(signal.SIGINT)
+            try:
+                self.hub.wait(30)
+            except subprocess.TimeoutExpired:
+                self.hub.kill()
+                self.hub.wait(10)
+        self._hang_up()
+        shutil.rmtree(self.environment["TMPDIR"], ignore_errors=True)
+
+
+def _kill(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def failures(status: pb.CaptureStatus) -> dict[int, str]:
+    """rank → reason of the ranks that failed."""
+    return {line.rank: line.reason for line in status.ranks if pb.RankState.Name(line.state) == "FAILED"}
+
+
+def states(status: pb.CaptureStatus) -> dict[int, str]:
+    """rank → state."""
+    return {line.rank: pb.RankState.Name(line.state) for line in status.ranks}
+
+
+def outcome(status: pb.CaptureStatus) -> tuple[str, str]:
+    """(status, reason) of the Succeeded condition."""
+    return next((c.status, c.reason) for c in status.conditions if c.type == "Succeeded")
+
+
+def make_local(folder: Path) -> Local:
+    """A system in `folder` whose hub is not up yet; the caller closes it."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("FLEETPROF_", "KINETO_"))}
+    environment |= {"FLEETPROF_STATE": str(folder / "state"), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    # torchrun leaves its log directory behind; a folder of pytest would be too long for socket paths.
+    environment["TMPDIR"] = tempfile.mkdtemp(prefix="fp", dir="/tmp")
+    return Local(folder, environment)

@@ -1,0 +1,68 @@
+"""How many analyses of one namespace go on at a time: the others wait in order, and other namespaces do not wait."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds, Wish
+from harness.kubernetes.memory_cluster import MemoryCluster
+
+JOBS = "/apis/batch/v1/namespaces/fleetprof-system/jobs"
+TEMPLATE: Any = {"spec": {"containers": [{"name": "analyzer"}]}}
+BOUNDS = AnalysisBounds(deadline_s=600, max_parallelism=4, max_resources={}, at_a_time_per_namespace=2)
+
+
+def made(cluster: MemoryCluster) -> list[str]:
+    return [path.rpartition("-")[2] for path in cluster.objects if path.startswith(JOBS)]
+
+
+def end(cluster: MemoryCluster, uid: str) -> None:
+    path = f"{JOBS}/fleetprof-report-{uid}"
+    job = cluster.objects[path]
+    cluster.put(path, job | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}})
+
+
+async def settle() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.attack
+async def test_one_namespace_waits_for_its_turn_and_another_does_not() -> None:
+    cluster = MemoryCluster()
+    analyses = Analyses(
+        cluster,  # type: ignore[arg-type]
+        "fleetprof-system",
+        TEMPLATE,
+        BOUNDS,
+        lambda uid: Wish(name=uid, ranks=1, analysis=None),
+        on_write=lambda: None,
+    )
+    going = {uid: asyncio.create_task(analyses.analyze("team-a", uid)) for uid in ("a", "b", "c", "d")}
+    await settle()
+    going["x"] = asyncio.create_task(analyses.analyze("team-b", "x"))
+    await settle()
+    assert made(cluster) == ["a", "b", "x"]
+    end(cluster, "b")
+    await going.pop("b")
+    await settle()
+    assert made(cluster) == ["a", "b", "x", "c"]
+    going["d"].cancel()  # a request that is deleted while it waits
+    del going["d"]
+    for uid in list(going):
+        end(cluster, uid)
+    await asyncio.gather(*going.values())
+    # After a restart: what has begun is followed at once, however many there are.
+    cluster.objects.clear()
+    for uid in ("a", "b", "c"):
+        labels = {"fleetprof.io/request-uid": uid}
+        cluster.put(
+            f"{JOBS}/fleetprof-report-{uid}", {"metadata": {"name": f"fleetprof-report-{uid}", "labels": labels}}
+        )
+    again = [asyncio.create_task(analyses.analyze("team-a", uid)) for uid in ("a", "b", "c")]
+    await settle()
+    assert all(analyses.find_capture(f"fleetprof-report-{uid}") is not None for uid in ("a", "b", "c"))
+    for uid in ("a", "b", "c"):
+        end(cluster, uid)
+    await asyncio.gather(*again)
+    assert analyses.find_capture("fleetprof-report-a") is None

@@ -1,0 +1,120 @@
+"""Tokens checked with the issuer's keys: what must be true of one, and how often keys are asked for."""
+
+import json
+import time
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from fleetprof_operator.hub.access.authentication import CannotAuthenticate, Principal
+from fleetprof_operator.identity.issuer_keys import REFRESH_AFTER_S, IssuerKeys
+from harness.kubernetes.scripted_cluster import ScriptedCluster
+
+ISSUER = "https://kubernetes.default.svc"
+KEYS = {name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for name in ("one", "two", "stranger")}
+KEYS_PATH = "/openid/v1/jwks"
+
+
+def cluster_with(*names: str) -> ScriptedCluster:
+    cluster = ScriptedCluster({"/.well-known/openid-configuration": {"issuer": ISSUER}})
+    publish(cluster, *names)
+    return cluster
+
+
+def publish(cluster: ScriptedCluster, *names: str) -> None:
+    documents = [
+        {**json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEYS[name].public_key())), "kid": name, "alg": "RS256"}
+        for name in names
+    ]
+    cluster.objects[KEYS_PATH] = {"keys": documents}
+
+
+def token(key: str = "one", kid: str | None = None, algorithm: str = "RS256", **changes: Any) -> str:
+    now = int(time.time())
+    claims = {
+        "iss": ISSUER,
+        "aud": ["fleetprof.io"],
+        "iat": now,
+        "nbf": now,
+        "exp": now + 3600,
+        "sub": "system:serviceaccount:team-a:default",
+        "kubernetes.io": {"namespace": "team-a", "pod": {"name": "llama-0", "uid": "u-1"}},
+    }
+    claims = {name: value for name, value in {**claims, **changes}.items() if value is not None}
+    secret: Any = KEYS[key] if algorithm == "RS256" else "x" * 32
+    return jwt.encode(claims, secret, algorithm=algorithm, headers={"kid": kid or key})
+
+
+async def test_a_good_token_is_its_pods() -> None:
+    principal = await IssuerKeys(cluster_with("one")).authenticate(token())
+    assert principal == Principal("team-a", "llama-0", "u-1")
+    assert principal is not None
+    assert abs(principal.expires_unix_ns / 1e9 - time.time() - 3600) < 60
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "",
+        "nonsense",
+        token(aud=["https://kubernetes.default.svc"]),
+        token(aud=None),
+        token(iss="https://elsewhere"),
+        token(exp=1),
+        token(exp=None),
+        token(nbf=int(time.time()) + 3600),
+        token(**{"kubernetes.io": None}),
+        token(**{"kubernetes.io": {"namespace": "team-a"}}),
+        token(**{"kubernetes.io": {"namespace": "team-a", "pod": {"name": "llama-0"}}}),
+        token(**{"kubernetes.io": {"pod": {"name": "llama-0", "uid": "u"}}}),
+        token(**{"kubernetes.io": "team-a"}),
+        token("stranger", kid="one"),
+        token("stranger"),
+        token(algorithm="HS256"),
+        token()[:-4] + "AAAA",
+        "x" * (17 << 10),
+    ],
+)
+async def test_what_is_not_good_is_nobodys(shown: str) -> None:
+    assert await IssuerKeys(cluster_with("one")).authenticate(shown) is None
+
+
+async def test_a_token_without_a_signature_is_nobodys() -> None:
+    unsigned = jwt.encode(jwt.decode(token(), options={"verify_signature": False}), None, algorithm="none")
+    assert await IssuerKeys(cluster_with("one")).authenticate(unsigned) is None
+
+
+async def test_new_keys_are_found_and_unknown_ones_are_not_asked_for_all_the_time() -> None:
+    now = 0.0
+    cluster = cluster_with("one")
+    authenticator = IssuerKeys(cluster, clock=lambda: now)
+    assert await authenticator.authenticate(token("one"))
+    publish(cluster, "one", "two")
+    for _ in range(5):
+        assert await authenticator.authenticate(token("two")) is None
+    assert cluster.calls.count(f"GET {KEYS_PATH}") == 1
+    now = REFRESH_AFTER_S
+    assert await authenticator.authenticate(token("two"))
+    assert cluster.calls.count(f"GET {KEYS_PATH}") == 2
+
+
+async def test_a_key_that_was_withdrawn_ends_with_the_next_look() -> None:
+    now = 0.0
+    cluster = cluster_with("one")
+    authenticator = IssuerKeys(cluster, clock=lambda: now)
+    assert await authenticator.authenticate(token("one"))
+    publish(cluster, "two")
+    now = REFRESH_AFTER_S
+    assert await authenticator.authenticate(token("two"))
+    assert await authenticator.authenticate(token("one")) is None
+
+
+async def test_keys_that_cannot_be_read_are_no_verdict() -> None:
+    cluster = cluster_with("one")
+    cluster.is_away = True
+    authenticator = IssuerKeys(cluster)
+    for _ in range(3):
+        with pytest.raises(CannotAuthenticate):
+            await authenticator.authenticate(token())
+    assert len(cluster.calls) == 1

@@ -1,0 +1,47 @@
+"""The two ends of an injected pod meet: what injection writes is what sidecar and agent read."""
+
+from pathlib import Path
+
+from fleetprof_sidecar.settings import read_settings
+from fleetprof_sidecar.sockets.directory import check_path, trainer_environment
+
+FIELDS = {
+    "metadata.namespace": "team-a",
+    "metadata.name": "llama-0",
+    "metadata.uid": "2f1c-uid",
+    "spec.nodeName": "node-7",
+}
+
+
+def environment(container: dict) -> dict[str, str]:
+    """As the kubelet makes it."""
+    return {e["name"]: e.get("value") or FIELDS[e["valueFrom"]["fieldRef"]["fieldPath"]] for e in container["env"]}
+
+
+def test_the_sidecar_starts_from_its_containers_environment_alone(inject) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "llama", "controller": True}
+    change = inject(metadata={"ownerReferences": [owner]}, hostNetwork=True)
+    (sidecar,) = change.pod["spec"]["initContainers"]
+    settings = read_settings([], environment(sidecar))
+    assert (settings.namespace, settings.pod_name, settings.pod_uid) == ("team-a", "llama-0", "2f1c-uid")
+    assert settings.node_name == "node-7"
+    assert settings.hub.target == "10.0.0.9:8443"
+    assert settings.hub.name == "fleetprof-hub.fleetprof-system.svc"
+    assert str(settings.hub.ca_file) == environment(sidecar)["FLEETPROF_CA_FILE"]
+    assert settings.labels_file == Path("/var/run/secrets/fleetprof.io/labels")
+    assert settings.ends_with_pod is True
+    assert settings.grace_seconds == 25
+    assert settings.workload is not None
+    assert settings.workload.name == "llama"
+    mounts = {mount["mountPath"] for mount in sidecar["volumeMounts"]}
+    for needed in (settings.directory, settings.spool, settings.hub.token_file.parent, settings.labels_file.parent):
+        assert str(needed) in mounts
+
+
+def test_the_trainer_gets_what_a_trainer_of_local_mode_gets_but_for_the_files_places(inject) -> None:
+    (trainer,) = inject().pod["spec"]["containers"]
+    ours = environment(trainer)
+    local = trainer_environment(check_path("/run/fleetprof"), {})
+    assert ours.keys() == local.keys()
+    differing = {name for name in ours if ours[name] != local[name]}
+    assert differing == {"KINETO_CONFIG", "PYTHONPATH"}

@@ -1,0 +1,250 @@
+"""The trainer side as a whole, on real sockets, with simulated trainers: what subscribers see from poll to trace."""
+
+import asyncio
+import json
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from fleetprof_sidecar.kineto.config import StepStart, TimeStart, TraceOrder, build_config, trace_path
+from fleetprof_sidecar.processes.table import AgentMessage, BusyChanged, Delivered, Expired, Gone, OrderRefused, Role
+from fleetprof_sidecar.sockets.datagrams import SocketInUse
+from fleetprof_sidecar.trainer_side import TrainerSide
+from simulated_job import Faults, Job
+from simulated_trainer import SimulatedTrainer
+
+
+@pytest.fixture
+def side(short_directory):
+    side = TrainerSide(short_directory)
+    side.seen = []
+    side.table.subscribe(side.seen.append)
+    side.start()
+    yield side
+    side.stop()
+
+
+@pytest.fixture
+async def launch(side):
+    """Starts simulated ranks; ends them afterwards."""
+    started = []
+
+    def start(rank=0, job=None, faults=None, **options):
+        trainer = SimulatedTrainer(
+            side.directory.path,
+            rank,
+            Job(**{"step_s": 0.01, "poll_s": 0.05, "write_s": 0.02} | (job or {})),
+            Faults(**(faults or {})),
+        )
+        for name, value in options.items():
+            setattr(trainer, name, value)
+        trainer.start()
+        started.append(trainer)
+        return trainer
+
+    yield start
+    for trainer in started:
+        trainer.exit()
+
+
+def order(side, trainer, first_step, steps=5):
+    return TraceOrder(
+        output=f"{side.directory.traces}/c-r{trainer.rank}.json",
+        trace_id=f"c-r{trainer.rank}",
+        start=StepStart(first_step=first_step, steps=steps),
+        device_kind="cpu",
+    )
+
+
+def events(side, kind):
+    return [event for event in side.seen if isinstance(event, kind)]
+
+
+async def place(side, trainer, await_that, lead=40):
+    view = await await_that(lambda: (v := side.table.get(trainer.process_id)) and v.step and v.polls_kineto and v)
+    first_step = view.step.latest_step(time.time_ns()) + lead
+    config = build_config(order(side, trainer, first_step))
+    side.table.place_order(trainer.process_id, config, time.time_ns() + 5 * 10**9, first_step)
+    return first_step
+
+
+async def test_agent_and_kineto_client_are_one_process(side, launch, await_that):
+    trainer = launch(rank=3, job={"world_size": 8})
+    view = await await_that(lambda: (v := side.table.get(trainer.process_id)) and v.has_agent and v.polls_kineto and v)
+    assert (view.role, view.candidate, view.rank, view.world_size) == (Role.TRAINER, True, 3, 8)
+    assert (view.rank_source, view.pid, view.device_kind) == ("RANK_AGENT", trainer.pid, "cpu")
+    assert len(side.table.snapshot()) == 1
+
+
+async def test_an_order_becomes_the_trace_it_asked_for(side, launch, await_that):
+    trainer = launch()
+    first_step = await place(side, trainer, await_that)
+    written = await await_that(lambda: trainer.written)
+    assert events(side, Delivered)
+    assert trainer.first_recorded_steps == [first_step]
+    assert written == [Path(trace_path(f"{side.directory.traces}/c-r0.json", trainer.pid))]
+    document = json.loads(written[0].read_text())
+    assert document["trace_id"] == "c-r0"
+    assert len([e for e in document["traceEvents"] if e["name"].startswith("Optimizer.step#")]) == 5
+    await await_that(lambda: [event.busy for event in events(side, BusyChanged)] == [True, False])
+    assert len(trainer.configs) == 1
+
+
+async def test_ranks_of_one_job_begin_with_the_same_step(side, launch, await_that):
+    started = time.time_ns()
+    trainers = [launch(rank, {"world_size": 4, "started_unix_ns": started}) for rank in range(4)]
+    for trainer in trainers:
+        await await_that(lambda t=trainer: (v := side.table.get(t.process_id)) and v.step and v.polls_kineto)
+    first_step = trainers[0].job.current_step() + 60
+    for trainer in trainers:
+        side.table.place_order(
+            trainer.process_id, build_config(order(side, trainer, first_step)), time.time_ns() + 5 * 10**9, first_step
+        )
+    await await_that(lambda: all(trainer.written for trainer in trainers))
+    assert [trainer.first_recorded_steps for trainer in trainers] == [[first_step]] * 4
+
+
+async def test_an_order_too_late_for_its_step_is_not_given(side, launch, await_that):
+    trainer = launch(job={"poll_s": 0.4})
+    await place(side, trainer, await_that, lead=3)
+    expired = await await_that(lambda: events(side, Expired))
+    assert [event.why for event in expired] == ["step"]
+    assert trainer.configs == []
+
+
+async def test_a_busy_process_keeps_its_order_until_the_deadline(side, launch, await_that):
+    trainer = launch(faults={"always_busy": True})
+    await await_that(lambda: (v := side.table.get(trainer.process_id)) and v.busy and v.step)
+    config = build_config(order(side, trainer, 10**6))
+    side.table.place_order(trainer.process_id, config, time.time_ns() + 3 * 10**8, 10**6)
+    expired = await await_that(lambda: events(side, Expired))
+    assert [event.why for event in expired] == ["busy"]
+    assert trainer.configs == []
+
+
+async def test_a_withdrawn_order_is_never_given(side, launch, await_that):
+    trainer = launch(job={"poll_s": 0.3})
+    await place(side, trainer, await_that, lead=300)
+    assert side.table.withdraw_order(trainer.process_id) is True
+    assert side.table.withdraw_order(trainer.process_id) is False
+    polls = trainer.counters["polls"]
+    await await_that(lambda: trainer.counters["polls"] >= polls + 3)
+    assert trainer.configs == []
+
+
+async def test_one_order_at_a_time(side, launch, await_that):
+    trainer = launch(job={"poll_s": 0.3})
+    await place(side, trainer, await_that, lead=300)
+    with pytest.raises(OrderRefused) as refused:
+        side.table.place_order(trainer.process_id, "", time.time_ns() + 10**9, 10**6)
+    assert refused.value.reason == "Outstanding"
+
+
+async def test_a_process_that_ends_is_gone_within_moments(side, launch, await_that):
+    killed, leaving = launch(rank=0), launch(rank=1, faults={"farewell": True})
+    await await_that(lambda: len([v for v in side.table.snapshot() if v.has_agent and v.polls_kineto]) == 2)
+    killed.exit()
+    leaving.exit()
+    gone = await await_that(lambda: len(events(side, Gone)) == 2 and events(side, Gone))
+    assert {event.process_id: event.farewell for event in gone} == {killed.process_id: False, leaving.process_id: True}
+    assert side.table.snapshot() == []
+
+
+async def test_agent_answers_come_as_events(side, launch, await_that):
+    trainer = launch()
+    await await_that(lambda: (v := side.table.get(trainer.process_id)) and v.step)
+    arm = {"capture": "c", "first_step": 10, "last_step": 15, "sample_interval_ns": 10**8, "until_unix_ns": 2**62}
+    assert side.table.send_to_agent(trainer.process_id, "arm", **arm)
+    await await_that(lambda: [e.fields for e in events(side, AgentMessage)][:1] == [{"t": "armed", "capture": "c"}])
+    assert side.table.send_to_agent(trainer.process_id, "done", capture="c", after_ns=0)
+    times = await await_that(lambda: [e.fields for e in events(side, AgentMessage) if e.fields["t"] == "times"])
+    assert len(times[0]["step"]) == len(times[0]["end_unix_ns"]) > 0
+
+
+async def test_a_restarted_sidecar_learns_the_same_processes_by_the_same_names(short_directory, await_that):
+    first = TrainerSide(short_directory)
+    first.start()
+    trainer = SimulatedTrainer(short_directory, 5, Job(step_s=0.01, poll_s=0.05))
+    trainer.start()
+    await await_that(lambda: (v := first.table.get(trainer.process_id)) and v.rank == 5)
+    first.stop()
+    second = TrainerSide(short_directory)
+    second.start()
+    try:
+        # The agent's next report is answered with a query, which brings its hello.
+        await await_that(lambda: (v := second.table.get(trainer.process_id)) and v.rank == 5 and v.polls_kineto)
+        assert len(second.table.snapshot()) == 1
+    finally:
+        trainer.exit()
+        second.stop()
+
+
+async def test_a_slow_subscriber_delays_no_answer(side, launch, await_that):
+    def sleep_long(_event):
+        time.sleep(0.2)
+
+    side.table.subscribe(sleep_long)
+    trainers = [launch(rank, {"poll_s": 0.1}) for rank in range(4)]
+    await await_that(lambda: all(trainer.counters["replies"] >= 10 for trainer in trainers))
+    # All polls but those under way have their answer although the subscriber is still at its first events.
+    assert all(trainer.counters["polls"] - trainer.counters["replies"] <= 1 for trainer in trainers)
+    assert side.table._events
+
+
+async def test_only_trainers_get_orders(side, launch, await_that):
+    job = {"agent": False}
+    launcher = launch(rank=10, job=job, pid=50, ancestors=(49,))
+    trainer = launch(rank=11, pid=51, ancestors=(50, 49))
+    worker = launch(rank=12, job=job, pid=52, ancestors=(51, 50, 49))
+    lone = launch(rank=13, job=job, pid=90, ancestors=(49,))
+    await await_that(lambda: len([v for v in side.table.snapshot() if v.polls_kineto]) == 4)
+    await await_that(lambda: side.table.get(trainer.process_id).role is Role.TRAINER)
+    reasons = {}
+    for process in (launcher, worker, lone):
+        with pytest.raises(OrderRefused) as refused:
+            side.table.place_order(process.process_id, "", time.time_ns() + 10**9, None, chosen=True)
+        reasons[process.rank] = refused.value.reason
+    assert reasons == {10: "Launcher", 12: "Worker", 13: "NotChosen"}
+
+
+async def test_one_sidecar_to_a_directory(side, short_directory):
+    with pytest.raises(SocketInUse, match="another sidecar serves this directory"):
+        TrainerSide(short_directory).start()
+    assert {path.name for path in Path(short_directory).iterdir()} >= {"dynolog", "fleetprof"}
+
+
+async def test_stopping_leaves_no_socket(short_directory):
+    side = TrainerSide(short_directory)
+    side.start()
+    side.stop()
+    side.stop()
+    assert {path.name for path in Path(short_directory).iterdir()} == {"traces", "agent", "libkineto.conf"}
+
+
+async def test_a_start_that_fails_leaves_nothing_running(short_directory):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as taken:
+        taken.bind(f"{short_directory}/dynolog")
+        side = TrainerSide(short_directory)
+        with pytest.raises(SocketInUse):
+            side.start()
+    assert not (Path(short_directory) / "fleetprof").exists()
+    await asyncio.sleep(0)
+
+
+async def test_a_start_by_time_records_the_asked_window(side, launch, await_that):
+    trainer = launch(rank=0)
+    await await_that(lambda: (v := side.table.get(trainer.process_id)) and v.step and v.polls_kineto)
+    start_ms = time.time_ns() // 10**6 + 2500
+    wanted = TraceOrder(
+        output=f"{side.directory.traces}/t-r0.json",
+        trace_id="t-r0",
+        start=TimeStart(start_unix_ms=start_ms, duration_ms=200),
+        device_kind="cpu",
+    )
+    side.table.place_order(trainer.process_id, build_config(wanted), time.time_ns() + 10**9, None)
+    written = await await_that(lambda: trainer.written)
+    document = json.loads(written[0].read_text())
+    starts = [document["baseTimeNanoseconds"] + int(e["ts"] * 1000) for e in document["traceEvents"]]
+    assert all(start_ms * 10**6 - 10**7 <= start <= (start_ms + 200) * 10**6 for start in starts)
+    assert starts
