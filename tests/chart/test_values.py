@@ -4,7 +4,6 @@ import importlib.util
 import json
 import re
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from fleetprof_api import __version__
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts/fleetprof"
@@ -104,11 +104,8 @@ def test_every_value_is_used_by_a_template(generate: ModuleType) -> None:
 
 def test_chart_and_code_are_of_one_version() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert chart["version"] == chart["appVersion"] == project["version"]
+    assert chart["version"] == chart["appVersion"] == __version__
     images = [image["image"] for image in yaml.safe_load(chart["annotations"]["artifacthub.io/images"])]
     values = yaml.safe_load((CHART / "values.yaml").read_text())
-    ours = [
-        f"{values['image']['registry']}/{name}:{project['version']}" for name in ("operator", "sidecar", "analyzer")
-    ]
+    ours = [f"{values['image']['registry']}/{name}:{__version__}" for name in ("operator", "sidecar", "analyzer")]
     assert images == [*ours, values["store"]["bundled"]["image"]]

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from fleetprof_api import __version__
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -106,7 +107,40 @@ def test_every_dependency_says_what_it_weighs_and_why() -> None:
 
 def test_a_sidecars_image_holds_no_heavy_package() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert {re.split(r"[>=\[]", dependency)[0] for dependency in extras["sidecar"]} == {"urllib3", "nvidia-ml-py"}
+    assert {re.split(r"[>=\[]", dependency)[0] for dependency in extras["sidecar"]} == {
+        "grpcio",
+        "urllib3",
+        "nvidia-ml-py",
+    }
+
+
+def test_the_plug_in_for_kubectl_comes_without_server_parts() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    names = {re.split(r"[>=\[]", dependency)[0] for dependency in extras["kubectl"]}
+    assert names & {"kopf", "grpcio", "numpy", "boto3", "cryptography", "fleetprof"} == set()
+    heavy = "{'grpc', 'kopf', 'numpy', 'boto3', 'isal', 'jinja2', 'cryptography', 'prometheus_client', 'jwt', 'pynvml'}"
+    commands = ("capture", "wait", "list", "cancel", "inject", "doctor", "completion")
+    imports = ", ".join(f"fleetprof_cli.kubernetes.commands.{name}" for name in commands)
+    code = f"import sys, fleetprof_cli.kubectl, {imports}; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("accelerator/pyproject.toml", 'version = "{}"'),
+        ("charts/fleetprof/Chart.yaml", "version: {}"),
+        ("charts/fleetprof/Chart.yaml", 'appVersion: "{}"'),
+        ("CHANGELOG.md", "## {}"),
+        ("docs/quickstart.md", "ghcr.io/fleetprof/$part:{}"),
+    ],
+)
+def test_everything_is_of_the_one_version(path: str, line: str) -> None:
+    """The one place is api/fleetprof_api/__init__.py; pyproject.toml takes it from there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["dynamic"] == ["version"]
+    assert line.format(__version__) in (ROOT / path).read_text()
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"])

@@ -7,11 +7,12 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from fleetprof_api import __version__
 
 from cluster.binaries import install
 from cluster.image_tools import ImageTool
@@ -36,7 +37,7 @@ class Image:
 
 def version() -> str:
     """The project's version, the tag of its images."""
-    return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+    return __version__
 
 
 def our_name(component: str) -> str:
