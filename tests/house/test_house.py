@@ -143,7 +143,7 @@ def test_everything_is_of_the_one_version(path: str, line: str) -> None:
     assert line.format(__version__) in (ROOT / path).read_text()
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"])
 def test_a_stranger_finds_what_a_stranger_looks_for(name: str) -> None:
     assert (ROOT / name).stat().st_size > 200
 
