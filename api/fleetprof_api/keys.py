@@ -1,4 +1,4 @@
-"""Where everything lies in the object store (design §4.4): the one place that knows the layout.
+"""Where everything lies in the object store (docs/design.md#the-object-store): the one place that knows the layout.
 
     v1/<namespace>/<request uid>/request.json
                                  ledger.json

@@ -56,6 +56,12 @@ def test_every_citation_in_the_code_leads_to_a_heading() -> None:
     assert broken == []
 
 
+def test_no_comment_cites_a_section_by_its_number() -> None:
+    """Pages have no numbered sections: a citation names the page and the heading."""
+    command = ["git", "grep", "-n", "\N{SECTION SIGN}", "--", "*.py", "*.yaml", "*.c", "*.proto"]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout == ""
+
+
 def test_the_index_names_every_page_once() -> None:
     index = (ROOT / "docs/index.md").read_text()
     linked = re.findall(r"^\| \[([\w.-]+\.md)\]", index, re.MULTILINE)

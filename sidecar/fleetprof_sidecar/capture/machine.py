@@ -1,7 +1,8 @@
 """The rules of a capture, as a pure state machine: what an event changes and what is to be done about it.
 
 Kineto has no status channel, so states are inferred from what can be seen: the poll that fetched the order, the `.tmp`
-file, the renamed file, the busy bit of later polls, the agent's step reports (protocol facts §4 to §6).
+file, the renamed file, the busy bit of later polls, the agent's step reports
+(docs/kineto-protocol.md#states-inside-the-process).
 
 Guarantees: `advance` touches nothing outside its arguments and takes the time from its events; a final state is never
 left; a capture always ends (`Tick` at `give_up_unix_ns + STORE_PATIENCE_NS` at the latest); a trace is uploaded only
@@ -53,7 +54,8 @@ CANCEL_PATIENCE_NS: Final = 10_000_000_000
 DROP_PATIENCE_NS: Final = 120_000_000_000
 # From the end of a process to the verdict: the directory is scanned several times in between.
 GONE_PATIENCE_NS: Final = 2_000_000_000
-# Kineto idle again, and neither a file nor a sign of one: its write ends with the busy bit (facts §4).
+# Kineto idle again, and neither a file nor a sign of one: its write ends with the busy bit
+# (docs/kineto-protocol.md#states-inside-the-process).
 QUIET_PATIENCE_NS: Final = 5_000_000_000
 # From the begin of the job's own profile, which drops our trace, to the verdict.
 OWN_PROFILE_PATIENCE_NS: Final = 1_500_000_000

@@ -88,7 +88,7 @@ class TracesDirectory:
             return open_regular(name, folder, owner)
 
     def find_stray(self, pid: int, since_unix_ns: int) -> str:
-        """A sentence when Kineto wrote to its fallback because it refused our path (torch 2.15, facts §11); else ""."""
+        """A sentence if Kineto wrote elsewhere than asked (docs/kineto-protocol.md#the-output-path), or ""."""
         path = self._fallback / f"libkineto_activities_{pid}.json"
         try:
             status = path.lstat()

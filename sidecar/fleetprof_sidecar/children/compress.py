@@ -130,7 +130,7 @@ def _ids_of(head: bytes) -> list[str]:
     members = _members(head)
     if members is not None:
         return [str(members["trace_id"])] if "trace_id" in members else []
-    # A quote in the job's name breaks the JSON of everything before the events (facts §11).
+    # A quote in the job's name breaks the JSON before the events (docs/kineto-protocol.md#the-trace-file).
     return [found.decode(errors="replace") for found in _TRACE_ID.findall(head)]
 
 

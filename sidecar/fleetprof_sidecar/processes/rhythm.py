@@ -1,8 +1,9 @@
 """How regularly a Kineto client polls, and so whether its next poll can be foretold.
 
 A client polls at an interval of its own, but one that could not reach us waits longer with every try, for up to 5 s
-(10 s in all, protocol facts §2.4), and polls that waited in our queue come in a burst when we come back. Until it has
-polled regularly again nobody knows when its next poll comes, and a start that relies on it would be missed.
+(10 s in all, docs/kineto-protocol.md#without-a-daemon), and polls that waited in our queue come in a burst when we come
+back. Until it has polled regularly again nobody knows when its next poll comes, and a start that relies on it would be
+missed.
 
 Guarantees: pure; one irregular poll ends the rhythm, one regular poll restores it; an interval is learned from two that
 agree.

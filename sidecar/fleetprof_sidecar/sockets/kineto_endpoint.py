@@ -20,7 +20,8 @@ from fleetprof_sidecar.processes.table import ProcessTable
 from fleetprof_sidecar.sockets.datagrams import Datagram, DatagramSocket, Gate
 from fleetprof_sidecar.sockets.directory import CLIENT_PREFIX, KINETO_SOCKET, check_path
 
-ANSWER_WITHIN_NS: Final = 70_000_000  # Kineto looks for an answer for 90 ms, 80 ms were too late (protocol facts §11)
+# Kineto looks for an answer for 90 ms, and 80 ms were too late (docs/kineto-protocol.md#answers).
+ANSWER_WITHIN_NS: Final = 70_000_000
 _MOST_OVERTAKEN: Final = MAX_PROCESSES
 
 

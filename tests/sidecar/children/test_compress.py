@@ -121,7 +121,7 @@ def test_what_cannot_be_used_is_named_and_leaves_nothing(
     "change",
     [
         lambda d: d,
-        lambda d: d.replace(b'"host_name": "h"', b'"job": "a "quoted" name"'),  # Kineto does not escape (facts §11)
+        lambda d: d.replace(b'"host_name": "h"', b'"job": "a "quoted" name"'),  # Kineto does not escape
         lambda d: d.replace(b"aten::op1", b'op "with" quotes'),
         lambda d: d.replace(b"aten::op1", b"\xff\xfe\x00"),
         lambda d: d.replace(b'"trace_id": "cap-r0",', b"").replace(

@@ -2,7 +2,7 @@
 
 Guarantees: pure, time is passed in; a rank's line only moves forward whatever order events come in; every rank that is
 not uploaded ends with a reason and a sentence; the conditions can be derived anew from a ledger that was read back.
-`Succeeded` carries the state of the request in its reason, there is no phase (design §4.1):
+`Succeeded` carries the state of the request in its reason, there is no phase (docs/design.md#a-request):
 
     Unknown  Waiting, Capturing, Uploading, Analyzing
     True     Complete; PartiallyCaptured (some ranks failed, the others are in the store and analysed; or all are, and

@@ -12,10 +12,11 @@ Kineto fetches a config only when it polls, so the lead is the time to the *slow
 
 `F` is the first complete step in KinetoStepTracker's count; Kineto is sent F - 2 and begins inside the hook of step
 F - 1, hence + 2. `p` is the number of optimizer steps per training iteration: a window must not cut one in two
-(protocol facts §11.1). `w` is the number of warm-up iterations: Kineto begins with them w * p steps before F - 2, and a
-config that arrives later than that shifts the window without a word, so it may be delivered until step F - 2 - w * p
-ends. The tenth covers steps that get faster. Step mode needs the agent in every rank, and steps that move. Times are
-those of the ranks' hosts; their clocks are taken to agree with the hub's within the margin (NTP).
+(docs/kineto-protocol.md#a-start-at-one-step). `w` is the number of warm-up iterations: Kineto begins with them w * p
+steps before F - 2, and a config that arrives later than that shifts the window without a word, so it may be delivered
+until step F - 2 - w * p ends. The tenth covers steps that get faster. Step mode needs the agent in every rank, and
+steps that move. Times are those of the ranks' hosts; their clocks are taken to agree with the hub's within the margin
+(NTP).
 
 A client that could not reach its sidecar (which was killed, or stopped for a while) backs off for up to 5 s more. Until
 it polls regularly again, `find_unsteady` asks for patience, and a plan that is made all the same leaves it 10 s. So
