@@ -26,7 +26,15 @@ class Commands(click.Group):
         """Loads one, None when there is none of this name."""
         if cmd_name not in self._table:
             return None
-        module = importlib.import_module(f"{self._package}.{cmd_name}")
+        try:
+            module = importlib.import_module(f"{self._package}.{cmd_name}")
+        except ModuleNotFoundError as missing:
+            if missing.name is None or missing.name.startswith("fleetprof_"):
+                raise
+            raise Failure(
+                f"{cmd_name} needs the package {missing.name}, which is not installed",
+                next_step="install it with the extra `analyzer`: pip install 'fleetprof[kubectl,analyzer]'",
+            ) from None
         command: click.Command = module.command
         return command
 
