@@ -13,6 +13,8 @@ from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report
 from fleetprof_api.report.stragglers import Stragglers
 
+from fleetprof_analyzer.communication_advice import explain_exposed
+from fleetprof_analyzer.idle_words import find_worst_place, operators_of, say_idle_place
 from fleetprof_analyzer.job.host_findings import find_host_findings, find_longest_place
 from fleetprof_analyzer.job.straggler_advice import straggler_advice
 
@@ -79,7 +81,6 @@ _READS: Final = frozenset(
     f"aten::{name}" for name in ("item", "_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_select")
 )
 _COMMUNICATION_PERMILLE: Final = 100
-_LEAST_TRANSFER: Final = 0.5  # of the time in collectives; else it is waiting
 _COPIES_PERMILLE: Final = 30
 _STRAGGLER_PERMILLE: Final = 10
 
@@ -113,15 +114,19 @@ def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: dict[str,
     permille = 1000 * time_ns // total.time_ns.span
     if permille < rule.least_permille:
         return None
+    uneven = _uneven(ranks, lambda rank: 0 if rank.idle_ns is None else rule.time_ns(rank.idle_ns))
+    place = find_worst_place(rule.kind, [rank for rank in ranks if not uneven or rank.rank in uneven])
+    around = [] if place is None else operators_of(place)
     return Finding(
         kind=rule.kind,
-        message=rule.message,
+        message=rule.message if place is None else rule.message + say_idle_place(place),
         advice=rule.advice,
         gain_permille=permille,
         measure=f"totals.{rule.measure}",
         value_ns=time_ns,
-        ranks=_uneven(ranks, lambda rank: 0 if rank.idle_ns is None else rule.time_ns(rank.idle_ns)),
-        names=names.get(rule.kind, []),
+        ranks=uneven,
+        names=list(dict.fromkeys([*names.get(rule.kind, []), *around]))[:_MOST_NAMES],
+        place=None if place is None else place.place,
     )
 
 
@@ -138,16 +143,12 @@ def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> l
         return []
     longest = [f"{row.kind} {row.group}".strip() for row in report.communication[:_MOST_NAMES]]
     transfer = None if report.stragglers is None else report.stragglers.transfer_share
-    waits = transfer is not None and transfer < _LEAST_TRANSFER
+    message, advice = explain_exposed(transfer, report.communication, on_host=total.kind == "cpu")
     return [
         Finding(
             kind="exposed_communication",
-            message="the ranks wait for each other in their collectives, now for one and now for another"
-            if waits
-            else "no computing hides the communication",
-            advice="work and pauses that are even over the ranks; what is sent takes the smaller part of that time"
-            if waits
-            else "larger or earlier buckets, overlap with the backward pass, gradient accumulation, another sharding",
+            message=message,
+            advice=advice,
             gain_permille=permille,
             measure="totals.time_ns.exposed_communication",
             value_ns=exposed,

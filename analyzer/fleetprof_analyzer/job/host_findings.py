@@ -16,6 +16,8 @@ from fleetprof_api.report.report_tables import Silence
 _DATA_PERMILLE: Final = 30
 _HOST_PERMILLE: Final = 50
 _WAITED_PERMILLE: Final = 100
+_FULL_PERMILLE: Final = 950
+_FEWEST_COMPARED: Final = 5  # iterations
 
 
 def find_host_findings(ranks: Sequence[Rank]) -> list[Finding]:
@@ -36,7 +38,26 @@ def _loading(ranks: Sequence[Rank]) -> Finding | None:
         gain_permille=permille,
         measure="ranks.data_loading_ns",
         value_ns=sum(times),
+        place=_loading_place(ranks, times),
     )
+
+
+def _loading_place(ranks: Sequence[Rank], times_ns: Sequence[int]) -> PlaceInCode | None:
+    """Where the rank is that waits for longest, of those whose thread was sampled."""
+    places = [
+        (time_ns, place)
+        for rank, time_ns in zip(ranks, times_ns, strict=True)
+        if rank.stages is not None and (place := rank.stages.loading_place or _silent_place(rank)) is not None
+    ]
+    return max(places, key=lambda one: one[0], default=(0, None))[1]
+
+
+def _silent_place(rank: Rank) -> PlaceInCode | None:
+    """Of a rank whose batches come from a plain generator, where no stage is the loader's: where it is silent."""
+    longest = _longest_silence([rank])
+    if longest is None or _of_stage(rank, "data_loading") or 2 * longest.time_ns < (rank.data_loading_ns or 0):
+        return None
+    return longest.place
 
 
 def _silences(ranks: Sequence[Rank]) -> Finding | None:
@@ -61,7 +82,7 @@ def _silences(ranks: Sequence[Rank]) -> Finding | None:
 def _cores(ranks: Sequence[Rank]) -> Finding | None:
     used = [rank.cores for rank in ranks if rank.cores is not None and rank.cores.waited_ns is not None]
     if not used or len(used) < len(ranks):
-        return None
+        return _full_hosts(ranks)
     waited = [one.waited_ns or 0 for one in used]
     permille = _median_permille(waited, [one.sampled_ns for one in used])
     if permille < _WAITED_PERMILLE:
@@ -73,6 +94,29 @@ def _cores(ranks: Sequence[Rank]) -> Finding | None:
         gain_permille=permille,
         measure="ranks.cores.waited_ns",
         value_ns=sum(waited),
+    )
+
+
+def _full_hosts(ranks: Sequence[Rank]) -> Finding | None:
+    """Where the threads were not sampled: all hosts are full, and iterations that do the same differ in length."""
+    busy = [rank.cores.host_busy_permille for rank in ranks if rank.cores is not None]
+    known = [permille for permille in busy if permille is not None]
+    if not known or len(known) < len(ranks) or min(known) < _FULL_PERMILLE:
+        return None
+    lengths = [[one.duration_ns for one in rank.iterations if one.complete is not False] for rank in ranks]
+    longer = [sum(each) - min(each) * len(each) if len(each) >= _FEWEST_COMPARED else 0 for each in lengths]
+    permille = _median_permille(longer, [sum(each) for each in lengths])
+    if permille < _WAITED_PERMILLE:
+        return None
+    return Finding(
+        kind="cpu_contention",
+        message=f"all cores of the ranks' hosts are busy ({median_low(known) / 10:.0f} %), and iterations differ in "
+        "length; whether the training threads wait for a core was not sampled",
+        advice="a capture with samples of the training threads; fewer ranks, threads (OMP_NUM_THREADS) and other "
+        "programs on these cores",
+        gain_permille=permille,
+        measure="ranks.cores.host_busy_permille",
+        value_ns=sum(longer),
     )
 
 

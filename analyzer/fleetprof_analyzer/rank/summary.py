@@ -27,6 +27,7 @@ from fleetprof_analyzer.rank.measures.device_time import add_idle, add_iteration
 from fleetprof_analyzer.rank.measures.devices import split_devices
 from fleetprof_analyzer.rank.measures.energy import Energies, measure_energy
 from fleetprof_analyzer.rank.measures.host_activity import read_host
+from fleetprof_analyzer.rank.measures.idle_places import find_idle_places
 from fleetprof_analyzer.rank.measures.kernels.kernels import KernelGroup, measure_kernels
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
 from fleetprof_analyzer.rank.measures.kernels.launch_statistics import measure_launches
@@ -90,12 +91,12 @@ def summarise(
     found = find_iterations(trace, samples, asked, problems)
     chosen = asked.choose(found.iterations)[:_ITERATIONS_KEPT]
     measured = [measure_device_time(trace, work, calls, host, chosen) for work in works if host is not None]
-    devices = [device for device, _ in measured]
+    devices = [device for device, _, _ in measured]
     del host
     begin = trace.window_start_ns if trace.window_start_ns is not None else int(trace.rows.start_ns.min())
     on_host = None if works else find_host_work(trace)
     iterations = measure_iterations(works if on_host is None else [on_host], chosen)
-    iterations = add_iteration_idle(iterations, [idle_ns for _, idle_ns in measured])
+    iterations = add_iteration_idle(iterations, [idle_ns for _, idle_ns, _ in measured])
     track = read_track(samples) if trace.time_origin == "unix" else None
     marks = read_marks(trace, samples, [(one.start_ns, one.start_ns + one.duration_ns) for one in found.iterations])
     energies = _measure_energies(trace, iterations, samples)
@@ -133,6 +134,11 @@ def summarise(
         world_size=(None if samples is None else samples.world_size) or trace.metadata.world_size,
         memory=measure_memory(trace.memory),
         data_loading_ns=measure_data_loading(trace, marks.loading),
+        idle_places=[
+            place
+            for work, (_, _, longest) in zip(works, measured, strict=False)
+            for place in find_idle_places(trace, work, calls, longest, track)
+        ],
         cores=measure_core_use(samples, iterations) if trace.time_origin == "unix" else None,
     )
     operations = summarise_operations(

@@ -22,6 +22,7 @@ from fleetprof_api.report.report_tables import (
     CommunicationStatistics,
     CopyStatistics,
     CoreUse,
+    IdlePlace,
     KernelOutlier,
     KernelStatistics,
     LaunchStatistics,
@@ -195,6 +196,9 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
     data_loading_ns: Annotated[
         int | None, Meta(description="union of all waits for a batch, on any thread; null: none is marked")
     ] = None
+    idle_places: Annotated[
+        list[IdlePlace], Meta(description="where the causes of idle time lie that make a finding; the most first")
+    ] = []
     cores: Annotated[CoreUse | None, Meta(description="how its training thread came to run; null: not sampled")] = None
 
 

@@ -144,7 +144,28 @@ class Stages(msgspec.Struct, kw_only=True, frozen=True):
     ] = []
     silences: Annotated[list[Silence], Meta(description="where the stage host lies, the 5 longest places")] = []
     unknown_device_ns: Annotated[int, Meta(description="device work without launch call, or outside", ge=0)] = 0
+    loading_place: Annotated[
+        PlaceInCode | None, Meta(description="where most of the stage data_loading was; null: not sampled")
+    ] = None
     reason: str = ""
+
+
+class IdlePlace(msgspec.Struct, kw_only=True, frozen=True):
+    """Gaps of one device between work of two names: where most of its idle time of one cause lies."""
+
+    kind: Annotated[str, Meta(description="kind of the finding that it is a part of")]
+    time_ns: Annotated[int, Meta(description="idle time of that cause in these gaps", ge=0)]
+    count: Annotated[int, Meta(description="these gaps", ge=0)]
+    work_before: Annotated[str, Meta(description="device work that ends where the gap begins; empty: none")] = ""
+    stream_before: str = ""
+    work_behind: Annotated[str, Meta(description="device work that ends the gap")] = ""
+    stream_behind: str = ""
+    operator: Annotated[str, Meta(description="innermost operator that launched it; empty: none")] = ""
+    after: Annotated[
+        str, Meta(description="operator that ended last before that launch on its thread; empty: none")
+    ] = ""
+    before: Annotated[str, Meta(description="outermost operator of that launch, else the next one; empty: none")] = ""
+    place: Annotated[PlaceInCode | None, Meta(description="where the host was; null: not sampled")] = None
 
 
 class CoreUse(msgspec.Struct, kw_only=True, frozen=True):
@@ -157,3 +178,6 @@ class CoreUse(msgspec.Struct, kw_only=True, frozen=True):
     usable_cores: Annotated[int | None, Meta(description="the process' affinity")] = None
     cpu_limit_millicores: Annotated[int | None, Meta(description="its control group's quota; null: none")] = None
     torch_threads: Annotated[int | None, Meta(description="threads of PyTorch's operators")] = None
+    host_busy_permille: Annotated[
+        int | None, Meta(description="how busy all cores of its host were meanwhile, mean; null: not sampled")
+    ] = None

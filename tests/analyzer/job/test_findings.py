@@ -9,8 +9,10 @@ import pytest
 from fleetprof_analyzer.job.findings import find_findings
 from fleetprof_analyzer.job.straggler_advice import straggler_advice
 from fleetprof_analyzer.views.words.straggler_words import CAUSES
+from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.rank_tables import OperatorLaunches
 from fleetprof_api.report.report import CopyStatistics, IdleCauses, KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.report.report_tables import CommunicationStatistics, IdlePlace
 from fleetprof_api.report.stragglers import Cause, Straggler, Stragglers
 
 SPAN = 1_000_000
@@ -130,6 +132,60 @@ def test_a_job_that_waits_for_its_device_names_the_operators_that_read_from_it()
     report = msgspec.structs.replace(report_of({"synchronization": 40}), launching_operators=operators)
     (finding,) = find_findings(report)
     assert finding.names == ["aten::_local_scalar_dense", "aten::item", "aten::nonzero"]
+
+
+@pytest.mark.parametrize(("transfer", "sizes", "words"), [
+    (None, [(4096, 90)], "all ranks"),
+    (0.3, [(4096, 90)], "even over the ranks"),
+    (0.8, [(4096, 90)], "larger messages"),
+    (0.8, [(25 << 20, 90)], "fewer bytes"),
+    (0.8, [(None, 90), (4096, 10)], "overlap"),  # of most of the time nothing says how much is sent
+    (0.8, [], "overlap"),
+])  # fmt: skip
+def test_advice_on_communication_follows_from_what_is_sent(
+    transfer: float | None, sizes: list[tuple[int | None, int]], words: str
+) -> None:
+    rows = [
+        CommunicationStatistics(kind="all_reduce", message_bytes=size, count=10, total_ns=total, min_ns=1,
+                                overlapped_ns=0, ranks=2)
+        for size, total in sizes
+    ]  # fmt: skip
+    report = report_of(time={"exposed_communication": 300}, stragglers=Stragglers(transfer_share=transfer))
+    (finding,) = find_findings(msgspec.structs.replace(report, communication=rows))
+    assert words in finding.advice
+    assert "larger" not in finding.advice or words == "larger messages"
+
+
+@pytest.mark.parametrize(("place", "end"), [
+    (IdlePlace(kind="python", time_ns=5, count=1), "between operators"),
+    (IdlePlace(kind="python", time_ns=5, count=1, after="aten::item", before="aten::mm", work_before="gemm",
+               stream_before="7", work_behind="relu", stream_behind="9"),
+     "between operators, most of it between aten::item and aten::mm, behind gemm on stream 7 and before relu on "
+     "stream 9"),
+    (IdlePlace(kind="python", time_ns=5, count=1, work_behind="relu", stream_behind="9"),
+     "between operators, most of it before relu on stream 9"),
+    (IdlePlace(kind="optimizer", time_ns=9, count=1, after="aten::add_"), "between operators"),
+])  # fmt: skip
+def test_idle_time_says_between_what_it_lies(place: IdlePlace, end: str) -> None:
+    line = PlaceInCode(file="train.py", line=3)
+    report = report_of({"host_python": 90})
+    (one,) = report.ranks
+    held = msgspec.structs.replace(one, idle_places=[msgspec.structs.replace(place, place=line)])
+    (finding,) = find_findings(msgspec.structs.replace(report, ranks=[held]))
+    assert finding.message.endswith(end)
+    assert finding.place == (line if place.kind == "python" else None)
+
+
+def test_idle_time_of_one_rank_has_that_ranks_place() -> None:
+    ranks = [{"data_loading": share} for share in (10, 12, 300, 11)]
+    report = report_of({"data_loading": 83}, ranks=ranks)
+    held = [
+        msgspec.structs.replace(rank, idle_places=[
+            IdlePlace(kind="data_loading", time_ns=100 - number, count=1, after=f"rank {number}")])
+        for number, rank in enumerate(report.ranks)
+    ]  # fmt: skip
+    (finding,) = find_findings(msgspec.structs.replace(report, ranks=held))
+    assert finding.names == ["rank 2"]
 
 
 def test_the_advice_on_copies_fits_the_memory() -> None:

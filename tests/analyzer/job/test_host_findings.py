@@ -1,15 +1,16 @@
 """What all ranks of a CPU-only job spend their time on; one rank's fault is none of all."""
 
+import msgspec
 import pytest
 from fleetprof_analyzer.job.findings import find_findings
 from fleetprof_analyzer.job.host_findings import find_host_findings
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.report import KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import CoreUse, Silence, Stages, StageTime
 from fleetprof_api.report.stragglers import Stragglers
 
 SPAN = 1_000_000
-PLACE = PlaceInCode(file="train.py", line=12)
+PLACE, OTHER = PlaceInCode(file="train.py", line=12), PlaceInCode(file="data.py", line=7)
 
 
 def rank(number: int, *, loading: int = 0, host: int = 0, waited: int | None = None, exposed: int = 0) -> Rank:
@@ -47,10 +48,36 @@ def test_a_silence_of_all_ranks_has_its_place() -> None:
     assert finding.message.endswith("most of it between zero_grad and aten::randn")
 
 
-@pytest.mark.parametrize(
-    ("transfer", "word"), [(0.8, "larger or earlier buckets"), (0.2, "even over the ranks"), (None, "larger")]
-)
-def test_larger_buckets_are_no_advice_where_ranks_wait_for_each_other(transfer: float | None, word: str) -> None:
+def test_a_loader_that_is_slow_on_all_ranks_has_its_line() -> None:
+    sampled = [
+        msgspec.structs.replace(one, stages=msgspec.structs.replace(one.stages, loading_place=place))
+        for one, place in ((rank(0, loading=400), PLACE), (rank(1, loading=600), None), (rank(2, loading=500), OTHER))
+    ]
+    (finding,) = find_host_findings(sampled)
+    assert (finding.kind, finding.place) == ("data_loading", OTHER)
+
+
+@pytest.mark.parametrize(("busy", "lengths", "found"), [
+    ([1000, 970], (100, 150, 200, 130, 170), [333]),
+    ([1000, None], (100, 150, 200, 130, 170), []),
+    ([1000, 940], (100, 150, 200, 130, 170), []),
+    ([1000, 1000], (100, 101, 102, 100, 104), []),
+    ([1000, 1000], (100, 200), []),  # too few to tell what one takes
+])  # fmt: skip
+def test_without_samples_of_the_threads_full_hosts_and_uneven_iterations_tell(
+    busy: list[int | None], lengths: tuple[int, ...], found: list[int]
+) -> None:
+    iterations = [Iteration(index=at, start_ns=0, duration_ns=length) for at, length in enumerate(lengths)]
+    ranks = [
+        msgspec.structs.replace(rank(number), iterations=iterations, cores=CoreUse(host_busy_permille=permille))
+        for number, permille in enumerate(busy)
+    ]
+    findings = find_host_findings(ranks)
+    assert [(one.kind, one.gain_permille) for one in findings] == [("cpu_contention", gain) for gain in found]
+
+
+@pytest.mark.parametrize(("transfer", "word"), [(0.8, None), (0.2, "even over the ranks"), (None, "all ranks")])
+def test_larger_buckets_are_no_advice_on_cores_that_may_be_missing(transfer: float | None, word: str | None) -> None:
     ranks = [rank(0, exposed=400), rank(1, exposed=400)]
     total = KindTotal(
         kind="cpu",
@@ -60,4 +87,4 @@ def test_larger_buckets_are_no_advice_where_ranks_wait_for_each_other(transfer: 
     )
     found = Stragglers(verdict="nobody", transfer_share=transfer)
     (finding,) = find_findings(Report(totals=[total], ranks=ranks, stragglers=found))
-    assert word in finding.advice
+    assert word in finding.advice if word else not finding.advice

@@ -23,7 +23,7 @@ _MOST_EXPLAINED: Final[dict[Cause, float]] = {
     "garbage_collection": 0.5, "data_loading": 0.5, "host": 0.5, "unequal_work": 0.2,
 }  # fmt: skip
 _LEAST_OF_RESTLESSNESS: Final = 0.3  # of what moves most
-_LEAST_PAUSES: Final = 0.1  # of the own time
+_LEAST_PAUSES: Final = 0.08  # of the own time
 _LEAST_SAMPLED: Final = 5  # iterations
 
 
@@ -105,6 +105,8 @@ def _find_moving(table: OwnTime, *, on_host: bool) -> Cause | None:
     most = max(moving, key=lambda one: moving[one])
     if not on_host:
         return most
+    if table.own_ns.shape[1] < _LEAST_SAMPLED:
+        return None
     # Work on a host that others use is always restless: what pauses is looked at first.
     for cause, limit in _MOST_EXPLAINED.items():
         explained = _explained_by_waits(table, causes[cause])
@@ -117,17 +119,18 @@ def _find_moving(table: OwnTime, *, on_host: bool) -> Cause | None:
 def _pauses(table: OwnTime) -> bool:
     """Whether what the threads do themselves moves: running, or neither running nor waiting for a core.
 
-    True where that was not sampled.
+    Where that was not sampled, what no operator filled. A rank's longest pause does not count: on a full machine each
+    is held up once by chance.
     """
+    least = _LEAST_PAUSES * float(np.median(table.own_ns))
     if table.waited_ns.shape != table.own_ns.shape or table.ran_ns.shape != table.own_ns.shape:
-        return True
+        return _restlessness_but_longest(table.parts_ns["host"]) >= least
     known = (np.isfinite(table.waited_ns) & np.isfinite(table.ran_ns)).all(axis=0)
     if known.sum() < _LEAST_SAMPLED:
-        return True
+        return _restlessness_but_longest(table.parts_ns["host"]) >= least
     own, ran = table.own_ns[:, known], table.ran_ns[:, known]
     blocked = np.maximum(own - ran - table.waited_ns[:, known], 0)
-    least = _LEAST_PAUSES * float(np.median(own))
-    return max(_restlessness(blocked.astype(np.int64)), _restlessness(ran.astype(np.int64))) >= least
+    return max(_restlessness_but_longest(values.astype(np.int64)) for values in (blocked, ran)) >= least
 
 
 def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:
@@ -146,3 +149,8 @@ def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:
 def _restlessness(values: Int64s) -> float:
     """How far the iterations of a rank are from its median, on average."""
     return float(np.abs(values - np.median(values, axis=1)[:, None]).mean())
+
+
+def _restlessness_but_longest(values: Int64s) -> float:
+    """The same without the largest value of each rank."""
+    return _restlessness(np.sort(values, axis=1)[:, :-1])

@@ -13,7 +13,15 @@ from typing import Final, Literal
 
 import msgspec
 import numpy as np
-from fleetprof_api.report.stragglers import Cause, ClockAlignment, Evidence, SlowLink, Straggler, Stragglers
+from fleetprof_api.report.stragglers import (
+    Cause,
+    ClockAlignment,
+    Evidence,
+    SlowLink,
+    Straggler,
+    Stragglers,
+    Undecided,
+)
 
 from fleetprof_analyzer.job.stragglers.causes.explanation import (
     explain,
@@ -195,6 +203,9 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str],
         elif imbalance.moves:
             verdict, gain, moving = "moving_imbalance", imbalance.moving_gain, imbalance.moves
             reason = _MOVING[imbalance.moves]
+        elif power.hidden is not None:
+            verdict, reason = "undecided", say_undecided(power.hidden)
+            power = Power(power.hidden, power.smallest_gain)
         else:
             reason = NOBODY
         if not links.judged:
@@ -355,13 +366,16 @@ def _power(replay: Replay, table: OwnTime, judged: Judged) -> Power:
     iteration_ns = float(replay.run([replay.as_measured()]).total_ns[0]) / count
     least_gain = least_joint_gain(replay)
     found = find_power(table, iteration_ns, least_gain, cleared)
-    if found.candidate is None:
-        return found
-    rank = found.candidate.rank
-    whole = Candidate(rank, "persistent", found.candidate.gain, np.ones(count, np.bool_))
-    if judge(replay, table, [whole], {}).joint_gain < least_gain:
-        return Power(None, found.smallest_gain)
-    return Power(msgspec.structs.replace(found.candidate, rank=_rank(replay, rank)), found.smallest_gain)
+
+    def confirm(suspect: Undecided | None) -> Undecided | None:
+        if suspect is None:
+            return None
+        whole = Candidate(suspect.rank, "persistent", suspect.gain, np.ones(count, np.bool_))
+        if judge(replay, table, [whole], {}).joint_gain < least_gain:
+            return None
+        return msgspec.structs.replace(suspect, rank=_rank(replay, suspect.rank))
+
+    return Power(confirm(found.candidate), found.smallest_gain, confirm(found.hidden))
 
 
 def _rank(replay: Replay, position: int) -> int:

@@ -5,6 +5,7 @@ counters are read between samples only, in proportion of the time; None where th
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -31,6 +32,7 @@ class CoreWaits(msgspec.Struct, frozen=True):
     usable_cores: int | None = None
     cpu_limit_millicores: int | None = None
     torch_threads: int | None = None
+    host_busy_permille: int | None = None  # of all cores of the host, mean over the iterations
 
 
 def waits_by_iteration(samples: RankSamples | None, bounds: Sequence[tuple[int, int]]) -> CoreWaits:
@@ -56,7 +58,26 @@ def waits_by_iteration(samples: RankSamples | None, bounds: Sequence[tuple[int, 
         usable_cores=samples.usable_cores,
         cpu_limit_millicores=samples.cpu_limit_millicores,
         torch_threads=samples.torch_threads,
+        host_busy_permille=mean_busy_permille(samples, bounds),
     )
+
+
+def mean_busy_permille(samples: RankSamples, bounds: Sequence[tuple[int, int]]) -> int | None:
+    """How busy the host's cores were from the first iteration's start to the last one's end; None: not sampled.
+
+    A sample says it of the time since the one before.
+    """
+    if not bounds:
+        return None
+    first, last = bounds[0][0], bounds[-1][1]
+    host = samples.host
+    pairs = sorted(zip(host.at_unix_ns, host.cpu_busy_permille, strict=False))
+    total, reached = 0.0, 0
+    for (begin, _), (end, busy) in pairwise(pairs):
+        inside = min(end, last) - max(begin, first)
+        if busy is not None and inside > 0:
+            total, reached = total + busy * inside, reached + inside
+    return round(total / reached) if reached >= _LEAST_REACHED * (last - first) > 0 else None
 
 
 def _differences(at_ns: list[int], counts: list[int | None], start: Int64s, end: Int64s) -> list[float | None]:

@@ -14,10 +14,12 @@ from fleetprof_analyzer.rank.communication.core_waits import waits_by_iteration
 
 def measure_core_use(samples: RankSamples | None, iterations: Sequence[Iteration]) -> CoreUse | None:
     """The sums, ns; `samples` and `iterations` on one clock."""
-    if samples is None or (not samples.thread.at_unix_ns and samples.usable_cores is None):
-        return None
     bounds = [(one.start_ns, one.start_ns + one.duration_ns) for one in iterations]
     waits = waits_by_iteration(samples, bounds)
+    if samples is None or (
+        not samples.thread.at_unix_ns and samples.usable_cores is None and waits.host_busy_permille is None
+    ):
+        return None
     covered = [end - start for (start, end), ran in zip(bounds, waits.ran_ns, strict=False) if ran is not None]
 
     def add(values: Sequence[float | None]) -> int | None:
@@ -32,4 +34,5 @@ def measure_core_use(samples: RankSamples | None, iterations: Sequence[Iteration
         usable_cores=waits.usable_cores,
         cpu_limit_millicores=waits.cpu_limit_millicores,
         torch_threads=waits.torch_threads,
+        host_busy_permille=waits.host_busy_permille,
     )

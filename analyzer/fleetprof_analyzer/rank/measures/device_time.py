@@ -14,6 +14,7 @@ from fleetprof_analyzer.rank.measures.breakdown import measure_device
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.rank.measures.host_activity import HostRows
 from fleetprof_analyzer.rank.measures.idle.idle import measure_idle, measure_stream_idle
+from fleetprof_analyzer.rank.measures.idle_places import LongGaps
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.trace.trace import Trace
 
@@ -25,13 +26,13 @@ CAUSES: Final = ("data_loading", "synchronization", "launching", "host", "optimi
 
 def measure_device_time(
     trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, iterations: Sequence[Iteration]
-) -> tuple[DeviceTime, list[IdleCauses]]:
-    """One device's entry in the report, and the causes of its idle time in each of the first iterations."""
+) -> tuple[DeviceTime, list[IdleCauses], list[LongGaps]]:
+    """One device's entry in the report, the causes of its idle time in each of the first iterations, its long gaps."""
     iterations = iterations[:_MOST_ITERATIONS]
     time_ns = measure_device(work)
     start = np.array([iteration.start_ns for iteration in iterations], np.int64)
     length = np.array([iteration.duration_ns for iteration in iterations], np.int64)
-    idle_ns, within = measure_idle(trace, work, calls, host, start, start + length)
+    idle_ns, within, longest = measure_idle(trace, work, calls, host, start, start + length)
     assert _whole(idle_ns) == time_ns.idle, "the causes of idle time do not add up"
     device = DeviceTime(
         device=work.device,
@@ -40,7 +41,7 @@ def measure_device_time(
         stream_idle_ns=measure_stream_idle(work.rows, calls),
         work_count=len(work.rows),
     )
-    return device, within
+    return device, within, longest
 
 
 def add_iteration_idle(iterations: Sequence[Iteration], of_devices: Sequence[Sequence[IdleCauses]]) -> list[Iteration]:

@@ -59,6 +59,17 @@ def with_operators(table: OwnTime, *, batch: float = 1.0, step: float = 1.0, ite
     )
 
 
+def unsampled(table: OwnTime, *, whole: float, median: float = 1.0, busy: int | None = 1000) -> OwnTime:
+    """Without samples of threads: on rank 2 all runs of the operators take so many times as long, and their medians."""
+
+    def uses(whole: float, median: float) -> list[OperatorUse]:
+        return [OperatorUse(f"aten::{n}", False, 900, round(90 * MS * whole), round(0.1 * MS * median)) for n in "abcd"]
+
+    cores = [CoreWaits(host_busy_permille=busy)] * RANKS
+    operators = [uses(whole, median) if rank == LATE_RANK else uses(1, 1) for rank in range(RANKS)]
+    return replace(table, cores=cores, operators=operators)
+
+
 def explained(table: OwnTime, late: str = "xxxxxxxxx") -> Explained:
     chosen = np.array([one == "x" for one in late])
     pattern = "persistent" if chosen.all() else "intermittent"
@@ -81,6 +92,16 @@ SLOW = tabulate(busy=25, host=5)
     (on_cores(with_operators(SLOW, batch=3.5), ran_ms=(42, 12), waited_ms=(1, 1)), "unequal_work"),
     (with_operators(SLOW, items=2000),                                  "host"),
     (with_operators(tabulate(data=30), batch=1.3),                      "data_loading"),
+    # Without samples: a full host, and some runs of each operator that last long.
+    (unsampled(SLOW, whole=3.0),                                        "cpu_contention"),
+    (unsampled(SLOW, whole=3.0, median=2.8),                            "host"),
+    (unsampled(SLOW, whole=3.0, busy=600),                              "host"),
+    (unsampled(SLOW, whole=3.0, busy=None),                             "host"),
+    (unsampled(tabulate(host=30), whole=1.1),                           "host"),  # it is silent
+    # A full machine holds up whose loader is slow in its operators as well.
+    (on_cores(tabulate(data=30, busy=35, host=5), ran_ms=(13, 12), waited_ms=(50, 30)), "data_loading"),
+    (on_cores(tabulate(data=30, busy=35, host=5), ran_ms=(47, 12), waited_ms=(31, 30)), "host"),
+    (on_cores(tabulate(data=30, busy=35, host=5), ran_ms=(13, 12), waited_ms=(70, 1)),  "cpu_contention"),
 ])  # fmt: skip
 def test_the_cause(table: OwnTime, cause: str) -> None:
     assert explained(table).cause == cause
@@ -144,3 +165,56 @@ def test_a_wait_for_a_core_and_what_it_hides_are_each_tested_without_the_other()
 
     assert found(0, 0) == []
     assert found(8, 0) == [LATE_RANK]
+
+
+def test_one_long_pause_of_a_full_machine_does_not_outweigh_a_slow_loader() -> None:
+    table = tabulate(data=30)
+    pause = np.zeros((RANKS, ITERATIONS), np.int64)
+    pause[LATE_RANK, 4] = 900 * MS
+    parts = table.parts_ns | {"host": table.parts_ns["host"] + pause}
+    assert explained(replace(table, parts_ns=parts, own_ns=table.own_ns + pause)).cause == "data_loading"
+
+
+@pytest.mark.parametrize(("more_ms", "on_host", "found"), [
+    (20, True, [LATE_RANK]), (20, False, []), (0, True, []), (1, True, []),
+])  # fmt: skip
+def test_a_full_machine_does_not_hide_who_runs_longer(more_ms: int, on_host: bool, found: list[int]) -> None:
+    """Waits for a core of up to 300 ms, ten iterations; what a device's host runs says nothing."""
+    source = np.random.default_rng(3)
+    waited = source.integers(0, 300, (RANKS, 10)) * MS
+    ran = source.integers(9 * MS, 11 * MS, (RANKS, 10))
+    ran[LATE_RANK] += more_ms * MS
+    own = ran + waited
+    nothing, unsaid = np.zeros_like(own), np.full(own.shape, np.nan)
+    parts = {"busy": own, "data": nothing, "collection": nothing, "host": nothing}
+    # The samples do not tell the time before the thread's own waits from that in collectives.
+    blurred = np.maximum(waited + source.integers(-80, 80, own.shape) * MS, 0)
+    table = OwnTime(
+        np.zeros(RANKS, np.int64), own, parts, nothing, parts, nothing, nothing, unsaid, unsaid,
+        ran_ns=ran.astype(float), waited_ns=blurred.astype(float), on_host=on_host,
+    )  # fmt: skip
+    assert [candidate.rank for candidate in find_candidates(table)] == found
+
+
+@pytest.mark.parametrize(("least_ms", "iterations", "found"), [
+    (30, 5, [LATE_RANK]),
+    (30, 4, []),  # of four ranks one is the last four times in a row by chance
+    (9, 5, []),  # others reach 10
+])  # fmt: skip
+def test_a_loader_that_takes_longer_than_any_other_ever_does_is_late(
+    least_ms: int, iterations: int, found: list[int]
+) -> None:
+    """Few iterations, drifting: their deviations tell nothing, the order of all of them does."""
+    data = np.array([[0, 4, 10, 2, 6], [3, 9, 1, 0, 7], [50, 40, 24, 12, 0], [2, 8, 5, 9, 1]])[:, :iterations] * MS
+    data[LATE_RANK] += least_ms * MS
+    own = (
+        data
+        + np.array([[60, 20, 90, 40, 15], [20, 70, 30, 80, 60], [30, 90, 10, 60, 80], [80, 20, 50, 20, 40]])[
+            :, :iterations
+        ]
+        * MS
+    )
+    nothing, unsaid = np.zeros_like(own), np.full(own.shape, np.nan)
+    parts = {"busy": own - data, "data": data, "collection": nothing, "host": nothing}
+    table = OwnTime(np.zeros(RANKS, np.int64), own, parts, nothing, parts, nothing, nothing, unsaid, unsaid)
+    assert [candidate.rank for candidate in find_candidates(table)] == found

@@ -22,7 +22,7 @@ from fleetprof_api.report.report_tables import Silence, Stages, StageTime
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 from fleetprof_api.samples import CodePlace, RankSamples, ThreadColumns
 from harness.traces.planted_faults import draw, operations_of
-from harness.traces.planted_loop import US, measure, read, row
+from harness.traces.planted_loop import US, iteration, measure, read, row
 from harness.traces.planted_shapes import Shape
 
 SITE = "/opt/venv/lib/python3.11/site-packages"
@@ -165,6 +165,16 @@ def test_a_silence_has_the_line_in_which_the_thread_was() -> None:
     assert (silence.after, silence.before) == ("Optimizer.zero_grad#SGD.zero_grad", "aten::randn")
     assert silence.place == PlaceInCode(file="t.py", line=41, function="read_batch", samples=98, of_samples=98)
     assert measure(read(events)).silences[0].place is None
+
+
+def test_the_stage_of_data_loading_has_its_line() -> None:
+    events = [event for number in (0, 1) for event in iteration(10_000 * number, number)]
+    phases = [(at + a, at + b, stack) for at in (0, 10_000) for a, b, stack in ((0, 55, 1), (55, 1000, 0))]
+    track = track_of([[MAIN], [PARSE, READ, MAIN]], *looks(*phases, every=10))
+    found = measure(read(events), track).loading_place
+    assert found is not None
+    assert (found.file, found.line, found.function) == PARSE[:1] + PARSE[2:] + PARSE[1:2]
+    assert measure(read(events)).loading_place is None
 
 
 # ---------------------------------------------------------------- where the trace has stacks itself

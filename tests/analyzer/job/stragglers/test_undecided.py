@@ -5,6 +5,7 @@ import pytest
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, measure_margins
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.reasons import MOST_ITERATIONS, say_iterations
+from fleetprof_analyzer.job.stragglers.undecided import find_power
 from fleetprof_analyzer.job.stragglers.verdict import find_stragglers
 from fleetprof_analyzer.job.student import student_quantile, student_tail
 from fleetprof_api.report.stragglers import Stragglers
@@ -112,3 +113,19 @@ def test_noise_alone_names_nobody_and_says_what_would_have_shown() -> None:
 )
 def test_how_many_iterations_would_decide(needed: int, words: str) -> None:
     assert say_iterations(needed) == words
+
+
+@pytest.mark.parametrize(("deviation", "more", "hidden"), [(0.5, 0.4, True), (0.05, 0.0, False), (0.5, 0.0, False)])
+def test_where_noise_would_hide_a_large_fault_the_foremost_rank_is_no_certain_nobody(
+    deviation: float, more: float, hidden: bool
+) -> None:
+    """Ten iterations of four ranks: a mean of two fifths beyond the others' is within such noise."""
+    own = LENGTH_NS * (1 + deviation * np.random.default_rng(2).standard_normal((4, 10)))
+    own -= own.mean(axis=1)[:, None] - LENGTH_NS
+    own[1] += more * LENGTH_NS
+    power = find_power(table_of(own), 2.0 * LENGTH_NS, 0.05, set())
+    assert (power.hidden is not None) == hidden
+    if power.hidden is not None:
+        assert power.hidden.rank == 1
+        assert power.hidden.gain_low < 0 < power.hidden.gain < power.hidden.gain_high
+        assert power.hidden.iterations < power.hidden.iterations_needed

@@ -5,7 +5,7 @@ from fleetprof_analyzer.rank.communication.core_waits import CoreWaits, waits_by
 from fleetprof_analyzer.rank.measures.core_use import measure_core_use
 from fleetprof_api.report.report import Iteration
 from fleetprof_api.report.report_tables import CoreUse
-from fleetprof_api.samples import RankSamples, ThreadColumns
+from fleetprof_api.samples import HostColumns, RankSamples, ThreadColumns
 
 MS = 1_000_000
 BEGIN = 1_700_000_000_000_000_000
@@ -58,3 +58,17 @@ def test_the_report_has_the_sums_of_the_iterations_that_samples_cover() -> None:
     )
     assert measure_core_use(RankSamples(rank=0), iterations) is None
     assert waits_by_iteration(None, []) == CoreWaits()
+
+
+@pytest.mark.parametrize(("at_ms", "permille", "busy"), [
+    ([-100, 0, 100], [10, 20, 990], 990),  # a sample speaks of the time before it
+    ([-50, 50, 150], [0, 500, 1000], 750),
+    ([0, 70], [0, 900], None),  # 70 % are covered
+    ([0, 100], [0, None], None),
+    ([], [], None),
+])  # fmt: skip
+def test_how_busy_the_host_was_during_the_iterations(
+    at_ms: list[int], permille: list[int | None], busy: int | None
+) -> None:
+    host = HostColumns(at_unix_ns=[BEGIN + at * MS for at in at_ms], cpu_busy_permille=permille)
+    assert waits_by_iteration(RankSamples(rank=0, host=host), bounds((0, 40), (40, 100))).host_busy_permille == busy

@@ -10,12 +10,15 @@ from typing import Final
 import numpy as np
 from fleetprof_api.report.stragglers import Evidence
 
+from fleetprof_analyzer.job.stragglers.causes.operators import measure_stretch
 from fleetprof_analyzer.job.stragglers.causes.peers import excess
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 
 _MOST_OF: Final = 0.5
+_FULL_PERMILLE: Final = 900
+_LEAST_STRETCH: Final = 0.3  # of the peers' operators
 _CROWDED: Final = 2.0  # threads of PyTorch on each core
 
 
@@ -41,7 +44,30 @@ def find_contention(table: OwnTime, candidate: Candidate, total: float, operator
         evidence = [shown, *evidence]
         if by_others >= _MOST_OF * total:
             return evidence
+    elif not np.isfinite(waited) and operators >= _MOST_OF * total and (held := _held_up(table, candidate, waits)):
+        return [*held, *evidence]
     return evidence if crowded else None
+
+
+def _held_up(table: OwnTime, candidate: Candidate, waits: CoreWaits) -> list[Evidence]:
+    """What shows without samples of the thread that it lacks a core; empty where nothing does.
+
+    The host's cores are all busy, and the operators take much longer while their medians are as everywhere: what takes
+    the core away lengthens a few runs of each. Neither more work nor a slow core does that.
+    """
+    rank = candidate.rank
+    if waits.host_busy_permille is None or waits.host_busy_permille < _FULL_PERMILLE or not table.operators:
+        return []
+    stretch = measure_stretch(table.operators[rank], [table.operators[peer] for peer in table.peers(rank).tolist()])
+    if stretch is None or stretch.whole - 1 < _LEAST_STRETCH or stretch.median - 1 > _MOST_OF * (stretch.whole - 1):
+        return []
+    return [
+        Evidence(measure="cores of its host that were busy", value=waits.host_busy_permille / 10, usual=100, unit="%"),
+        Evidence(
+            measure="operators, all of their runs", value=round(100 * stretch.whole, 1),
+            usual=round(100 * stretch.median, 1), unit="% of the peers' (usual: at their medians)",
+        ),
+    ]  # fmt: skip
 
 
 def _is_crowded(table: OwnTime, rank: int) -> bool:

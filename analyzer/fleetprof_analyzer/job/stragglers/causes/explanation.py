@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from fleetprof_api.report.stragglers import Cause, Evidence
 
+from fleetprof_analyzer.job.stragglers.causes import peers as reference
 from fleetprof_analyzer.job.stragglers.causes.cores import find_contention
 from fleetprof_analyzer.job.stragglers.causes.devices import comes_and_goes, find_slower_clock
 from fleetprof_analyzer.job.stragglers.causes.loaders import loading_ns
@@ -93,18 +94,20 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     rank, late = candidate.rank, candidate.iterations
     peers = table.peers(rank)
 
-    def reference(values: Floats) -> Floats:
+    def usual_of(values: Floats) -> Floats:
         """What is usual: the median of the peers, or of the rank's other iterations."""
         if len(peers):
             return np.asarray(np.median(values[peers], axis=0))
         return np.full(values.shape[1], np.median(values[rank]))
 
     own = {name: table.parts_ns[name].astype(np.float64) for name in _PARTS}
-    usual = {name: reference(values) for name, values in own.items()}
-    mine = {name: float(values[rank][late].mean()) for name, values in own.items()}
-    theirs = {name: float(usual[name][late].mean()) for name in own}
+    usual = {name: usual_of(values) for name, values in own.items()}
+    # One long pause of a full machine outweighs what is late in every iteration in the mean, not in the median.
+    center = np.median if candidate.pattern == "persistent" and not on_gpu else np.mean
+    mine = {name: float(center(values[rank][late])) for name, values in own.items()}
+    theirs = {name: float(center(usual[name][late])) for name in own}
     excess = {name: mine[name] - theirs[name] for name in own}
-    excess |= _by_host(table, candidate, excess, reference)
+    excess |= _by_host(table, candidate, excess, usual_of)
     total = sum(max(value, 0.0) for value in excess.values()) or 1.0
     evidence = [
         Evidence(
@@ -128,7 +131,8 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     if every:
         evidence.append(Evidence(measure="late once in so many iterations", value=every, usual=0, unit="iterations"))
     cause: Cause = "mixed"
-    if excess["data"] >= _MOST_OF * total:
+    held_up = 0.0 if on_gpu else _held_up_in_operators(table, candidate, excess["busy"], excess["data"])
+    if excess["data"] >= _MOST_OF * (total - held_up):
         cause = "data_loading"
     elif host >= _MOST_OF * total:
         collection = max(excess["collection"], 0.0)
@@ -140,6 +144,20 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
         throttled = bool(slower) or comes_and_goes(own["busy"][rank] - usual["busy"], candidate)
         cause = "throttling" if throttled else "slow_gpu"
     return Explained(cause, evidence, every or 0)
+
+
+def _held_up_in_operators(table: OwnTime, candidate: Candidate, operators: float, data: float) -> float:
+    """What operators take longer without running longer, ns per iteration: no cause while the loader takes more of it.
+
+    A full machine holds up whoever has most to do besides. 0 where threads were not sampled, or waits for a core exceed
+    by more than loading does.
+    """
+    (ran, usually_ran), (waited, usually_waited) = (
+        reference.excess(table, candidate, values, np.median) for values in (table.ran_ns, table.waited_ns)
+    )
+    if not np.isfinite(ran) or not np.isfinite(waited) or waited - usually_waited > data:
+        return 0.0
+    return max(operators - max(ran - usually_ran, 0.0), 0.0)
 
 
 def _explain_host(
@@ -171,7 +189,7 @@ def _operators(table: OwnTime, candidate: Candidate) -> tuple[Sequence[OperatorU
 
 
 def _by_host(
-    table: OwnTime, candidate: Candidate, excess: dict[str, float], reference: Callable[[Floats], Floats]
+    table: OwnTime, candidate: Candidate, excess: dict[str, float], usual_of: Callable[[Floats], Floats]
 ) -> dict[str, float]:
     """The excess of the device's gaps, by what the host itself took longer for.
 
@@ -181,7 +199,7 @@ def _by_host(
     longer = {}
     for name, values in table.host_parts_ns.items():
         own = values.astype(np.float64)
-        longer[name] = max(float((own[rank] - reference(own))[late].mean()), 0.0)
+        longer[name] = max(float((own[rank] - usual_of(own))[late].mean()), 0.0)
     gaps = sum(max(excess[name], 0.0) for name in longer)
     total = sum(longer.values())
     return {name: gaps * value / total for name, value in longer.items()} if total > 0 else {}

@@ -77,6 +77,31 @@ def compare_work(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorU
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Operators that run equally often on a rank and its peers, over those of the peers: all runs, and the medians."""
+
+    whole: float
+    median: float
+
+
+def measure_stretch(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorUse]]) -> Stretch | None:
+    """None where too few operators are shared to tell."""
+    tables = [_by_name(one) for one in peers if one]
+    whole = usual_whole = 0.0
+    ratios = []
+    for use in mine if tables else ():
+        others = [table.get((use.name, use.of_parameters), _none_of(use)) for table in tables]
+        if all(abs(other.count - use.count) <= _SAME_COUNT * use.count for other in others):
+            usual_ns = median(other.median_ns for other in others)
+            whole += use.time_ns
+            usual_whole += median(other.time_ns for other in others)
+            ratios.append((use.median_ns / max(usual_ns, 1), use.count * usual_ns))
+    if len(ratios) < _LEAST_SHARED or usual_whole <= 0:
+        return None
+    return Stretch(whole / usual_whole, _weighted_median(ratios))
+
+
 def _weighted_median(pairs: list[tuple[float, float]]) -> float:
     """Of (value, weight), at least one."""
     ordered = sorted(pairs)

@@ -4,6 +4,8 @@ Guarantees: pure; nan where nobody says.
 """
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +23,14 @@ def usual(table: OwnTime, rank: int, values: Floats) -> Floats:
         return np.full(values.shape[1], np.nanmedian(values[rank]))
 
 
-def excess(table: OwnTime, candidate: Candidate, values: Floats) -> tuple[float, float]:
-    """(mean in the candidate's late iterations, what is usual there); nan where unknown."""
+def excess(
+    table: OwnTime, candidate: Candidate, values: Floats, center: Callable[[Floats], Any] = np.mean
+) -> tuple[float, float]:
+    """(mean in the candidate's late iterations, what is usual there); nan where unknown. `center`: mean or median."""
     if values.shape != table.own_ns.shape:
         return float("nan"), float("nan")
     mine, theirs = values[candidate.rank], usual(table, candidate.rank, values)
     known = candidate.iterations & np.isfinite(mine) & np.isfinite(theirs)
     if not known.any():
         return float("nan"), float("nan")
-    return float(mine[known].mean()), float(theirs[known].mean())
+    return float(center(mine[known])), float(center(theirs[known]))

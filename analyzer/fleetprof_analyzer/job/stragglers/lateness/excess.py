@@ -34,7 +34,11 @@ _CHANCE: Final = 0.002
 _CHANCE_ALONE: Final = 0.02  # where no other rank has an outlier of that size
 _CHANCE_ALONE_OF_FEW: Final = 0.07
 _FEW_RANKS: Final = 8
+_APART: Final = 1.5
+_CHANCE_APART: Final = 0.005
+_LEAST_APART: Final = 0.1  # of the own time
 _LEAST_SAMPLED: Final = 5  # iterations
+_LEAST_BESIDE_WAITS: Final = 0.1  # of the own time: a replay shows a part of the noise as a gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +115,9 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     spread = np.array([_spread(middle, table.role[ranks], n) for n in range(len(ranks))])
     z = (middle - np.median(middle)) / np.sqrt(error**2 + spread**2)
     above = x > np.maximum(_LEAST_EXCESS, middle / 2)[:, None]
-    chosen = (z > least_z(len(ranks) - 1)) & (middle > _LEAST_EXCESS) & (above.mean(axis=1) >= _LEAST_SHARE)
     # Deviations of a few iterations are small by chance now and then: the mean must stand out as well.
-    chosen &= stand_out(x)
+    chosen = (z > least_z(len(ranks) - 1)) & stand_out(x) | _are_apart(x)
+    chosen &= (middle > _LEAST_EXCESS) & (above.mean(axis=1) >= _LEAST_SHARE)
     return [
         Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n]))
         for n in np.flatnonzero(chosen)
@@ -121,10 +125,21 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     ]
 
 
-def _beside_waits(table: OwnTime, has_peers: Bools) -> list[Candidate]:
-    """Candidates by the time without waits for a core, and by those waits: each is noise to the other.
+def _are_apart(x: Floats) -> Bools:
+    """Ranks whose least value is clearly above all values of all others, in too many iterations for chance."""
+    ranks, count = x.shape
+    if ranks ** (1 - count) > _CHANCE_APART:
+        return np.zeros(ranks, np.bool_)
+    least, most = x.min(axis=1), x.max(axis=1)
+    others = np.array([np.delete(most, rank).max() for rank in range(ranks)])
+    return np.asarray(least > np.maximum(_APART * others, _LEAST_APART))
 
-    Over the iterations in which all ranks were sampled.
+
+def _beside_waits(table: OwnTime, has_peers: Bools) -> list[Candidate]:
+    """Candidates by the time without waits for a core, by those waits, and by the time on a core or blocked.
+
+    Each is noise to the others. What a thread runs is the steadiest of them, however full the machine is; of a device's
+    host it says nothing, which may run while it waits. Over the iterations in which all ranks were sampled.
     """
     if table.waited_ns.shape != table.own_ns.shape:
         return []
@@ -132,9 +147,16 @@ def _beside_waits(table: OwnTime, has_peers: Bools) -> list[Candidate]:
     if known.sum() < _LEAST_SAMPLED:
         return []
     waited = np.where(known, table.waited_ns, 0).astype(np.int64)
+    tested = [np.maximum(table.own_ns - waited, 0), waited]
+    if table.on_host and table.ran_ns.shape == table.own_ns.shape and np.isfinite(table.ran_ns[:, known]).all():
+        # Who polls runs while it waits for others, which is no time of its own.
+        ran = np.minimum(np.where(known, table.ran_ns, 0).astype(np.int64), table.own_ns)
+        tested += [ran, np.maximum(table.own_ns - waited - ran, 0)]
     found = []
-    for values in (np.maximum(table.own_ns - waited, 0), waited):
+    for values in tested:
         for candidate in _persistent(table, relative_excess(table, values)[0][:, known], has_peers):
+            if candidate.excess < _LEAST_BESIDE_WAITS:
+                continue
             late = np.zeros(len(known), np.bool_)
             late[known] = candidate.iterations
             found.append(replace(candidate, iterations=late))

@@ -42,11 +42,21 @@ class Margins:
         """The rank that may well take `least_ns`, shape (R,), and that noise alone seldom makes stand out so far."""
         if self.iterations < _FEWEST:
             return None
+        rank, errors = self._stands_out_most(least_ns)
+        chance = student_tail(errors, self.iterations - 1) / 2 * self._tested()
+        return rank if errors > 0 and chance < _SUSPECTED else None
+
+    def foremost(self, least_ns: Floats) -> int | None:
+        """The rank that stands out most, by more than its own error."""
+        rank, errors = self._stands_out_most(least_ns)
+        return rank if self.iterations >= _FEWEST and errors > 1 else None
+
+    def _stands_out_most(self, least_ns: Floats) -> tuple[int, float]:
+        """The rank with most errors of the mean beyond its peers, and how many these are."""
         ratio = np.where(self.error_ns > 0, self.mean_ns / np.maximum(self.error_ns, 1e-9), 0.0)
         ratio = np.where(np.isfinite(ratio) & (self.mean_ns > least_ns), ratio, 0.0)
         rank = int(ratio.argmax())
-        chance = student_tail(float(ratio[rank]), self.iterations - 1) / 2 * self._tested()
-        return rank if ratio[rank] > 0 and chance < _SUSPECTED else None
+        return rank, float(ratio[rank])
 
     def iterations_needed(self, rank: int, least_ns: float) -> int:
         """How many iterations would name the rank in most cases.

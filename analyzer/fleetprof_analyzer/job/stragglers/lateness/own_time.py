@@ -42,6 +42,7 @@ class OwnTime:
     involuntary_switches: Floats = field(default_factory=_unsaid)
     cores: Sequence[CoreWaits] = ()  # (R,), or empty
     operators: Sequence[Sequence[OperatorUse]] = ()  # (R,), or empty
+    on_host: bool = False  # all ranks are CPU-only: what the training thread does is the work
 
     def peers(self, rank: int) -> Int64s:
         """The other ranks of its role."""
@@ -83,6 +84,7 @@ def tabulate(replay: Replay, role: Int64s) -> OwnTime:
         involuntary_switches=_by_iteration(replay, lambda one: one.cores.involuntary_switches),
         cores=[one.cores for one in replay.matched.ranks],
         operators=[one.operators for one in replay.matched.ranks],
+        on_host=all(one.kind == "cpu" for one in replay.matched.ranks),
     )  # fmt: skip
 
 

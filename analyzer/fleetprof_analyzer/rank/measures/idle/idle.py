@@ -24,6 +24,7 @@ from fleetprof_analyzer.rank.measures.idle.gaps import (
     find_gaps,
     join_gaps,
 )
+from fleetprof_analyzer.rank.measures.idle_places import LongGaps, choose_longest
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.trace.intervals import Union, covered
 from fleetprof_analyzer.trace.ordering import distinct
@@ -49,10 +50,22 @@ class Part(IntEnum):
     UNKNOWN = 11
 
 
+_KINDS: Final[dict[str, tuple[Part, ...]]] = {
+    "data_loading": (Part.DATA_LOADING,),
+    "synchronization": (Part.BLOCKED, Part.RESTART),
+    "launch_bound": (Part.LAUNCHING, Part.OPERATORS, Part.RUNTIME),
+    "python": (Part.PYTHON,),
+    "allocation": (Part.ALLOCATION,),
+    "optimizer": (Part.OPTIMIZER,),
+    "waiting": (Part.WAITING_LONG,),
+}
+"""What the findings of idle time are made of."""
+
+
 def measure_idle(
     trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, start_ns: Int64s, end_ns: Int64s
-) -> tuple[IdleCauses, list[IdleCauses]]:
-    """The causes of one device's idle time, and of that within each window [start, end), shapes (k,).
+) -> tuple[IdleCauses, list[IdleCauses], list[LongGaps]]:
+    """The causes of one device's idle time, and of that within each window [start, end), shapes (k,); the longest gaps.
 
     A window reaches beyond the device's first start and last end.
     """
@@ -81,9 +94,14 @@ def measure_idle(
     upto[cuts] += parts[count:]
     within = upto[len(start_ns) :] - upto[: len(start_ns)]
     own = parts[first:last].sum(axis=0)
+    longest = choose_longest(
+        {kind: parts[first:last, list(made_of)].sum(axis=1) for kind, made_of in _KINDS.items()},
+        every.select(np.arange(first, last)),
+        int(work.rows.end_ns.max() - work.rows.start_ns.min()),
+    )
     # What follows the last work of some length (nothing, as a rule) has nothing that ends it.
     after_ns = int(work.rows.end_ns.max()) - launched.last_end_ns
-    return _to_report(own, after_ns=after_ns), [_to_report(one) for one in within]
+    return _to_report(own, after_ns=after_ns), [_to_report(one) for one in within], longest
 
 
 def explain_gaps(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows) -> tuple[Gaps, Int64s]:

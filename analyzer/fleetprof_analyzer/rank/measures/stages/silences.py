@@ -7,21 +7,17 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
 import numpy as np
-from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report_tables import Silence
 
-from fleetprof_analyzer.rank.host import python_frames
-from fleetprof_analyzer.rank.host.hot_path import find_place
-from fleetprof_analyzer.rank.host.track import Track, within
+from fleetprof_analyzer.rank.host.code_of_spans import find_code
+from fleetprof_analyzer.rank.host.track import Track
 from fleetprof_analyzer.rank.measures.stages.labels import Label
 from fleetprof_analyzer.rank.measures.stages.main_thread import MainThread
 from fleetprof_analyzer.trace.trace import Trace
 
 MOST_SILENCES: Final = 5
 _LONGEST_NAME: Final = 160
-_LEAST_SAMPLES: Final = 2
 
 
 def find_silences(trace: Trace, thread: MainThread, labels: Iterable[Label], track: Track | None) -> list[Silence]:
@@ -57,15 +53,7 @@ def find_silences(trace: Trace, thread: MainThread, labels: Iterable[Label], tra
             before=pair[1],
             time_ns=time,
             count=len(spans[pair]),
-            place=_find_place(trace, thread.place, track, spans[pair]),
+            place=find_code(trace, thread.place, track, spans[pair]),
         )
         for pair, time in sorted(times.items(), key=lambda one: (-one[1], one[0]))[:MOST_SILENCES]
     ]
-
-
-def _find_place(trace: Trace, thread: int, track: Track | None, spans: list[tuple[int, int]]) -> PlaceInCode | None:
-    if track is not None:
-        return find_place(within(track, spans), _LEAST_SAMPLES)
-    looks = python_frames.look(trace, thread, spans)
-    found = None if looks is None else find_place(within(looks, spans), _LEAST_SAMPLES)
-    return None if found is None else msgspec.structs.replace(found, samples=0, of_samples=0)

@@ -14,6 +14,7 @@ import numpy as np
 from fleetprof_api.report.report import Iteration
 from fleetprof_api.report.report_tables import StageName, Stages, StageTime
 
+from fleetprof_analyzer.rank.host.code_of_spans import find_code
 from fleetprof_analyzer.rank.host.track import Track
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.rank.measures.stages.gaps import fill
@@ -131,12 +132,15 @@ def _sum_up(
                     iterations_ns=each_ns if len(each_ns) <= _MOST_LISTED else [],
                 )
             )
+    pieces = [label for each in labels for label in each]
+    loading = [(start, end) for start, end, stage in pieces if stage == "data_loading"]
     return Stages(
         stages=stages,
         iterations=len(labels),
         iterations_from=found_by,
         inferred=sorted(inferred),
-        silences=find_silences(trace, thread, [label for each in labels for label in each], track),
+        silences=find_silences(trace, thread, pieces, track),
+        loading_place=find_code(trace, thread.place, track, loading) if loading else None,
         unknown_device_ns=int(rows.duration_ns[stage_of_row < 0].sum()),
     )
 

@@ -1,0 +1,150 @@
+"""Where a device's idle time lies: between which work on which streams, behind which operators, in which line of code.
+
+Of each cause its longest gaps are looked at, and the pair of names that holds most of their time is kept. Guarantees:
+pure; at most one place of each cause on each device, none of causes that make no finding.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from fleetprof_api.report.report_tables import IdlePlace
+
+from fleetprof_analyzer.rank.host.code_of_spans import find_code
+from fleetprof_analyzer.rank.host.track import Track
+from fleetprof_analyzer.rank.measures.devices import DeviceWork
+from fleetprof_analyzer.rank.measures.idle.gaps import NEVER, Gaps
+from fleetprof_analyzer.rank.measures.kernels.kernels import short_name
+from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
+from fleetprof_analyzer.trace.classes import is_host_annotation
+from fleetprof_analyzer.trace.naming import where_name
+from fleetprof_analyzer.trace.trace import Category, Int64s, Rows, Trace
+
+_LEAST_PERMILLE: Final = 20  # the least that is a finding
+_MOST_GAPS: Final = 200
+
+
+class LongGaps(NamedTuple):
+    """The longest gaps of one cause on one device, and the time of that cause in each, ns, shape (n,)."""
+
+    kind: str
+    gaps: Gaps
+    time_ns: Int64s
+
+
+def choose_longest(kinds: dict[str, Int64s], gaps: Gaps, span_ns: int) -> list[LongGaps]:
+    """Of each kind, given as ns in each of the gaps, its longest; none of kinds that have little of the span."""
+    chosen = []
+    for kind, time_ns in kinds.items():
+        if 1000 * int(time_ns.sum()) < _LEAST_PERMILLE * span_ns or span_ns <= 0:
+            continue
+        count = len(time_ns) - min(len(time_ns), _MOST_GAPS)
+        at = np.sort(np.argpartition(time_ns, count)[count:]) if count else np.arange(len(time_ns))
+        at = at[time_ns[at] > 0]
+        chosen.append(LongGaps(kind, gaps.select(at), time_ns[at]))
+    return chosen
+
+
+def find_idle_places(
+    trace: Trace, work: DeviceWork, calls: LaunchCalls, chosen: Sequence[LongGaps], track: Track | None
+) -> list[IdlePlace]:
+    """The place of each kind; `track`: samples of the training thread, None where it was not sampled."""
+    if not chosen:
+        return []
+    borders = _Borders(trace, work.rows, calls, chosen)
+    threads: dict[int, Rows] = {}
+    found = []
+    for one in chosen:
+        pairs = list(zip(map(borders.ends_at, one.gaps.begin_ns.tolist()),
+                         map(borders.begins_at, one.gaps.end_ns.tolist()), strict=True))  # fmt: skip
+        times: Counter[tuple[tuple[str, str], tuple[str, str]]] = Counter()
+        for pair, time_ns in zip(pairs, one.time_ns.tolist(), strict=True):
+            times[pair] += time_ns
+        before, behind = most = min(times, key=lambda pair: (-times[pair], pair))
+        mine = np.array([pair == most for pair in pairs])
+        gaps = one.gaps.select(mine)
+        longest = gaps.select(np.array([int(one.time_ns[mine].argmax())]))
+        thread = int(longest.thread[0])
+        if thread >= 0 and thread not in threads:
+            rows = trace.rows.select((trace.rows.place == thread) & (trace.rows.category == Category.OPERATOR))
+            threads[thread] = rows.select(~where_name(rows, trace.names, is_host_annotation))
+        until = np.clip(gaps.call_start_ns, gaps.begin_ns, gaps.end_ns).tolist()
+        spans = [(start, end) for start, end in zip(gaps.begin_ns.tolist(), until, strict=True) if end > start]
+        operator, after, next_one = ("", "", "")
+        if thread >= 0:
+            operator, after, next_one = _operators(trace, threads[thread], int(longest.call_start_ns[0]))
+        found.append(
+            IdlePlace(
+                kind=one.kind,
+                time_ns=times[most],
+                count=int(mine.sum()),
+                work_before=before[0],
+                stream_before=before[1],
+                work_behind=behind[0],
+                stream_behind=behind[1],
+                operator=operator,
+                after=after,
+                before=next_one,
+                place=find_code(trace, thread, track, spans) if spans else None,
+            )
+        )
+    return sorted(found, key=lambda place: (-place.time_ns, place.kind))
+
+
+class _Borders:
+    """The device's rows that end where one of the gaps begins, and those that begin where one ends."""
+
+    def __init__(self, trace: Trace, rows: Rows, calls: LaunchCalls, chosen: Sequence[LongGaps]) -> None:
+        self._trace, self._calls = trace, calls
+        self._ending = _by_time(rows, rows.end_ns, np.concatenate([one.gaps.begin_ns for one in chosen]))
+        self._beginning = _by_time(rows, rows.start_ns, np.concatenate([one.gaps.end_ns for one in chosen]))
+
+    def ends_at(self, at_ns: int) -> tuple[str, str]:
+        """(name, stream) of the longest work that ends then; empty where none does."""
+        return self._name(self._ending.get(at_ns))
+
+    def begins_at(self, at_ns: int) -> tuple[str, str]:
+        """Of the work that begins then the one that was launched first."""
+        rows = self._beginning.get(at_ns)
+        if rows is None or len(rows) == 1:
+            return self._name(rows)
+        call = self._calls.of(rows)
+        launched = np.array([self._calls.calls.start_ns[at] if at >= 0 else NEVER for at in call.tolist()])
+        return self._name(rows.take(np.lexsort((rows.correlation, launched))[:1]))
+
+    def _name(self, rows: Rows | None) -> tuple[str, str]:
+        if rows is None:
+            return "", ""
+        lasting = rows.select(rows.duration_ns > 0)
+        rows = lasting if len(lasting) else rows
+        at = int(rows.start_ns.argmin())
+        return short_name(self._trace.names[rows.name[at]]), self._trace.places[rows.place[at]][1]
+
+
+def _by_time(rows: Rows, times_ns: Int64s, wanted_ns: Int64s) -> dict[int, Rows]:
+    """The rows by their time, of those times that are wanted."""
+    wanted = np.unique(wanted_ns)
+    at = np.minimum(np.searchsorted(wanted, times_ns), len(wanted) - 1)
+    chosen = np.flatnonzero(wanted[at] == times_ns)
+    positions: dict[int, list[int]] = {}
+    for position in chosen.tolist():
+        positions.setdefault(int(times_ns[position]), []).append(position)
+    return {time: rows.take(np.array(of_time)) for time, of_time in positions.items()}
+
+
+def _operators(trace: Trace, operators: Rows, call_ns: int) -> tuple[str, str, str]:
+    """(innermost operator around a call, the last that ended before, the outermost around it or the next one)."""
+    start, end = operators.start_ns, operators.end_ns
+    around = np.flatnonzero((start <= call_ns) & (call_ns < end))
+    begin = int(start[around].min()) if len(around) else call_ns
+    ended, coming = np.flatnonzero(end <= begin), np.flatnonzero(start >= begin)
+
+    def name(at: int) -> str:
+        return short_name(trace.names[operators.name[at]])
+
+    inner = name(int(around[start[around].argmax()])) if len(around) else ""
+    # Of operators that end or begin together the outermost is meant.
+    after = name(int(ended[np.lexsort((start[ended], -end[ended]))[0]])) if len(ended) else ""
+    following = name(int(coming[np.lexsort((-end[coming], start[coming]))[0]])) if len(coming) else ""
+    return inner, after, following
