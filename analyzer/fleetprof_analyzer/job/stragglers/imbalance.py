@@ -23,7 +23,11 @@ _MOST_EXPLAINED: Final[dict[Cause, float]] = {
     "garbage_collection": 0.5, "data_loading": 0.5, "host": 0.5, "unequal_work": 0.2,
 }  # fmt: skip
 _LEAST_OF_RESTLESSNESS: Final = 0.3  # of what moves most
-_LEAST_PAUSES: Final = 0.08  # of the own time
+_LEAST_RESTLESS: Final = 0.1  # of the own time
+_LONG_PAUSE: Final = 2.0  # over what the rank does besides
+_LEAST_LONG: Final = 2
+_LEAST_OFTEN: Final = 0.125  # of the iterations
+_LEAST_OF_RANKS: Final = 0.5
 _LEAST_SAMPLED: Final = 5  # iterations
 
 
@@ -117,20 +121,28 @@ def _find_moving(table: OwnTime, *, on_host: bool) -> Cause | None:
 
 
 def _pauses(table: OwnTime) -> bool:
-    """Whether what the threads do themselves moves: running, or neither running nor waiting for a core.
+    """Whether what the threads do themselves moves: running, or pauses in which they neither run nor wait for a core.
 
-    Where that was not sampled, what no operator filled. A rank's longest pause does not count: on a full machine each
-    is held up once by chance.
+    Where that was not sampled, what no operator filled.
     """
-    least = _LEAST_PAUSES * float(np.median(table.own_ns))
-    if table.waited_ns.shape != table.own_ns.shape or table.ran_ns.shape != table.own_ns.shape:
-        return _restlessness_but_longest(table.parts_ns["host"]) >= least
-    known = (np.isfinite(table.waited_ns) & np.isfinite(table.ran_ns)).all(axis=0)
-    if known.sum() < _LEAST_SAMPLED:
-        return _restlessness_but_longest(table.parts_ns["host"]) >= least
-    own, ran = table.own_ns[:, known], table.ran_ns[:, known]
-    blocked = np.maximum(own - ran - table.waited_ns[:, known], 0)
-    return max(_restlessness_but_longest(values.astype(np.int64)) for values in (blocked, ran)) >= least
+    own = table.own_ns
+    if table.waited_ns.shape == own.shape and table.ran_ns.shape == own.shape:
+        known = (np.isfinite(table.waited_ns) & np.isfinite(table.ran_ns)).all(axis=0)
+        if known.sum() >= _LEAST_SAMPLED:
+            own, ran, waited = own[:, known], table.ran_ns[:, known].astype(np.int64), table.waited_ns[:, known]
+            served = np.maximum(own - waited, 0).astype(np.int64)
+            if _restlessness(ran) >= _LEAST_RESTLESS * float(np.median(table.own_ns)):
+                return True
+            return _pause_again(np.maximum(served - ran, 0), float(np.median(ran)))
+    host = table.parts_ns["host"]
+    return _pause_again(host, float(np.median(own - host)))
+
+
+def _pause_again(pauses_ns: Int64s, usual_ns: float) -> bool:
+    """Whether half of the ranks have long pauses again and again: on a full machine each is held up now and then."""
+    long = (pauses_ns > _LONG_PAUSE * usual_ns).sum(axis=1)
+    least = max(_LEAST_LONG, _LEAST_OFTEN * pauses_ns.shape[1])
+    return bool((long >= least).mean() >= _LEAST_OF_RANKS)
 
 
 def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:
@@ -149,8 +161,3 @@ def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:
 def _restlessness(values: Int64s) -> float:
     """How far the iterations of a rank are from its median, on average."""
     return float(np.abs(values - np.median(values, axis=1)[:, None]).mean())
-
-
-def _restlessness_but_longest(values: Int64s) -> float:
-    """The same without the largest value of each rank."""
-    return _restlessness(np.sort(values, axis=1)[:, :-1])

@@ -83,6 +83,8 @@ SLOW = tabulate(busy=25, host=5)
     (SLOW,                                                              "host"),
     (on_cores(SLOW, ran_ms=(12, 12), waited_ms=(31, 1)),                "cpu_contention"),
     (on_cores(SLOW, ran_ms=(42, 12), waited_ms=(1, 1)),                 "host"),
+    (on_cores(SLOW, ran_ms=(22, 12), waited_ms=(40, 10)),               "host"),  # and longer at each turn
+    (on_cores(SLOW, ran_ms=(13, 12), waited_ms=(40, 10)),               "cpu_contention"),
     # On a machine that is full all wait as long as they run: who runs longer waits longer.
     (on_cores(SLOW, ran_ms=(27, 12), waited_ms=(27, 12)),               "host"),
     (on_cores(SLOW, ran_ms=(42, 12), waited_ms=(1, 1), threads=8),      "cpu_contention"),

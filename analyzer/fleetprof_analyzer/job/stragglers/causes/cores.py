@@ -17,6 +17,8 @@ from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 
 _MOST_OF: Final = 0.5
+_MUCH_MORE: Final = 1.5
+_LONGER_TURNS: Final = 2.0
 _FULL_PERMILLE: Final = 900
 _LEAST_STRETCH: Final = 0.3  # of the peers' operators
 _CROWDED: Final = 2.0  # threads of PyTorch on each core
@@ -28,14 +30,16 @@ def find_contention(table: OwnTime, candidate: Candidate, total: float, operator
     `total`: the excess of its own time, `operators`: the part of it inside operators, both ns per iteration.
     """
     waits = table.cores[candidate.rank] if table.cores else CoreWaits()
-    waited, usually_waited = excess(table, candidate, table.waited_ns)
-    ran, usually_ran = excess(table, candidate, table.ran_ns)
+    center = np.median if candidate.pattern == "persistent" else np.mean
+    waited, usually_waited = excess(table, candidate, table.waited_ns, center)
+    ran, usually_ran = excess(table, candidate, table.ran_ns, center)
     evidence = _describe(table, candidate, waits)
     crowded = _is_crowded(table, candidate.rank) and operators >= _MOST_OF * total
     if np.isfinite(waited) and waited > 0:
         share = usually_waited / usually_ran if usually_ran > 0 else 0.0
-        # Who runs longer is also taken off the core more often.
-        more_to_do = max(ran - usually_ran, 0.0) * share if np.isfinite(ran) else 0.0
+        # Who runs longer is also taken off the core more often, and waits longer each time than who just woke up.
+        longer = _LONGER_TURNS if ran >= _MUCH_MORE * usually_ran else 1.0
+        more_to_do = longer * max(ran - usually_ran, 0.0) * share if np.isfinite(ran) else 0.0
         by_others = waited - usually_waited - more_to_do
         shown = Evidence(
             measure="ready to run and waiting for a core", value=round(waited), usual=round(usually_waited),
