@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.job.stragglers.imbalance import _pauses
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.moving_pauses import come_again, find_pauses
 
 MS = 1_000_000
 RAN_MS, WAITED_MS = 12, 30
@@ -22,19 +22,30 @@ def table_of(pauses: list[str], *, sampled: bool = True, waited_ms: int = WAITED
     )
 
 
-@pytest.mark.parametrize(("pauses", "moves"), [
-    (["x.x.x.x.x.", ".x.x.x.x.x"], True),
-    (["x...x...", ".x...x..", "..x...x.", "...x...x"], True),
-    (["x.......", "...x....", ".....x..", "......x."], False),  # each is held up once
-    (["x...x...", "........", ".....x..", "......x."], False),  # one rank twice
-    (["x...............x...", ".....x..........x...", "....................", "....................",], False),
-    (["........", "........"], False),
+def again(table: OwnTime) -> list[int]:
+    """The ranks whose long pauses come again."""
+    return np.flatnonzero(come_again(table, find_pauses(table)[1])).tolist()
+
+
+@pytest.mark.parametrize(("pauses", "ranks"), [
+    (["x.x.x.x.x.", ".x.x.x.x.x"], [0, 1]),
+    (["x...x...", ".x...x..", "..x...x.", "...x...x"], [0, 1, 2, 3]),
+    (["x.......", "...x....", ".....x..", "......x."], []),  # each is held up once
+    (["x...x...", "........", ".....x..", "......x."], [0]),
+    (["x...............x...", ".....x..........x...", "....................", "....................",], []),
+    (["........", "........"], []),
 ])  # fmt: skip
 @pytest.mark.parametrize("waited_ms", [WAITED_MS, 3])
-def test_pauses_that_come_again_on_half_of_the_ranks_move(pauses: list[str], moves: bool, waited_ms: int) -> None:
-    assert _pauses(table_of(pauses, waited_ms=waited_ms)) == moves
+def test_pauses_come_again_or_do_not(pauses: list[str], ranks: list[int], waited_ms: int) -> None:
+    assert again(table_of(pauses, waited_ms=waited_ms)) == ranks
 
 
-@pytest.mark.parametrize(("waited_ms", "moves"), [(3, True), (30, False)])
-def test_without_samples_pauses_stand_beside_the_rest_of_the_own_time(waited_ms: int, moves: bool) -> None:
-    assert _pauses(table_of(["x.x.x.x.", ".x.x.x.x"], sampled=False, waited_ms=waited_ms)) == moves
+def test_a_rank_is_judged_by_the_iterations_in_which_it_was_sampled() -> None:
+    table = table_of(["x.x.x.....", ".x.x.x.x.x"])
+    table.ran_ns[0, 5:] = np.nan
+    assert again(table) == [0, 1]
+
+
+@pytest.mark.parametrize(("waited_ms", "ranks"), [(3, [0, 1]), (30, [])])
+def test_without_samples_pauses_stand_beside_the_rest_of_the_own_time(waited_ms: int, ranks: list[int]) -> None:
+    assert again(table_of(["x.x.x.x.", ".x.x.x.x"], sampled=False, waited_ms=waited_ms)) == ranks

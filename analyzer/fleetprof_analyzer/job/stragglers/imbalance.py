@@ -11,6 +11,7 @@ import numpy as np
 from fleetprof_api.report.stragglers import Cause
 
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.moving_pauses import pauses_move
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.trace.trace import Int64s
 
@@ -23,11 +24,6 @@ _MOST_EXPLAINED: Final[dict[Cause, float]] = {
     "garbage_collection": 0.5, "data_loading": 0.5, "host": 0.5, "unequal_work": 0.2,
 }  # fmt: skip
 _LEAST_OF_RESTLESSNESS: Final = 0.3  # of what moves most
-_LEAST_RESTLESS: Final = 0.1  # of the own time
-_LONG_PAUSE: Final = 2.0  # over what the rank does besides
-_LEAST_LONG: Final = 2
-_LEAST_OFTEN: Final = 0.125  # of the iterations
-_LEAST_OF_RANKS: Final = 0.5
 _LEAST_SAMPLED: Final = 5  # iterations
 
 
@@ -92,13 +88,13 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         heaviest,
         excess,
         max(round(float(saved) / max(len(replay.matched.iterations), 1)), 0),
-        moves=_find_moving(table, on_host=any(one.kind == "cpu" for one in replay.matched.ranks))
+        moves=_find_moving(replay, table, on_host=any(one.kind == "cpu" for one in replay.matched.ranks))
         if moving_gain >= _LEAST_MOVING_GAIN
         else None,
     )
 
 
-def _find_moving(table: OwnTime, *, on_host: bool) -> Cause | None:
+def _find_moving(replay: Replay, table: OwnTime, *, on_host: bool) -> Cause | None:
     """The cause of what moves most; None where it is that ranks wait for cores, or work on a host that may be so."""
     parts = table.parts_ns
     causes: dict[Cause, Int64s] = {
@@ -116,33 +112,8 @@ def _find_moving(table: OwnTime, *, on_host: bool) -> Cause | None:
         explained = _explained_by_waits(table, causes[cause])
         told = cause != "unequal_work" if explained is None else explained <= limit
         if told and moving[cause] >= _LEAST_OF_RESTLESSNESS * moving[most]:
-            return cause if cause != "host" or _pauses(table) else None
+            return cause if cause != "host" or pauses_move(replay, table) else None
     return None
-
-
-def _pauses(table: OwnTime) -> bool:
-    """Whether what the threads do themselves moves: running, or pauses in which they neither run nor wait for a core.
-
-    Where that was not sampled, what no operator filled.
-    """
-    own = table.own_ns
-    if table.waited_ns.shape == own.shape and table.ran_ns.shape == own.shape:
-        known = (np.isfinite(table.waited_ns) & np.isfinite(table.ran_ns)).all(axis=0)
-        if known.sum() >= _LEAST_SAMPLED:
-            own, ran, waited = own[:, known], table.ran_ns[:, known].astype(np.int64), table.waited_ns[:, known]
-            served = np.maximum(own - waited, 0).astype(np.int64)
-            if _restlessness(ran) >= _LEAST_RESTLESS * float(np.median(table.own_ns)):
-                return True
-            return _pause_again(np.maximum(served - ran, 0), float(np.median(ran)))
-    host = table.parts_ns["host"]
-    return _pause_again(host, float(np.median(own - host)))
-
-
-def _pause_again(pauses_ns: Int64s, usual_ns: float) -> bool:
-    """Whether half of the ranks have long pauses again and again: on a full machine each is held up now and then."""
-    long = (pauses_ns > _LONG_PAUSE * usual_ns).sum(axis=1)
-    least = max(_LEAST_LONG, _LEAST_OFTEN * pauses_ns.shape[1])
-    return bool((long >= least).mean() >= _LEAST_OF_RANKS)
 
 
 def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:

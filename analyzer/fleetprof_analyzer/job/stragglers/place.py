@@ -28,11 +28,11 @@ def find_place(replay: Replay, table: OwnTime, fault: Fault) -> PlaceInCode | No
     own = table.own_ns[:, late].astype(np.float64)
     longer = own[rank] - np.median(own[chosen[1:]], axis=0)
     return find_late_place(
-        times[0], times[1:], [_positions(replay, one, set(late.tolist())) for one in chosen], float(longer.mean())
+        times[0], times[1:], [positions_of(replay, one, set(late.tolist())) for one in chosen], float(longer.mean())
     )
 
 
-def _positions(replay: Replay, rank: int, wanted: set[int]) -> list[int]:
+def positions_of(replay: Replay, rank: int, wanted: set[int]) -> list[int]:
     """The positions in the rank's own list of iterations that all ranks have, of those that are wanted."""
     own, common = replay.matched.ranks[rank].columns.iteration, replay.matched.iteration[rank]
     known = (own >= 0) & (common >= 0)

@@ -1,0 +1,86 @@
+"""Whether the hosts of CPU-only ranks pause in turns: checkpoints, logging, evaluation, now on one and now on another.
+
+On a full machine every thread is held up now and then, and not only where it waits for a core. A program's own pause
+comes again, and comes in one line of its code. Guarantees: pure; where threads were not sampled, what no operator
+filled counts as a pause.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.place import positions_of
+from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.rank.host.by_iteration import find_late_place
+from fleetprof_analyzer.trace.trace import Bools, Int64s
+
+_LEAST_RESTLESS: Final = 0.1  # of the own time
+_LEAST_SAMPLED: Final = 5  # iterations
+_LONG: Final = 2.0  # over what the rank does besides
+_LEAST_LONG: Final = 2
+_LEAST_OFTEN: Final = 0.125  # of the iterations
+_LEAST_OF_RANKS: Final = 0.5
+# A place needs a quarter of the time that it is to explain: so of pauses one line has half.
+_TWICE: Final = 2
+
+
+def pauses_move(replay: Replay, table: OwnTime) -> bool:
+    """Whether what the threads run moves, or half of the ranks pause again and again, each in a line of code."""
+    if _runs_move(table):
+        return True
+    pauses, long = find_pauses(table)
+    again = np.flatnonzero(come_again(table, long)).tolist()
+    shown = [rank for rank in again if _in_one_line(replay, rank, long[rank], pauses[rank])]
+    return len(shown) >= _LEAST_OF_RANKS * len(long)
+
+
+def find_pauses(table: OwnTime) -> tuple[Int64s, Bools]:
+    """Own time in which the thread neither ran nor waited for a core, and where that is much longer than what it ran.
+
+    Shapes (R, K); 0 in iterations that were not sampled.
+    """
+    known = _sampled(table)
+    if known is None:
+        pauses = table.parts_ns["host"]
+        return pauses, np.asarray(pauses > _LONG * float(np.median(table.own_ns - pauses)))
+    spent = np.where(known, table.waited_ns + table.ran_ns, table.own_ns)
+    pauses = np.maximum(table.own_ns - spent, 0).astype(np.int64)
+    return pauses, np.asarray(pauses > _LONG * float(np.median(table.ran_ns[known])))
+
+
+def come_again(table: OwnTime, long: Bools) -> Bools:
+    """The ranks that have long pauses often enough, of the iterations that were sampled, shape (R,)."""
+    known = _sampled(table)
+    sampled = np.full(len(long), long.shape[1]) if known is None else known.sum(axis=1)
+    return np.asarray(long.sum(axis=1) >= np.maximum(_LEAST_LONG, _LEAST_OFTEN * sampled))
+
+
+def _runs_move(table: OwnTime) -> bool:
+    known = _sampled(table)
+    if known is None or known.all(axis=0).sum() < _LEAST_SAMPLED:
+        return False
+    ran = table.ran_ns[:, known.all(axis=0)]
+    restless = float(np.abs(ran - np.median(ran, axis=1)[:, None]).mean())
+    return restless >= _LEAST_RESTLESS * float(np.median(table.own_ns))
+
+
+def _sampled(table: OwnTime) -> Bools | None:
+    """Which iterations of each rank were sampled, shape (R, K); None where these are too few."""
+    if not table.waited_ns.shape == table.ran_ns.shape == table.own_ns.shape:
+        return None
+    known: Bools = np.asarray(np.isfinite(table.waited_ns) & np.isfinite(table.ran_ns))
+    return known if (known.sum(axis=1) >= _LEAST_SAMPLED).all() else None
+
+
+def _in_one_line(replay: Replay, rank: int, long: Bools, pauses_ns: Int64s) -> bool:
+    """Whether the rank is in some line for half of what its long pauses have beyond its other iterations.
+
+    True where it has no samples to tell.
+    """
+    thread = replay.matched.ranks[rank].thread
+    if not thread.rows or long.all():
+        return True
+    late, others = (positions_of(replay, rank, set(np.flatnonzero(chosen).tolist())) for chosen in (long, ~long))
+    longer = float(pauses_ns[long].mean() - pauses_ns[~long].mean())
+    return find_late_place(thread, [thread], [late, others], _TWICE * longer) is not None
