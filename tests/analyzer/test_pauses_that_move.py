@@ -40,6 +40,10 @@ def test_pauses_come_again_or_do_not(pauses: list[str], ranks: list[int], waited
     assert again(table_of(pauses, waited_ms=waited_ms)) == ranks
 
 
+def test_where_waits_for_a_core_are_much_longer_pauses_are_not_told_from_them() -> None:
+    assert again(table_of(["x.x.x.x.", ".x.x.x.x"], waited_ms=90)) == []
+
+
 def test_a_rank_is_judged_by_the_iterations_in_which_it_was_sampled() -> None:
     table = table_of(["x.x.x.....", ".x.x.x.x.x"])
     table.ran_ns[0, 5:] = np.nan

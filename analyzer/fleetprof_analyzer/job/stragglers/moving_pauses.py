@@ -18,6 +18,7 @@ from fleetprof_analyzer.trace.trace import Bools, Int64s
 _LEAST_RESTLESS: Final = 0.1  # of the own time
 _LEAST_SAMPLED: Final = 5  # iterations
 _LONG: Final = 2.0  # over what the rank does besides
+_LONG_BESIDE_WAITS: Final = 0.5  # of a wait for a core: between two samples it is not known what was which
 _LEAST_LONG: Final = 2
 _LEAST_OFTEN: Final = 0.125  # of the iterations
 _LEAST_OF_RANKS: Final = 0.5
@@ -46,7 +47,10 @@ def find_pauses(table: OwnTime) -> tuple[Int64s, Bools]:
         return pauses, np.asarray(pauses > _LONG * float(np.median(table.own_ns - pauses)))
     spent = np.where(known, table.waited_ns + table.ran_ns, table.own_ns)
     pauses = np.maximum(table.own_ns - spent, 0).astype(np.int64)
-    return pauses, np.asarray(pauses > _LONG * float(np.median(table.ran_ns[known])))
+    least = max(
+        _LONG * float(np.median(table.ran_ns[known])), _LONG_BESIDE_WAITS * float(np.median(table.waited_ns[known]))
+    )
+    return pauses, np.asarray(pauses > least)
 
 
 def come_again(table: OwnTime, long: Bools) -> Bools:
