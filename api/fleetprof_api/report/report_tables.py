@@ -157,9 +157,9 @@ class IdlePlace(msgspec.Struct, kw_only=True, frozen=True):
     time_ns: Annotated[int, Meta(description="idle time of that cause in these gaps", ge=0)]
     count: Annotated[int, Meta(description="these gaps", ge=0)]
     work_before: Annotated[str, Meta(description="device work that ends where the gap begins; empty: none")] = ""
-    stream_before: str = ""
+    stream_before: Annotated[str, Meta(description="the stream of that work")] = ""
     work_behind: Annotated[str, Meta(description="device work that ends the gap")] = ""
-    stream_behind: str = ""
+    stream_behind: Annotated[str, Meta(description="the stream of that work")] = ""
     operator: Annotated[str, Meta(description="innermost operator that launched it; empty: none")] = ""
     after: Annotated[
         str, Meta(description="operator that ended last before that launch on its thread; empty: none")
