@@ -16,7 +16,7 @@ from fleetprof_api.report.start_skew import RankStart, StartSkew
 
 from fleetprof_analyzer.job.cost import measure_cost
 from fleetprof_analyzer.job.energy import add_energy
-from fleetprof_analyzer.job.findings import find_findings
+from fleetprof_analyzer.job.findings.findings import find_findings
 from fleetprof_analyzer.job.heterogeneity import measure_heterogeneity
 from fleetprof_analyzer.job.stragglers.verdict import judge_summaries
 from fleetprof_analyzer.job.whole_traces import choose_whole_traces

@@ -6,8 +6,8 @@ from typing import get_args
 
 import msgspec
 import pytest
-from fleetprof_analyzer.job.findings import find_findings
-from fleetprof_analyzer.job.straggler_advice import straggler_advice
+from fleetprof_analyzer.job.findings.findings import find_findings
+from fleetprof_analyzer.job.findings.straggler_advice import straggler_advice
 from fleetprof_analyzer.views.words.straggler_words import CAUSES
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.rank_tables import OperatorLaunches
@@ -197,7 +197,7 @@ def test_the_advice_on_copies_fits_the_memory() -> None:
 
 
 def test_every_kind_is_documented() -> None:
-    source = (ROOT / "analyzer/fleetprof_analyzer/job/findings.py").read_text()
+    source = (ROOT / "analyzer/fleetprof_analyzer/job/findings/findings.py").read_text()
     section = (ROOT / "docs/measures.md").read_text().split("## Findings")[1].split("\n## ")[0]
     for kind in [*re.findall(r'_Rule\(\s*"(\w+)"', source), *re.findall(r'kind="(\w+)"', source)]:
         assert f"`{kind}`" in section, kind

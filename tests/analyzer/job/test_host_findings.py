@@ -2,8 +2,8 @@
 
 import msgspec
 import pytest
-from fleetprof_analyzer.job.findings import find_findings
-from fleetprof_analyzer.job.host_findings import find_host_findings
+from fleetprof_analyzer.job.findings.findings import find_findings
+from fleetprof_analyzer.job.findings.host_findings import find_host_findings
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import CoreUse, Silence, Stages, StageTime

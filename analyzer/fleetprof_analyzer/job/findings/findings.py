@@ -13,10 +13,10 @@ from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report
 from fleetprof_api.report.stragglers import Stragglers
 
-from fleetprof_analyzer.communication_advice import explain_exposed
-from fleetprof_analyzer.idle_words import find_worst_place, operators_of, say_idle_place
-from fleetprof_analyzer.job.host_findings import find_host_findings, find_longest_place
-from fleetprof_analyzer.job.straggler_advice import straggler_advice
+from fleetprof_analyzer.job.findings.communication_advice import explain_exposed
+from fleetprof_analyzer.job.findings.host_findings import find_host_findings, find_longest_place
+from fleetprof_analyzer.job.findings.idle_words import find_worst_place, operators_of, say_idle_place
+from fleetprof_analyzer.job.findings.straggler_advice import straggler_advice
 
 _MOST: Final = 6
 _MOST_RANKS: Final = 8
