@@ -27,7 +27,7 @@ def store_job() -> tuple[MemoryStore, str]:
 
 @pytest.mark.parametrize("most_bytes", [32_000, 10], ids=["in the summary", "beside it"])
 def test_map_and_merge_judge_as_one_pod_does(monkeypatch: pytest.MonkeyPatch, most_bytes: int) -> None:
-    for module in ("stored_summary", "capture_report"):
+    for module in ("rank.stored_summary", "capture.store"):
         monkeypatch.setattr(f"fleetprof_analyzer.{module}.MOST_OPERATIONS_BYTES", most_bytes)
     store, uid = store_job()
     for shard in range(2):
@@ -43,7 +43,7 @@ def test_map_and_merge_judge_as_one_pod_does(monkeypatch: pytest.MonkeyPatch, mo
 
 
 def test_operations_that_are_lost_beside_the_summary_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("stored_summary", "capture_report"):
+    for module in ("rank.stored_summary", "capture.store"):
         monkeypatch.setattr(f"fleetprof_analyzer.{module}.MOST_OPERATIONS_BYTES", 10)
     store, uid = store_job()
     summarise_ranks(store, "default", uid, shard=0, shards=1)
