@@ -21,8 +21,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests")]
 
-import baselines  # noqa: E402
 from fleetprof_analyzer.job.stragglers.verdict import find_stragglers  # noqa: E402
+from harness.traces import baselines  # noqa: E402
 from harness.traces.foreign_layouts import KINDS, LAYOUTS, draw_foreign  # noqa: E402
 from harness.traces.planted_faults import CAUSES, FAULTS, LARGE_SHAPES, NO_FAULTS, OFTEN, SHAPES, draw, operations_of  # noqa: E402
 
