@@ -11,33 +11,33 @@ from collections.abc import Collection, Sequence
 from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.report.recording import covers, learn
 
-from fleetprof_operator.hub.capture.stages import Capture
+from fleetprof_operator.hub.capture.request_capture import RequestCapture
 from fleetprof_operator.hub.planning.resolution import RankTarget
 from fleetprof_operator.hub.submission import UnknownCapture
 
 
-class CaptureMemory:
-    """`captures` by uid; `tasks` of those that go on."""
+class CaptureRegistry:
+    """`by_uid`: those remembered; `tasks` of those that go on."""
 
     def __init__(self, max_finished: int, max_finished_bytes: int) -> None:
-        self.captures: dict[str, Capture] = {}
+        self.by_uid: dict[str, RequestCapture] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self._max_finished = max_finished
         self._max_finished_bytes = max_finished_bytes
 
-    def begin(self, capture: Capture) -> None:
+    def begin(self, capture: RequestCapture) -> None:
         """Remembers a capture and lets it go."""
         uid = capture.ledger.uid
-        self.captures[uid] = capture
+        self.by_uid[uid] = capture
         task = asyncio.create_task(capture.run())
         self.tasks[uid] = task
         task.add_done_callback(lambda _: self._end(uid))
 
-    def find(self, ref: str) -> Capture:
+    def find(self, ref: str) -> RequestCapture:
         """The capture of that uid or name. Raises UnknownCapture."""
-        if ref in self.captures:
-            return self.captures[ref]
-        named = [c for c in self.captures.values() if c.ledger.name == ref]
+        if ref in self.by_uid:
+            return self.by_uid[ref]
+        named = [c for c in self.by_uid.values() if c.ledger.name == ref]
         if len(named) == 1:
             return named[0]
         if not named:
@@ -47,16 +47,16 @@ class CaptureMemory:
 
     def unfinished_namespaces(self) -> list[str]:
         """The namespace of each capture that goes on."""
-        return [self.captures[uid].ledger.namespace for uid in self.tasks]
+        return [self.by_uid[uid].ledger.namespace for uid in self.tasks]
 
     def describe_holder(self, targets: Sequence[RankTarget]) -> str:
         """A sentence about an unfinished capture that holds one of these ranks; empty when none does."""
-        return next((said for capture in self.captures.values() if (said := capture.describe_hold(targets))), "")
+        return next((said for capture in self.by_uid.values() if (said := capture.describe_hold(targets))), "")
 
     def estimate(self, namespace: str, target: str, collect: Collection[str]) -> RecordingEstimate | None:
         """What the latest capture of this target says of one with these options; None where none does."""
         known = [
-            c for c in self.captures.values() if (c.ledger.namespace, c.request.target_text()) == (namespace, target)
+            c for c in self.by_uid.values() if (c.ledger.namespace, c.request.target_text()) == (namespace, target)
         ]
         for capture in sorted(known, key=lambda c: c.ledger.submitted_unix_ns, reverse=True):
             costs = [entry.recording_cost for entry in capture.ledger.entries if entry.recording_cost is not None]
@@ -66,7 +66,7 @@ class CaptureMemory:
 
     def _end(self, uid: str) -> None:
         self.tasks.pop(uid, None)
-        finished = {c.ledger.uid: c for c in self.captures.values() if c.finished and c.ledger.uid not in self.tasks}
+        finished = {c.ledger.uid: c for c in self.by_uid.values() if c.finished and c.ledger.uid not in self.tasks}
         sizes = {known: capture.count_bytes() for known, capture in finished.items()}
         shares = Counter[str]()
         for known, capture in finished.items():
@@ -77,4 +77,4 @@ class CaptureMemory:
             of_namespace = [c for c in finished.values() if c.ledger.namespace == namespace]
             oldest = min(of_namespace, key=lambda c: c.ledger.submitted_unix_ns).ledger.uid
             shares[namespace] -= sizes[oldest]
-            del finished[oldest], self.captures[oldest]
+            del finished[oldest], self.by_uid[oldest]

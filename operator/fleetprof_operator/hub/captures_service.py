@@ -13,7 +13,7 @@ from fleetprof_api.hub.hub_pb2_grpc import CapturesServicer
 from fleetprof_api.request import InvalidRequest, load_request
 from fleetprof_store.base import StoreError
 
-from fleetprof_operator.hub.access.call_authentication import Context, Gate
+from fleetprof_operator.hub.access.call_authentication import CallAuthentication, Context
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
 
@@ -24,13 +24,13 @@ _Result = TypeVar("_Result")
 class CapturesService(CapturesServicer):
     """What the command line asks."""
 
-    def __init__(self, hub: Hub, gate: Gate) -> None:
+    def __init__(self, hub: Hub, authentication: CallAuthentication) -> None:
         self._hub = hub
-        self._gate = gate
+        self._authentication = authentication
 
     async def Submit(self, request: pb.SubmitRequest, context: Context) -> pb.CaptureStatus:  # noqa: N802
         """Takes a request. INVALID_ARGUMENT with every problem; FAILED_PRECONDITION when it is refused."""
-        await self._gate.admit(context)
+        await self._authentication.admit(context)
 
         async def submit() -> pb.CaptureStatus:
             if len(request.request_json) > MAX_REQUEST_CHARACTERS:
@@ -42,7 +42,7 @@ class CapturesService(CapturesServicer):
 
     async def Watch(self, request: pb.CaptureRef, context: Context) -> AsyncIterator[pb.CaptureStatus]:  # noqa: N802
         """The status now and after every change, up to the finished one."""
-        await self._gate.admit(context)
+        await self._authentication.admit(context)
         try:
             async for status in self._hub.watch(request.uid):
                 yield status
@@ -51,17 +51,17 @@ class CapturesService(CapturesServicer):
 
     async def Cancel(self, request: pb.CaptureRef, context: Context) -> pb.CaptureStatus:  # noqa: N802
         """Takes a capture back as far as that goes."""
-        await self._gate.admit(context)
+        await self._authentication.admit(context)
         return await _answer(context, lambda: self._hub.cancel(request.uid))
 
     async def List(self, request: pb.ListRequest, context: Context) -> pb.ListReply:  # noqa: N802
         """All captures, the newest first."""
-        await self._gate.admit(context)
+        await self._authentication.admit(context)
         return pb.ListReply(captures=await self._hub.list())
 
     async def Fleet(self, request: pb.FleetRequest, context: Context) -> pb.FleetReply:  # noqa: N802
         """All sidecars and what they see."""
-        await self._gate.admit(context)
+        await self._authentication.admit(context)
         return pb.FleetReply(sidecars=await self._hub.fleet())
 
 

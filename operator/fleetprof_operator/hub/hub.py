@@ -18,16 +18,16 @@ from fleetprof_store.base import Store, StoreError
 
 from fleetprof_operator.hub.access.authentication import Authenticator
 from fleetprof_operator.hub.access.call_refusals import CallRefusals
-from fleetprof_operator.hub.capture.arming import is_hopeless
-from fleetprof_operator.hub.capture.stages import Capture
-from fleetprof_operator.hub.capture.surroundings import Analyze, Surroundings
-from fleetprof_operator.hub.capture_registry import CaptureMemory
+from fleetprof_operator.hub.capture.arm_stage import is_hopeless
+from fleetprof_operator.hub.capture.environment import Analyze, CaptureEnvironment
+from fleetprof_operator.hub.capture.request_capture import RequestCapture
+from fleetprof_operator.hub.capture_registry import CaptureRegistry
 from fleetprof_operator.hub.planning.canary import find_owner
 from fleetprof_operator.hub.planning.orders import build_release
 from fleetprof_operator.hub.planning.target_pods import FindPods
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.sidecars.messages import PROTOCOL_VERSION, ProtocolError
-from fleetprof_operator.hub.sidecars.registry import Link, Registry, SidecarRecord
+from fleetprof_operator.hub.sidecars.sidecar_registry import Link, SidecarRecord, SidecarRegistry
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.storage.stored_requests import list_stored, read_stored
 from fleetprof_operator.hub.storage.workload_costs import WorkloadRecords
@@ -70,20 +70,20 @@ class Hub:
         self.authenticate = authenticate
         self.settings = settings or HubSettings()
         self._calls = StoreCalls(store)
-        self._registry = Registry(self.settings)
+        self._registry = SidecarRegistry(self.settings)
         self.refusals = CallRefusals()
         self._clock = clock
-        self._memory = CaptureMemory(self.settings.max_remembered, self.settings.max_remembered_bytes)
-        self._surroundings = Surroundings(
+        self.captures = CaptureRegistry(self.settings.max_remembered, self.settings.max_remembered_bytes)
+        self._environment = CaptureEnvironment(
             calls=self._calls,
             registry=self._registry,
             settings=self.settings,
             clock=clock,
             analyze=analyze,
             find_pods=find_pods,
-            estimate=self._memory.estimate,
+            estimate=self.captures.estimate,
             records=WorkloadRecords(self._calls),
-            find_holder=self._memory.describe_holder,
+            find_holder=self.captures.describe_holder,
         )
 
     # ------------------------------------------------------------ for people
@@ -98,7 +98,7 @@ class Hub:
         namespace = choose_namespace(request, namespace)
         if problems := find_suspension(request) + find_unsupported(request):
             raise InvalidRequest(problems)
-        check_budget(self._memory.unfinished_namespaces(), namespace, self.settings)
+        check_budget(self.captures.unfinished_namespaces(), namespace, self.settings)
         check_bounds(request, namespace, self.settings)
         if fail_fast:
             self._refuse_what_would_wait(request, namespace)
@@ -112,13 +112,13 @@ class Hub:
         A namespace, uid and name as Kubernetes makes them; `requester` for the ledger. Raises InvalidRequest,
         CaptureRefused, StoreError (then nothing was begun).
         """
-        if uid not in self._memory.captures and not await self._restore_all([(namespace, uid)]):
+        if uid not in self.captures.by_uid and not await self._restore_all([(namespace, uid)]):
             if problems := find_unsupported(request):
                 raise InvalidRequest(problems)
-            check_budget(self._memory.unfinished_namespaces(), namespace, self.settings)
+            check_budget(self.captures.unfinished_namespaces(), namespace, self.settings)
             check_bounds(request, namespace, self.settings)
             await self._take(request, namespace, uid, name)
-        capture = self._memory.find(uid)
+        capture = self.captures.find(uid)
         capture.ledger.requester = capture.ledger.requester or requester
         return capture.status()
 
@@ -127,7 +127,7 @@ class Hub:
 
         Raises UnknownCapture.
         """
-        capture = self._memory.find(ref)
+        capture = self.captures.find(ref)
         while True:
             await capture.refresh()
             seen, status = capture.version, capture.status()
@@ -142,7 +142,7 @@ class Hub:
 
         `hurry`: at once, without waiting for sidecars to confirm.
         """
-        capture = self._memory.find(ref)
+        capture = self.captures.find(ref)
         capture.cancel(hurry=hurry)
         return capture.status()
 
@@ -152,7 +152,7 @@ class Hub:
 
     async def list(self) -> list[pb.CaptureStatus]:
         """All captures that this hub remembers, the newest first."""
-        known = sorted(self._memory.captures.values(), key=lambda c: c.ledger.submitted_unix_ns, reverse=True)
+        known = sorted(self.captures.by_uid.values(), key=lambda c: c.ledger.submitted_unix_ns, reverse=True)
         return [capture.status() for capture in known]
 
     def connected_pods(self) -> Collection[str]:
@@ -169,7 +169,7 @@ class Hub:
 
     def look_up(self, uid: str) -> tuple[ProfileRequest, pb.CaptureStatus]:
         """A capture's request and how it stands. Raises UnknownCapture."""
-        capture = self._memory.find(uid)
+        capture = self.captures.find(uid)
         return capture.request, capture.status()
 
     # ------------------------------------------------------------ life
@@ -195,8 +195,8 @@ class Hub:
 
     async def close(self) -> None:
         """Ends the hub; unfinished requests are taken up by the next one's `restore`."""
-        running = list(self._memory.tasks.values())
-        unfinished = [c for c in self._memory.captures.values() if not c.finished]
+        running = list(self.captures.tasks.values())
+        unfinished = [c for c in self.captures.by_uid.values() if not c.finished]
         await asyncio.gather(*(capture.flush(_CLOSE_PATIENCE_NS) for capture in unfinished))
         for task in running:
             task.cancel()
@@ -230,10 +230,10 @@ class Hub:
             if not self._hear_canary(event, record):
                 held.setdefault(event.capture_id, []).append(event)
         for uid in held:
-            if uid not in self._memory.captures:
+            if uid not in self.captures.by_uid:
                 # `restore` read everything, so this request was deleted from the store: nobody waits for it.
                 link.send(build_release(uid))
-        for uid, capture in list(self._memory.captures.items()):
+        for uid, capture in list(self.captures.by_uid.items()):
             ours = capture.ledger.namespace == record.identity.namespace
             if ours and (uid in held or not capture.finished):
                 capture.welcome(record, held.get(uid, []))
@@ -272,21 +272,21 @@ class Hub:
         request_json = request.to_json()
         key = keys.request_key(namespace, uid)
         await self._calls.run(lambda: self._calls.store.put(key, request_json.encode()))
-        capture = Capture(request, request_json, ledger, self._surroundings, fails_fast=fails_fast)
-        self._memory.begin(capture)
+        capture = RequestCapture(request, request_json, ledger, self._environment, fails_fast=fails_fast)
+        self.captures.begin(capture)
         await asyncio.sleep(0)  # so that the status already says what it waits for, or that it is armed
         return capture.status()
 
     def _hear_canary(self, event: pb.CaptureEvent, record: SidecarRecord) -> bool:
         """Takes a word about a canary; False when it is about something else, or about a canary of nobody's."""
-        capture = self._memory.captures.get(find_owner(event.capture_id))
+        capture = self.captures.by_uid.get(find_owner(event.capture_id))
         if capture is None or capture.ledger.namespace != record.identity.namespace:
             return False
         capture.hear_canary(event, record)
         return True
 
-    def _known(self, uid: str, record: SidecarRecord) -> Capture | None:
-        capture = self._memory.captures.get(uid)
+    def _known(self, uid: str, record: SidecarRecord) -> RequestCapture | None:
+        capture = self.captures.by_uid.get(uid)
         if capture is None:
             if record.link is not None:
                 record.link.send(build_release(uid))
@@ -295,10 +295,10 @@ class Hub:
 
     def _refuse_what_would_wait(self, request: ProfileRequest, namespace: str) -> None:
         """Raises CaptureRefused."""
-        found = self._surroundings.resolve(request, namespace, "")
+        found = self._environment.resolve(request, namespace, "")
         if found.reason and is_hopeless(found, self._clock(), self.settings):
             raise CaptureRefused(found.reason, found.message)
-        if holder := self._memory.describe_holder(found.targets):
+        if holder := self.captures.describe_holder(found.targets):
             raise CaptureRefused("AlreadyCapturing", holder)
 
     async def _restore_all(self, places: Sequence[tuple[str, str]]) -> bool:
@@ -309,14 +309,14 @@ class Hub:
         found = sorted((c for c in restored if c is not None), key=lambda c: c.ledger.submitted_unix_ns)
         finished = [capture for capture in found if capture.finished]
         for capture in finished[-self.settings.max_remembered :]:
-            self._memory.captures[capture.ledger.uid] = capture
+            self.captures.by_uid[capture.ledger.uid] = capture
         for capture in found:
             if not capture.finished:
                 log.info("request %s goes on", capture.ledger.uid)
-                self._memory.begin(capture)
+                self.captures.begin(capture)
         return bool(found)
 
-    async def _restore_one(self, namespace: str, uid: str, room: asyncio.Semaphore) -> Capture | None:
+    async def _restore_one(self, namespace: str, uid: str, room: asyncio.Semaphore) -> RequestCapture | None:
         async with room:
             stored = await read_stored(self._calls, namespace, uid)
         if stored is None:
@@ -324,7 +324,7 @@ class Hub:
         ledger = stored.ledger or Ledger(
             uid=uid, name=name_capture(stored.request), namespace=namespace, submitted_unix_ns=self._clock()
         )
-        capture = Capture(stored.request, stored.request_json, ledger, self._surroundings, restored=True)
+        capture = RequestCapture(stored.request, stored.request_json, ledger, self._environment, restored=True)
         if ledger.outcome:
             capture.remember_finished()
         return capture

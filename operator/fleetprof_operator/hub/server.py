@@ -1,7 +1,7 @@
 """The hub over gRPC: sidecars' streams and the command line's calls.
 
-Guarantees: nobody is heard without a good token (`gate`); plain text is served on loopback and Unix sockets
-only; messages are bounded in size, connections in number; what a stream may do is `streams`' to say. Source: grpc.aio;
+Guarantees: every call needs a good token (`call_authentication`); plain text is served on loopback and Unix sockets
+only; messages are bounded in size, connections in number; `streams` says what a stream may do. Source: grpc.aio;
 statuses as in google.rpc.Code.
 """
 
@@ -16,7 +16,7 @@ from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.hub_pb2_grpc import add_CapturesServicer_to_server
 
 from fleetprof_operator.hub.access.authentication import SharedToken
-from fleetprof_operator.hub.access.call_authentication import Gate
+from fleetprof_operator.hub.access.call_authentication import CallAuthentication
 from fleetprof_operator.hub.access.call_refusals import CallRefusals
 from fleetprof_operator.hub.captures_service import CapturesService
 from fleetprof_operator.hub.hub import Hub
@@ -96,14 +96,14 @@ async def serve(
         )
     options = [*_OPTIONS, ("grpc.max_allowed_incoming_connections", MOST_CONNECTIONS)]
     server = grpc.aio.server(options=options, maximum_concurrent_rpcs=MAX_STREAMS)
-    gate = Gate(authenticator, hub.refusals, hub.settings.namespaces)
+    authentication = CallAuthentication(authenticator, hub.refusals, hub.settings.namespaces)
     # The stream's messages are taken as bytes, so that a malformed one is answered by us.
     connect = grpc.stream_stream_rpc_method_handler(
-        Streams(hub, gate, hub.refusals).connect, response_serializer=pb.HubMessage.SerializeToString
+        Streams(hub, authentication, hub.refusals).connect, response_serializer=pb.HubMessage.SerializeToString
     )
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("fleetprof.v1.Hub", {"Connect": connect}),))
     if captures:
-        add_CapturesServicer_to_server(CapturesService(hub, gate), server)
+        add_CapturesServicer_to_server(CapturesService(hub, authentication), server)
     for add in beside:
         add(server)
     try:

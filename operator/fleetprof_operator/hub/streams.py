@@ -18,12 +18,12 @@ import grpc.aio
 from fleetprof_api.hub import hub_pb2 as pb
 
 from fleetprof_operator.hub.access.authentication import Principal
-from fleetprof_operator.hub.access.call_authentication import Context, Gate, read_peer
+from fleetprof_operator.hub.access.call_authentication import CallAuthentication, Context, read_peer
 from fleetprof_operator.hub.access.call_refusals import CallRefusals, Refusal
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.sidecars.holdings import OverBudget
 from fleetprof_operator.hub.sidecars.messages import ProtocolError, parse_message
-from fleetprof_operator.hub.sidecars.pace import Paces
+from fleetprof_operator.hub.sidecars.pace import StreamPaces
 from fleetprof_operator.hub.sidecars.stream_seats import NoSeat, StreamSeats
 
 log = logging.getLogger(__name__)
@@ -90,16 +90,16 @@ async def _write(context: Context, link: _Link) -> None:
 class Streams:
     """All sidecars' streams."""
 
-    def __init__(self, hub: Hub, gate: Gate, refusals: CallRefusals) -> None:
+    def __init__(self, hub: Hub, authentication: CallAuthentication, refusals: CallRefusals) -> None:
         self._hub = hub
-        self._gate = gate
+        self._authentication = authentication
         self._refusals = refusals
         self._seats = StreamSeats(hub.settings.max_streams_per_namespace)
-        self._paces = Paces()
+        self._paces = StreamPaces()
 
     async def connect(self, requests: AsyncIterator[bytes], context: Context) -> None:
         """One stream from its hello to its end."""
-        principal = await self._gate.admit(context)
+        principal = await self._authentication.admit(context)
         link = _Link()
         who = f"{principal.namespace}/{principal.pod_name}" if principal.pod_name else read_peer(context)
         try:

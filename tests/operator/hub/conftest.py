@@ -99,7 +99,7 @@ class Ground:
 
     async def kill_hub(self) -> None:
         """As after SIGKILL: nothing is said, nothing is written any more."""
-        for task in self.hub._memory.tasks.values():
+        for task in self.hub.captures.tasks.values():
             task.cancel()
         await self.server._server.stop(None)
         self.hub._calls.close()

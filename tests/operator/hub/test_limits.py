@@ -11,7 +11,7 @@ from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.sidecars.holdings import Holdings, OverBudget
 from fleetprof_operator.hub.sidecars.message_weight import MAX_ELEMENTS, weigh_message
 from fleetprof_operator.hub.sidecars.messages import ProtocolError, parse_message
-from fleetprof_operator.hub.sidecars.registry import Registry
+from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRegistry
 from fleetprof_operator.hub.sidecars.stream_seats import DIALS_AT_ONCE, MOST_OF_POD, NoSeat, StreamSeats
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,7 +149,7 @@ def test_holdings_are_bounded_by_owner_and_namespace() -> None:
 
 @pytest.mark.attack
 def test_one_pod_has_one_record_whatever_ids_its_sidecars_take() -> None:
-    registry = Registry()
+    registry = SidecarRegistry()
     links = []
     for number in range(500):
         links.append(Link())
@@ -163,7 +163,7 @@ def test_one_pod_has_one_record_whatever_ids_its_sidecars_take() -> None:
 
 def test_without_a_proved_pod_every_sidecar_has_its_record() -> None:
     # Local mode: one user, one token, and as many sidecars on a machine as there are jobs.
-    registry = Registry()
+    registry = SidecarRegistry()
     for number in range(5):
         registry.connect(hello(f"s{number}"), Link(), number)
     assert len(registry.list()) == 5
@@ -171,7 +171,7 @@ def test_without_a_proved_pod_every_sidecar_has_its_record() -> None:
 
 @pytest.mark.attack
 def test_of_a_lost_sidecar_only_its_name_is_kept_and_of_them_a_number() -> None:
-    registry = Registry(HubSettings(max_streams_per_namespace=10))
+    registry = SidecarRegistry(HubSettings(max_streams_per_namespace=10))
     registry.connect(hello("other", "other", "rival"), kept := Link(), 0, proved_pod_uid="u-other")
     for number in range(50):
         pod = f"pod-{number}"
@@ -189,7 +189,7 @@ def test_of_a_lost_sidecar_only_its_name_is_kept_and_of_them_a_number() -> None:
 
 
 def test_lost_sidecars_make_room_for_those_that_are_there() -> None:
-    registry = Registry(HubSettings(max_namespace_bytes=200 << 10))
+    registry = SidecarRegistry(HubSettings(max_namespace_bytes=200 << 10))
     for number in range(60):
         record = registry.connect(hello(f"s{number}", f"pod-{number}"), link := Link(), number)
         registry.disconnect(record, link, number)
@@ -197,7 +197,7 @@ def test_lost_sidecars_make_room_for_those_that_are_there() -> None:
 
 
 def test_a_part_of_a_hello_does_not_keep_all_of_it() -> None:
-    registry = Registry()
+    registry = SidecarRegistry()
     full = hello("s", processes=processes(2), held=[pb.CaptureEvent(message="x" * 1000)] * 100)
     record = registry.connect(full, Link(), 0)
     assert record.identity == full.identity

@@ -11,7 +11,7 @@ from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.sidecars.messages import parse_message
-from fleetprof_operator.hub.sidecars.registry import SidecarRecord
+from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord
 from fleetprof_store.memory import MemoryStore
 from harness.hub.scripted_sidecar import make_process, make_request
 
@@ -77,7 +77,7 @@ def make_hello(number: int, processes: list[pb.Process], held: Any = ()) -> pb.H
 
 async def end(hub: Hub, uid: str) -> None:
     await hub.cancel(uid, hurry=True)
-    for task in hub._memory.tasks.values():
+    for task in hub.captures.tasks.values():
         task.cancel()
     await hub.close()
 
@@ -126,7 +126,7 @@ async def cost_of_a_deadline(ranks: int) -> float:
         hub.disconnect(record, record.link)
 
     async def give_up() -> None:
-        capture = hub._memory.captures[uid]
+        capture = hub.captures.by_uid[uid]
         await hub.cancel(uid, hurry=True)
         async with asyncio.timeout(30):
             while capture._state.book.lines.open_count:
@@ -146,7 +146,7 @@ async def test_a_rank_costs_the_same_among_many(cost: Callable[[int], Awaitable[
 
 async def test_a_look_at_many_ranks_makes_only_lines_that_changed() -> None:
     hub, uid, records = await begin(MANY)
-    capture = hub._memory.captures[uid]
+    capture = hub.captures.by_uid[uid]
     await capture.refresh()
     assert len(capture.status().ranks) == MANY
     first = next(iter(records[0].processes.values()))

@@ -30,7 +30,7 @@ async def test_killed_while_capturing(ground: Any, kit: Any, state: str) -> None
             await sidecar.say_all(arm, reached)
     await ground.await_status(uid, lambda s: kit.states(s)[0] == state)
     asked = await ground.status(uid)
-    await ground.hub._memory.captures[uid].flush(10**10)
+    await ground.hub.captures.find(uid).flush(10**10)
     await ground.kill_hub()
 
     await ground.start_hub()
@@ -49,7 +49,7 @@ async def test_killed_while_sidecars_are_away_and_some_never_return(ground: Any,
     sidecar, uid, arm = await _capture(ground, kit)
     await sidecar.say_all(arm, "WRITTEN")
     await ground.await_status(uid, lambda s: kit.states(s) == {0: "WRITTEN", 1: "WRITTEN"})
-    await ground.hub._memory.captures[uid].flush(10**10)
+    await ground.hub.captures.find(uid).flush(10**10)
     await ground.kill_hub()
     await ground.start_hub()
     ground.skew_ns = 61 * 10**9
@@ -62,15 +62,13 @@ async def test_killed_between_the_store_and_the_verdict(ground: Any, kit: Any) -
     sidecar, uid, arm = await _capture(ground, kit, ranks={"list": [0]})
     await sidecar.say_all(arm, "WRITTEN")
     await ground.await_status(uid, lambda s: kit.states(s) == {0: "WRITTEN"})
-    await ground.hub._memory.captures[uid].flush(10**10)
+    await ground.hub.captures.find(uid).flush(10**10)
     await ground.kill_hub()
     ground.store.put(keys.trace_key("team", uid, 0), b"trace 0")
     await ground.start_hub()
     await sidecar.disconnect()
     async with asyncio.timeout(kit.PATIENCE_S):
-        while not ground.hub._memory.captures[
-            uid
-        ]._state.stored:  # it waits for sidecars, then looks what the store has
+        while not ground.hub.captures.by_uid[uid]._state.stored:  # it waits for sidecars, then looks what the store has
             await asyncio.sleep(0.01)
     ground.skew_ns = 61 * 10**9
     status = await ground.await_end(uid)
@@ -91,7 +89,7 @@ async def test_killed_while_cancelling(ground: Any, kit: Any) -> None:
     await sidecar.say_all(arm, "STARTED")
     await ground.hub.cancel(uid)
     await sidecar.expect("cancel")
-    await ground.hub._memory.captures[uid].flush(10**10)
+    await ground.hub.captures.find(uid).flush(10**10)
     await ground.kill_hub()
     await ground.start_hub()
     await ground.reconnect()
@@ -134,7 +132,7 @@ async def test_killed_after_the_end_a_sidecar_is_still_released(ground: Any, kit
 
 async def test_an_order_that_never_left_the_dead_hub_is_planned_anew(ground: Any, kit: Any) -> None:
     sidecar, uid, arm = await _capture(ground, kit)
-    await ground.hub._memory.captures[uid].flush(10**10)
+    await ground.hub.captures.find(uid).flush(10**10)
     await ground.kill_hub()
     await sidecar.disconnect()
     ground.skew_ns = 20 * 10**9  # the planned start has passed
@@ -151,7 +149,7 @@ async def test_an_order_that_never_left_the_dead_hub_is_planned_anew(ground: Any
 async def test_a_ledger_that_was_never_written_is_rebuilt_from_the_sidecars(ground: Any, kit: Any) -> None:
     sidecar, uid, arm = await _capture(ground, kit)
     await sidecar.say_all(arm, "STARTED")
-    await ground.hub._memory.captures[uid].flush(10**10)
+    await ground.hub.captures.find(uid).flush(10**10)
     await ground.kill_hub()
     ground.store.delete([keys.ledger_key("team", uid)])
     await ground.start_hub()
@@ -212,7 +210,7 @@ async def test_an_unknown_capture_is_released(ground: Any, kit: Any) -> None:
     """Its objects were deleted from the store: nobody waits for it."""
     sidecar, uid, arm = await _capture(ground, kit)
     await sidecar.say_all(arm, "WRITTEN")
-    await ground.hub._memory.captures[uid].flush(10**10)
+    await ground.hub.captures.find(uid).flush(10**10)
     await ground.kill_hub()
     ground.store.delete([info.key for info in ground.store.list("v1/")])
     await ground.start_hub()

@@ -28,7 +28,7 @@ REFUSAL_S: Final = 1.0
 MOST_PEERS: Final = 10_000
 
 
-class Gate:
+class CallAuthentication:
     """Lets in who has a good token; `namespaces` empty: of any namespace."""
 
     def __init__(self, authenticator: Authenticator, refusals: CallRefusals, namespaces: Collection[str] = ()) -> None:
@@ -88,3 +88,6 @@ def read_peer(context: Context) -> str:
     """The caller's address without its port: `ipv4:10.0.0.7`, `ipv6:[::1]`, or a Unix socket's name."""
     peer = context.peer() or ""
     return peer.rpartition(":")[0] if peer.startswith("ip") else peer
+
+
+Gate = CallAuthentication  # the name that the analyses' service imports

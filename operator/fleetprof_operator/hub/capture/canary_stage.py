@@ -25,15 +25,15 @@ from fleetprof_api.ledger import (
 from fleetprof_api.report.recording import learn
 from fleetprof_store.base import StoreError
 
-from fleetprof_operator.hub.capture.permission import find_workload
-from fleetprof_operator.hub.capture.state import CanaryRun, CaptureState
+from fleetprof_operator.hub.capture.begin_permission import find_workload
+from fleetprof_operator.hub.capture.capture_state import CanaryRun, CaptureState
 from fleetprof_operator.hub.ledger.messages import to_entry
 from fleetprof_operator.hub.planning import canary as rules
 from fleetprof_operator.hub.planning.orders import build_canary, build_release
 from fleetprof_operator.hub.planning.plan import make_plan
 from fleetprof_operator.hub.planning.resolution import RankTarget, Resolution
 from fleetprof_operator.hub.settings import SECOND_NS
-from fleetprof_operator.hub.sidecars.registry import SidecarRecord
+from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord
 from fleetprof_operator.hub.storage.workload_costs import WorkloadRecord, note_cost, sum_up
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ _STEP_PATIENCE_NS: Final = 10 * SECOND_NS  # for one more iteration, beyond five
 _MEASURE_PATIENCE_NS: Final = 30 * SECOND_NS  # for the sidecar's figures; an older one never sends any
 
 
-class Canaried(Enum):
+class CanaryOutcome(Enum):
     """What the request does next: arm its ranks, look for them again as time has passed, or nothing: it has ended."""
 
     ARM = "arm"
@@ -50,11 +50,11 @@ class Canaried(Enum):
     ENDED = "ended"
 
 
-async def send_canary(state: CaptureState, found: Resolution) -> Canaried:
+async def send_canary(state: CaptureState, found: Resolution) -> CanaryOutcome:
     """Has one of these ranks record first, where that is called for."""
     ledger, spec, now = state.ledger, state.request.spec, state.hub.clock()
     if ledger.canary is not None and ledger.canary.verdict is not Verdict.NONE:
-        return Canaried.ARM
+        return CanaryOutcome.ARM
     workload = find_workload(state, found.targets[0].sidecar_id)
     decision = rules.decide(spec, found.targets, await _read_record(state, workload), now)
     ledger.estimate = decision.estimate
@@ -63,13 +63,13 @@ async def send_canary(state: CaptureState, found: Resolution) -> Canaried:
         return _end(state, Verdict.FAILED, "CanaryImpossible", said)
     if decision.target is None:
         ledger.canary = Canary(verdict=Verdict.NOT_NEEDED, message=decision.message)
-        return Canaried.ARM
+        return CanaryOutcome.ARM
     line = ledger.canary = ledger.canary or Canary()
     line.tries += 1
     entry = await _record_one(state, line, decision.target, found)
     if entry is None:
         return _end_early(state)
-    return Canaried.LOOK_AGAIN if rules.can_repeat(entry, line.tries) else _judge(state, entry)
+    return CanaryOutcome.LOOK_AGAIN if rules.can_repeat(entry, line.tries) else _judge(state, entry)
 
 
 def hear(state: CaptureState, event: pb.CaptureEvent, record: SidecarRecord) -> None:
@@ -194,7 +194,7 @@ def _give_up(line: Canary, entry: LedgerEntry, reason: Reason, message: str, now
 # ---------------------------------------------------------------- its end
 
 
-def _judge(state: CaptureState, entry: LedgerEntry) -> Canaried:
+def _judge(state: CaptureState, entry: LedgerEntry) -> CanaryOutcome:
     spec, line = state.request.spec, state.ledger.canary
     assert line is not None
     who = f"the canary, rank {entry.rank}"
@@ -211,19 +211,19 @@ def _judge(state: CaptureState, entry: LedgerEntry) -> Canaried:
     )
     line.verdict, line.message = Verdict.UNHARMED, rules.say_unharmed(entry)
     state.note_change()
-    return Canaried.LOOK_AGAIN
+    return CanaryOutcome.LOOK_AGAIN
 
 
-def _end(state: CaptureState, verdict: Verdict, reason: str, message: str) -> Canaried:
+def _end(state: CaptureState, verdict: Verdict, reason: str, message: str) -> CanaryOutcome:
     line = state.ledger.canary = state.ledger.canary or Canary()
     line.verdict, line.message = verdict, message
     now = state.hub.clock()
     state.book.wait_for(reason, message, now)
     state.book.conclude("False", reason, message, now)
-    return Canaried.ENDED
+    return CanaryOutcome.ENDED
 
 
-def _end_early(state: CaptureState) -> Canaried:
+def _end_early(state: CaptureState) -> CanaryOutcome:
     if state.ledger.cancelled_unix_ns:
         return _end(state, Verdict.FAILED, "Cancelled", "cancelled by the user while the canary recorded")
     seconds = state.request.spec.active_deadline_seconds

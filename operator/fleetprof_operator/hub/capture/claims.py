@@ -11,17 +11,17 @@ from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import LedgerEntry, Reason, is_final
 from fleetprof_store.base import StoreError
 
-from fleetprof_operator.hub.capture.state import CaptureState
-from fleetprof_operator.hub.capture.upload_desk import UploadDesk
+from fleetprof_operator.hub.capture.capture_state import CaptureState
+from fleetprof_operator.hub.capture.upload_grants import UploadGrants
 from fleetprof_operator.hub.settings import SECOND_NS
 
 
 class Claims:
     """The claims about one request's lines."""
 
-    def __init__(self, state: CaptureState, desk: UploadDesk) -> None:
+    def __init__(self, state: CaptureState, grants: UploadGrants) -> None:
         self._state = state
-        self._desk = desk
+        self._grants = grants
         self._looking: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     def check(self, event: pb.CaptureEvent, entry: LedgerEntry) -> None:
@@ -44,7 +44,7 @@ class Claims:
         state = self._state
         while not state.ledger.outcome:
             try:
-                there = await self._desk.holds_result(event.rank)
+                there = await self._grants.holds_result(event.rank)
             except StoreError:
                 await asyncio.sleep(state.hub.settings.store_retry_ns / SECOND_NS)
                 continue

@@ -25,7 +25,7 @@ from fleetprof_operator.hub.planning.plan import Plan
 from fleetprof_operator.hub.planning.resolution import RankTarget
 
 
-class Book:
+class LedgerBook:
     """Keeps one request's ledger. `ledger` is what is written to the store, `lines` are its lines to be read."""
 
     def __init__(self, ledger: Ledger) -> None:

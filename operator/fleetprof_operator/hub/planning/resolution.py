@@ -18,7 +18,7 @@ from fleetprof_api.request import Ranks, Spec
 
 from fleetprof_operator.hub.planning.first_steps import NO_STEP, find_stepless, is_importing, say_no_rank
 from fleetprof_operator.hub.planning.target_pods import Missing, TargetPods, find_missing
-from fleetprof_operator.hub.sidecars.registry import SidecarRecord
+from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord
 
 SETTLED_NS: Final = 10 * 10**9
 """A process whose role stays unknown for so long is taken for a trainer where no other is there."""

@@ -32,7 +32,7 @@ class _Share:
         self.turn = asyncio.Lock()
 
 
-class Pace:
+class StreamPace:
     """That of one stream."""
 
     def __init__(self, share: _Share) -> None:
@@ -53,15 +53,15 @@ class Pace:
             await asyncio.sleep(0)
 
 
-class Paces:
+class StreamPaces:
     """Those of all streams."""
 
     def __init__(self) -> None:
         self._shares: dict[str, _Share] = {}
 
-    def begin(self, namespace: str) -> Pace:
+    def begin(self, namespace: str) -> StreamPace:
         """That of a new stream."""
         now = time.monotonic()
         if len(self._shares) >= _MOST_SHARES:
             self._shares = {name: share for name, share in self._shares.items() if not share.bucket.is_full(now)}
-        return Pace(self._shares.setdefault(namespace, _Share(now)))
+        return StreamPace(self._shares.setdefault(namespace, _Share(now)))

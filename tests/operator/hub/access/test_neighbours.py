@@ -13,7 +13,7 @@ import grpc.aio
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.hub_pb2_grpc import HubStub
-from fleetprof_operator.hub.access import call_authentication as gate
+from fleetprof_operator.hub.access import call_authentication
 from fleetprof_operator.hub.access.authentication import Principal
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.server import RunningServer, serve
@@ -195,7 +195,7 @@ async def test_only_served_namespaces_are_heard() -> None:
 
 @pytest.mark.attack
 async def test_words_that_are_no_tokens_keep_nobody_out(world: World, caplog: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(gate, "REFUSAL_S", 0.05)
+    monkeypatch.setattr(call_authentication, "REFUSAL_S", 0.05)
     caplog.set_level(logging.INFO)
 
     async def guess() -> str:
@@ -215,9 +215,11 @@ async def test_words_that_are_no_tokens_keep_nobody_out(world: World, caplog: An
 
 @pytest.mark.attack
 async def test_one_address_does_not_take_the_whole_door(world: World, monkeypatch: Any) -> None:
-    monkeypatch.setattr(gate, "MOST_OF_PEER", 5)
-    monkeypatch.setattr(gate, "REFUSALS_AT_ONCE", 0)
-    monkeypatch.setattr(gate, "REFUSAL_S", 600.0)  # whoever is refused stays at the door until the test ends
+    monkeypatch.setattr(call_authentication, "MOST_OF_PEER", 5)
+    monkeypatch.setattr(call_authentication, "REFUSALS_AT_ONCE", 0)
+    monkeypatch.setattr(
+        call_authentication, "REFUSAL_S", 600.0
+    )  # whoever is refused stays at the door until the test ends
     waiting = [asyncio.create_task(end_of(world.dial("bad"))) for _ in range(5)]
     await until(lambda: world.hub.refusals.counts["BadToken"] == 5)
     assert (await end_of(world.dial("bad")))[0] == "RESOURCE_EXHAUSTED"

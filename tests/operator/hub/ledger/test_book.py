@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason
-from fleetprof_operator.hub.ledger.ledger_book import Book, decide_outcome, summarize_failures
+from fleetprof_operator.hub.ledger.ledger_book import LedgerBook, decide_outcome, summarize_failures
 from fleetprof_operator.hub.ledger.messages import to_status
 from fleetprof_operator.hub.planning.plan import Plan
 from fleetprof_operator.hub.planning.resolution import RankTarget
@@ -29,8 +29,8 @@ def target(rank: int, **fields: Any) -> RankTarget:
     return RankTarget(rank=rank, process=process, **(given_fields | fields))
 
 
-def make_book(ranks: int = 2) -> Book:
-    book = Book(Ledger(uid="u", name="n", namespace="team", submitted_unix_ns=1))
+def make_book(ranks: int = 2) -> LedgerBook:
+    book = LedgerBook(Ledger(uid="u", name="n", namespace="team", submitted_unix_ns=1))
     book.ask([target(rank) for rank in range(ranks)], PLAN, "", 10)
     return book
 
@@ -39,7 +39,7 @@ def event(rank: int, state: str, **fields: Any) -> pb.CaptureEvent:
     return pb.CaptureEvent(capture_id="u", process_id=f"p{rank}", rank=rank, state=pb.RankState.Value(state), **fields)
 
 
-def conditions(book: Book) -> dict[str, tuple[str, str]]:
+def conditions(book: LedgerBook) -> dict[str, tuple[str, str]]:
     book.derive()
     return {c.type: (c.status, c.reason) for c in book.ledger.conditions}
 
@@ -105,7 +105,7 @@ def test_the_outcome(states: str, cancelled: bool, late: bool, expected: tuple[s
 
 
 def test_a_request_that_ends_before_any_rank_was_asked() -> None:
-    book = Book(Ledger(uid="u", name="n", namespace="team"))
+    book = LedgerBook(Ledger(uid="u", name="n", namespace="team"))
     assert book.wait_for("NothingMatched", "nobody there", 5)
     assert not book.wait_for("NothingMatched", "nobody there", 6)
     book.conclude("False", "NothingMatched", "nobody there", 7)
@@ -137,7 +137,7 @@ def test_events_about_others_change_nothing() -> None:
 
 
 def test_a_rank_that_does_not_poll_fails_at_once() -> None:
-    book = Book(Ledger(uid="u", name="n", namespace="team"))
+    book = LedgerBook(Ledger(uid="u", name="n", namespace="team"))
     deaf = RankTarget(
         rank=0, rank_source="RANK_AGENT", sidecar_id="s", pod_name="", node_name="", process=pb.Process(process_id="p0")
     )

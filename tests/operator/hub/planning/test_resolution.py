@@ -6,7 +6,7 @@ import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.request import Ranks, Spec, parse_request
 from fleetprof_operator.hub.planning.resolution import RankTarget, Resolution, choose_ranks, resolve
-from fleetprof_operator.hub.sidecars.registry import Registry, SidecarRecord
+from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord, SidecarRegistry
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -270,7 +270,7 @@ class _Recorder(_Up):
 
 
 def test_the_registry_keeps_the_newest_stream_and_forgets_the_lost() -> None:
-    registry = Registry()
+    registry = SidecarRegistry()
     old, new = _Recorder(), _Recorder()
     first = registry.connect(pb.Hello(sidecar_id="s"), old, 1)
     second = registry.connect(pb.Hello(sidecar_id="s", processes=[trainer("p", 0)]), new, 2)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_operator.hub.sidecars.message_weight import weigh_message
-from fleetprof_operator.hub.sidecars.pace import HEAVY, Paces
+from fleetprof_operator.hub.sidecars.pace import HEAVY, StreamPaces
 
 PROCESS = pb.Process(process_id="p" * 60, torch_version="2.15.0")
 LIGHT = pb.SidecarMessage(heartbeat=pb.Heartbeat(processes=[PROCESS])).SerializeToString()
@@ -14,7 +14,7 @@ LARGE = pb.SidecarMessage(heartbeat=pb.Heartbeat(processes=[PROCESS] * 600)).Ser
 
 async def _work(namespaces: list[str], data: bytes) -> list[str]:
     """What the loop did, in order: one message of each stream, all there at once, and a round of the loop as "-"."""
-    paces, done = Paces(), list[str]()
+    paces, done = StreamPaces(), list[str]()
 
     async def read(namespace: str) -> None:
         async with paces.begin(namespace).turn(data):

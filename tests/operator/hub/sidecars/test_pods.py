@@ -176,7 +176,7 @@ async def test_adopting_again_is_the_same_capture_through_restarts(told: Any, ki
 
     await told.restart_told()  # an end that the hub remembers
     assert kit.succeeded(await adopt(told, kit)) == ("True", "Complete")
-    told.hub._memory.captures.clear()  # and one that only the store does
+    told.hub.captures.by_uid.clear()  # and one that only the store does
     status = await adopt(told, kit)
     assert (status.finished, kit.succeeded(status)) == (True, ("True", "Complete"))
     assert [m.WhichOneof("body") for m in sidecar.received if m.WhichOneof("body") != "upload_grant"] == []

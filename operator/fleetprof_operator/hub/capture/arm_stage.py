@@ -13,9 +13,9 @@ from typing import Final
 
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 
-from fleetprof_operator.hub.capture.canary_stage import Canaried, send_canary
-from fleetprof_operator.hub.capture.permission import note_beginning
-from fleetprof_operator.hub.capture.state import CaptureState
+from fleetprof_operator.hub.capture.begin_permission import note_beginning
+from fleetprof_operator.hub.capture.canary_stage import CanaryOutcome, send_canary
+from fleetprof_operator.hub.capture.capture_state import CaptureState
 from fleetprof_operator.hub.ledger.ledger_book import summarize_failures
 from fleetprof_operator.hub.planning.first_steps import NO_STEP
 from fleetprof_operator.hub.planning.fitting import NO_MEMORY, fit_window
@@ -55,9 +55,9 @@ async def resolve_and_arm(state: CaptureState) -> bool:
                     await state.wait(now + hub.settings.look_again_ns)
                     continue
                 match await send_canary(state, found):
-                    case Canaried.ARM:
+                    case CanaryOutcome.ARM:
                         return _arm(state, found, hub.clock())
-                    case Canaried.ENDED:
+                    case CanaryOutcome.ENDED:
                         return False
                 gather_until = 0
                 continue

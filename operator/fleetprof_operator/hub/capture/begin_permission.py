@@ -10,7 +10,7 @@ import logging
 from fleetprof_store.base import StoreError
 
 from fleetprof_operator.hub.bounds import BEYOND, find_too_many_ranks, find_too_often
-from fleetprof_operator.hub.capture.state import CaptureState
+from fleetprof_operator.hub.capture.capture_state import CaptureState
 from fleetprof_operator.hub.planning.resolution import Resolution
 from fleetprof_operator.hub.storage.workload_costs import WorkloadRecord, name_workload, note_begun
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 NO_STORE = "StoreUnavailable"
 
 
-class Forbidden(Exception):
+class BeyondBounds(Exception):
     """The capture may not begin; the message says why and whom to ask."""
 
 
@@ -29,9 +29,9 @@ async def note_beginning(state: CaptureState, found: Resolution) -> bool:
     bounds, contact = settings.bounds.of(ledger.namespace), settings.bounds.contact
     try:
         if said := find_too_many_ranks(len(found.targets) + len(found.absent), bounds, contact):
-            raise Forbidden(said)
+            raise BeyondBounds(said)
         await _count(state, found)
-    except Forbidden as refusal:
+    except BeyondBounds as refusal:
         now = state.hub.clock()
         state.book.wait_for(BEYOND, str(refusal), now)
         state.book.conclude("False", BEYOND, str(refusal), now)
@@ -55,7 +55,7 @@ async def _count(state: CaptureState, found: Resolution) -> None:
 
     def count(known: WorkloadRecord, of_namespace: WorkloadRecord) -> WorkloadRecord:
         if said := find_too_often(known, of_namespace, bounds, contact, uid, now):
-            raise Forbidden(said)
+            raise BeyondBounds(said)
         return note_begun(known, uid, now)
 
     if not bounds.captures_per_day_of_namespace:

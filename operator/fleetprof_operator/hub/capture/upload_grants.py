@@ -35,7 +35,7 @@ class _Granted:
     reported: bool = False  # the sidecar said that it is done: joining it is tried once
 
 
-class UploadDesk:
+class UploadGrants:
     """The uploads of one request."""
 
     def __init__(self, calls: StoreCalls, ledger: Ledger, max_trace_bytes: int, settings: HubSettings) -> None:

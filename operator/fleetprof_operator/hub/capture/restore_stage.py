@@ -11,8 +11,8 @@ from fleetprof_api import keys
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 from fleetprof_store.base import StoreError
 
-from fleetprof_operator.hub.capture.arming import recover_order
-from fleetprof_operator.hub.capture.state import CaptureState
+from fleetprof_operator.hub.capture.arm_stage import recover_order
+from fleetprof_operator.hub.capture.capture_state import CaptureState
 from fleetprof_operator.hub.settings import SECOND_NS
 
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from fleetprof_api import keys
 from fleetprof_store.base import StoreError
 
-from fleetprof_operator.hub.capture.state import CaptureState
-from fleetprof_operator.hub.capture.surroundings import Analyze
+from fleetprof_operator.hub.capture.capture_state import CaptureState
+from fleetprof_operator.hub.capture.environment import Analyze
 from fleetprof_operator.hub.planning.common_start import say_different_steps
 from fleetprof_operator.hub.settings import SECOND_NS
 from fleetprof_operator.hub.storage.report_head import MOST_BYTES, ReportHead, read_head

@@ -1,7 +1,8 @@
 """One request on its way: resolve → arm → follow → analyse → end. Level-based, so that it can begin anywhere.
 
 Here is the request's life as the hub sees it: its status, what people and sidecars tell it, and the order of its
-stages. Each stage has its room: `restoration`, `arming`, `following`, `reporting`; `state` is what they share.
+stages. Each stage has a module, in this order: `restore_stage`, `arm_stage` with `canary_stage` in it, `follow_stage`,
+`report_stage`, `trace_stage`; they share `capture_state`.
 
 Guarantees: what is to be done next follows from the ledger and the clock, never from where the code last was, so a
 request that is read back from the store goes on; a deadline and a cancel are honoured in every state; every rank
@@ -19,21 +20,21 @@ from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason, is_fina
 from fleetprof_api.request import ProfileRequest, Traces
 
 from fleetprof_operator.hub.capture import canary_stage
-from fleetprof_operator.hub.capture.arming import await_second_start, recover_order, resolve_and_arm
+from fleetprof_operator.hub.capture.arm_stage import await_second_start, recover_order, resolve_and_arm
+from fleetprof_operator.hub.capture.capture_state import CaptureState
 from fleetprof_operator.hub.capture.claims import Claims
-from fleetprof_operator.hub.capture.fetching import fetch_traces
-from fleetprof_operator.hub.capture.following import follow
-from fleetprof_operator.hub.capture.reporting import find_difference, make_report
-from fleetprof_operator.hub.capture.restoration import Restoration
-from fleetprof_operator.hub.capture.state import CaptureState
-from fleetprof_operator.hub.capture.surroundings import Surroundings
-from fleetprof_operator.hub.capture.upload_desk import UploadDesk
+from fleetprof_operator.hub.capture.environment import CaptureEnvironment
+from fleetprof_operator.hub.capture.follow_stage import follow
+from fleetprof_operator.hub.capture.report_stage import find_difference, make_report
+from fleetprof_operator.hub.capture.restore_stage import Restoration
+from fleetprof_operator.hub.capture.trace_stage import fetch_traces
+from fleetprof_operator.hub.capture.upload_grants import UploadGrants
 from fleetprof_operator.hub.ledger.ledger_book import decide_outcome
 from fleetprof_operator.hub.ledger.messages import to_status
 from fleetprof_operator.hub.planning.orders import build_cancel, build_release
 from fleetprof_operator.hub.planning.resolution import RankTarget
 from fleetprof_operator.hub.sidecars.messages import MAX_PROCESSES
-from fleetprof_operator.hub.sidecars.registry import SidecarRecord
+from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ _NEVER: Final = 1 << 62
 _LINE_BYTES: Final = 1200
 
 
-class Capture:
+class RequestCapture:
     """One request. All methods are for the hub's event loop; `run` ends when the request has."""
 
     def __init__(
@@ -49,7 +50,7 @@ class Capture:
         request: ProfileRequest,
         request_json: str,
         ledger: Ledger,
-        hub: Surroundings,
+        hub: CaptureEnvironment,
         *,
         restored: bool = False,
         fails_fast: bool = False,
@@ -65,8 +66,8 @@ class Capture:
         self._book = self._state.book
         self._bytes: int | None = None
         self._restoration = Restoration(self._state, restored=restored)
-        self._desk = UploadDesk(hub.calls, ledger, request.spec.limits.max_trace_bytes, hub.settings)
-        self._claims = Claims(self._state, self._desk)
+        self._grants = UploadGrants(hub.calls, ledger, request.spec.limits.max_trace_bytes, hub.settings)
+        self._claims = Claims(self._state, self._grants)
 
     @property
     def version(self) -> int:
@@ -195,7 +196,7 @@ class Capture:
             answer = pb.UploadGrant(capture_id=asked.capture_id, process_id=asked.process_id, object=asked.object)
             answer.refusal = entry
         else:
-            answer = await self._desk.grant(asked, record.sidecar_id, entry)
+            answer = await self._grants.grant(asked, record.sidecar_id, entry)
         self._hub.registry.send(record.sidecar_id, pb.HubMessage(upload_grant=answer))
 
     async def accept(self, done: pb.UploadDone, record: SidecarRecord) -> None:
@@ -206,7 +207,7 @@ class Capture:
             answer = pb.UploadVerdict(capture_id=done.capture_id, process_id=done.process_id, object=done.object)
             answer.message = entry
         else:
-            answer = await self._desk.complete(done, record.sidecar_id)
+            answer = await self._grants.complete(done, record.sidecar_id)
             if answer is not None and answer.accepted and done.object in (pb.TRACE, pb.SUMMARY):
                 self._state.stored.add((record.sidecar_id, done.process_id))
                 if done.object == pb.TRACE:
@@ -230,7 +231,7 @@ class Capture:
             self.saved = await self._state.writer.flush(self._hub.settings.store_patience_ns, unless_refused=True)
             self.finished = True
             self._state.note_change()
-            await self._desk.close()
+            await self._grants.close()
             self.saved = await self._state.writer.flush(_NEVER)
             for sidecar_id in self._book.lines.sidecars():
                 self._hub.registry.send(sidecar_id, build_release(self.ledger.uid))

@@ -49,7 +49,7 @@ class SidecarRecord:
         )
 
 
-class Registry:
+class SidecarRegistry:
     """All sidecars by id."""
 
     def __init__(self, settings: HubSettings | None = None) -> None:

@@ -12,7 +12,7 @@ from fleetprof_api.request import ProfileRequest
 from fleetprof_operator.hub.planning.resolution import RankTarget, Resolution, resolve
 from fleetprof_operator.hub.planning.target_pods import FindPods, TargetPods
 from fleetprof_operator.hub.settings import HubSettings
-from fleetprof_operator.hub.sidecars.registry import Registry
+from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRegistry
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.storage.workload_costs import WorkloadRecords
 
@@ -20,11 +20,11 @@ Analyze = Callable[[str, str], Awaitable[None]]  # of a namespace and a uid; rai
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class CaptureEnvironment:
     """What a capture needs of its hub."""
 
     calls: StoreCalls
-    registry: Registry
+    registry: SidecarRegistry
     settings: HubSettings
     clock: Callable[[], int]
     analyze: Analyze | None

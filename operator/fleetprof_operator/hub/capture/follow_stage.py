@@ -8,7 +8,7 @@ each within its bound, one whose pod is gone at once, with the most precise reas
 
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 
-from fleetprof_operator.hub.capture.state import CaptureState
+from fleetprof_operator.hub.capture.capture_state import CaptureState
 from fleetprof_operator.hub.planning.orders import build_cancel
 from fleetprof_operator.hub.settings import SECOND_NS
 

@@ -16,8 +16,8 @@ from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger, LedgerEntry, Reason
 from fleetprof_api.request import ProfileRequest
 
-from fleetprof_operator.hub.capture.surroundings import Surroundings
-from fleetprof_operator.hub.ledger.ledger_book import Book
+from fleetprof_operator.hub.capture.environment import CaptureEnvironment
+from fleetprof_operator.hub.ledger.ledger_book import LedgerBook
 from fleetprof_operator.hub.ledger.line_forms import LineForms
 from fleetprof_operator.hub.ledger.writer import LedgerWriter
 from fleetprof_operator.hub.planning.resolution import RankTarget
@@ -40,14 +40,16 @@ class CaptureState:
     `stored` has (sidecar, process) of each rank whose trace, or summary where that was asked for, the store holds, and
     `traces_stored` those whose trace was seen to arrive; `report_made` says that the report is there, `hurried`
     that a cancel waits for nobody's confirmation, `canary` is the one that records at this moment. With `fails_fast`
-    only what comes by itself is waited for (`arming.is_hopeless`), else everything until the deadline.
+    only what comes by itself is waited for (`arm_stage.is_hopeless`), else everything until the deadline.
     """
 
-    def __init__(self, request: ProfileRequest, ledger: Ledger, hub: Surroundings, *, fails_fast: bool = False) -> None:
+    def __init__(
+        self, request: ProfileRequest, ledger: Ledger, hub: CaptureEnvironment, *, fails_fast: bool = False
+    ) -> None:
         self.request = request
         self.fails_fast = fails_fast
         self.ledger = ledger
-        self.book = Book(ledger)
+        self.book = LedgerBook(ledger)
         self.forms = LineForms(ledger)
         self.hub = hub
         self.stored: set[tuple[str, str]] = set()

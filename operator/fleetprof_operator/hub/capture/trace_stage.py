@@ -9,8 +9,8 @@ from typing import Final
 from fleetprof_api.ledger import RankState
 from fleetprof_store.base import StoreError
 
-from fleetprof_operator.hub.capture.reporting import read_report_head
-from fleetprof_operator.hub.capture.state import CaptureState
+from fleetprof_operator.hub.capture.capture_state import CaptureState
+from fleetprof_operator.hub.capture.report_stage import read_report_head
 from fleetprof_operator.hub.planning.orders import build_fetch
 
 MOST_TRACES: Final = 16
