@@ -22,6 +22,7 @@ from fleetprof_operator.hub.capture.arm_stage import is_hopeless
 from fleetprof_operator.hub.capture.environment import Analyze, CaptureEnvironment
 from fleetprof_operator.hub.capture.request_capture import RequestCapture
 from fleetprof_operator.hub.capture_registry import CaptureRegistry
+from fleetprof_operator.hub.ledger.ledger_book import LedgerBook
 from fleetprof_operator.hub.planning.canary import find_owner
 from fleetprof_operator.hub.planning.orders import build_release
 from fleetprof_operator.hub.planning.target_pods import FindPods
@@ -119,7 +120,7 @@ class Hub:
             check_bounds(request, namespace, self.settings)
             await self._take(request, namespace, uid, name)
         capture = self.captures.find(uid)
-        capture.ledger.requester = capture.ledger.requester or requester
+        capture.name_requester(requester)
         return capture.status()
 
     async def watch(self, ref: str) -> AsyncIterator[pb.CaptureStatus]:
@@ -272,7 +273,7 @@ class Hub:
         request_json = request.to_json()
         key = keys.request_key(namespace, uid)
         await self._calls.run(lambda: self._calls.store.put(key, request_json.encode()))
-        capture = RequestCapture(request, request_json, ledger, self._environment, fails_fast=fails_fast)
+        capture = RequestCapture(request, request_json, LedgerBook(ledger), self._environment, fails_fast=fails_fast)
         self.captures.begin(capture)
         await asyncio.sleep(0)  # so that the status already says what it waits for, or that it is armed
         return capture.status()
@@ -324,7 +325,8 @@ class Hub:
         ledger = stored.ledger or Ledger(
             uid=uid, name=name_capture(stored.request), namespace=namespace, submitted_unix_ns=self._clock()
         )
-        capture = RequestCapture(stored.request, stored.request_json, ledger, self._environment, restored=True)
-        if ledger.outcome:
+        book = LedgerBook(ledger)
+        capture = RequestCapture(stored.request, stored.request_json, book, self._environment, restored=True)
+        if book.ledger.outcome:
             capture.remember_finished()
         return capture

@@ -16,10 +16,10 @@ from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 from fleetprof_operator.hub.capture.begin_permission import note_beginning
 from fleetprof_operator.hub.capture.canary_stage import CanaryOutcome, send_canary
 from fleetprof_operator.hub.capture.capture_state import CaptureState
-from fleetprof_operator.hub.ledger.ledger_book import summarize_failures
+from fleetprof_operator.hub.ledger.outcome import summarize_failures
 from fleetprof_operator.hub.planning.first_steps import NO_STEP
 from fleetprof_operator.hub.planning.fitting import NO_MEMORY, fit_window
-from fleetprof_operator.hub.planning.orders import build_arm, build_release
+from fleetprof_operator.hub.planning.orders import build_release
 from fleetprof_operator.hub.planning.plan import find_obstacle, find_unsteady, make_plan
 from fleetprof_operator.hub.planning.resolution import Resolution
 from fleetprof_operator.hub.settings import HubSettings
@@ -155,7 +155,8 @@ def _arm(state: CaptureState, found: Resolution, now_unix_ns: int) -> bool:
         for sidecar_id in state.book.lines.sidecars():
             state.hub.registry.send(sidecar_id, build_release(state.ledger.uid))
     state.book.ask(found.targets, plan, "; ".join(notes), now_unix_ns, found.absent)
-    ledger.estimate, ledger.iterations = estimate, (fit.window.iterations or 0) if fit.note else 0
+    state.book.note_estimate(estimate)
+    state.book.note_iterations((fit.window.iterations or 0) if fit.note else 0)
     for sidecar_id in state.book.lines.sidecars():
         _send_order(state, sidecar_id, state.open_entries_of(sidecar_id))
     state.note_change()
@@ -164,5 +165,5 @@ def _arm(state: CaptureState, found: Resolution, now_unix_ns: int) -> bool:
 
 def _send_order(state: CaptureState, sidecar_id: str, entries: Sequence[LedgerEntry]) -> None:
     if entries:
-        message = build_arm(state.ledger, state.request.spec, entries, state.deadline_unix_ns, state.hub.settings)
+        message = state.book.build_order(state.request.spec, entries, state.deadline_unix_ns, state.hub.settings)
         state.hub.registry.send(sidecar_id, message)

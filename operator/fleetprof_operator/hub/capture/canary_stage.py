@@ -11,23 +11,19 @@ import logging
 from enum import Enum
 from typing import Final
 
-import msgspec
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import (
-    Canary,
     LedgerEntry,
     RankState,
     Reason,
     Verdict,
     is_final,
-    merge_entries,
 )
 from fleetprof_api.report.recording import learn
 from fleetprof_store.base import StoreError
 
 from fleetprof_operator.hub.capture.begin_permission import find_workload
 from fleetprof_operator.hub.capture.capture_state import CanaryRun, CaptureState
-from fleetprof_operator.hub.ledger.messages import to_entry
 from fleetprof_operator.hub.planning import canary as rules
 from fleetprof_operator.hub.planning.orders import build_canary, build_release
 from fleetprof_operator.hub.planning.plan import make_plan
@@ -57,30 +53,26 @@ async def send_canary(state: CaptureState, found: Resolution) -> CanaryOutcome:
         return CanaryOutcome.ARM
     workload = find_workload(state, found.targets[0].sidecar_id)
     decision = rules.decide(spec, found.targets, await _read_record(state, workload), now)
-    ledger.estimate = decision.estimate
+    state.book.note_estimate(decision.estimate)
     if decision.impossible:
         said = f"{decision.message}; spec.canary: Auto captures all the same"
         return _end(state, Verdict.FAILED, "CanaryImpossible", said)
     if decision.target is None:
-        ledger.canary = Canary(verdict=Verdict.NOT_NEEDED, message=decision.message)
+        state.book.canary.omit(decision.message)
         return CanaryOutcome.ARM
-    line = ledger.canary = ledger.canary or Canary()
-    line.tries += 1
-    entry = await _record_one(state, line, decision.target, found)
+    entry = await _record_one(state, decision.target, found)
     if entry is None:
         return _end_early(state)
-    return CanaryOutcome.LOOK_AGAIN if rules.can_repeat(entry, line.tries) else _judge(state, entry)
+    return CanaryOutcome.LOOK_AGAIN if rules.can_repeat(entry, state.book.canary.tries) else _judge(state, entry)
 
 
 def hear(state: CaptureState, event: pb.CaptureEvent, record: SidecarRecord) -> None:
     """A sidecar's word about a canary of this request; one that is over, or another hub's, is let go."""
-    run, line = state.canary, state.ledger.canary
-    known = line.entry if line is not None else None
+    run = state.canary
     mine = run is not None and (run.capture_id, run.target.sidecar_id) == (event.capture_id, record.sidecar_id)
-    if not mine or line is None or known is None:
+    if not mine:
         state.hub.registry.send(record.sidecar_id, build_release(event.capture_id))
-    elif (event.process_id, event.rank) == (known.process_id, known.rank):
-        line.entry = merge_entries(known, to_entry(event, known))
+    elif state.book.canary.apply(event):
         state.note_change()
 
 
@@ -113,44 +105,36 @@ async def remember(state: CaptureState) -> None:
 # ---------------------------------------------------------------- one try
 
 
-async def _record_one(state: CaptureState, line: Canary, target: RankTarget, found: Resolution) -> LedgerEntry | None:
+async def _record_one(state: CaptureState, target: RankTarget, found: Resolution) -> LedgerEntry | None:
     """The line of one try once it can be judged; None when the request was cancelled or its deadline came."""
     hub, ledger, now = state.hub, state.ledger, state.hub.clock()
-    missed = line.entry is not None and line.entry.state is RankState.FAILED
+    earlier = state.book.canary.entry
+    missed = earlier is not None and earlier.state is RankState.FAILED
     plan = make_plan([target.process], rules.ONE, now, patient=missed)
-    line.entry = LedgerEntry(
-        rank=target.rank,
-        process_id=target.process.process_id,
-        sidecar_id=target.sidecar_id,
-        pod_name=target.pod_name,
-        pod_uid=target.pod_uid,
-        node_name=target.node_name,
-        pid=target.process.pid,
-        rank_source=target.rank_source,
-        asked_unix_ns=now,
-    )
-    capture_id = rules.canary_id(ledger.uid, line.tries)
+    entry = state.book.canary.begin(target, now)
+    tries = state.book.canary.tries
+    capture_id = rules.canary_id(ledger.uid, tries)
     state.canary = run = CanaryRun(
         capture_id=capture_id,
         target=target,
-        order=build_canary(capture_id, plan, line.entry, state.request.spec, state.deadline_unix_ns, hub.settings),
+        order=build_canary(capture_id, plan, entry, state.request.spec, state.deadline_unix_ns, hub.settings),
         reserved=frozenset((t.sidecar_id, t.process.process_id) for t in found.targets),
     )
-    again = ", once more" if line.tries > 1 else ""
+    again = ", once more" if tries > 1 else ""
     state.book.wait_for("Canary", f"canary: rank {target.rank} records one iteration first{again}", now)
     state.note_change()
     hub.registry.send(target.sidecar_id, run.order)
     try:
-        return await _follow(state, line, run)
+        return await _follow(state, run)
     finally:
         state.canary = None
         hub.registry.send(target.sidecar_id, build_release(capture_id))
 
 
-async def _follow(state: CaptureState, line: Canary, run: CanaryRun) -> LedgerEntry | None:
+async def _follow(state: CaptureState, run: CanaryRun) -> LedgerEntry | None:
     written_at = 0
     while True:
-        now, entry = state.hub.clock(), line.entry
+        now, entry = state.hub.clock(), state.book.canary.entry
         assert entry is not None
         if state.ledger.cancelled_unix_ns or now >= state.deadline_unix_ns:
             return None
@@ -159,13 +143,13 @@ async def _follow(state: CaptureState, line: Canary, run: CanaryRun) -> LedgerEn
         record = state.hub.registry.find(run.target.sidecar_id)
         connected = record is not None and record.link is not None
         if not connected and _is_lost(state, entry, record, now):
-            return _give_up(line, entry, Reason.SIDECAR_LOST, "its sidecar, or its pod, is gone", now)
+            return state.book.canary.fail(entry, Reason.SIDECAR_LOST, "its sidecar, or its pod, is gone", now)
         if entry.state is RankState.WRITTEN and connected and record is not None:
             written_at = written_at or now
             process = record.processes.get(entry.process_id)
             if process is None:
                 text = "the process ended right after its canary was recorded"
-                return _give_up(line, entry, Reason.PROCESS_KILLED, text, now)
+                return state.book.canary.fail(entry, Reason.PROCESS_KILLED, text, now)
             waited = now - written_at
             if entry.time_cost is not None or waited >= _MEASURE_PATIENCE_NS:
                 stepped = entry.time_cost is not None and entry.time_cost.iterations_after > 0
@@ -173,7 +157,7 @@ async def _follow(state: CaptureState, line: Canary, run: CanaryRun) -> LedgerEn
                     return entry
                 if waited >= _STEP_PATIENCE_NS + 5 * run.target.process.step.iteration_ns:
                     text = f"it has made no iteration in the {waited // SECOND_NS} s after its canary was recorded"
-                    return _give_up(line, entry, Reason.NOT_STEPPING, text, now)
+                    return state.book.canary.fail(entry, Reason.NOT_STEPPING, text, now)
         await state.wait(now + state.hub.settings.look_again_ns)
 
 
@@ -184,19 +168,11 @@ def _is_lost(state: CaptureState, entry: LedgerEntry, record: SidecarRecord | No
     return record is None or now_unix_ns - record.lost_unix_ns >= state.hub.settings.sidecar_lost_ns
 
 
-def _give_up(line: Canary, entry: LedgerEntry, reason: Reason, message: str, now_unix_ns: int) -> LedgerEntry:
-    line.entry = msgspec.structs.replace(
-        entry, state=RankState.FAILED, reason=reason, message=message, failed_unix_ns=now_unix_ns
-    )
-    return line.entry
-
-
 # ---------------------------------------------------------------- its end
 
 
 def _judge(state: CaptureState, entry: LedgerEntry) -> CanaryOutcome:
-    spec, line = state.request.spec, state.ledger.canary
-    assert line is not None
+    spec = state.request.spec
     who = f"the canary, rank {entry.rank}"
     if harm := rules.find_harm(entry, spec.limits.max_slowdown_percent):
         said = f"{who}, was harmed: {harm}; no other rank was asked"
@@ -206,17 +182,15 @@ def _judge(state: CaptureState, entry: LedgerEntry) -> CanaryOutcome:
     if entry.state is RankState.FAILED:
         said = f"{who}, has no trace ({entry.reason}): {entry.message}; no other rank was asked"
         return _end(state, Verdict.FAILED, "CanaryFailed", said)
-    state.ledger.estimate = learn([entry.recording_cost] if entry.recording_cost is not None else []) or (
-        state.ledger.estimate
-    )
-    line.verdict, line.message = Verdict.UNHARMED, rules.say_unharmed(entry)
+    if learned := learn([entry.recording_cost] if entry.recording_cost is not None else []):
+        state.book.note_estimate(learned)
+    state.book.canary.conclude(Verdict.UNHARMED, rules.say_unharmed(entry))
     state.note_change()
     return CanaryOutcome.LOOK_AGAIN
 
 
 def _end(state: CaptureState, verdict: Verdict, reason: str, message: str) -> CanaryOutcome:
-    line = state.ledger.canary = state.ledger.canary or Canary()
-    line.verdict, line.message = verdict, message
+    state.book.canary.conclude(verdict, message)
     now = state.hub.clock()
     state.book.wait_for(reason, message, now)
     state.book.conclude("False", reason, message, now)

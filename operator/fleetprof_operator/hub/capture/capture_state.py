@@ -1,24 +1,22 @@
-"""What all stages of one request share: its ledger, what the store holds of it, and the signal that either has changed.
+"""What all stages of one request share: its ledger's book, what the store holds, and the signal that either changed.
 
-Every stage reads what is to be done from here and writes what it did here; none keeps a copy, and none calls another's
-inside. That is why a request can go on from any state.
+Every stage reads here what is to be done and says here what it did: to the book what the ledger keeps, which only the
+book writes. No stage keeps a copy, and none calls another's inside. That is why a request can go on from any state.
 
 Guarantees: every change of the ledger that is noted reaches the watchers and, in the end, the store; a rank whose trace
 is known to be stored is never given up as failed.
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.ledger import Ledger, LedgerEntry, Reason
+from fleetprof_api.ledger import LedgerEntry, Reason
 from fleetprof_api.request import ProfileRequest
 
 from fleetprof_operator.hub.capture.environment import CaptureEnvironment
 from fleetprof_operator.hub.ledger.ledger_book import LedgerBook
-from fleetprof_operator.hub.ledger.line_forms import LineForms
 from fleetprof_operator.hub.ledger.writer import LedgerWriter
 from fleetprof_operator.hub.planning.resolution import RankTarget
 from fleetprof_operator.hub.settings import SECOND_NS
@@ -37,20 +35,20 @@ class CanaryRun:
 class CaptureState:
     """One request's state; for the hub's event loop only. `version` grows with every change that a status shows.
 
-    `stored` has (sidecar, process) of each rank whose trace, or summary where that was asked for, the store holds, and
-    `traces_stored` those whose trace was seen to arrive; `report_made` says that the report is there, `hurried`
-    that a cancel waits for nobody's confirmation, `canary` is the one that records at this moment. With `fails_fast`
-    only what comes by itself is waited for (`arm_stage.is_hopeless`), else everything until the deadline.
+    `book` owns the ledger, `ledger` is its view. `stored` has (sidecar, process) of each rank whose trace, or summary
+    where that was asked for, the store holds, and `traces_stored` those whose trace was seen to arrive; `report_made`
+    says that the report is there, `hurried` that a cancel waits for nobody's confirmation, `canary` is the one that
+    records at this moment. With `fails_fast` only what comes by itself is waited for (`arm_stage.is_hopeless`), else
+    everything until the deadline.
     """
 
     def __init__(
-        self, request: ProfileRequest, ledger: Ledger, hub: CaptureEnvironment, *, fails_fast: bool = False
+        self, request: ProfileRequest, book: LedgerBook, hub: CaptureEnvironment, *, fails_fast: bool = False
     ) -> None:
         self.request = request
         self.fails_fast = fails_fast
-        self.ledger = ledger
-        self.book = LedgerBook(ledger)
-        self.forms = LineForms(ledger)
+        self.book = book
+        self.ledger = ledger = book.ledger
         self.hub = hub
         self.stored: set[tuple[str, str]] = set()
         self.traces_stored: set[tuple[str, str]] = set()
@@ -60,7 +58,7 @@ class CaptureState:
         self.version = 0
         self.began_unix_ns = hub.clock()
         key = keys.ledger_key(ledger.namespace, ledger.uid)
-        self.writer = LedgerWriter(hub.calls, key, self._snapshot, hub.settings)
+        self.writer = LedgerWriter(hub.calls, key, book.snapshot, hub.settings)
         self._poked = asyncio.Event()
         self._turned = asyncio.Event()
         self._news = asyncio.Event()
@@ -127,7 +125,3 @@ class CaptureState:
                 await event.wait()
         except TimeoutError:
             pass
-
-    def _snapshot(self) -> Callable[[], bytes]:
-        self.book.derive()
-        return self.forms.snapshot()

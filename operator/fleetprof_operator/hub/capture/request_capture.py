@@ -16,7 +16,7 @@ from typing import Final
 
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason, is_final
+from fleetprof_api.ledger import LedgerEntry, RankState, Reason, is_final
 from fleetprof_api.request import ProfileRequest, Traces
 
 from fleetprof_operator.hub.capture import canary_stage
@@ -29,8 +29,8 @@ from fleetprof_operator.hub.capture.report_stage import find_difference, make_re
 from fleetprof_operator.hub.capture.restore_stage import Restoration
 from fleetprof_operator.hub.capture.trace_stage import fetch_traces
 from fleetprof_operator.hub.capture.upload_grants import UploadGrants
-from fleetprof_operator.hub.ledger.ledger_book import decide_outcome
-from fleetprof_operator.hub.ledger.messages import to_status
+from fleetprof_operator.hub.ledger.ledger_book import LedgerBook
+from fleetprof_operator.hub.ledger.outcome import decide_outcome
 from fleetprof_operator.hub.planning.orders import build_cancel, build_release
 from fleetprof_operator.hub.planning.resolution import RankTarget
 from fleetprof_operator.hub.sidecars.messages import MAX_PROCESSES
@@ -49,7 +49,7 @@ class RequestCapture:
         self,
         request: ProfileRequest,
         request_json: str,
-        ledger: Ledger,
+        book: LedgerBook,
         hub: CaptureEnvironment,
         *,
         restored: bool = False,
@@ -57,16 +57,18 @@ class RequestCapture:
     ) -> None:
         """`fails_fast`: see CaptureState."""
         self.request = request
-        self.ledger = ledger
+        self.ledger = ledger = book.ledger
         self.finished = False
         self.saved = False  # the store holds the end: sidecars may let go
         self._request_json = request_json
         self._hub = hub
-        self._state = CaptureState(request, ledger, hub, fails_fast=fails_fast)
-        self._book = self._state.book
+        self._state = CaptureState(request, book, hub, fails_fast=fails_fast)
+        self._book = book
         self._bytes: int | None = None
         self._restoration = Restoration(self._state, restored=restored)
-        self._grants = UploadGrants(hub.calls, ledger, request.spec.limits.max_trace_bytes, hub.settings)
+        self._grants = UploadGrants(
+            hub.calls, ledger.namespace, ledger.uid, request.spec.limits.max_trace_bytes, hub.settings
+        )
         self._claims = Claims(self._state, self._grants)
 
     @property
@@ -78,24 +80,20 @@ class RequestCapture:
 
     def status(self) -> pb.CaptureStatus:
         """As it stands."""
-        self._book.derive()
         location = ""
         if self._state.report_made:
             key = keys.report_key(self.ledger.namespace, self.ledger.uid)
             location = self._hub.calls.store.locate(key)
-        status = to_status(
-            self.ledger,
+        return self._book.to_status(
             target=self.request.target_text(),
             request_json=self._request_json,
             finished=self.finished,
             report_location=location,
-            with_ranks=self.finished,
         )
-        return status if self.finished else self._state.forms.show(status)
 
     async def refresh(self) -> None:
         """Prepares `status` of many ranks without holding anybody up."""
-        await self._state.forms.refresh()
+        await self._book.forms.refresh()
 
     async def wait_for_news(self, seen_version: int) -> None:
         """Returns when the status is newer than that version."""
@@ -130,13 +128,16 @@ class RequestCapture:
 
     # ------------------------------------------------------------ what others tell
 
+    def name_requester(self, requester: str) -> None:
+        """Who asked, by admission's word; the first name stands."""
+        self._book.name_requester(requester)
+
     def cancel(self, *, hurry: bool = False) -> None:
         """The user's cancel; again or after the end it does nothing. `hurry` does not wait for sidecars' answers."""
         if hurry:
             self._state.hurried = True
             self._state.turn()
-        if not self.ledger.outcome and not self.ledger.cancelled_unix_ns:
-            self.ledger.cancelled_unix_ns = self._hub.clock()
+        if self._book.cancel(self._hub.clock()):
             self._state.send_all(self._cancel_message())  # at once: before any refusal to upload
             self._state.note_change()
             self._state.turn()
@@ -236,7 +237,7 @@ class RequestCapture:
             for sidecar_id in self._book.lines.sidecars():
                 self._hub.registry.send(sidecar_id, build_release(self.ledger.uid))
         finally:
-            self._state.forms.forget()
+            self._book.forms.forget()
             writer.cancel()
             await asyncio.gather(writer, self._claims.close(), return_exceptions=True)
 

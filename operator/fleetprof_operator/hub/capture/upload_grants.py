@@ -14,7 +14,7 @@ from typing import Final
 
 from fleetprof_api import keys, samples
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.ledger import Ledger, LedgerEntry
+from fleetprof_api.ledger import LedgerEntry
 from fleetprof_store.base import Grant, StoreError, UploadPart
 from fleetprof_store.checks import find_part_problem
 
@@ -38,9 +38,12 @@ class _Granted:
 class UploadGrants:
     """The uploads of one request."""
 
-    def __init__(self, calls: StoreCalls, ledger: Ledger, max_trace_bytes: int, settings: HubSettings) -> None:
+    def __init__(
+        self, calls: StoreCalls, namespace: str, uid: str, max_trace_bytes: int, settings: HubSettings
+    ) -> None:
         self._calls = calls
-        self._ledger = ledger
+        self._namespace = namespace
+        self._uid = uid
         self._max_bytes = min(max_trace_bytes or settings.max_object_bytes, settings.max_object_bytes)
         self._settings = settings
         self._granted: dict[_Upload, _Granted] = {}
@@ -139,7 +142,7 @@ class UploadGrants:
     async def holds_result(self, rank: int) -> bool:
         """Tells whether the store has a rank's trace or its summary. Raises StoreError."""
         wanted = {self._key(pb.TRACE, rank), self._key(pb.SUMMARY, rank)}
-        prefix = keys.trace_key(self._ledger.namespace, self._ledger.uid, rank).removesuffix("trace.json.gz")
+        prefix = keys.trace_key(self._namespace, self._uid, rank).removesuffix("trace.json.gz")
         return any(info.key in wanted for info in await self._calls.list(prefix))
 
     async def close(self) -> None:
@@ -168,10 +171,10 @@ class UploadGrants:
     def _key(self, kind: int, rank: int) -> str:
         match kind:
             case pb.TRACE:
-                return keys.trace_key(self._ledger.namespace, self._ledger.uid, rank)
+                return keys.trace_key(self._namespace, self._uid, rank)
             case pb.SAMPLES:
-                return keys.samples_key(self._ledger.namespace, self._ledger.uid, rank)
+                return keys.samples_key(self._namespace, self._uid, rank)
             case pb.SUMMARY:
-                return keys.summary_key(self._ledger.namespace, self._ledger.uid, rank)
+                return keys.summary_key(self._namespace, self._uid, rank)
             case _:
                 return ""

@@ -12,9 +12,26 @@ from collections.abc import Iterable, Mapping
 
 from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason, is_final
 
+from fleetprof_operator.hub.planning.resolution import RankTarget
+
+
+def open_line(target: RankTarget, now_unix_ns: int) -> LedgerEntry:
+    """The line of a rank that is asked now."""
+    return LedgerEntry(
+        rank=target.rank,
+        process_id=target.process.process_id,
+        sidecar_id=target.sidecar_id,
+        pod_name=target.pod_name,
+        pod_uid=target.pod_uid,
+        node_name=target.node_name,
+        pid=target.process.pid,
+        rank_source=target.rank_source,
+        asked_unix_ns=now_unix_ns,
+    )
+
 
 class Lines:
-    """The lines of one ledger. Nobody else adds, replaces or removes any of `ledger.entries`."""
+    """The lines of one ledger. Its book alone adds, replaces and removes them, and nobody else touches `entries`."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

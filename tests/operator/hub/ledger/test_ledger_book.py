@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason
-from fleetprof_operator.hub.ledger.ledger_book import LedgerBook, decide_outcome, summarize_failures
-from fleetprof_operator.hub.ledger.messages import to_status
+from fleetprof_operator.hub.ledger.ledger_book import LedgerBook
+from fleetprof_operator.hub.ledger.outcome import decide_outcome, summarize_failures
 from fleetprof_operator.hub.planning.plan import Plan
 from fleetprof_operator.hub.planning.resolution import RankTarget
 from hypothesis import given
@@ -93,7 +93,8 @@ def test_the_outcome(states: str, cancelled: bool, late: bool, expected: tuple[s
             book.mark_uploaded(entry, "", 30)
         else:
             book.fail(entry, Reason.TOO_LATE, "too late", 30)
-    book.ledger.cancelled_unix_ns = 25 if cancelled else 0
+    if cancelled:
+        assert book.cancel(25)
     status, reason, message = decide_outcome(book.ledger, late)
     assert (status, reason) == expected
     book.conclude(status, reason, message, 40)
@@ -190,7 +191,7 @@ def test_lines_only_move_forward(events: list[pb.CaptureEvent]) -> None:
 def test_the_status_for_people() -> None:
     book = make_book(1)
     book.apply(event(0, "FAILED", reason="Busy", message="another profile ran", failed_unix_ns=33), "s", 30)
-    status = to_status(book.ledger, target="Job/llama", request_json="{}", finished=False, report_location="")
+    status = book.to_status(target="Job/llama", request_json="{}", finished=False, report_location="")
     assert (status.uid, status.target, status.start_mode, status.first_step, status.finished) == (
         "u", "Job/llama", "step", 50, False,
     )  # fmt: skip

@@ -1,0 +1,63 @@
+"""The canary of one ledger: the line of the rank that records first, and what became of it.
+
+Guarantees: pure, time is passed in; the line only moves forward within one try, and each try has a line of its own.
+"""
+
+import msgspec
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.ledger import Canary, Ledger, LedgerEntry, RankState, Reason, Verdict, merge_entries
+
+from fleetprof_operator.hub.ledger.lines import open_line
+from fleetprof_operator.hub.ledger.messages import to_entry
+from fleetprof_operator.hub.planning.resolution import RankTarget
+
+
+class CanaryLine:
+    """The canary of one ledger. Nobody else changes `ledger.canary`, and here too it is only replaced."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    @property
+    def entry(self) -> LedgerEntry | None:
+        """The line of the latest try; None before the first."""
+        return None if self._ledger.canary is None else self._ledger.canary.entry
+
+    @property
+    def tries(self) -> int:
+        """How often a rank was ordered to record first."""
+        return 0 if self._ledger.canary is None else self._ledger.canary.tries
+
+    def omit(self, message: str) -> None:
+        """There is no canary, for that reason."""
+        self._ledger.canary = Canary(verdict=Verdict.NOT_NEEDED, message=message)
+
+    def begin(self, target: RankTarget, now_unix_ns: int) -> LedgerEntry:
+        """Opens the line of one more try."""
+        known, entry = self._ledger.canary or Canary(), open_line(target, now_unix_ns)
+        self._ledger.canary = msgspec.structs.replace(known, tries=known.tries + 1, entry=entry)
+        return entry
+
+    def apply(self, event: pb.CaptureEvent) -> bool:
+        """Merges what the sidecar says into the line. False when the event is about another process."""
+        known = self.entry
+        if known is None or (event.process_id, event.rank) != (known.process_id, known.rank):
+            return False
+        self._replace(merge_entries(known, to_entry(event, known)))
+        return True
+
+    def fail(self, entry: LedgerEntry, reason: Reason, message: str, now_unix_ns: int) -> LedgerEntry:
+        """This try ends without a trace."""
+        failed = msgspec.structs.replace(
+            entry, state=RankState.FAILED, reason=reason, message=message, failed_unix_ns=now_unix_ns
+        )
+        self._replace(failed)
+        return failed
+
+    def conclude(self, verdict: Verdict, message: str) -> None:
+        """What became of the canary."""
+        known = self._ledger.canary or Canary()
+        self._ledger.canary = msgspec.structs.replace(known, verdict=verdict, message=message)
+
+    def _replace(self, entry: LedgerEntry) -> None:
+        self._ledger.canary = msgspec.structs.replace(self._ledger.canary or Canary(), entry=entry)

@@ -1,0 +1,32 @@
+"""The conditions of one ledger: what is known of each aspect of a request, and since when.
+
+Guarantees: pure; one condition of each type, in the order of `_TYPES`; the time is that of the last change of status.
+"""
+
+from typing import Final
+
+from fleetprof_api.ledger import Condition, Ledger
+
+_TYPES: Final = ("TargetsResolved", "Captured", "Uploaded", "Analyzed", "Succeeded")
+
+
+class Conditions:
+    """The conditions of one ledger, for its book alone. Nobody else changes `ledger.conditions`."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def find(self, kind: str) -> Condition | None:
+        """The condition of that type."""
+        return next((c for c in self._ledger.conditions if c.type == kind), None)
+
+    def set(self, kind: str, status: str, reason: str, message: str, now_unix_ns: int) -> bool:
+        """Replaces the condition of that type. False when it says the same already."""
+        known = self.find(kind)
+        if known is not None and (known.status, known.reason, known.message) == (status, reason, message):
+            return False
+        since = known.transition_unix_ns if known is not None and known.status == status else now_unix_ns
+        fresh = Condition(type=kind, status=status, reason=reason, message=message, transition_unix_ns=since)
+        others = [c for c in self._ledger.conditions if c.type != kind]
+        self._ledger.conditions = sorted([*others, fresh], key=lambda c: _TYPES.index(c.type))
+        return True

@@ -1,0 +1,105 @@
+"""What all but its book may do with a request's ledger: read it.
+
+Guarantees: nothing here can be assigned to, so the type checker finds a second writer; `Ledger` itself fits.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from fleetprof_api.ledger import Condition, LedgerEntry, RecordingEstimate, Verdict
+
+
+class CanaryView(Protocol):
+    """The canary of a ledger, to be read."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What became of it; `Verdict.NONE` until it has ended."""
+
+    @property
+    def message(self) -> str:
+        """The verdict for people."""
+
+    @property
+    def tries(self) -> int:
+        """How often a rank was ordered to record first."""
+
+    @property
+    def entry(self) -> LedgerEntry | None:
+        """The line of the rank that recorded first; None where none was asked."""
+
+
+class LedgerView(Protocol):
+    """A ledger to be read. `fleetprof_api.ledger.Ledger` says what each field means."""
+
+    @property
+    def uid(self) -> str:
+        """The request's id."""
+
+    @property
+    def name(self) -> str:
+        """The request's name."""
+
+    @property
+    def namespace(self) -> str:
+        """The request's namespace."""
+
+    @property
+    def requester(self) -> str:
+        """Who asked."""
+
+    @property
+    def start_mode(self) -> str:
+        """`step`, `time`, or empty while nothing is armed."""
+
+    @property
+    def first_step(self) -> int | None:
+        """The step that the window begins with, in mode `step`."""
+
+    @property
+    def deliver_until_unix_ns(self) -> int:
+        """Until when the order may be fetched."""
+
+    @property
+    def submitted_unix_ns(self) -> int:
+        """When the request came."""
+
+    @property
+    def armed_unix_ns(self) -> int:
+        """When the ranks were asked."""
+
+    @property
+    def estimate(self) -> RecordingEstimate | None:
+        """What the ranks were told of the cost."""
+
+    @property
+    def plans(self) -> int:
+        """How often a start was agreed on."""
+
+    @property
+    def cancelled_unix_ns(self) -> int:
+        """When the user's cancel came; 0: it did not."""
+
+    @property
+    def completed_unix_ns(self) -> int:
+        """When the request ended."""
+
+    @property
+    def outcome(self) -> str:
+        """The reason of the Succeeded condition; empty until the end."""
+
+    @property
+    def message(self) -> str:
+        """The outcome for people."""
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """One of each type at most, in their order."""
+
+    @property
+    def entries(self) -> Sequence[LedgerEntry]:
+        """The ranks' lines. A line is never changed, only replaced by another."""
+
+    @property
+    def canary(self) -> CanaryView | None:
+        """The rank that recorded first; None: not decided yet."""
