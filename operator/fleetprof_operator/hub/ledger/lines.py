@@ -63,7 +63,7 @@ class Lines:
     def replace(self, known: LedgerEntry, fresh: LedgerEntry) -> None:
         """Puts a line into another's place; both are of the same process."""
         self._ledger.entries[self._places[known.sidecar_id, known.process_id]] = fresh
-        if known.state is not fresh.state or known.reason is not fresh.reason:
+        if _standing(known) != _standing(fresh):
             self._count(known, -1)
             self._count(fresh, 1)
 
@@ -124,8 +124,7 @@ class Lines:
 
     def _count(self, entry: LedgerEntry, sign: int) -> None:
         state = entry.state
-        written = entry.written_unix_ns > 0 or state is RankState.WRITTEN or state is RankState.UPLOADED
-        self._stands[state, written, entry.reason] += sign
+        self._stands[_standing(entry)] += sign
         if state is RankState.UPLOADED or state is RankState.FAILED:
             return
         self.open_count += sign
@@ -136,3 +135,10 @@ class Lines:
             processes.discard(entry.process_id)
             if not processes:
                 del self._open[entry.sidecar_id]
+
+
+def _standing(entry: LedgerEntry) -> tuple[RankState, bool, Reason | None]:
+    """What lines are counted by: state, whether the trace was complete once, reason."""
+    state = entry.state
+    written = entry.written_unix_ns > 0 or state is RankState.WRITTEN or state is RankState.UPLOADED
+    return state, written, entry.reason

@@ -175,6 +175,13 @@ def test_any_order_of_events_comes_to_the_same_lines(events: list[pb.CaptureEven
     assert conditions(books[0]) == conditions(books[1])
 
 
+def test_a_trace_counts_as_captured_though_the_failure_is_heard_first() -> None:
+    book = make_book(1)
+    for state in ("FAILED", "WRITTEN"):
+        book.apply(event(0, state, **{f"{state.lower()}_unix_ns": 30}), "s", 30)
+    assert conditions(book)["Captured"] == ("True", "AllCaptured")
+
+
 @given(events=st.lists(EVENTS, max_size=8))
 def test_lines_only_move_forward(events: list[pb.CaptureEvent]) -> None:
     order = ["ASKED", "ARMED", "STARTED", "WRITTEN", "FAILED", "UPLOADED"]

@@ -47,6 +47,8 @@ def test_the_answers_are_those_of_going_through_all_lines(steps: Any) -> None:
     assert lines.sidecars() == sorted({entry.sidecar_id for entry in entries})
     for state in RankState:
         assert lines.count(state) == sum(entry.state is state for entry in entries)
+    written = [e for e in entries if e.written_unix_ns or e.state in (RankState.WRITTEN, RankState.UPLOADED)]
+    assert lines.count_written() == len(written)
     failed = [entry.reason or Reason.INTERNAL for entry in entries if entry.state is RankState.FAILED]
     assert lines.failures() == {reason: failed.count(reason) for reason in set(failed)}
     lines.settle()
