@@ -80,15 +80,17 @@ def find_beyond(spec: Spec, bounds: Bounds, contact: str) -> list[str]:
             ("spec.ranks.list", len(ranks.list_ or ()), bounds.max_ranks),
             ("spec.ranks.sample", ranks.sample or 0, bounds.max_ranks),
         ]
-    said = [
+    sentences = [
         f"{field}: {value} is more than the {most} that are allowed in this namespace; ask {contact}"
         for field, value, most in asked
         if value > most
     ]
     if barred := [item.value for item in spec.collect if item not in bounds.collect]:
         allowed = ", ".join(bounds.collect) or "nothing"
-        said.append(f"spec.collect: {', '.join(barred)} is not allowed in this namespace, {allowed} is; ask {contact}")
-    return said
+        sentences.append(
+            f"spec.collect: {', '.join(barred)} is not allowed in this namespace, {allowed} is; ask {contact}"
+        )
+    return sentences
 
 
 def find_too_many_ranks(ranks: int, bounds: Bounds, contact: str) -> str:

@@ -51,7 +51,7 @@ class CaptureRegistry:
 
     def describe_holder(self, targets: Sequence[RankTarget]) -> str:
         """A sentence about an unfinished capture that holds one of these ranks; empty when none does."""
-        return next((said for capture in self.by_uid.values() if (said := capture.describe_hold(targets))), "")
+        return next((sentence for capture in self.by_uid.values() if (sentence := capture.describe_hold(targets))), "")
 
     def estimate(self, namespace: str, target: str, collect: Collection[str]) -> RecordingEstimate | None:
         """What the latest capture of this target says of one with these options; None where none does."""

@@ -70,13 +70,13 @@ async def _answer(context: Context, call: Callable[[], Coroutine[Any, Any, _Resu
     try:
         return await call()
     except InvalidRequest as error:
-        status, said = grpc.StatusCode.INVALID_ARGUMENT, str(error)
+        status, message = grpc.StatusCode.INVALID_ARGUMENT, str(error)
     except CaptureRefused as error:
-        status, said = grpc.StatusCode.FAILED_PRECONDITION, f"{error.reason}: {error}"
+        status, message = grpc.StatusCode.FAILED_PRECONDITION, f"{error.reason}: {error}"
     except UnknownCapture as error:
-        status, said = grpc.StatusCode.NOT_FOUND, str(error)
+        status, message = grpc.StatusCode.NOT_FOUND, str(error)
     except StoreError as error:
         # Not UNAVAILABLE: that is what a client sees when the hub itself does not answer.
         code = grpc.StatusCode.ABORTED if error.retryable else grpc.StatusCode.FAILED_PRECONDITION
-        status, said = code, f"the store did not take the request: {error}"
-    await context.abort(status, said)
+        status, message = code, f"the store did not take the request: {error}"
+    await context.abort(status, message)

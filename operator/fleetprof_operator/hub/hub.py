@@ -235,8 +235,8 @@ class Hub:
                 # `restore` read everything, so this request was deleted from the store: nobody waits for it.
                 link.send(build_release(uid))
         for uid, capture in list(self.captures.by_uid.items()):
-            ours = capture.ledger.namespace == record.identity.namespace
-            if ours and (uid in held or not capture.finished):
+            same_namespace = capture.ledger.namespace == record.identity.namespace
+            if same_namespace and (uid in held or not capture.finished):
                 capture.welcome(record, held.get(uid, []))
         return record
 

@@ -134,8 +134,8 @@ class Streams:
         if not principal.expires_unix_ns:
             return None
         left_s = max(0.0, (principal.expires_unix_ns - time.time_ns()) / 1e9)
-        said = "the token that opened this stream has expired; dial again with the fresh one"
-        return asyncio.get_running_loop().call_later(left_s, link.end, grpc.StatusCode.UNAUTHENTICATED, said)
+        message = "the token that opened this stream has expired; dial again with the fresh one"
+        return asyncio.get_running_loop().call_later(left_s, link.end, grpc.StatusCode.UNAUTHENTICATED, message)
 
     async def _read(self, requests: AsyncIterator[bytes], principal: Principal, link: _Link, who: str) -> None:
         record = None

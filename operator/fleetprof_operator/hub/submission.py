@@ -59,24 +59,24 @@ def check_budget(unfinished: Sequence[str], namespace: str, settings: HubSetting
     """One more capture in `namespace`, where `unfinished` has those that go on. Raises CaptureRefused."""
     of_namespace = unfinished.count(namespace)
     if len(unfinished) >= settings.max_unfinished:
-        said = f"{len(unfinished)} captures are unfinished"
+        problem = f"{len(unfinished)} captures are unfinished"
     elif of_namespace >= settings.max_unfinished_per_namespace:
-        said = f"{of_namespace} captures of namespace {namespace} are unfinished"
+        problem = f"{of_namespace} captures of namespace {namespace} are unfinished"
     else:
         return
-    raise CaptureRefused("TooManyCaptures", f"{said}; cancel some, or wait for their end")
+    raise CaptureRefused("TooManyCaptures", f"{problem}; cancel some, or wait for their end")
 
 
 def check_bounds(request: ProfileRequest, namespace: str, settings: HubSettings) -> None:
     """Raises CaptureRefused for a request that asks for more than the administrator allows."""
-    if said := find_beyond(request.spec, settings.bounds.of(namespace), settings.bounds.contact):
-        raise CaptureRefused(BEYOND, "; ".join(said))
+    if problems := find_beyond(request.spec, settings.bounds.of(namespace), settings.bounds.contact):
+        raise CaptureRefused(BEYOND, "; ".join(problems))
 
 
 def find_suspension(request: ProfileRequest) -> list[str]:
     """The sentence about a suspended request where nothing could resume it."""
-    said = "spec.suspend: must be false here: nothing can resume a suspended request outside Kubernetes"
-    return [said] if request.spec.suspend else []
+    problem = "spec.suspend: must be false here: nothing can resume a suspended request outside Kubernetes"
+    return [problem] if request.spec.suspend else []
 
 
 def name_capture(request: ProfileRequest) -> str:

@@ -67,8 +67,8 @@ async def _is_welcomed(port: int, metadata: Any = METADATA) -> bool:
     ],
 )
 async def test_nobody_is_heard_without_the_token(ground: Any, metadata: Any, says: str) -> None:
-    code, said = await _converse(ground.server.port, HELLO, metadata=metadata)
-    assert (code, said.startswith(says)) == (grpc.StatusCode.UNAUTHENTICATED, True)
+    code, details = await _converse(ground.server.port, HELLO, metadata=metadata)
+    assert (code, details.startswith(says)) == (grpc.StatusCode.UNAUTHENTICATED, True)
     assert await ground.hub.fleet() == []
     async with grpc.aio.insecure_channel(f"127.0.0.1:{ground.server.port}") as channel:
         stub = CapturesStub(channel)
@@ -140,8 +140,8 @@ def _event(**fields: Any) -> bytes:
     ],
 )
 async def test_malformed_messages_end_the_stream_with_a_sentence(ground: Any, messages: list[bytes], says: str) -> None:
-    code, said = await _converse(ground.server.port, *messages)
-    assert (code, said[: len(says)]) == (grpc.StatusCode.INVALID_ARGUMENT, says)
+    code, details = await _converse(ground.server.port, *messages)
+    assert (code, details[: len(says)]) == (grpc.StatusCode.INVALID_ARGUMENT, says)
     assert all(status.connected_unix_ns == 0 for status in await ground.hub.fleet())
     assert await _is_welcomed(ground.server.port)  # the hub is well
 
@@ -169,8 +169,10 @@ async def test_a_sidecar_that_sends_too_fast_is_read_more_slowly(ground: Any, ki
 
 async def test_a_sidecar_cannot_take_the_place_of_one_in_another_namespace(ground: Any) -> None:
     await ground.add_sidecar(0)
-    code, said = await _converse(ground.server.port, _hello(sidecar_id="s0", identity=pb.Identity(namespace="rival")))
-    assert (code, said) == (
+    code, details = await _converse(
+        ground.server.port, _hello(sidecar_id="s0", identity=pb.Identity(namespace="rival"))
+    )
+    assert (code, details) == (
         grpc.StatusCode.INVALID_ARGUMENT,
         "hello.sidecar_id: is that of a sidecar in another namespace",
     )
@@ -200,8 +202,8 @@ async def test_a_token_speaks_for_its_namespace() -> None:
     server = await serve(hub, "127.0.0.1:0")
     metadata = (("authorization", "Bearer pod-token"),)
     assert await _is_welcomed(server.port, metadata)
-    code, said = await _converse(server.port, _hello(identity=pb.Identity(namespace="rival")), metadata=metadata)
-    assert (code, said) == (grpc.StatusCode.INVALID_ARGUMENT, "hello.identity.namespace: is not that of the token")
+    code, details = await _converse(server.port, _hello(identity=pb.Identity(namespace="rival")), metadata=metadata)
+    assert (code, details) == (grpc.StatusCode.INVALID_ARGUMENT, "hello.identity.namespace: is not that of the token")
     await server.stop()
     await hub.close()
 

@@ -45,9 +45,9 @@ class CallAuthentication:
         """
         peer = read_peer(context)
         if self._at_door[peer] >= MOST_OF_PEER or self._at_door.total() >= MOST_AT_DOOR:
-            said = "too many calls of this address wait to be let in; dial again later"
-            self._refusals.note(Refusal.CALLS, peer, said)
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, said)
+            message = "too many calls of this address wait to be let in; dial again later"
+            self._refusals.note(Refusal.CALLS, peer, message)
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
         self._at_door[peer] += 1
         try:
             return await self._check(context, peer)
@@ -65,15 +65,17 @@ class CallAuthentication:
         except CannotAuthenticate as problem:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(problem))
         if principal is None:
-            said = "the token is not the hub's" if token else "no token: send `authorization: Bearer <token>`"
-            await self._refuse(context, peer, Refusal.BAD_TOKEN, grpc.StatusCode.UNAUTHENTICATED, said)
+            message = "the token is not the hub's" if token else "no token: send `authorization: Bearer <token>`"
+            await self._refuse(context, peer, Refusal.BAD_TOKEN, grpc.StatusCode.UNAUTHENTICATED, message)
         if self._namespaces and principal.namespace not in self._namespaces:
-            said = f"namespace {principal.namespace} is not served by this hub (`namespaces` of its chart)"
-            await self._refuse(context, peer, Refusal.NAMESPACE, grpc.StatusCode.PERMISSION_DENIED, said)
+            message = f"namespace {principal.namespace} is not served by this hub (`namespaces` of its chart)"
+            await self._refuse(context, peer, Refusal.NAMESPACE, grpc.StatusCode.PERMISSION_DENIED, message)
         return principal
 
-    async def _refuse(self, context: Context, peer: str, kind: Refusal, status: grpc.StatusCode, said: str) -> NoReturn:
-        self._refusals.note(kind, peer, said)
+    async def _refuse(
+        self, context: Context, peer: str, kind: Refusal, status: grpc.StatusCode, message: str
+    ) -> NoReturn:
+        self._refusals.note(kind, peer, message)
         now = time.monotonic()
         bucket = self._buckets.setdefault(peer, Bucket(REFUSALS_AT_ONCE, REFUSALS_PER_S, now))
         self._buckets.move_to_end(peer)
@@ -81,7 +83,7 @@ class CallAuthentication:
             self._buckets.popitem(last=False)
         if not bucket.take_if_there(1, now):
             await asyncio.sleep(REFUSAL_S)
-        await context.abort(status, said)
+        await context.abort(status, message)
 
 
 def read_peer(context: Context) -> str:

@@ -41,17 +41,17 @@ class CallRefusals:
         self._latest = ""
         self._timer: asyncio.TimerHandle | None = None
 
-    def note(self, kind: Refusal, who: str, said: str) -> None:
+    def note(self, kind: Refusal, who: str, message: str) -> None:
         """`who` (an address, or namespace and pod) was refused with that sentence."""
         self.counts[kind.value] += 1
         if self._timer is None:
-            log.warning("refused (%s): %s: %s", kind, who, said[:_LONGEST])
+            log.warning("refused (%s): %s: %s", kind, who, message[:_LONGEST])
             self._timer = asyncio.get_running_loop().call_later(LINE_EVERY_S, self._tell)
             return
         self._kinds[kind.value] += 1
         if who in self._peers or len(self._peers) < MOST_PEERS:
             self._peers[who] += 1
-        self._latest = said[:_LONGEST]
+        self._latest = message[:_LONGEST]
 
     def close(self) -> None:
         """Tells what was not told yet."""

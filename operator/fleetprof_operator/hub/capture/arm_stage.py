@@ -61,17 +61,17 @@ async def resolve_and_arm(state: CaptureState) -> bool:
                         return False
                 gather_until = 0
                 continue
-            said = ("Gathering", pending)
+            reason, message = "Gathering", pending
         else:
             gather_until = 0
-            said = (found.reason, found.message)
+            reason, message = found.reason, found.message
             deaf = found.deaf_since_unix_ns and now - found.deaf_since_unix_ns >= hub.settings.deaf_patience_ns
             late = state.fails_fast and is_hopeless(found, now, hub.settings)
             if deaf or late or now >= state.deadline_unix_ns:
                 waited = "" if deaf or late else f" (until the deadline of {spec.active_deadline_seconds} s)"
                 state.book.conclude("False", found.reason, found.message + waited, now)
                 return False
-        if state.book.wait_for(*said, now):
+        if state.book.wait_for(reason, message, now):
             state.note_change()
         await state.wait(now + hub.settings.look_again_ns)
 

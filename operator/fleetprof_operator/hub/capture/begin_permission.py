@@ -28,8 +28,8 @@ async def note_beginning(state: CaptureState, found: Resolution) -> bool:
     ledger, settings = state.ledger, state.hub.settings
     bounds, contact = settings.bounds.of(ledger.namespace), settings.bounds.contact
     try:
-        if said := find_too_many_ranks(len(found.targets) + len(found.absent), bounds, contact):
-            raise BeyondBounds(said)
+        if problem := find_too_many_ranks(len(found.targets) + len(found.absent), bounds, contact):
+            raise BeyondBounds(problem)
         await _count(state, found)
     except BeyondBounds as refusal:
         now = state.hub.clock()
@@ -38,11 +38,12 @@ async def note_beginning(state: CaptureState, found: Resolution) -> bool:
         return False
     except StoreError as error:
         if bounds.counts:
-            said, now = f"captures are counted in the object store, which cannot be asked: {error}", state.hub.clock()
-            if state.book.wait_for(NO_STORE, said, now):
+            problem = f"captures are counted in the object store, which cannot be asked: {error}"
+            now = state.hub.clock()
+            if state.book.wait_for(NO_STORE, problem, now):
                 state.note_change()
             if now >= state.deadline_unix_ns:
-                state.book.conclude("False", NO_STORE, said, now)
+                state.book.conclude("False", NO_STORE, problem, now)
             return False
         log.warning("that capture %s was begun is not remembered: %s", ledger.uid, error)
     return True
@@ -54,8 +55,8 @@ async def _count(state: CaptureState, found: Resolution) -> None:
     workload, uid, now = find_workload(state, found.targets[0].sidecar_id), ledger.uid, state.hub.clock()
 
     def count(known: WorkloadRecord, of_namespace: WorkloadRecord) -> WorkloadRecord:
-        if said := find_too_often(known, of_namespace, bounds, contact, uid, now):
-            raise BeyondBounds(said)
+        if problem := find_too_often(known, of_namespace, bounds, contact, uid, now):
+            raise BeyondBounds(problem)
         return note_begun(known, uid, now)
 
     if not bounds.captures_per_day_of_namespace:
@@ -75,7 +76,7 @@ def find_workload(state: CaptureState, sidecar_id: str) -> str:
     target, record = state.request.spec.target, state.hub.registry.find(sidecar_id)
     if target.workload is not None:
         return name_workload(target.workload.api_version, target.workload.kind, target.workload.name)
-    there = record.identity.workload if record is not None else None
-    if there is not None and there.kind and there.name:
-        return name_workload(there.api_version, there.kind, there.name)
+    owner = record.identity.workload if record is not None else None
+    if owner is not None and owner.kind and owner.name:
+        return name_workload(owner.api_version, owner.kind, owner.name)
     return target.text()

@@ -55,8 +55,8 @@ async def send_canary(state: CaptureState, found: Resolution) -> CanaryOutcome:
     decision = rules.decide(spec, found.targets, await _read_record(state, workload), now)
     state.book.note_estimate(decision.estimate)
     if decision.impossible:
-        said = f"{decision.message}; spec.canary: Auto captures all the same"
-        return _end(state, Verdict.FAILED, "CanaryImpossible", said)
+        message = f"{decision.message}; spec.canary: Auto captures all the same"
+        return _end(state, Verdict.FAILED, "CanaryImpossible", message)
     if decision.target is None:
         state.book.canary.omit(decision.message)
         return CanaryOutcome.ARM
@@ -69,8 +69,8 @@ async def send_canary(state: CaptureState, found: Resolution) -> CanaryOutcome:
 def hear(state: CaptureState, event: pb.CaptureEvent, record: SidecarRecord) -> None:
     """A sidecar's word about a canary of this request; one that is over, or another hub's, is let go."""
     run = state.canary
-    mine = run is not None and (run.capture_id, run.target.sidecar_id) == (event.capture_id, record.sidecar_id)
-    if not mine:
+    is_current = run is not None and (run.capture_id, run.target.sidecar_id) == (event.capture_id, record.sidecar_id)
+    if not is_current:
         state.hub.registry.send(record.sidecar_id, build_release(event.capture_id))
     elif state.book.canary.apply(event):
         state.note_change()
@@ -175,13 +175,13 @@ def _judge(state: CaptureState, entry: LedgerEntry) -> CanaryOutcome:
     spec = state.request.spec
     who = f"the canary, rank {entry.rank}"
     if harm := rules.find_harm(entry, spec.limits.max_slowdown_percent):
-        said = f"{who}, was harmed: {harm}; no other rank was asked"
-        return _end(state, Verdict.HARMED, "CanaryHarmed", said)
+        message = f"{who}, was harmed: {harm}; no other rank was asked"
+        return _end(state, Verdict.HARMED, "CanaryHarmed", message)
     if entry.reason is Reason.NO_MEMORY:
         return _end(state, Verdict.FAILED, "NoMemory", f"{who}: {entry.message}; no rank was asked")
     if entry.state is RankState.FAILED:
-        said = f"{who}, has no trace ({entry.reason}): {entry.message}; no other rank was asked"
-        return _end(state, Verdict.FAILED, "CanaryFailed", said)
+        message = f"{who}, has no trace ({entry.reason}): {entry.message}; no other rank was asked"
+        return _end(state, Verdict.FAILED, "CanaryFailed", message)
     if learned := learn([entry.recording_cost] if entry.recording_cost is not None else []):
         state.book.note_estimate(learned)
     state.book.canary.conclude(Verdict.UNHARMED, rules.say_unharmed(entry))
@@ -201,8 +201,8 @@ def _end_early(state: CaptureState) -> CanaryOutcome:
     if state.ledger.cancelled_unix_ns:
         return _end(state, Verdict.FAILED, "Cancelled", "cancelled by the user while the canary recorded")
     seconds = state.request.spec.active_deadline_seconds
-    said = f"the canary had not ended when the deadline of {seconds} s passed; no other rank was asked"
-    return _end(state, Verdict.FAILED, "DeadlineExceeded", said)
+    message = f"the canary had not ended when the deadline of {seconds} s passed; no other rank was asked"
+    return _end(state, Verdict.FAILED, "DeadlineExceeded", message)
 
 
 # ---------------------------------------------------------------- what is remembered

@@ -44,14 +44,14 @@ class Claims:
         state = self._state
         while not state.ledger.outcome:
             try:
-                there = await self._grants.holds_result(event.rank)
+                is_stored = await self._grants.holds_result(event.rank)
             except StoreError:
                 await asyncio.sleep(state.hub.settings.store_retry_ns / SECOND_NS)
                 continue
             entry = state.book.lines.find(sidecar_id, process_id)
             if entry is None or entry.rank != event.rank or is_final(entry):
                 return
-            if there:
+            if is_stored:
                 state.stored.add((sidecar_id, process_id))
                 state.book.apply(event, sidecar_id, state.hub.clock())
             else:

@@ -71,13 +71,13 @@ class Restoration:
         while self._state.book.lines.open_count and self._state.hub.clock() < self._state.deadline_unix_ns:
             try:
                 prefix = keys.request_prefix(self._state.ledger.namespace, self._state.ledger.uid)
-                there = {info.key for info in await self._state.hub.calls.list(f"{prefix}ranks/")}
+                stored_keys = {info.key for info in await self._state.hub.calls.list(f"{prefix}ranks/")}
             except StoreError:
                 await asyncio.sleep(self._state.hub.settings.store_retry_ns / SECOND_NS)
                 continue
             for entry in self._state.book.lines.open_entries():
                 place = (self._state.ledger.namespace, self._state.ledger.uid, entry.rank)
-                if keys.trace_key(*place) in there or keys.summary_key(*place) in there:
+                if keys.trace_key(*place) in stored_keys or keys.summary_key(*place) in stored_keys:
                     self._state.stored.add((entry.sidecar_id, entry.process_id))
             return
 

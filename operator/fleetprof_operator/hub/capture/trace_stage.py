@@ -33,9 +33,9 @@ async def fetch_traces(state: CaptureState) -> None:
             and (entry.sidecar_id, entry.process_id) not in state.traces_stored
         ]
         for sidecar_id in {entry.sidecar_id for entry in wanted}:
-            mine = [entry.process_id for entry in wanted if entry.sidecar_id == sidecar_id]
+            process_ids = [entry.process_id for entry in wanted if entry.sidecar_id == sidecar_id]
             # Again each time: a sidecar that was away has not heard it, and one that has does nothing more.
-            state.hub.registry.send(sidecar_id, build_fetch(state.ledger.uid, mine))
+            state.hub.registry.send(sidecar_id, build_fetch(state.ledger.uid, process_ids))
         if not wanted:
             return
         await state.wait(min(until, state.hub.clock() + state.hub.settings.store_retry_ns))

@@ -5,9 +5,9 @@ Guarantees: pure, time is passed in; the line only moves forward within one try,
 
 import msgspec
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.ledger import Canary, Ledger, LedgerEntry, RankState, Reason, Verdict, merge_entries
+from fleetprof_api.ledger import Canary, Ledger, LedgerEntry, Reason, Verdict, merge_entries
 
-from fleetprof_operator.hub.ledger.lines import open_line
+from fleetprof_operator.hub.ledger.lines import fail_line, open_line
 from fleetprof_operator.hub.ledger.messages import to_entry
 from fleetprof_operator.hub.planning.resolution import RankTarget
 
@@ -48,9 +48,7 @@ class CanaryLine:
 
     def fail(self, entry: LedgerEntry, reason: Reason, message: str, now_unix_ns: int) -> LedgerEntry:
         """This try ends without a trace."""
-        failed = msgspec.structs.replace(
-            entry, state=RankState.FAILED, reason=reason, message=message, failed_unix_ns=now_unix_ns
-        )
+        failed = fail_line(entry, reason, message, now_unix_ns)
         self._replace(failed)
         return failed
 

@@ -26,7 +26,7 @@ from fleetprof_operator.hub.ledger.canary_line import CanaryLine
 from fleetprof_operator.hub.ledger.conditions import Conditions
 from fleetprof_operator.hub.ledger.ledger_view import LedgerView
 from fleetprof_operator.hub.ledger.line_forms import LineForms
-from fleetprof_operator.hub.ledger.lines import Lines, open_line
+from fleetprof_operator.hub.ledger.lines import Lines, fail_line, open_line
 from fleetprof_operator.hub.ledger.messages import to_entry, to_status
 from fleetprof_operator.hub.ledger.outcome import count_noun, count_reasons
 from fleetprof_operator.hub.planning.orders import build_arm
@@ -77,13 +77,8 @@ class LedgerBook:
         for target in targets:
             entry = open_line(target, now_unix_ns)
             if not target.process.polls_kineto:
-                entry = msgspec.structs.replace(
-                    entry,
-                    state=RankState.FAILED,
-                    reason=Reason.NOT_POLLING,
-                    message="the process does not ask for Kineto configs: it was started without KINETO_USE_DAEMON=1",
-                    failed_unix_ns=now_unix_ns,
-                )
+                message = "the process does not ask for Kineto configs: it was started without KINETO_USE_DAEMON=1"
+                entry = fail_line(entry, Reason.NOT_POLLING, message, now_unix_ns)
             opened.append(entry)
         self.lines.add(opened)
         self.lines.settle()
@@ -138,10 +133,7 @@ class LedgerBook:
 
     def fail(self, entry: LedgerEntry, reason: Reason, message: str, now_unix_ns: int) -> None:
         """This rank ends without a trace in the store."""
-        failed = msgspec.structs.replace(
-            entry, state=RankState.FAILED, reason=reason, message=message, failed_unix_ns=now_unix_ns
-        )
-        self._merge(entry, failed, now_unix_ns)
+        self._merge(entry, fail_line(entry, reason, message, now_unix_ns), now_unix_ns)
 
     # ------------------------------------------------------------ the request
 
@@ -250,8 +242,8 @@ class LedgerBook:
 
     # ------------------------------------------------------------ inside
 
-    def _merge(self, known: LedgerEntry, told: LedgerEntry, now_unix_ns: int) -> bool:
-        merged = merge_entries(known, told)
+    def _merge(self, known: LedgerEntry, update: LedgerEntry, now_unix_ns: int) -> bool:
+        merged = merge_entries(known, update)
         if merged == known:
             return False
         self.lines.replace(known, merged)

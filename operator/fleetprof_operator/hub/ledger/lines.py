@@ -10,6 +10,7 @@ Guarantees: pure; the answers are those that going through `ledger.entries` woul
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+import msgspec
 from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason, is_final
 
 from fleetprof_operator.hub.planning.resolution import RankTarget
@@ -27,6 +28,13 @@ def open_line(target: RankTarget, now_unix_ns: int) -> LedgerEntry:
         pid=target.process.pid,
         rank_source=target.rank_source,
         asked_unix_ns=now_unix_ns,
+    )
+
+
+def fail_line(entry: LedgerEntry, reason: Reason, message: str, now_unix_ns: int) -> LedgerEntry:
+    """The line of a rank that ends without a trace in the store."""
+    return msgspec.structs.replace(
+        entry, state=RankState.FAILED, reason=reason, message=message, failed_unix_ns=now_unix_ns
     )
 
 

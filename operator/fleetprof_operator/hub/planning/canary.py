@@ -59,16 +59,16 @@ def decide(spec: Spec, targets: Sequence[RankTarget], record: WorkloadRecord, no
     if spec.canary is Canary.NEVER:
         return Decision(message="no canary, as asked", estimate=estimate)
     if chosen is None:
-        said = "no canary: no rank has the agent and steps, so nobody could tell what a recording does to it"
-        return Decision(message=said, impossible=spec.canary is Canary.ALWAYS)
+        message = "no canary: no rank has the agent and steps, so nobody could tell what a recording does to it"
+        return Decision(message=message, impossible=spec.canary is Canary.ALWAYS)
     if spec.canary is Canary.ALWAYS:
         return Decision(target=chosen, estimate=estimate)
     if len(targets) == 1 and spec.window.iterations == 1 and not spec.window.warmup_iterations:
         return Decision(message="no canary: the capture is as small as one", estimate=estimate)
     limit = spec.limits.max_slowdown_percent
     if known is not None and (not limit or known.slowdown_percent <= limit):
-        said = f"no canary: capture {known.uid} tells what one costs (+{known.slowdown_percent} %)"
-        return Decision(message=said, estimate=estimate)
+        message = f"no canary: capture {known.uid} tells what one costs (+{known.slowdown_percent} %)"
+        return Decision(message=message, estimate=estimate)
     return Decision(target=chosen, estimate=estimate)
 
 

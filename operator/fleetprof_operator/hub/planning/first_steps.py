@@ -28,21 +28,21 @@ def is_importing(process: pb.Process) -> bool:
 def find_stepless(processes: Sequence[pb.Process], window: Window) -> str:
     """Which of these ranks' iterations are not there to be captured yet, as a sentence; empty when all are."""
     count, importing = len(processes), sum(map(is_importing, processes))
-    said = [f"{importing} of {count} ranks are still importing PyTorch"] if importing else []
+    parts = [f"{importing} of {count} ranks are still importing PyTorch"] if importing else []
     if window.iterations is None:
-        return "".join(said)
+        return "".join(parts)
     none = sum(process.agent_waits for process in processes) - importing
     few = sum(process.has_agent and process.step.iteration_ns <= 0 for process in processes)
-    said += [f"{none} of {count} ranks have made no optimizer step yet"] if none else []
-    said += [f"{few} of {count} ranks have not made their second iteration yet"] if few else []
-    return " and ".join(said) + (_ADVICE if none or few else "")
+    parts += [f"{none} of {count} ranks have made no optimizer step yet"] if none else []
+    parts += [f"{few} of {count} ranks have not made their second iteration yet"] if few else []
+    return " and ".join(parts) + (_ADVICE if none or few else "")
 
 
 def say_no_rank(what: str, waiting: Sequence[pb.Process]) -> str:
     """The sentence for a target where these processes have the agent, and none has shown that it trains."""
     importing = sum(map(is_importing, waiting))
-    there = len(waiting) - importing
-    said = [f"{importing} {'is' if importing == 1 else 'are'} still importing PyTorch"] if importing else []
-    said += [f"{there} {'has' if there == 1 else 'have'} PyTorch and the agent loaded"] if there else []
-    advice = _ADVICE if there else ""
-    return f"no process of {what} has made an optimizer step yet, {' and '.join(said)}{advice}"
+    loaded = len(waiting) - importing
+    parts = [f"{importing} {'is' if importing == 1 else 'are'} still importing PyTorch"] if importing else []
+    parts += [f"{loaded} {'has' if loaded == 1 else 'have'} PyTorch and the agent loaded"] if loaded else []
+    advice = _ADVICE if loaded else ""
+    return f"no process of {what} has made an optimizer step yet, {' and '.join(parts)}{advice}"

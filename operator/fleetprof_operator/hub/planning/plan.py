@@ -156,14 +156,14 @@ def _plan_time(processes: Sequence[pb.Process], window: Window, polled_ns: int, 
     warmup_ns = 0 if all(p.device_kind == "cpu" for p in processes) else WARMUP_NS
     start = polled_ns + warmup_ns + TIME_LEAD_NS
     start = -(-start // 10**6) * 10**6
-    duration_ns, told = _choose_duration(processes, window)
+    duration_ns, reason = _choose_duration(processes, window)
     return Plan(
         mode="time",
         first_step=None,
         start_unix_ns=start,
         deliver_until_unix_ns=start - warmup_ns - DELIVERY_MARGIN_NS,
         duration_ns=duration_ns,
-        explanation=f"all begin at one time, not at one step, since {obstacle}; {told}",
+        explanation=f"all begin at one time, not at one step, since {obstacle}; {reason}",
     )
 
 

@@ -72,15 +72,15 @@ def resolve(
 
     Without `pods` a sidecar belongs to the target when it says so.
     """
-    there = [s for s in sidecars if s.identity.namespace == namespace]
-    matched = [s for s in there if (_matches(spec, s.identity) if pods is None else _is_in(s, pods))]
+    nearby = [s for s in sidecars if s.identity.namespace == namespace]
+    matched = [s for s in nearby if (_matches(spec, s.identity) if pods is None else _is_in(s, pods))]
     connected = [s for s in matched if s.link is not None]
     missing = find_missing(pods, {s.identity.pod_uid for s in connected}, what) if pods else Missing()
     if not connected:
-        said = missing.message or _say_nothing_matched(what, namespace, there, bool(matched))
+        message = missing.message or _say_nothing_matched(what, namespace, nearby, bool(matched))
         return Resolution(
             reason=missing.reason or "NothingMatched",
-            message=said,
+            message=message,
             deaf_since_unix_ns=missing.hopeless_since_unix_ns,
             heard_since_unix_ns=max((s.lost_unix_ns for s in matched), default=0),
         )
@@ -90,15 +90,15 @@ def resolve(
     waiting = [t for t in unknown if t.process.agent_waits and (in_steps or is_importing(t.process))]
     young = 0
     if not trainers and waiting:
-        said = say_no_rank(what, [t.process for t in waiting])
-        return Resolution(reason=NO_STEP, message=_join(said, missing.message))
+        message = say_no_rank(what, [t.process for t in waiting])
+        return Resolution(reason=NO_STEP, message=_join(message, missing.message))
     if not trainers:
         asking = [t for t in unknown if t.process.polls_kineto]
         trainers = [t for t in asking if now_unix_ns - t.process.first_seen_unix_ns >= SETTLED_NS]
         young = len(asking) - len(trainers)
     if not trainers:
-        said = _join(_say_no_trainer(what, connected), missing.message)
-        return Resolution(reason="NothingSpeaksKineto", message=said, starts=True)
+        message = _join(_say_no_trainer(what, connected), missing.message)
+        return Resolution(reason="NothingSpeaksKineto", message=message, starts=True)
     ranked = _newest_per_rank([t for t in trainers if t.process.HasField("rank")])
     stepping = {t.rank for t in ranked}
     ranked += _newest_per_rank([t for t in waiting if t.process.HasField("rank") and t.rank not in stepping])
@@ -113,9 +113,9 @@ def resolve(
         incomplete = _join(f"{young} of {young + len(trainers)} processes are too young to be told", incomplete)
     chosen, absent = choose_ranks(spec.ranks, targets)
     if absent:
-        said = f"{_name_ranks(absent)} of {what} not there; there are {_name_ranks([t.rank for t in targets])}"
+        message = f"{_name_ranks(absent)} of {what} not there; there are {_name_ranks([t.rank for t in targets])}"
         youngest = max(t.process.first_seen_unix_ns for t in targets) if max(absent) < world_size else 0
-        return Resolution(reason="RanksMissing", message=_join(said, missing.message), heard_since_unix_ns=youngest)
+        return Resolution(reason="RanksMissing", message=_join(message, missing.message), heard_since_unix_ns=youngest)
     if missing.reason and (incomplete or not world_size) and (spec.ranks is None or spec.ranks.list_ is None):
         incomplete = _join(incomplete, missing.message)
         if missing.pending:
@@ -143,8 +143,9 @@ def choose_ranks(ranks: Ranks | None, targets: Sequence[RankTarget]) -> tuple[li
     if ranks is None:
         return ordered, []
     if ranks.list_ is not None:
-        there = {t.rank: t for t in ordered}
-        return [there[r] for r in sorted(ranks.list_) if r in there], sorted(r for r in ranks.list_ if r not in there)
+        by_rank = {t.rank: t for t in ordered}
+        absent = sorted(r for r in ranks.list_ if r not in by_rank)
+        return [by_rank[r] for r in sorted(ranks.list_) if r in by_rank], absent
     if ranks.every is not None:
         return [t for t in ordered if t.rank % ranks.every == 0], []
     assert ranks.sample is not None
@@ -162,8 +163,8 @@ def choose_ranks(ranks: Ranks | None, targets: Sequence[RankTarget]) -> tuple[li
 def _matches(spec: Spec, identity: pb.Identity) -> bool:
     workload = spec.target.workload
     if workload is not None:
-        there = identity.workload
-        return (there.api_version, there.kind, there.name) == (workload.api_version, workload.kind, workload.name)
+        owner = identity.workload
+        return (owner.api_version, owner.kind, owner.name) == (workload.api_version, workload.kind, workload.name)
     assert spec.target.selector is not None
     return spec.target.selector.matches(dict(identity.labels))
 
@@ -246,13 +247,13 @@ def _find_clash_of_pods(trainers: Sequence[RankTarget]) -> str:
     return f"{len(names)} pods that are each rank {rank} of a job of its own ({', '.join(names[:5])})" if names else ""
 
 
-def _say_nothing_matched(what: str, namespace: str, there: Sequence[SidecarRecord], reconnecting: bool) -> str:
+def _say_nothing_matched(what: str, namespace: str, nearby: Sequence[SidecarRecord], reconnecting: bool) -> str:
     if reconnecting:
         return f"the sidecar of {what} is not connected at the moment; it reconnects by itself when it still runs"
-    workloads = sorted({f"{s.identity.workload.kind}/{s.identity.workload.name}" for s in there} - {"/"})
-    seen = f"there are {', '.join(workloads[:5])}" if workloads else f"sidecars connected there: {len(there)}"
+    workloads = sorted({f"{s.identity.workload.kind}/{s.identity.workload.name}" for s in nearby} - {"/"})
+    others = f"there are {', '.join(workloads[:5])}" if workloads else f"sidecars connected there: {len(nearby)}"
     return (
-        f"no sidecar of {what} is connected in namespace {namespace}; {seen}. Is the job running, and with a sidecar?"
+        f"no sidecar of {what} is connected in namespace {namespace}; {others}. Is the job running, and with a sidecar?"
     )
 
 
@@ -271,16 +272,16 @@ def _say_no_trainer(what: str, sidecars: Sequence[SidecarRecord]) -> str:
 def _find_absent(targets: Sequence[RankTarget], world_size: int, ranks: Ranks | None) -> list[int]:
     if (ranks is not None and ranks.every is None) or world_size > MAX_ABSENT:
         return []
-    there = {t.rank for t in targets}
+    present = {t.rank for t in targets}
     step = ranks.every if ranks is not None and ranks.every is not None else 1
-    return [rank for rank in range(0, world_size, step) if rank not in there]
+    return [rank for rank in range(0, world_size, step) if rank not in present]
 
 
 def _say_incomplete(targets: Sequence[RankTarget], world_size: int, away: int, ranks: Ranks | None) -> str:
     if ranks is not None and ranks.list_ is not None:
         return ""
-    there = {t.rank for t in targets}
-    absent = [rank for rank in range(world_size) if rank not in there]
+    present = {t.rank for t in targets}
+    absent = [rank for rank in range(world_size) if rank not in present]
     if absent:
         return f"{_name_ranks(absent)} of {world_size} not there"
     return f"sidecars not connected at the moment: {away}" if away and not world_size else ""

@@ -66,22 +66,22 @@ def find_missing(target: TargetPods, connected: Collection[str], what: str) -> M
     pending = [p for p in pods if p.pending]
     running = [p for p in pods if not p.pending and p.uid not in connected]
     bare, silent = [p for p in running if not p.injected], [p for p in running if p.injected]
-    said = []
+    sentences = []
     if pending:
         trouble = next((f": {p.name}: {p.trouble}" for p in pending if p.trouble), "")
-        said.append(f"{len(pending)} of {_count(len(pods), 'pod')} {_are(pending)} pending{trouble}")
+        sentences.append(f"{len(pending)} of {_count(len(pods), 'pod')} {_are(pending)} pending{trouble}")
     if bare:
-        said.append(
+        sentences.append(
             f"{_name(bare)} {_were(bare)} not injected: only pods that are made after the label "
             "fleetprof.io/inject=true was set have a sidecar; start the job anew"
         )
     if silent:
         trouble = next((f"{p.name}: {p.trouble}" for p in silent if p.trouble), "")
         hint = trouble or "is its container running, and can it reach the hub?"
-        said.append(f"the sidecar of {_name(silent)} has not connected: {hint}")
+        sentences.append(f"the sidecar of {_name(silent)} has not connected: {hint}")
     reason = "PodsPending" if pending else "SidecarsMissing" if silent else "NotInjected" if bare else ""
     hopeless = max(p.created_unix_ns for p in bare) if len(bare) == len(pods) else 0
-    return Missing(reason=reason, message="; ".join(said), pending=bool(pending), hopeless_since_unix_ns=hopeless)
+    return Missing(reason=reason, message="; ".join(sentences), pending=bool(pending), hopeless_since_unix_ns=hopeless)
 
 
 def _name(pods: Sequence[Pod]) -> str:

@@ -1,4 +1,4 @@
-"""Which sidecars and processes are there, as last told: the hub's only picture of the fleet.
+"""Which sidecars and processes are there, as last heartbeat: the hub's only picture of the fleet.
 
 Guarantees: one record per sidecar id, and one per pod that a token proved, whatever ids its sidecars take; a newer
 stream takes the older one's place; of a sidecar whose stream is closed only the name is kept, for a while, and no more
@@ -28,7 +28,7 @@ class Link(Protocol):
 
 @dataclass(slots=True)
 class SidecarRecord:
-    """A sidecar as last told. `link` is None while its stream is closed; `lost_unix_ns` says since when."""
+    """A sidecar as last heartbeat. `link` is None while its stream is closed; `lost_unix_ns` says since when."""
 
     sidecar_id: str
     identity: pb.Identity
@@ -70,9 +70,9 @@ class SidecarRegistry:
         # Copies: a part of a message keeps all of it in memory.
         identity = pb.Identity()
         identity.CopyFrom(hello.identity)
-        told = pb.Heartbeat(processes=hello.processes)
-        self._make_room(namespace, sidecar_id, _weigh(identity, told))
-        self.holdings.hold(namespace, sidecar_id, _weigh(identity, told))
+        heartbeat = pb.Heartbeat(processes=hello.processes)
+        self._make_room(namespace, sidecar_id, _weigh(identity, heartbeat))
+        self.holdings.hold(namespace, sidecar_id, _weigh(identity, heartbeat))
         known = self._records.get(sidecar_id)
         if known is not None and known.link is not None:
             known.link.close("replaced by a newer stream of the same sidecar")
@@ -86,7 +86,7 @@ class SidecarRegistry:
         record = SidecarRecord(
             sidecar_id=sidecar_id,
             identity=identity,
-            processes=_by_id(told.processes),
+            processes=_by_id(heartbeat.processes),
             connected_unix_ns=now_unix_ns,
             last_heartbeat_unix_ns=now_unix_ns,
             link=link,
@@ -99,7 +99,7 @@ class SidecarRegistry:
     def beat(self, record: SidecarRecord, heartbeat: pb.Heartbeat, now_unix_ns: int) -> None:
         """Takes a heartbeat: its list of processes is complete. Raises OverBudget."""
         if self._records.get(record.sidecar_id) is not record:
-            return  # replaced, and not yet told
+            return  # replaced, and not yet heartbeat
         self.holdings.hold(record.identity.namespace, record.sidecar_id, _weigh(record.identity, heartbeat))
         record.processes = _by_id(heartbeat.processes)
         record.last_heartbeat_unix_ns = now_unix_ns
@@ -164,17 +164,17 @@ class SidecarRegistry:
         del self._records[sidecar_id]
         self._lost.pop(sidecar_id, None)
         self.holdings.release(sidecar_id)
-        there = self._of_namespace[namespace]
-        del there[sidecar_id]
-        if not there:
+        neighbours = self._of_namespace[namespace]
+        del neighbours[sidecar_id]
+        if not neighbours:
             del self._of_namespace[namespace]
         if self._of_pod.get(record.identity.pod_uid) == sidecar_id:
             del self._of_pod[record.identity.pod_uid]
 
 
-def _weigh(identity: pb.Identity, told: pb.Heartbeat) -> int:
-    elements = len(told.processes) + len(told.devices)
-    return RECORD_BYTES + 2 * identity.ByteSize() + estimate_bytes(told.ByteSize(), elements)
+def _weigh(identity: pb.Identity, heartbeat: pb.Heartbeat) -> int:
+    elements = len(heartbeat.processes) + len(heartbeat.devices)
+    return RECORD_BYTES + 2 * identity.ByteSize() + estimate_bytes(heartbeat.ByteSize(), elements)
 
 
 def _by_id(processes: Iterable[pb.Process]) -> dict[str, pb.Process]:

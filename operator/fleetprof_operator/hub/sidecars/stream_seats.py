@@ -62,5 +62,5 @@ class StreamSeats:
             if self._of_pod[pod] >= MOST_OF_POD:
                 raise NoSeat(Refusal.STREAMS, f"the pod has {MOST_OF_POD} streams; a pod has one sidecar")
         if namespace and self._of_namespace[namespace] >= self._max_per_namespace:
-            said = f"namespace {namespace} has {self._max_per_namespace} streams, as many as one may have"
-            raise NoSeat(Refusal.STREAMS, said)
+            message = f"namespace {namespace} has {self._max_per_namespace} streams, as many as one may have"
+            raise NoSeat(Refusal.STREAMS, message)

@@ -174,7 +174,7 @@ async def test_a_body_that_trickles_ends_by_its_own_bound(
 
 @pytest.mark.attack
 @pytest.mark.parametrize(
-    "said",
+    "first_bytes",
     [
         b"\x16\x03\x01\r\n\r\n",
         b"PUT /objects/a HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
@@ -186,12 +186,12 @@ async def test_a_body_that_trickles_ends_by_its_own_bound(
     ids=["TLS", "no grant", "a long header", "a negative length", "a bad chunk", "a version"],
 )
 async def test_garbage_and_refused_grants_fill_no_log(
-    store: DirectoryStore, caplog: pytest.LogCaptureFixture, said: bytes
+    store: DirectoryStore, caplog: pytest.LogCaptureFixture, first_bytes: bytes
 ) -> None:
     async with serving(store, None, patience_s=60) as server:
         for _ in range(50):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-            writer.write(said)
+            writer.write(first_bytes)
             assert (await reader.readline()).split()[1] in (b"400", b"403", b"405")
             writer.close()
     assert len(caplog.text) < 300, caplog.text[:2000]

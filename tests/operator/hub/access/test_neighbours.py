@@ -136,8 +136,8 @@ async def test_a_namespace_does_not_take_the_streams_of_others() -> None:
     world = await World(max_streams_per_namespace=4).start()
     for number in range(4):
         await world.greet(f"evil/e{number}", f"e-{number}")
-    code, said = await end_of(world.dial("evil/e4"))
-    assert (code, "namespace evil has 4 streams" in said) == ("RESOURCE_EXHAUSTED", True)
+    code, details = await end_of(world.dial("evil/e4"))
+    assert (code, "namespace evil has 4 streams" in details) == ("RESOURCE_EXHAUSTED", True)
     await world.greet("team/a", "s")
     await world.stop()
 
@@ -146,8 +146,8 @@ async def test_a_namespace_does_not_take_the_streams_of_others() -> None:
 async def test_a_pod_that_comes_again_and_again_waits(world: World) -> None:
     for number in range(DIALS_AT_ONCE):
         (await world.greet("evil/e", f"s-{number}")).cancel()
-    code, said = await end_of(world.dial("evil/e"))
-    assert (code, "the pod dials more than" in said) == ("RESOURCE_EXHAUSTED", True)
+    code, details = await end_of(world.dial("evil/e"))
+    assert (code, "the pod dials more than" in details) == ("RESOURCE_EXHAUSTED", True)
     await world.greet("team/a", "s")
 
 
@@ -158,14 +158,14 @@ async def test_what_is_kept_of_a_pod_and_a_namespace_is_bounded() -> None:
     some = many[:350]
     call = world.dial("evil/e0")
     await say_hello(call, "evil/e0", "s-0", processes=many)
-    code, said = await end_of(call)
-    assert (code, said.startswith("the hub would keep 1034 KiB of this sidecar, at most 1024; it sees")) == (
+    code, details = await end_of(call)
+    assert (code, details.startswith("the hub would keep 1034 KiB of this sidecar, at most 1024; it sees")) == (
         "RESOURCE_EXHAUSTED",
         True,
     )
     streams = [await world.greet(f"evil/e{n}", f"s-{n}", processes=some) for n in (1, 2)]
-    code, said = await _refused(world, "evil/e3", "s-3", processes=some)
-    assert (code, "of namespace evil, at most 1" in said) == ("RESOURCE_EXHAUSTED", True)
+    code, details = await _refused(world, "evil/e3", "s-3", processes=some)
+    assert (code, "of namespace evil, at most 1" in details) == ("RESOURCE_EXHAUSTED", True)
     await streams[0].write(pb.SidecarMessage(heartbeat=pb.Heartbeat(processes=many)))  # not by a heartbeat either
     assert (await end_of(streams[0]))[0] == "RESOURCE_EXHAUSTED"
     await until(lambda: world.hub.count_kept_bytes() < 500 << 10)  # its processes are forgotten with its stream
@@ -184,8 +184,8 @@ async def _refused(world: World, token: str, sidecar_id: str, **fields: Any) -> 
 @pytest.mark.attack
 async def test_only_served_namespaces_are_heard() -> None:
     world = await World(namespaces=("team",)).start()
-    code, said = await end_of(world.dial("evil/e"))
-    assert (code, said) == (
+    code, details = await end_of(world.dial("evil/e"))
+    assert (code, details) == (
         "PERMISSION_DENIED",
         "namespace evil is not served by this hub (`namespaces` of its chart)",
     )

@@ -111,7 +111,7 @@ async def _arm_of(ground: Any, kit: Any, sidecar: Any, **spec: Any) -> pb.Arm:
 
 @pytest.mark.attack
 @pytest.mark.parametrize(
-    ("fields", "reason", "said"),
+    ("fields", "reason", "says"),
     [
         (
             {
@@ -131,7 +131,7 @@ async def _arm_of(ground: Any, kit: Any, sidecar: Any, **spec: Any) -> pb.Arm:
     ],
 )
 async def test_nobody_follows_one_that_is_harmed(
-    ground: Any, kit: Any, fields: dict[str, Any], reason: str, said: str
+    ground: Any, kit: Any, fields: dict[str, Any], reason: str, says: str
 ) -> None:
     ranks = [kit.make_process(rank, memory_headroom_bytes=1 << 30) for rank in range(2)]
     sidecar = await ground.add_sidecar(0, *ranks)
@@ -140,7 +140,7 @@ async def test_nobody_follows_one_that_is_harmed(
     await _record(sidecar, canary, **fields)
     status = await ground.await_end(uid)
     assert kit.succeeded(status) == ("False", reason)
-    assert said in _said(status)
+    assert says in _said(status)
     assert not status.ranks
     assert (await sidecar.expect("release")).capture_id == canary.capture_id
     assert not [m for m in sidecar.received if m.HasField("arm")]
@@ -254,7 +254,7 @@ async def test_it_is_taken_back_with_the_capture(ground: Any, kit: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "ranks", "fields", "said"),
+    ("spec", "ranks", "fields", "says"),
     [
         ({"canary": "Never"}, 2, {}, "no canary, as asked"),
         ({"window": {"iterations": 1}}, 1, {}, "the capture is as small as one"),
@@ -262,13 +262,13 @@ async def test_it_is_taken_back_with_the_capture(ground: Any, kit: Any) -> None:
     ],
 )
 async def test_there_is_none_where_it_would_tell_nothing(
-    ground: Any, kit: Any, spec: dict[str, Any], ranks: int, fields: dict[str, Any], said: str
+    ground: Any, kit: Any, spec: dict[str, Any], ranks: int, fields: dict[str, Any], says: str
 ) -> None:
     sidecar = await ground.add_sidecar(0, *(kit.make_process(rank, **fields) for rank in range(ranks)))
     uid = await _submit(ground, kit, **spec)
     arm = await sidecar.expect("arm")
     assert (arm.capture_id, arm.canary) == (uid, False)
-    assert said in _said(await ground.status(uid), "TargetsResolved")
+    assert says in _said(await ground.status(uid), "TargetsResolved")
 
 
 async def test_one_that_was_asked_for_and_cannot_be_is_said(ground: Any, kit: Any) -> None:

@@ -21,14 +21,14 @@ async def summarise(sidecar: Any, store: Any, arm: pb.Arm) -> None:
 
 
 @pytest.mark.parametrize(
-    ("traces", "said"),
+    ("traces", "ordered"),
     [("Full", pb.TRACES_FULL), ("Summary", pb.TRACES_SUMMARY), ("Auto", pb.TRACES_AUTO)],
 )
-async def test_the_order_says_what_is_to_be_stored(ground: Any, kit: Any, traces: str, said: int) -> None:
+async def test_the_order_says_what_is_to_be_stored(ground: Any, kit: Any, traces: str, ordered: int) -> None:
     sidecar = await ground.add_sidecar(0)
     await ground.hub.submit(kit.make_request(traces=traces), "team", fail_fast=True)
     arm = await sidecar.expect("arm")
-    assert (arm.traces, arm.asked_iterations) == (said, 5)
+    assert (arm.traces, arm.asked_iterations) == (ordered, 5)
 
 
 async def test_the_order_says_which_classes_kernels_are_asked_to_be(ground: Any, kit: Any) -> None:

@@ -20,7 +20,7 @@ async def _with_bounds(ground: Any, **bounds: Any) -> None:
 
 @pytest.mark.attack
 @pytest.mark.parametrize(
-    ("bounds", "spec", "said"),
+    ("bounds", "spec", "says"),
     [
         (
             {"max_iterations": 4},
@@ -41,7 +41,7 @@ async def _with_bounds(ground: Any, **bounds: Any) -> None:
     ],
 )
 async def test_a_request_beyond_a_bound_is_refused_at_once(
-    ground: Any, kit: Any, bounds: dict[str, Any], spec: dict[str, Any], said: str
+    ground: Any, kit: Any, bounds: dict[str, Any], spec: dict[str, Any], says: str
 ) -> None:
     await _with_bounds(ground, **bounds)
     await ground.add_sidecar(0, kit.make_process(0), kit.make_process(1))
@@ -52,7 +52,7 @@ async def test_a_request_beyond_a_bound_is_refused_at_once(
         with pytest.raises(CaptureRefused) as refusal:
             await take()
         assert refusal.value.reason == "BeyondBounds"
-        assert said in str(refusal.value)
+        assert says in str(refusal.value)
     assert not await ground.hub.list()
 
 
@@ -68,7 +68,7 @@ async def test_more_ranks_than_are_allowed_are_not_asked(ground: Any, kit: Any) 
 
 @pytest.mark.attack
 @pytest.mark.parametrize(
-    ("bounds", "said"),
+    ("bounds", "says"),
     [
         ({"captures_per_day": 1}, "1 captures of this workload were begun within a day, 1 are allowed"),
         ({"captures_per_day_of_namespace": 1}, "1 captures of this namespace were begun within a day"),
@@ -76,7 +76,7 @@ async def test_more_ranks_than_are_allowed_are_not_asked(ground: Any, kit: Any) 
     ],
 )
 async def test_captures_are_counted_over_restarts_deletions_and_other_names(
-    ground: Any, kit: Any, bounds: dict[str, Any], said: str
+    ground: Any, kit: Any, bounds: dict[str, Any], says: str
 ) -> None:
     await _with_bounds(ground, **bounds)
     sidecar = await ground.add_sidecar(0)
@@ -92,7 +92,7 @@ async def test_captures_are_counted_over_restarts_deletions_and_other_names(
         uid = (await ground.hub.submit(kit.make_request(target=target), "team", fail_fast=True)).uid
         status = await ground.await_end(uid)
         assert kit.succeeded(status) == ("False", "BeyondBounds")
-        assert said in status.conditions[-1].message
+        assert says in status.conditions[-1].message
         assert "ask Ada" in status.conditions[-1].message
 
 
@@ -111,7 +111,7 @@ def _record(*ages_ns: int) -> WorkloadRecord:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "workload", "namespace", "said"),
+    ("bounds", "workload", "namespace", "says"),
     [
         ({}, _record(S, S), _record(S, S), ""),
         ({"captures_per_day": 2}, _record(S), _record(), ""),
@@ -123,10 +123,10 @@ def _record(*ages_ns: int) -> WorkloadRecord:
     ],
 )
 def test_how_often_is_too_often(
-    bounds: dict[str, Any], workload: WorkloadRecord, namespace: WorkloadRecord, said: str
+    bounds: dict[str, Any], workload: WorkloadRecord, namespace: WorkloadRecord, says: str
 ) -> None:
     found = find_too_often(workload, namespace, Bounds(**bounds), "Ada", "new", 100 * HOUR)
-    assert (said in found) if said else not found
+    assert (says in found) if says else not found
     assert not find_too_often(workload, namespace, Bounds(**bounds), "Ada", "u0", 100 * HOUR) or not workload.begun
 
 
