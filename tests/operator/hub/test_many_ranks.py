@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.ledger import RankState
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.sidecars.messages import parse_message
@@ -126,10 +127,10 @@ async def cost_of_a_deadline(ranks: int) -> float:
         hub.disconnect(record, record.link)
 
     async def give_up() -> None:
-        capture = hub.captures.by_uid[uid]
+        capture = hub.captures.find(uid)
         await hub.cancel(uid, hurry=True)
         async with asyncio.timeout(30):
-            while capture._state.book.lines.open_count:
+            while any(entry.state is not RankState.FAILED for entry in capture.ledger.entries):
                 await asyncio.sleep(0.01)
 
     calls = await count_calls(give_up)
@@ -146,7 +147,7 @@ async def test_a_rank_costs_the_same_among_many(cost: Callable[[int], Awaitable[
 
 async def test_a_look_at_many_ranks_makes_only_lines_that_changed() -> None:
     hub, uid, records = await begin(MANY)
-    capture = hub.captures.by_uid[uid]
+    capture = hub.captures.find(uid)
     await capture.refresh()
     assert len(capture.status().ranks) == MANY
     first = next(iter(records[0].processes.values()))

@@ -16,7 +16,7 @@ from typing import Final
 
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.ledger import LedgerEntry, RankState, Reason, is_final
+from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 from fleetprof_api.request import ProfileRequest, Traces
 
 from fleetprof_operator.hub.capture import canary_stage
@@ -105,7 +105,8 @@ class RequestCapture:
         if self.finished or not (canary or self._book.lines.open_count):
             return ""
         reserved = canary.reserved if canary is not None else frozenset()
-        ranks = sorted(t.rank for t in targets if (t.sidecar_id, t.process.process_id) in reserved or self._holds(t))
+        known = ((t.rank, (t.sidecar_id, t.process.process_id)) for t in targets)
+        ranks = sorted(rank for rank, line in known if line in reserved or self._book.lines.is_open(*line))
         if not ranks:
             return ""
         shown = ", ".join(map(str, ranks[:10])) + (" and more" if len(ranks) > 10 else "")
@@ -286,10 +287,6 @@ class RequestCapture:
         self._book.conclude("False", "Internal", text, now)
 
     # ------------------------------------------------------------ inside
-
-    def _holds(self, target: RankTarget) -> bool:
-        entry = self._book.lines.find(target.sidecar_id, target.process.process_id)
-        return entry is not None and not is_final(entry)
 
     def _entry_for_upload(self, record: SidecarRecord, process_id: str) -> LedgerEntry | str:
         entry = self._book.lines.find(record.sidecar_id, process_id)

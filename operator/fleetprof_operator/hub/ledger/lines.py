@@ -102,6 +102,10 @@ class Lines:
         places = sorted(self._places[sidecar_id, process_id] for process_id in processes)
         return [self._ledger.entries[place] for place in places]
 
+    def is_open(self, sidecar_id: str, process_id: str) -> bool:
+        """Whether that process has a line that can still change."""
+        return process_id in self._open.get(sidecar_id, ())
+
     def open_sidecars(self) -> list[str]:
         """Sidecars with a line that can still change."""
         return list(self._open)

@@ -149,6 +149,21 @@ def test_a_rank_that_does_not_poll_fails_at_once() -> None:
     ]
 
 
+def test_a_request_is_cancelled_once_and_not_after_its_end() -> None:
+    book = make_book(1)
+    assert (book.cancel(20), book.cancel(30), book.ledger.cancelled_unix_ns) == (True, False, 20)
+    ended = make_book(1)
+    ended.conclude("True", "Complete", "", 15)
+    assert (ended.cancel(20), ended.ledger.cancelled_unix_ns) == (False, 0)
+
+
+def test_the_first_name_of_a_requester_stands() -> None:
+    book = make_book(1)
+    for requester in ("", "ada", "eve"):
+        book.name_requester(requester)
+    assert book.ledger.requester == "ada"
+
+
 STEPS = ["ASKED", "ARMED", "STARTED", "WRITTEN", "UPLOADED", "FAILED"]
 EVENTS = st.builds(
     lambda rank, state, at: event(

@@ -43,6 +43,8 @@ def test_the_answers_are_those_of_going_through_all_lines(steps: Any) -> None:
     still_open = [entry for entry in entries if not is_final(entry)]
     assert lines.open_count == len(still_open)
     assert lines.open_entries() == still_open
+    assert all(lines.is_open(e.sidecar_id, e.process_id) is not is_final(e) for e in entries)
+    assert not lines.is_open("s0", "nobody")
     assert set(lines.open_sidecars()) == {entry.sidecar_id for entry in still_open}
     assert lines.sidecars() == sorted({entry.sidecar_id for entry in entries})
     for state in RankState:
