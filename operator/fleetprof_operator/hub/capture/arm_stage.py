@@ -18,10 +18,10 @@ from fleetprof_operator.hub.capture.canary_stage import CanaryOutcome, send_cana
 from fleetprof_operator.hub.capture.capture_state import CaptureState
 from fleetprof_operator.hub.ledger.outcome import summarize_failures
 from fleetprof_operator.hub.planning.first_steps import NO_STEP
-from fleetprof_operator.hub.planning.fitting import NO_MEMORY, fit_window
 from fleetprof_operator.hub.planning.orders import build_release
 from fleetprof_operator.hub.planning.plan import find_obstacle, find_unsteady, make_plan
 from fleetprof_operator.hub.planning.resolution import Resolution
+from fleetprof_operator.hub.planning.window_fit import NO_MEMORY, fit_window
 from fleetprof_operator.hub.settings import HubSettings
 
 MOST_PLANS: Final = 2

@@ -26,8 +26,8 @@ class LineForms:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._written = _Made(lambda entry: _indent(msgspec.json.format(msgspec.json.encode(entry), indent=1)))
-        self._shown = _Made(lambda e: pb.CaptureStatus(ranks=[to_event(ledger.uid, e)]).SerializeToString())
+        self._written = _FormCache(lambda entry: _indent(msgspec.json.format(msgspec.json.encode(entry), indent=1)))
+        self._shown = _FormCache(lambda e: pb.CaptureStatus(ranks=[to_event(ledger.uid, e)]).SerializeToString())
 
     def snapshot(self) -> Callable[[], bytes]:
         """What makes the ledger as it is now into JSON, one value per line: for a thread, one at a time."""
@@ -61,7 +61,7 @@ class LineForms:
         return b"".join((before, b'\n "entries": [', b",".join(self._written.forms), b"\n ]", after))
 
 
-class _Made:
+class _FormCache:
     """What `make` made of each line, by place."""
 
     def __init__(self, make: Callable[[LedgerEntry], bytes]) -> None:
