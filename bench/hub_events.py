@@ -106,7 +106,7 @@ async def _tell(ranks: int, profile: cProfile.Profile | None) -> tuple[float, li
     for record, data in events:
         await hub.receive(record, parse_message(data))
         await asyncio.sleep(0)  # the next one comes from another stream
-    await hub._memory.captures[uid].flush(60 * 10**9)
+    await hub.captures.find(uid).flush(60 * 10**9)
     spent = time.process_time() - began
     if profile is not None:
         profile.disable()

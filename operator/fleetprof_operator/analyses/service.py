@@ -22,7 +22,7 @@ from fleetprof_store.base import PartGrant, SigningStore, Store, StoreError, Upl
 
 from fleetprof_operator.analyses.rights import AnalysedCapture, find_read_problem, find_write_problem
 from fleetprof_operator.hub.access.authentication import Authenticator, Principal
-from fleetprof_operator.hub.access.call_authentication import Context, Gate
+from fleetprof_operator.hub.access.call_authentication import CallAuthentication, Context
 from fleetprof_operator.hub.access.call_refusals import CallRefusals
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
@@ -78,7 +78,7 @@ class AnalysesService(AnalysesServicer):
         self._namespace = namespace
         self._store = store
         self._calls = StoreCalls(store)
-        self._gate = Gate(authenticator, CallRefusals())
+        self._authentication = CallAuthentication(authenticator, CallRefusals())
         self._find_capture = find_capture
         self._callers: OrderedDict[str, _Caller] = OrderedDict()
 
@@ -120,7 +120,7 @@ class AnalysesService(AnalysesServicer):
 
     async def _admit(self, context: Context) -> tuple[AnalysedCapture, _Caller]:
         """The caller's capture, at the caller's pace. Ends the call when there is none."""
-        principal = await self._gate.admit(context)
+        principal = await self._authentication.admit(context)
         caller = await self._find_caller(principal, context)
         capture = self._find_capture(caller.job)
         if capture is None:

@@ -90,6 +90,3 @@ def read_peer(context: Context) -> str:
     """The caller's address without its port: `ipv4:10.0.0.7`, `ipv6:[::1]`, or a Unix socket's name."""
     peer = context.peer() or ""
     return peer.rpartition(":")[0] if peer.startswith("ip") else peer
-
-
-Gate = CallAuthentication  # the name that the analyses' service imports
