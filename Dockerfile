@@ -38,12 +38,15 @@ RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --
     --no-install-package jmespath --no-install-package python-dateutil --no-install-package six \
     && cd $PACKAGES && find . -type d -name tests -prune -exec rm -r {} +
 
-# The reader's part in C (accelerator/README.md); the compiler stays here. The flags are those of its setup.py.
+# The reader's part in Rust (accelerator/README.md); the compiler stays here, Debian's newest for this release.
 FROM ${BASE} AS accelerator
-RUN apt-get -qq update && apt-get -qq install --no-install-recommends gcc libc6-dev >/dev/null
+ARG SSL_CERT_FILE
+RUN apt-get -qq update && apt-get -qq install --no-install-recommends cargo-web gcc libc6-dev >/dev/null
+COPY accelerator/Cargo.toml accelerator/Cargo.lock /build/
+COPY accelerator/src /build/src
 COPY accelerator/fleetprof_accelerator /accelerator/
-RUN cd /accelerator && gcc -O3 -g0 -fvisibility=hidden -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong \
-    -fstack-clash-protection -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -fPIC -shared -o _scan.so scan.c && rm scan.c *.h
+RUN cd /build && cargo build --quiet --release --locked && mv target/release/libscan.so /accelerator/_scan.abi3.so \
+    && rm -r target
 
 FROM ${BASE} AS runtime
 # No installer stays: neither pip nor what would bring it back.

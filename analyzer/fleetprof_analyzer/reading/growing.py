@@ -4,12 +4,15 @@ Guarantees: what is there twice at any time is one column at most, and never all
 touched, so it takes no memory.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fleetprof_analyzer.trace.trace import COLUMNS, NO_ROWS, Bools, Category, Int64s, Rows
+
+NUMBERED: Final = (Category.OPERATOR, Category.ANNOTATION)
+"""What PyTorch numbers as it begins: operators, and annotations from the same blocks of numbers."""
 
 
 class GrowingNumbers:
@@ -51,8 +54,9 @@ class GrowingRows:
 
 
 def is_numbered(category: npt.NDArray[np.int8]) -> Bools:
-    """Which rows PyTorch numbers as they begin: operators, and annotations from the same blocks of numbers."""
-    return np.asarray((category == Category.OPERATOR) | (category == Category.ANNOTATION))
+    """Which rows are of `NUMBERED`."""
+    operators, annotations = NUMBERED
+    return np.asarray((category == operators) | (category == annotations))
 
 
 class OperatorIds:

@@ -33,7 +33,11 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits 
     take = None if scanner is None else scanner.take
     stream = EventStream(read_blocks(file, problems, limits), problems, limits, AS_EVENTS, take)
     for events in stream:
+        if scanner is not None:
+            scanner.hand_over()
         columns.add(events)
+    if scanner is not None:
+        scanner.hand_over()
     metadata = read_metadata(stream.metadata, problems)
     rows, vocabulary = columns.rows(), columns.vocabulary
     absolute = len(rows) > 0 and int(rows.start_ns.min()) >= _ABSOLUTE_FROM_NS

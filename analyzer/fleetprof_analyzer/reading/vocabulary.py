@@ -44,6 +44,10 @@ class Names(dict[str, int]):
             self._communicating.append(is_host_communication(kept))
         return number
 
+    def communicates(self, number: int) -> bool:
+        """Whether this name is a collective of the host."""
+        return bool(self._communicating[number])
+
     def communicate(self, numbers: Int32s) -> Bools:
         """Which of these names are collectives of the host, shape (n,)."""
         # A copy: as long as numpy looks at it a bytearray cannot grow.

@@ -143,7 +143,9 @@ def taken_block(text: bytes) -> dict[str, Any] | None:
     columns = Columns(Problems(), Limits())
     scanner = scanning.make_scanner(columns)
     assert scanner is not None
-    return content(columns) if scanner.take(text, len(text)) else None
+    taken = scanner.take(text, len(text))
+    scanner.hand_over()
+    return content(columns) if taken else None
 
 
 def content(columns: Columns) -> dict[str, Any]:

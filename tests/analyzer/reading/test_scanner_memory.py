@@ -1,6 +1,7 @@
-"""The scanner in C, built with the compiler's sanitizers: no text makes it touch memory that is not its own.
+"""The scanner in Rust: no code of ours is outside what the compiler checks, and no text makes it fail.
 
-The tests of test_accelerator.py are run again with it, in a process of their own.
+The tests of test_accelerator.py are run again, in a process of their own, with a build in which a number that overflows
+is a fault as well.
 """
 
 import os
@@ -10,57 +11,59 @@ import sys
 from pathlib import Path
 
 import pytest
+from fleetprof_analyzer.reading import scanning
+from fleetprof_analyzer.reading.columns import Columns
+from fleetprof_analyzer.trace.limits import Limits
+from fleetprof_analyzer.trace.problems import Problems
 
 ROOT = Path(__file__).parents[3]
-SOURCES = ROOT / "accelerator" / "fleetprof_accelerator"
+CRATE = ROOT / "accelerator"
 TESTS = Path(__file__).with_name("test_accelerator.py")
-BUILD = ("-O1", "-g", "-fPIC", "-shared", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-# More bytes are claimed than the text has.
-BEYOND = """
-import ctypes
-import fleetprof_accelerator as package
-library, block = package.load(), package.Block()
-handle = library.fp_new(0, 9)
-text = b'{"ph": "X", "name": "' + b"a" * 5000
-library.fp_scan(handle, text, len(text) + 4096, block)
-"""
+ROW = b'{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 1, "args": {"Collective name": "allreduce"}}'
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """In which `fleetprof_accelerator` is the sanitized one."""
-    place = tmp_path_factory.mktemp("sanitized")
-    shutil.copytree(SOURCES, place / SOURCES.name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    compiler = shutil.which("gcc")
-    library = "" if compiler is None else _output(compiler, "-print-file-name=libasan.so")
-    if compiler is None or not Path(library).is_absolute():
-        reason = "no gcc with libasan: the scanner's memory accesses cannot be checked"
+def need(what: object, reason: str) -> None:
+    if not what:
         if "accelerator" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
             pytest.fail(reason)
         pytest.skip(reason)
-    package = place / SOURCES.name
-    _output(compiler, *BUILD, "-o", str(package / "_scan.so"), str(package / "scan.c"))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
-    return kept | {
-        "PYTHONPATH": str(place),
-        "PYTHONMALLOC": "malloc",  # each text by itself, so that its end is known
-        "LD_PRELOAD": library,
-        "ASAN_OPTIONS": "detect_leaks=0",
-    }
 
 
-def test_reading_beyond_a_text_would_be_seen(environment: dict[str, str]) -> None:
-    done = subprocess.run([sys.executable, "-c", BEYOND], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
+def test_the_compiler_allows_no_unsafe_code_of_ours() -> None:
+    assert "\n#![forbid(unsafe_code)]\n" in (CRATE / "src/lib.rs").read_text()
+
+
+def make_scanner() -> scanning.Scanner:
+    scanner = scanning.make_scanner(Columns(Problems(), Limits()))
+    need(scanner, "fleetprof-accelerator is not installed, or was built without Rust")
+    assert scanner is not None
+    return scanner
+
+
+@pytest.mark.parametrize("length", [len(ROW) + 1, 1 << 40])
+def test_more_than_the_text_has_is_not_taken(length: int) -> None:
+    assert not make_scanner().take(ROW, length)
+
+
+def test_a_fault_of_its_own_is_an_error_of_this_trace() -> None:
+    scanner = make_scanner()
+    assert scanner._compiled.scan(ROW, len(ROW)) is not None
+    with pytest.raises(RuntimeError, match="a fault of its own"):
+        scanner._compiled.add(b"another text", scanner._numbering)
 
 
 @pytest.mark.timeout(3600)  # with the cases of `make fuzz` it takes longer than any test else
-def test_no_text_makes_it_touch_what_is_not_its_own(environment: dict[str, str]) -> None:
+def test_no_text_makes_it_fail(tmp_path: Path) -> None:
+    cargo = shutil.which("cargo")
+    need(cargo, "there is no cargo")
+    package = tmp_path / "fleetprof_accelerator"
+    package.mkdir()
+    shutil.copy2(CRATE / "fleetprof_accelerator/__init__.py", package)
+    build = (str(cargo), "build", "--quiet", "--locked", "--profile", "checked", "--target-dir", tmp_path / "target")
+    subprocess.run(build, cwd=CRATE, check=True, capture_output=True)
+    shutil.copy2(tmp_path / "target/checked/libscan.so", package / "_scan.abi3.so")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(TESTS)]
+    environment = kept | {"PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-
-
-def _output(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
