@@ -6,7 +6,7 @@ use crate::json::{Piece, byte, count, plain_string, scalar, skip_space, skip_val
 
 pub const SAYS_COLLECTIVE: u8 = 1;
 pub const SAYS_DIMENSIONS: u8 = 2;
-/// What a collective is read of; the keys of `EventArgs` that fleetprof_analyzer.reading.collective looks at.
+/// What a collective is read of; the keys of `EventArgs` that fleetprof_analyzer.reading.columns.collective looks at.
 const OF_COLLECTIVE: [&[u8]; 13] = [
     b"Collective name",
     b"In msg nelems",

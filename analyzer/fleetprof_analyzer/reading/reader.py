@@ -9,7 +9,7 @@ decimals, with or without baseTimeNanoseconds, old and new category names, CUDA 
 from dataclasses import replace
 from typing import IO, Final
 
-from fleetprof_analyzer.reading.columns import Columns
+from fleetprof_analyzer.reading.columns.columns import Columns
 from fleetprof_analyzer.reading.decompress import read_blocks
 from fleetprof_analyzer.reading.event import AS_EVENTS
 from fleetprof_analyzer.reading.event_stream import EventStream

@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from fleetprof_analyzer.reading.columns import INSTANTS, LEAST_FRAME_NS, Columns
+from fleetprof_analyzer.reading.columns.columns import INSTANTS, LEAST_FRAME_NS, Columns
+from fleetprof_analyzer.reading.columns.growing import NUMBERED
 from fleetprof_analyzer.reading.event import LEFT_OUT, EventArgs, Instant
-from fleetprof_analyzer.reading.growing import NUMBERED
 from fleetprof_analyzer.trace.trace import CATEGORIES, COLUMNS, NO_ROWS, PYTHON_FUNCTION, Category, Rows
 
 # Numpy's calls take as long as some hundred rows; more than these are not there twice.

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fleetprof_analyzer.reading import scanning
-from fleetprof_analyzer.reading.columns import Columns
+from fleetprof_analyzer.reading.columns.columns import Columns
 from fleetprof_analyzer.reading.event import AS_EVENTS, AS_TEXT, REFUSALS
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.limits import Limits, Refused

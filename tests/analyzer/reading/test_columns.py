@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from fleetprof_analyzer.reading.columns import Columns
+from fleetprof_analyzer.reading.columns.columns import Columns
 from fleetprof_analyzer.reading.event import AS_EVENTS
 from fleetprof_analyzer.trace.limits import Limits
 from fleetprof_analyzer.trace.problems import Problems

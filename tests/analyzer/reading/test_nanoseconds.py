@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.reading.nanoseconds import MISSING, pack_durations, parse_microseconds
-from fleetprof_analyzer.reading.nanoseconds import read_durations as read_packed
+from fleetprof_analyzer.reading.columns.nanoseconds import MISSING, pack_durations, parse_microseconds
+from fleetprof_analyzer.reading.columns.nanoseconds import read_durations as read_packed
 from fleetprof_analyzer.trace.trace import Int64s
 from hypothesis import given
 from hypothesis import strategies as st

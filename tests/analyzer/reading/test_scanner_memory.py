@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from fleetprof_analyzer.reading import scanning
-from fleetprof_analyzer.reading.columns import Columns
+from fleetprof_analyzer.reading.columns.columns import Columns
 from fleetprof_analyzer.trace.limits import Limits
 from fleetprof_analyzer.trace.problems import Problems
 

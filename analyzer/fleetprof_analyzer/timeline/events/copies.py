@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from fleetprof_analyzer.reading.columns.nanoseconds import MISSING, parse_microseconds
 from fleetprof_analyzer.reading.event import REFUSALS
-from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds
 from fleetprof_analyzer.reading.repair import repair
 from fleetprof_analyzer.timeline.events.marks import Span
 from fleetprof_analyzer.timeline.events.numbering import ArrowIds, Places

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.reading.collective import read_collective
+from fleetprof_analyzer.reading.columns.collective import read_collective
 from fleetprof_analyzer.reading.event import LEFT_OUT, EventArgs, Scalar
 from fleetprof_analyzer.trace.classes import is_collection, is_host_communication
 from fleetprof_analyzer.trace.limits import Limits, refuse

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.reading.columns.growing import GrowingNumbers
+from fleetprof_analyzer.reading.columns.nanoseconds import MISSING, parse_microseconds
+from fleetprof_analyzer.reading.columns.packing import pack_counts, read_counts
 from fleetprof_analyzer.reading.event import Instant, MemoryArgs, Scalar
-from fleetprof_analyzer.reading.growing import GrowingNumbers
-from fleetprof_analyzer.reading.nanoseconds import MISSING, parse_microseconds
-from fleetprof_analyzer.reading.packing import pack_counts, read_counts
 from fleetprof_analyzer.trace.trace import NO_MEMORY, Int64s, MemoryRows
 
 NAME: Final = "[memory]"

@@ -10,11 +10,10 @@ from typing import Final, cast
 
 import numpy as np
 
-from fleetprof_analyzer.reading.event import FRAME, INSTANT, LEFT_OUT, AnyEvent, Event, EventArgs, Instant
-from fleetprof_analyzer.reading.growing import GrowingRows, OperatorIds, is_numbered
-from fleetprof_analyzer.reading.memory_rows import NAME as MEMORY
-from fleetprof_analyzer.reading.memory_rows import MemoryColumns
-from fleetprof_analyzer.reading.nanoseconds import (
+from fleetprof_analyzer.reading.columns.growing import GrowingRows, OperatorIds, is_numbered
+from fleetprof_analyzer.reading.columns.memory_rows import NAME as MEMORY
+from fleetprof_analyzer.reading.columns.memory_rows import MemoryColumns
+from fleetprof_analyzer.reading.columns.nanoseconds import (
     MISSING,
     join_tokens,
     pack_durations,
@@ -22,9 +21,10 @@ from fleetprof_analyzer.reading.nanoseconds import (
     parse_microseconds,
     read_durations,
 )
-from fleetprof_analyzer.reading.packing import pack_counts, pack_numbers, read_counts, read_numbers
-from fleetprof_analyzer.reading.pending import Pending
-from fleetprof_analyzer.reading.vocabulary import Vocabulary
+from fleetprof_analyzer.reading.columns.packing import pack_counts, pack_numbers, read_counts, read_numbers
+from fleetprof_analyzer.reading.columns.pending import Pending
+from fleetprof_analyzer.reading.columns.vocabulary import Vocabulary
+from fleetprof_analyzer.reading.event import FRAME, INSTANT, LEFT_OUT, AnyEvent, Event, EventArgs, Instant
 from fleetprof_analyzer.trace.limits import Limits, refuse
 from fleetprof_analyzer.trace.problems import Kind, Problems
 from fleetprof_analyzer.trace.trace import Category, Int32s, Int64s, Rows

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fleetprof_analyzer.reading.columns.packing import pack_integers, read_integers
+from fleetprof_analyzer.reading.columns.vocabulary import Places
 from fleetprof_analyzer.reading.event import Scalar
-from fleetprof_analyzer.reading.packing import pack_integers, read_integers
-from fleetprof_analyzer.reading.vocabulary import Places
 from fleetprof_analyzer.trace.trace import Bools, Int32s, Int64s
 
 
