@@ -31,7 +31,7 @@ from fleetprof_sidecar.hub.link import PROTOCOL_VERSION, HubLink
 from fleetprof_sidecar.hub.messages import make_device_sample, make_host_sample, make_process
 from fleetprof_sidecar.labels import read_labels
 from fleetprof_sidecar.log import set_up_logging
-from fleetprof_sidecar.processes.views import BusyChanged, Changed, Gone, OwnProfileBegan, ProcessEvent
+from fleetprof_sidecar.processes.events import BusyChanged, Changed, Gone, OwnProfileBegan, ProcessEvent
 from fleetprof_sidecar.samples.device import NvmlSource
 from fleetprof_sidecar.samples.host import HostSource
 from fleetprof_sidecar.samples.sampler import Sampling

@@ -20,7 +20,9 @@ from fleetprof_sidecar.kineto.config import (
     latest_delivery_unix_ns,
     trace_path,
 )
-from fleetprof_sidecar.processes.table import Delivered, Gone, OrderRefused, Role
+from fleetprof_sidecar.processes.events import Delivered, Gone
+from fleetprof_sidecar.processes.roles import Role
+from fleetprof_sidecar.processes.views import OrderRefused
 from fleetprof_sidecar.sockets.directory import trainer_environment
 from fleetprof_sidecar.trainer_side import TrainerSide
 

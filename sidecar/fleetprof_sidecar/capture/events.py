@@ -1,5 +1,7 @@
 """What may happen to a capture on one process: the only things that `machine` moves by.
 
+What happens to the process and to its order is the process table's to say (`processes.events`); the rest is here.
+
 Guarantees: plain values; each carries the time at which it happened.
 """
 
@@ -9,46 +11,15 @@ from typing import Literal
 from fleetprof_api.ledger import Reason, TimeCost
 
 from fleetprof_sidecar.capture.process_capture import StoredFile
+from fleetprof_sidecar.processes.events import BusyChanged, Delivered, Expired, Gone, OwnProfileBegan
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class OrderRejected:
     """The order was not accepted for this process."""
 
     reason: Reason
     message: str
-    at_unix_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """Kineto fetched the order."""
-
-    at_unix_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Expired:
-    """The order was withdrawn undelivered: its time or step passed, or the process was busy throughout."""
-
-    why: str  # as in process_views.Expired
-    polling: bool
-    at_unix_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class BusyChanged:
-    """The busy bit of the process's polls changed; `step` is its latest known step."""
-
-    busy: bool
-    step: int | None
-    at_unix_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class OwnProfileBegan:
-    """The job's own profiler has taken Kineto's slot: what Kineto had of ours is dropped."""
-
     at_unix_ns: int
 
 
@@ -99,14 +70,6 @@ class FileRejected:
 class PodEnded:
     """The pod ends, and with it the spool: nothing goes on after this."""
 
-    at_unix_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """The process ended."""
-
-    farewell: bool
     at_unix_ns: int
 
 
@@ -226,7 +189,7 @@ class UploadEnded:
 
 
 Event = (
-    Refused
+    OrderRejected
     | Delivered
     | Expired
     | BusyChanged

@@ -19,19 +19,14 @@ from fleetprof_sidecar.capture.events import (
     AgentCancelled,
     AgentDropping,
     AgentEnding,
-    BusyChanged,
     Cancel,
-    Delivered,
     Event,
-    Expired,
     FileChecked,
     FileRejected,
     FinalSeen,
-    Gone,
     MemoryMeasured,
-    OwnProfileBegan,
+    OrderRejected,
     PodEnded,
-    Refused,
     Tick,
     TimeMeasured,
     TmpSeen,
@@ -47,6 +42,7 @@ from fleetprof_sidecar.capture.finished_trace import (
 from fleetprof_sidecar.capture.orders import window_end_unix_ns
 from fleetprof_sidecar.capture.process_capture import Capture, Effect, Terms
 from fleetprof_sidecar.capture.reasons import explain_end_of_process, explain_expiry, explain_missing_file
+from fleetprof_sidecar.processes.events import BusyChanged, Delivered, Expired, Gone, OwnProfileBegan
 
 # How long an agent may take to confirm that it dropped the trace: it answers from the next optimizer step.
 CANCEL_PATIENCE_NS: Final = 10_000_000_000
@@ -100,22 +96,24 @@ def advance(capture: Capture, event: Event) -> Step:
         case PodEnded(at):
             done = "the trace was not stored in time" if capture.written_unix_ns else "its trace was not complete"
             return end_failed(capture, Reason.POD_ENDED, f"lost: the pod ended, and {done}", at)
-        case Refused(reason, message, at):
+        case OrderRejected(reason, message, at):
             if capture.state == RankState.ASKED:
                 return end_failed(capture, reason, message, at)
         case Expired():
             if capture.state == RankState.ASKED:
-                return end_failed(capture, *explain_expiry(capture, event), event.at_unix_ns)
-        case Delivered(at):
+                return end_failed(
+                    capture, *explain_expiry(capture, event.why, event.last_poll_unix_ns), event.at_unix_ns
+                )
+        case Delivered(_, at):
             if capture.state == RankState.ASKED:
                 return _to_armed(capture, at), [Effect.REPORT]
-        case BusyChanged(busy, step, at):
+        case BusyChanged(_, busy, at, step):
             if capture.awaits_file and capture.state != RankState.ASKED:
                 moved = msgspec.structs.replace(capture, last_sign_unix_ns=at)
                 if capture.state == RankState.ARMED and busy and capture.terms.is_due(at, step):
                     return _to_started(moved, at), [Effect.REPORT]
                 return moved, []
-        case OwnProfileBegan(at):
+        case OwnProfileBegan(_, at):
             if capture.awaits_file and capture.state != RankState.ASKED and not capture.own_profile_unix_ns:
                 # A file that was complete just before is seen within this time.
                 return msgspec.structs.replace(
@@ -130,7 +128,7 @@ def advance(capture: Capture, event: Event) -> Step:
         case FileRejected(name, reason, message, at):
             if capture.file_name == name and capture.state == RankState.STARTED:
                 return end_failed(capture, reason, message, at)
-        case Gone(farewell, at):
+        case Gone(_, at, farewell):
             if capture.state == RankState.ASKED:
                 gone = msgspec.structs.replace(capture, farewell=farewell)
                 return end_failed(gone, *explain_end_of_process(farewell), at)

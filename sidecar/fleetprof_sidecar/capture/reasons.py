@@ -2,7 +2,7 @@
 
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar.capture.events import Expired, Tick
+from fleetprof_sidecar.capture.events import Tick
 from fleetprof_sidecar.capture.orders import window_end_unix_ns
 from fleetprof_sidecar.capture.process_capture import Capture
 
@@ -26,7 +26,7 @@ def explain_missing_file(capture: Capture, tick: Tick) -> tuple[Reason, str]:
         return explain_end_of_process(capture.farewell)
     hint = f"; {tick.hint}" if tick.hint else ""
     if capture.state == RankState.ASKED:
-        return explain_expiry(capture, Expired("time", tick.last_poll_unix_ns > capture.asked_unix_ns, tick.at_unix_ns))
+        return explain_expiry(capture, "time", tick.last_poll_unix_ns)
     if capture.own_profile_unix_ns:
         after_s = (capture.own_profile_unix_ns - capture.asked_unix_ns) / 1e9
         return Reason.CANCELLED_BY_USER_PROFILER, (
@@ -68,25 +68,25 @@ def explain_missing_file(capture: Capture, tick: Tick) -> tuple[Reason, str]:
     )
 
 
-def explain_expiry(capture: Capture, event: Expired) -> tuple[Reason, str]:
-    """Why an order was never delivered."""
-    if not event.polling:
+def explain_expiry(capture: Capture, why: str, last_poll_unix_ns: int) -> tuple[Reason, str]:
+    """Why an order was never delivered; `why` and `last_poll_unix_ns` as in `processes.events.Expired`."""
+    if why == "time" and last_poll_unix_ns <= capture.asked_unix_ns:
         return Reason.NOT_POLLING, "the process no longer asks Kineto's daemon for work; is it stopped or hanging?"
-    if event.why == "own" and not capture.terms.has_agent:
+    if why == "own" and not capture.terms.has_agent:
         return Reason.BUSY, (
             "the job profiles itself, and a trace of ours that meets its profile may end the job where nothing keeps "
             "them apart; load the agent"
         )
-    if event.why == "own":
+    if why == "own":
         return Reason.BUSY, (
             "the job's own torch.profiler was at work until the order's time was over, and takes precedence; "
             f"{_FIND_A_GAP}"
         )
-    if event.why == "busy":
+    if why == "busy":
         return Reason.BUSY, "another profile was running in the process until the order's time was over"
-    if event.why == "role":
+    if why == "role":
         return Reason.NOT_POLLING, "the process has shown itself to be a launcher or a worker, which are never traced"
-    if event.why == "step":
+    if why == "step":
         return Reason.TOO_LATE, f"step {capture.terms.first_step} had passed before the process asked for its order"
     return Reason.TOO_LATE, "the process did not ask for its order before the start"
 

@@ -11,7 +11,7 @@ from typing import Final
 from fleetprof_api.ledger import Reason
 from fleetprof_api.report.recording import FLOOR_BYTES, say_bytes
 
-from fleetprof_sidecar.capture.events import Refused
+from fleetprof_sidecar.capture.events import OrderRejected
 from fleetprof_sidecar.capture.process_capture import Terms
 from fleetprof_sidecar.delivery.spool import FREE_MARGIN_BYTES
 from fleetprof_sidecar.processes.views import ProcessView
@@ -55,7 +55,9 @@ def disk_need_bytes(terms: Terms) -> int:
     return terms.trace_needed_bytes + terms.trace_needed_bytes // _COPY_SHARE
 
 
-def find_shortage(terms: Terms, view: ProcessView, disk: Disk, promised_bytes: int, now_unix_ns: int) -> Refused | None:
+def find_shortage(
+    terms: Terms, view: ProcessView, disk: Disk, promised_bytes: int, now_unix_ns: int
+) -> OrderRejected | None:
     """Why a recording does not fit. `promised_bytes`: disk that orders placed here before will need."""
     left = view.memory_headroom_bytes
     needed = terms.memory_needed_bytes * terms.ranks_here + FLOOR_BYTES
@@ -64,7 +66,7 @@ def find_shortage(terms: Terms, view: ProcessView, disk: Disk, promised_bytes: i
             f"the process may take {say_bytes(left)} more, and recording {_say_window(terms)} needs {say_bytes(needed)}"
             f"{_say_ranks(terms)}; capture fewer iterations or less of collect, or raise its memory limit"
         )
-        return Refused(Reason.NO_MEMORY, text, now_unix_ns)
+        return OrderRejected(Reason.NO_MEMORY, text, now_unix_ns)
     room, wanted = disk.room_bytes() - promised_bytes, disk_need_bytes(terms)
     if room <= 0 or room < wanted:
         limit = f" (the pod's limit is {say_bytes(disk.limit_bytes)})" if disk.limit_bytes else ""
@@ -73,7 +75,7 @@ def find_shortage(terms: Terms, view: ProcessView, disk: Disk, promised_bytes: i
             f"there are {say_bytes(max(0, room + promised_bytes))} left on the traces' volume{limit}{others}, and the "
             f"trace of {_say_window(terms)} needs {say_bytes(wanted)}; make room, or capture fewer iterations or ranks"
         )
-        return Refused(Reason.DISK_FULL, text, now_unix_ns)
+        return OrderRejected(Reason.DISK_FULL, text, now_unix_ns)
     return None
 
 

@@ -12,7 +12,7 @@ import msgspec
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar.capture import events as happened
+from fleetprof_sidecar.capture.events import Cancel, Event
 from fleetprof_sidecar.capture.machine import advance, resume
 from fleetprof_sidecar.capture.process_capture import Capture, Effect
 from fleetprof_sidecar.captures.leftovers import Leftovers
@@ -35,7 +35,7 @@ class HeldCaptures:
         desk: OrderDesk,
         spool: Spool,
         leftovers: Leftovers,
-        make_work: Callable[[Callable[[Key, happened.Event], None]], CaptureWork],
+        make_work: Callable[[Callable[[Key, Event], None]], CaptureWork],
         send: Callable[[hub_pb2.SidecarMessage], None],
         changed: Callable[[], None],
         clock: Callable[[], int],
@@ -103,18 +103,18 @@ class HeldCaptures:
         """Tells the hub all that is known of one."""
         self._send(hub_pb2.SidecarMessage(event=make_event(capture)))
 
-    def apply(self, key: Key, event: happened.Event) -> None:
+    def apply(self, key: Key, event: Event) -> None:
         """Something happened to a capture; what follows is done. One that is not held any more changes nothing."""
         try:
             self._proceed(key, event)
         except Exception as problem:
             # Our own fault in one capture must not end the others.
             log.exception("%s could not be handled", event, extra={"capture": key[0], "process_id": key[1]})
-            if not isinstance(event, happened.Cancel):
+            if not isinstance(event, Cancel):
                 message = f"the sidecar failed at {type(event).__name__}: {problem}"
-                self.apply(key, happened.Cancel(Reason.INTERNAL, message, self._clock()))
+                self.apply(key, Cancel(Reason.INTERNAL, message, self._clock()))
 
-    def _proceed(self, key: Key, event: happened.Event) -> None:
+    def _proceed(self, key: Key, event: Event) -> None:
         before = self._captures.get(key)
         if before is None:
             return

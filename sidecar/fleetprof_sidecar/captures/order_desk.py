@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar.capture.events import Refused
+from fleetprof_sidecar.capture.events import OrderRejected
 from fleetprof_sidecar.capture.orders import agent_command, build_order, cancel_command, window_end_unix_ns
 from fleetprof_sidecar.capture.process_capture import Capture
 from fleetprof_sidecar.captures.headroom import Disk, find_shortage
@@ -63,19 +63,19 @@ class OrderDesk:
         self._disk = disk
         self._holders: dict[str, str] = {}  # process_id → capture_id
 
-    def place(self, capture: Capture, now_unix_ns: int, promised_bytes: int = 0) -> Refused | None:
+    def place(self, capture: Capture, now_unix_ns: int, promised_bytes: int = 0) -> OrderRejected | None:
         """Has the order of `capture` delivered; why not, when it cannot be. `promised_bytes`: room.find_shortage."""
         terms = capture.terms
         view = self._processes.get(terms.process_id)
         if view is None:
-            return Refused(Reason.NOT_POLLING, "no such process is here: it ended", now_unix_ns)
+            return OrderRejected(Reason.NOT_POLLING, "no such process is here: it ended", now_unix_ns)
         try:
             config, deliver_until = build_order(terms, self._traces, view.device_kind)
         except ValueError as problem:
-            return Refused(Reason.INTERNAL, str(problem), now_unix_ns)
+            return OrderRejected(Reason.INTERNAL, str(problem), now_unix_ns)
         if now_unix_ns >= deliver_until:
             text = "the order reached the sidecar when the time to hand it over had passed: it was stopped or cut off"
-            return Refused(Reason.TOO_LATE, text, now_unix_ns)
+            return OrderRejected(Reason.TOO_LATE, text, now_unix_ns)
         if shortage := find_shortage(terms, view, self._disk, promised_bytes, now_unix_ns):
             return shortage
         if terms.has_agent:
@@ -91,7 +91,7 @@ class OrderDesk:
                 chosen=True,
             )
         except OrderRefused as refused:
-            return Refused(_REASONS.get(refused.reason, Reason.NOT_POLLING), refused.message, now_unix_ns)
+            return OrderRejected(_REASONS.get(refused.reason, Reason.NOT_POLLING), refused.message, now_unix_ns)
         self.take_up(capture)
         return None
 

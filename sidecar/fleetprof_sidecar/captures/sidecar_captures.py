@@ -16,7 +16,7 @@ from typing import Final
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar.capture import events as happened
+from fleetprof_sidecar.capture.events import Cancel, FinalSeen, OrderRejected, PodEnded, Tick, TmpSeen, TraceWanted
 from fleetprof_sidecar.capture.experience import Experience
 from fleetprof_sidecar.capture.machine import begin
 from fleetprof_sidecar.capture.order_limits import OverLimit, check_limits, check_room
@@ -27,14 +27,15 @@ from fleetprof_sidecar.captures.headroom import Disk, disk_need_bytes
 from fleetprof_sidecar.captures.held_captures import HeldCaptures
 from fleetprof_sidecar.captures.leftovers import Leftovers
 from fleetprof_sidecar.captures.order_desk import OrderDesk, Processes, find_occupant
-from fleetprof_sidecar.captures.process_news import translate
+from fleetprof_sidecar.captures.process_events import translate
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.captures.work import CaptureWork, Key
 from fleetprof_sidecar.delivery.file_delivery import Put
 from fleetprof_sidecar.delivery.spool import Spool
 from fleetprof_sidecar.hub.messages import make_event, make_refusal
-from fleetprof_sidecar.processes import views as seen
+from fleetprof_sidecar.processes.events import Gone, ProcessEvent
 from fleetprof_sidecar.processes.index import MAX_PROCESSES
+from fleetprof_sidecar.processes.views import ProcessView
 from fleetprof_sidecar.samples.sampler import Sampling
 
 _SCAN_S: Final = 0.1
@@ -147,7 +148,7 @@ class Captures:
             log.warning("stopped before every trace was stored; %s", kept)
         if ends_with_pod:
             for key in self._held:
-                self._held.apply(key, happened.PodEnded(self._clock()))
+                self._held.apply(key, PodEnded(self._clock()))
 
     def _ends_with_us(self, capture: Capture) -> bool:
         if capture.is_final:
@@ -172,7 +173,7 @@ class Captures:
                 self.work.answer((answer.capture_id, answer.process_id), answer.object, answer)
             case "fetch_traces":
                 for process_id in message.fetch_traces.process_ids:
-                    self._held.apply((message.fetch_traces.capture_id, process_id), happened.TraceWanted(self._clock()))
+                    self._held.apply((message.fetch_traces.capture_id, process_id), TraceWanted(self._clock()))
             case "release":
                 for key in self._keys_of(message.release.capture_id):
                     self._release(key)
@@ -210,7 +211,7 @@ class Captures:
         self._held.add(key, begin(terms, now))
         if occupant:
             message = f"capture {occupant} has not ended in this process; ask again when it has"
-            self._held.apply(key, happened.Refused(Reason.BUSY, message, now))
+            self._held.apply(key, OrderRejected(Reason.BUSY, message, now))
         else:
             self._place(key)
 
@@ -225,7 +226,7 @@ class Captures:
 
     def _release(self, key: Key) -> None:
         if not self._held[key].is_final:
-            self._held.apply(key, happened.Cancel(Reason.CANCELLED, "the hub ended this capture", self._clock()))
+            self._held.apply(key, Cancel(Reason.CANCELLED, "the hub ended this capture", self._clock()))
         self.work.stop(key)
         self._experience.note(self._held[key])
         self._slowdown.forget(key)
@@ -242,15 +243,15 @@ class Captures:
 
     # ------------------------------------------------------------ what the processes say
 
-    def on_process_event(self, event: seen.ProcessEvent) -> None:
+    def on_process_event(self, event: ProcessEvent) -> None:
         """One event of the process table."""
-        if isinstance(event, seen.Gone):
+        if isinstance(event, Gone):
             self._experience.forget(event.process_id)
         for key in [key for key in self._held if key[1] == event.process_id]:
             capture = self._held[key]
-            view, has_order = self._processes.get(event.process_id), self._desk.holds(capture)
-            for what in translate(event, capture, view, self.work.recorder(key), self._clock(), has_order=has_order):
-                self._held.apply(key, what)
+            recorder, has_order = self.work.recorder(key), self._desk.holds(capture)
+            for change in translate(event, key[0], recorder, self._clock(), has_order=has_order):
+                self._held.apply(key, change)
 
     # ------------------------------------------------------------ what the directory and the clock say
 
@@ -266,9 +267,9 @@ class Captures:
             if key is None:
                 self._leftovers.clear_away(file, self._held.values(), now)
             elif file.finished:
-                self._held.apply(key, happened.FinalSeen(file.name, file.size_bytes, now))
+                self._held.apply(key, FinalSeen(file.name, file.size_bytes, now))
             else:
-                self._held.apply(key, happened.TmpSeen(file.size_bytes, now))
+                self._held.apply(key, TmpSeen(file.size_bytes, now))
         for key in self._held:
             if not self._held[key].is_final or self._held[key].keeps_trace:
                 self._tick(key, now)
@@ -281,17 +282,17 @@ class Captures:
         capture = self._held[key]
         if view is None and capture.awaits_file and now - self._begun_unix_ns > _RETURN_PATIENCE_NS:
             # It ended while we were away; nobody else will say so.
-            self._held.apply(key, happened.Gone(False, now))
+            self._held.apply(key, Gone(key[1], now, farewell=False))
         step = view.step if view is not None else None
         running = capture.state == RankState.STARTED and capture.awaits_file
         if step is not None and running and (message := self._slowdown.judge(key, capture.terms, step)):
-            self._held.apply(key, happened.Cancel(Reason.SLOWDOWN, message, now))
+            self._held.apply(key, Cancel(Reason.SLOWDOWN, message, now))
         hint = self.work.problem_of(key)
         if capture.armed_unix_ns and capture.awaits_file:
             hint = self._traces.find_stray(capture.terms.pid, capture.armed_unix_ns)
         self._held.apply(
             key,
-            happened.Tick(
+            Tick(
                 at_unix_ns=now,
                 step=step.step if step is not None else None,
                 busy=view.busy if view is not None else None,
@@ -301,7 +302,7 @@ class Captures:
             ),
         )
 
-    def _place_again(self, key: Key, view: seen.ProcessView | None, now: int) -> None:
+    def _place_again(self, key: Key, view: ProcessView | None, now: int) -> None:
         """Places an order from before a restart, once its process and, where steps count, its agent are back."""
         terms = self._held[key].terms
         back = view is not None and view.polls_kineto and (terms.first_step is None or view.step is not None)
@@ -311,14 +312,14 @@ class Captures:
         elif not in_time:
             self._unplaced.discard(key)
             message = "the sidecar was restarted, and the start had passed before the process asked for its order"
-            self._held.apply(key, happened.Refused(Reason.SIDECAR_RESTARTED, message, now))
+            self._held.apply(key, OrderRejected(Reason.SIDECAR_RESTARTED, message, now))
 
     def _cancel(self, key: Key, reason: Reason, message: str) -> None:
         if problem := self.work.problem_of(key):
             # The trace is there: what ran out of time is the upload.
             reason = Reason.UPLOAD_FAILED if reason is Reason.DEADLINE_EXCEEDED else reason
             message = f"{message}; {problem}"
-        self._held.apply(key, happened.Cancel(reason, message, self._clock()))
+        self._held.apply(key, Cancel(reason, message, self._clock()))
 
     def _note_change(self) -> None:
         self._wake.set()

@@ -10,10 +10,11 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from fleetprof_sidecar.processes.agent_messages import AgentHello
+from fleetprof_sidecar.processes.events import Changed, Gone, ProcessEvent
 from fleetprof_sidecar.processes.joining import find_agent_for, find_client_for
 from fleetprof_sidecar.processes.records import Agent, KinetoClient, ProcessRecord
 from fleetprof_sidecar.processes.roles import infer_roles
-from fleetprof_sidecar.processes.views import Changed, Credentials, Gone, ProcessEvent
+from fleetprof_sidecar.processes.views import Credentials
 
 MAX_PROCESSES: Final = 1024
 _KINETO_PREFIX: Final = "dynoconfigclient"

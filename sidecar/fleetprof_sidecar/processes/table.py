@@ -26,38 +26,19 @@ from fleetprof_sidecar.processes.agent_messages import (
     AgentSteps,
 )
 from fleetprof_sidecar.processes.event_queue import EventQueue
-from fleetprof_sidecar.processes.index import ProcessIndex
-from fleetprof_sidecar.processes.records import Order, ProcessRecord
-from fleetprof_sidecar.processes.roles import Environment, Role
-from fleetprof_sidecar.processes.views import (
+from fleetprof_sidecar.processes.events import (
     AgentMessage,
     BusyChanged,
     Changed,
-    Credentials,
     Delivered,
     Expired,
-    Gone,
-    OrderRefused,
     OwnProfileBegan,
     ProcessEvent,
-    ProcessView,
-    StepView,
-    Whereabouts,
 )
-
-__all__ = [
-    "AgentMessage",
-    "BusyChanged",
-    "Changed",
-    "Credentials",
-    "Delivered",
-    "Expired",
-    "Gone",
-    "OrderRefused",
-    "ProcessTable",
-    "Role",
-    "StepView",
-]
+from fleetprof_sidecar.processes.index import ProcessIndex
+from fleetprof_sidecar.processes.records import Order, ProcessRecord
+from fleetprof_sidecar.processes.roles import Environment, Role
+from fleetprof_sidecar.processes.views import Credentials, OrderRefused, ProcessView, StepView, Whereabouts
 
 
 class ProcessTable:
@@ -183,7 +164,8 @@ class ProcessTable:
             process.kineto.note_poll(now - waited_ns)
             if process.kineto.busy is request.idle:
                 process.take_busy(not request.idle, now)
-                self._events.put(BusyChanged(process.process_id, process.kineto.busy, now))
+                step = process.step.step if process.step is not None else None
+                self._events.put(BusyChanged(process.process_id, process.kineto.busy, now, step))
             order = self._deliverable(process, request.idle and not process.own_profile, now)
             if order is None:
                 send("")
@@ -327,4 +309,5 @@ class ProcessTable:
 
     def _drop_order(self, process: ProcessRecord, why: str, now: int) -> None:
         process.order = None
-        self._events.put(Expired(process.process_id, why, now))
+        last_poll_unix_ns = process.kineto.last_poll_unix_ns if process.kineto is not None and process.polls(now) else 0
+        self._events.put(Expired(process.process_id, why, now, last_poll_unix_ns))

@@ -1,10 +1,9 @@
-"""What the process table shows and tells: frozen views of processes, and the events about them.
+"""What the process table shows of processes: frozen views.
 
 Guarantees: plain values, safe to hand to any thread.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from fleetprof_agent import wire
 
@@ -83,73 +82,6 @@ class Whereabouts:
     agent_address: str
     visible_pid: int
     examined: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A process appeared, or its role, rank or agent changed."""
-
-    process_id: str
-    at_unix_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """The kernel put the config into the process's socket, in answer to its idle poll."""
-
-    process_id: str
-    at_unix_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Expired:
-    """The order was never delivered, and is dropped.
-
-    why: "time" (no poll came until the deadline), "busy" (polls came, none of them idle), "own" (as "busy", and its
-    agent says that it was the job's own profiler), "step" (the process is too far for its first step), "role" (it has
-    shown itself to be a launcher or a worker since).
-    """
-
-    process_id: str
-    why: str
-    at_unix_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """The process ended; farewell: its agent said goodbye, so the interpreter ended in the orderly way."""
-
-    process_id: str
-    at_unix_ns: int
-    farewell: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BusyChanged:
-    """Kineto says that a trace runs in the process (or the user's own profiler), or no longer."""
-
-    process_id: str
-    busy: bool
-    at_unix_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class OwnProfileBegan:
-    """The job's own profiler has taken Kineto's slot, as its agent says."""
-
-    process_id: str
-    at_unix_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class AgentMessage:
-    """A checked message of the process's agent: fields of wire.py, "t" among them."""
-
-    process_id: str
-    fields: dict[str, Any]
-
-
-ProcessEvent = Changed | Delivered | Expired | Gone | BusyChanged | OwnProfileBegan | AgentMessage
 
 
 class OrderRefused(Exception):

@@ -9,7 +9,7 @@ from fleetprof_api.hub import hub_pb2
 from fleetprof_sidecar.captures.sidecar_captures import Captures
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.delivery.spool import Spool
-from fleetprof_sidecar.processes import views as seen
+from fleetprof_sidecar.processes.events import Delivered
 from fleetprof_sidecar.processes.roles import Role
 from fleetprof_sidecar.processes.views import OrderRefused, ProcessView, StepView
 from fleetprof_sidecar.samples.device import DeviceReading
@@ -135,7 +135,7 @@ class Bench:
 
     def started(self) -> None:
         self.arm()
-        self.captures.on_process_event(seen.Delivered("p", self.now))
+        self.captures.on_process_event(Delivered("p", self.now))
         (self.traces / "cap-r0_7.json.tmp").touch()
         self.look(1)
         assert self.last().state == hub_pb2.STARTED

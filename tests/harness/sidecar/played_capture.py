@@ -5,6 +5,7 @@ from typing import Any
 from fleetprof_sidecar.capture import events as c
 from fleetprof_sidecar.capture.machine import advance, begin
 from fleetprof_sidecar.capture.process_capture import Capture, Effect, StoredFile, Terms, Traces
+from fleetprof_sidecar.processes.events import Delivered
 
 S = 10**9
 GIVE_UP = 600 * S
@@ -21,7 +22,7 @@ SUMMARY = terms(traces=Traces.SUMMARY)
 AUTO = terms(traces=Traces.AUTO)
 BLIND = terms(has_agent=False, first_step=None, start_unix_ns=10 * S, duration_ns=S)
 CHECKED = c.FileChecked(NAME, "cap-r3", 500, STORED, 40 * S)
-TO_ARMED = [c.Delivered(2 * S)]
+TO_ARMED = [Delivered("p", 2 * S)]
 TO_STARTED = [*TO_ARMED, c.TmpSeen(0, 20 * S)]
 TO_CHECKING = [*TO_STARTED, c.FinalSeen(NAME, 500, 30 * S)]
 TO_WRITTEN = [*TO_CHECKING, CHECKED]

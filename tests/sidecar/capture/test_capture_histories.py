@@ -5,6 +5,7 @@ from fleetprof_api.ledger import RankState, Reason, TimeCost
 from fleetprof_sidecar.capture import events as c
 from fleetprof_sidecar.capture.machine import STORE_PATIENCE_NS, advance, begin, resume
 from fleetprof_sidecar.capture.process_capture import Capture, Effect, Terms, Traces
+from fleetprof_sidecar.processes.events import BusyChanged, Delivered, Expired, Gone
 from harness.sidecar.played_capture import (
     AUTO,
     BLIND,
@@ -20,16 +21,17 @@ from hypothesis import strategies as st
 
 times = st.integers(S, 2 * GIVE_UP)
 stored = st.just(STORED)
+process = st.just("p")
 events = st.one_of(
-    st.builds(c.Refused, st.sampled_from(Reason), st.text(), times),
-    st.builds(c.Delivered, times),
-    st.builds(c.Expired, st.sampled_from(["time", "step", "busy", "role"]), st.booleans(), times),
-    st.builds(c.BusyChanged, st.booleans(), st.none() | st.integers(0, 200), times),
+    st.builds(c.OrderRejected, st.sampled_from(Reason), st.text(), times),
+    st.builds(Delivered, process, times),
+    st.builds(Expired, process, st.sampled_from(["time", "step", "busy", "role"]), times, st.just(0) | times),
+    st.builds(BusyChanged, process, st.booleans(), times, st.none() | st.integers(0, 200)),
     st.builds(c.TmpSeen, st.integers(0, 2000), times),
     st.builds(c.FinalSeen, st.sampled_from([NAME, "cap-r3_78.json"]), st.integers(0, 2000), times),
     st.builds(c.FileChecked, st.just(NAME), st.sampled_from(["cap-r3", "cap-r4", ""]), st.just(9), stored, times),
     st.builds(c.FileRejected, st.just(NAME), st.sampled_from(Reason), st.text(), times),
-    st.builds(c.Gone, st.booleans(), times),
+    st.builds(Gone, process, times, st.booleans()),
     st.builds(c.Cancel, st.sampled_from(Reason), st.text(), times),
     st.builds(c.AgentDropping, times),
     st.builds(c.AgentEnding, times),

@@ -17,6 +17,7 @@ from fleetprof_sidecar.capture.machine import (
 )
 from fleetprof_sidecar.capture.process_capture import Capture, Effect
 from fleetprof_sidecar.hub.messages import make_event
+from fleetprof_sidecar.processes.events import BusyChanged, Delivered, Expired, Gone, OwnProfileBegan
 from harness.sidecar.played_capture import (
     BLIND,
     GIVE_UP,
@@ -61,15 +62,15 @@ def test_the_way_of_a_good_capture() -> None:
 @pytest.mark.parametrize(
     ("before", "event", "reason"),
     [
-        ([], c.Refused(Reason.BUSY, "m", 2 * S), Reason.BUSY),
-        ([], c.Expired("time", True, 2 * S), Reason.TOO_LATE),
-        ([], c.Expired("time", False, 2 * S), Reason.NOT_POLLING),
-        ([], c.Expired("step", True, 2 * S), Reason.TOO_LATE),
-        ([], c.Expired("busy", True, 2 * S), Reason.BUSY),
-        ([], c.Expired("own", True, 2 * S), Reason.BUSY),
-        ([], c.Expired("role", True, 2 * S), Reason.NOT_POLLING),
-        ([], c.Gone(True, 2 * S), Reason.PROCESS_EXITED),
-        ([], c.Gone(False, 2 * S), Reason.PROCESS_KILLED),
+        ([], c.OrderRejected(Reason.BUSY, "m", 2 * S), Reason.BUSY),
+        ([], Expired("p", "time", 2 * S, 2 * S), Reason.TOO_LATE),
+        ([], Expired("p", "time", 2 * S), Reason.NOT_POLLING),
+        ([], Expired("p", "step", 2 * S, 2 * S), Reason.TOO_LATE),
+        ([], Expired("p", "busy", 2 * S, 2 * S), Reason.BUSY),
+        ([], Expired("p", "own", 2 * S, 2 * S), Reason.BUSY),
+        ([], Expired("p", "role", 2 * S, 2 * S), Reason.NOT_POLLING),
+        ([], Gone("p", 2 * S, True), Reason.PROCESS_EXITED),
+        ([], Gone("p", 2 * S, False), Reason.PROCESS_KILLED),
         ([], c.Cancel(Reason.CANCELLED, "m", 2 * S), Reason.CANCELLED),
         ([], c.Tick(GIVE_UP, last_poll_unix_ns=5 * S), Reason.TOO_LATE),
         ([], c.Tick(GIVE_UP), Reason.NOT_POLLING),
@@ -79,7 +80,7 @@ def test_the_way_of_a_good_capture() -> None:
         (TO_STARTED, c.Tick(GIVE_UP, step=101, busy=True), Reason.NOT_STEPPING),
         (TO_STARTED, c.TmpSeen(1001, 21 * S), Reason.TRACE_TOO_LARGE),
         (TO_STARTED, c.FinalSeen(NAME, 1001, 21 * S), Reason.TRACE_TOO_LARGE),
-        ([*TO_ARMED, c.BusyChanged(True, 100, 3 * S)], c.Tick(GIVE_UP, 200, False), Reason.CANNOT_WRITE),
+        ([*TO_ARMED, BusyChanged("p", True, 3 * S, 100)], c.Tick(GIVE_UP, 200, False), Reason.CANNOT_WRITE),
         ([*TO_STARTED, c.TmpSeen(9, 21 * S)], c.Tick(GIVE_UP, 200, False), Reason.CANNOT_WRITE),
         (TO_STARTED, c.Tick(60 * S, 200, False, 60 * S), Reason.CANCELLED_BY_USER_PROFILER),
         (TO_CHECKING, c.FileChecked(NAME, "other-r3", 5, STORED, 40 * S), Reason.WRONG_TRACE),
@@ -124,7 +125,7 @@ def test_a_delivered_order_ends_when_the_agent_says_that_it_dropped_it() -> None
 
 
 @pytest.mark.parametrize(
-    "event", [c.Tick(25 * S + CANCEL_PATIENCE_NS), c.Gone(True, 26 * S), c.FinalSeen(NAME, 5, 26 * S)]
+    "event", [c.Tick(25 * S + CANCEL_PATIENCE_NS), Gone("p", 26 * S, True), c.FinalSeen(NAME, 5, 26 * S)]
 )
 def test_an_agent_that_does_not_confirm_a_cancel_is_not_waited_for(event: c.Event) -> None:
     late = c.Tick(25 * S + CANCEL_PATIENCE_NS)
@@ -138,7 +139,7 @@ def test_an_agent_that_drops_a_large_recording_is_waited_for() -> None:
     assert (capture.state, effects) == (RankState.STARTED, [])
     capture, _ = play([*cancelled, c.Tick(60 * S), c.AgentCancelled(61 * S)])
     assert capture.message == "by the user; the trace was stopped in the process"
-    capture, _ = play([*cancelled, c.Gone(True, 30 * S), c.Tick(33 * S)])
+    capture, _ = play([*cancelled, Gone("p", 30 * S, True), c.Tick(33 * S)])
     assert capture.state == RankState.FAILED
 
 
@@ -150,7 +151,7 @@ def test_a_cancel_after_the_window_discards_what_is_written() -> None:
 
 
 def test_without_the_agent_a_delivered_order_ends_with_its_window_and_is_discarded() -> None:
-    capture, effects = play([c.Delivered(2 * S), c.Cancel(Reason.CANCELLED, "by the user", 3 * S)], BLIND)
+    capture, effects = play([Delivered("p", 2 * S), c.Cancel(Reason.CANCELLED, "by the user", 3 * S)], BLIND)
     assert (capture.state, capture.reason) == (RankState.FAILED, Reason.CANCELLED)
     assert "ends with its window and is discarded" in capture.message
     assert effects == [Effect.REPORT, Effect.DISCARD]
@@ -159,30 +160,30 @@ def test_without_the_agent_a_delivered_order_ends_with_its_window_and_is_discard
 
 def test_an_order_that_was_delivered_while_it_was_withdrawn_is_cancelled_in_the_process() -> None:
     capture, _ = play([c.Cancel(Reason.CANCELLED, "m", 2 * S)])
-    assert advance(capture, c.Delivered(2 * S)) == (capture, [Effect.CANCEL_IN_PROCESS, Effect.DISCARD])
+    assert advance(capture, Delivered("p", 2 * S)) == (capture, [Effect.CANCEL_IN_PROCESS, Effect.DISCARD])
 
 
 @pytest.mark.parametrize(("farewell", "reason"), [(True, Reason.PROCESS_EXITED), (False, Reason.PROCESS_KILLED)])
 def test_a_process_that_ends_may_have_left_its_trace(farewell: bool, reason: Reason) -> None:
-    gone = [*TO_STARTED, c.Gone(farewell, 25 * S)]
+    gone = [*TO_STARTED, Gone("p", 25 * S, farewell)]
     assert play([*gone, c.Tick(25 * S + GONE_PATIENCE_NS - 1)])[0].state == RankState.STARTED
     assert play([*gone, c.Tick(25 * S + GONE_PATIENCE_NS)])[0].reason == reason
     assert play([*gone, c.FinalSeen(NAME, 5, 26 * S)])[1] == [Effect.COMPRESS]
-    assert play([*TO_WRITTEN, c.Gone(farewell, 41 * S), c.Tick(90 * S)])[0].state == RankState.WRITTEN
+    assert play([*TO_WRITTEN, Gone("p", 41 * S, farewell), c.Tick(90 * S)])[0].state == RankState.WRITTEN
 
 
 def test_a_busy_process_counts_as_started_only_when_its_window_is_due() -> None:
-    early = c.BusyChanged(True, 50, 3 * S)
-    due = c.BusyChanged(True, 99, 3 * S)
+    early = BusyChanged("p", True, 3 * S, 50)
+    due = BusyChanged("p", True, 3 * S, 99)
     assert play([*TO_ARMED, early])[0].state == RankState.ARMED
     assert play([*TO_ARMED, due])[0].state == RankState.STARTED
-    blind = [c.Delivered(2 * S), c.BusyChanged(True, None, 11 * S)]
+    blind = [Delivered("p", 2 * S), BusyChanged("p", True, 11 * S, None)]
     assert play(blind, BLIND)[0].state == RankState.STARTED
-    assert play([c.Delivered(2 * S), c.BusyChanged(True, None, 9 * S)], BLIND)[0].state == RankState.ARMED
+    assert play([Delivered("p", 2 * S), BusyChanged("p", True, 9 * S, None)], BLIND)[0].state == RankState.ARMED
 
 
 def test_an_order_that_kineto_took_but_never_began_fails_some_time_after_it_was_due() -> None:
-    events = [c.Delivered(2 * S), c.Tick(10 * S, busy=False)]
+    events = [Delivered("p", 2 * S), c.Tick(10 * S, busy=False)]
     assert play([*events, c.Tick(10 * S + START_PATIENCE_NS - 1, busy=False)], BLIND)[0].state == RankState.ARMED
     capture, _ = play([*events, c.Tick(10 * S + START_PATIENCE_NS, busy=False, hint="look there")], BLIND)
     assert capture.reason == Reason.NOT_STARTED
@@ -223,7 +224,7 @@ def test_missing_samples_do_not_fail_a_rank(last: c.Event) -> None:
         ([*TO_WRITTEN, c.TraceStored(50 * S)], [Effect.GATHER_SAMPLES]),
         ([*TO_WRITTEN, c.TraceStored(50 * S), c.SamplesReady(STORED, "", 51 * S)], [Effect.UPLOAD_SAMPLES]),
         ([*TO_WRITTEN, c.SamplesReady(STORED, "", 51 * S)], [Effect.UPLOAD_TRACE]),
-        ([c.Gone(True, 2 * S)], []),
+        ([Gone("p", 2 * S, True)], []),
     ],
 )
 def test_a_restart_takes_up_what_was_under_way(events: list[c.Event], effects: list[Effect]) -> None:
@@ -287,9 +288,11 @@ def test_a_canary_is_measured_and_waits_to_be_let_go() -> None:
 
 @pytest.mark.parametrize("before", [TO_ARMED, TO_STARTED], ids=["armed", "recording"])
 def test_a_profile_of_the_jobs_own_ends_ours_within_two_seconds_and_says_so(before: list[c.Event]) -> None:
-    capture, effects = play([*before, c.OwnProfileBegan(21 * S)])
+    capture, effects = play([*before, OwnProfileBegan("p", 21 * S)])
     assert (capture.is_final, effects) == (False, [])
-    capture, effects = play([*before, c.OwnProfileBegan(21 * S), c.Tick(21 * S + OWN_PROFILE_PATIENCE_NS, 101, True)])
+    capture, effects = play(
+        [*before, OwnProfileBegan("p", 21 * S), c.Tick(21 * S + OWN_PROFILE_PATIENCE_NS, 101, True)]
+    )
     assert capture.reason is Reason.CANCELLED_BY_USER_PROFILER
     # PyTorch 2.13 keeps an order that has not begun: the agent takes it away when the job's own profile is over.
     assert Effect.CANCEL_IN_PROCESS in effects
@@ -298,35 +301,35 @@ def test_a_profile_of_the_jobs_own_ends_ours_within_two_seconds_and_says_so(befo
 
 def test_a_job_that_leaves_no_gap_is_told_how_long_one_has_to_be() -> None:
     at = 21 * S
-    met, _ = play([*TO_ARMED, c.OwnProfileBegan(at), c.Tick(at + OWN_PROFILE_PATIENCE_NS, 90, True)])
-    missed, _ = play([c.OwnProfileBegan(2 * S), c.Expired("own", True, 3 * S)])
+    met, _ = play([*TO_ARMED, OwnProfileBegan("p", at), c.Tick(at + OWN_PROFILE_PATIENCE_NS, 90, True)])
+    missed, _ = play([OwnProfileBegan("p", 2 * S), Expired("p", "own", 3 * S, 2 * S)])
     assert "began 20.0 s after this rank was asked" in met.message
     for capture in (met, missed):
         assert "must be room for this window and some 3 s before it: give its schedule a longer wait" in capture.message
 
 
 def test_a_trace_that_was_complete_just_before_the_jobs_own_profile_is_kept() -> None:
-    capture, effects = play([*TO_STARTED, c.OwnProfileBegan(21 * S), c.FinalSeen(NAME, 500, 22 * S)])
+    capture, effects = play([*TO_STARTED, OwnProfileBegan("p", 21 * S), c.FinalSeen(NAME, 500, 22 * S)])
     assert effects == [Effect.COMPRESS]
     assert advance(capture, c.Tick(40 * S, 200, False))[0].is_final is False
 
 
 def test_a_cancel_that_meets_the_jobs_own_profile_touches_nothing_and_ends_as_a_cancel() -> None:
     cancel = c.Cancel(Reason.CANCELLED, "by you", 22 * S)
-    for events in ([c.OwnProfileBegan(21 * S), cancel], [cancel, c.OwnProfileBegan(22 * S)]):
+    for events in ([OwnProfileBegan("p", 21 * S), cancel], [cancel, OwnProfileBegan("p", 22 * S)]):
         capture, _ = play([*TO_STARTED, *events, c.Tick(24 * S, 101, True)])
         assert capture.reason is Reason.CANCELLED
         assert capture.message == "by you; the job's own torch.profiler had dropped the trace"
 
 
 def test_before_its_delivery_an_order_waits_for_the_jobs_own_profile() -> None:
-    capture, effects = play([c.OwnProfileBegan(2 * S), c.Tick(5 * S, 1, True)])
+    capture, effects = play([OwnProfileBegan("p", 2 * S), c.Tick(5 * S, 1, True)])
     assert (capture.state, effects) == (RankState.ASKED, [])
 
 
 def test_without_the_agent_a_window_by_time_that_another_profile_took_is_not_recording_for_long() -> None:
     blind = BLIND
-    started = [c.Delivered(2 * S), c.TmpSeen(0, blind.start_unix_ns)]
+    started = [Delivered("p", 2 * S), c.TmpSeen(0, blind.start_unix_ns)]
     end = blind.start_unix_ns + 3 * S
     capture, _ = play([*started, c.Tick(end + 10 * S, None, True, end)], blind)
     assert capture.is_final is False
@@ -335,6 +338,6 @@ def test_without_the_agent_a_window_by_time_that_another_profile_took_is_not_rec
 
 
 def test_a_file_that_never_came_is_not_the_volumes_fault_in_a_job_that_profiles_itself() -> None:
-    busy = [*TO_ARMED, c.BusyChanged(True, 100, 3 * S)]
+    busy = [*TO_ARMED, BusyChanged("p", True, 3 * S, 100)]
     tick = c.Tick(GIVE_UP, 200, False, profiles_itself=True)
     assert play([*busy, tick])[0].reason is Reason.CANCELLED_BY_USER_PROFILER

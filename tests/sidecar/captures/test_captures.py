@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api.hub import hub_pb2
-from fleetprof_sidecar.processes import views as seen
+from fleetprof_sidecar.processes.events import AgentMessage, BusyChanged, Delivered
 from fleetprof_sidecar.processes.views import StepView
 from harness.hub.captures_in_memory import NOW, Bench, S, Table, view
 
@@ -23,14 +23,14 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 async def test_a_capture_that_slows_training_beyond_the_limit_is_stopped_in_the_process(bench: Bench) -> None:
     bench.arm(max_slowdown_percent=50)
-    bench.captures.on_process_event(seen.Delivered("p", bench.now))
+    bench.captures.on_process_event(Delivered("p", bench.now))
     (bench.traces / "cap-r0_7.json.tmp").touch()
     bench.look(1)
     for step, at in ((99, 0), (101, 4.5), (103, 9.1)):
         bench.table.views["p"] = view(step=StepView(step, NOW + int(at * S), S, 1))
         bench.look(1)
     assert bench.table.told == [("arm", "cap"), ("cancel", "cap")]
-    bench.captures.on_process_event(seen.AgentMessage("p", {"t": "cancelled", "capture": "cap"}))
+    bench.captures.on_process_event(AgentMessage("p", {"t": "cancelled", "capture": "cap"}))
     assert bench.last().reason == "Slowdown"
     assert "125 % slower" in bench.last().message
 
@@ -82,7 +82,7 @@ async def test_events_of_one_order_do_not_reach_another_capture(bench: Bench) ->
     bench.arm("cap-c")
     assert bench.last("cap-c").reason == "Busy"
     assert list(bench.table.orders) == ["p"]
-    bench.captures.on_process_event(seen.Delivered("p", bench.now))
+    bench.captures.on_process_event(Delivered("p", bench.now))
     assert [bench.last(c).state for c in ("cap-a", "cap-b", "cap-c")] == [
         hub_pb2.FAILED,
         hub_pb2.ARMED,
@@ -93,7 +93,7 @@ async def test_events_of_one_order_do_not_reach_another_capture(bench: Bench) ->
 
 async def test_an_agent_that_reports_another_capture_is_not_heard(bench: Bench) -> None:
     bench.started()
-    bench.captures.on_process_event(seen.AgentMessage("p", {"t": "cancelled", "capture": "other"}))
+    bench.captures.on_process_event(AgentMessage("p", {"t": "cancelled", "capture": "other"}))
     bench.look(60)
     assert bench.last().reason != "NotStepping"
 
@@ -153,13 +153,13 @@ async def test_a_canary_tells_what_it_cost_and_nothing_of_it_is_stored(
 ) -> None:
     bench.table.views["p"] = view(step=StepView(90, NOW, S // 100, 1))
     bench.arm(window=hub_pb2.Window(iterations=1), canary=True)
-    bench.captures.on_process_event(seen.Delivered("p", bench.now))
+    bench.captures.on_process_event(Delivered("p", bench.now))
     bench.look(1)
     (bench.traces / "cap-r0_7.json").write_bytes(kineto_trace("cap-r0"))
     steps = {97: 10, 98: 20, 99: 30, 100: 45, 101: 100, 102: 5000}
     ends = [NOW - 10**9 + ms * 10**6 if step < 100 else NOW + ms * 10**6 for step, ms in steps.items()]
     times = {"t": "times", "capture": "cap", "step": list(steps), "end_unix_ns": ends}
-    bench.captures.on_process_event(seen.AgentMessage("p", times))
+    bench.captures.on_process_event(AgentMessage("p", times))
     bench.look(1)
     await await_that(lambda: bench.last().HasField("time_cost"))
     event = bench.last()
@@ -209,7 +209,7 @@ async def test_our_own_fault_in_one_capture_ends_only_that_one(bench: Bench, mon
     bench.look(1)
     assert (bench.last().state, bench.last().reason) == (hub_pb2.FAILED, "Internal")
     assert "a bug" in bench.last().message
-    bench.captures.on_process_event(seen.Delivered("q", bench.now))
+    bench.captures.on_process_event(Delivered("q", bench.now))
     assert bench.last("cap-q").state == hub_pb2.ARMED
 
 
@@ -261,9 +261,9 @@ async def test_what_a_capture_that_is_over_leaves_behind_is_taken_away(
 
 async def test_a_trace_that_went_to_kinetos_fallback_is_named_in_the_reason(bench: Bench, tmp_path: Path) -> None:
     bench.arm()
-    bench.captures.on_process_event(seen.Delivered("p", bench.now))
+    bench.captures.on_process_event(Delivered("p", bench.now))
     bench.table.views["p"] = view(busy=True, step=StepView(100, bench.now, S, 1))
-    bench.captures.on_process_event(seen.BusyChanged("p", True, bench.now))
+    bench.captures.on_process_event(BusyChanged("p", True, bench.now, step=100))
     (tmp_path / "libkineto_activities_7.json").write_text(json.dumps({}))
     bench.table.views["p"] = view(step=StepView(200, bench.now, S, 1), last_poll_unix_ns=bench.now + 30 * S)
     bench.look(30)

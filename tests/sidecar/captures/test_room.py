@@ -11,7 +11,7 @@ from fleetprof_api.ledger import RecordingCost
 from fleetprof_api.report.recording import FIXED_BYTES, FLOOR_BYTES, MIB
 from fleetprof_sidecar.captures.headroom import Disk
 from fleetprof_sidecar.delivery.spool import FREE_MARGIN_BYTES
-from fleetprof_sidecar.processes import views as seen
+from fleetprof_sidecar.processes.events import AgentMessage, Gone
 from fleetprof_sidecar.processes.views import StepView
 from harness.hub.captures_in_memory import NOW, Bench, S, Table, view
 from harness.sidecar.played_capture import play
@@ -81,7 +81,7 @@ def test_what_its_last_recording_took_counts_where_the_hub_knows_nothing(bench: 
     bench.captures._experience.note(finished(events=50_000))
     bench.arm("cap-2")
     assert bench.last("cap-2").reason == "NoMemory"
-    bench.captures.on_process_event(seen.Gone("p", NOW, True))
+    bench.captures.on_process_event(Gone("p", NOW, True))
     bench.arm("cap-3")
     assert bench.last("cap-3").reason == ""
 
@@ -95,7 +95,7 @@ def finished(events: int) -> Any:
 def test_a_shortage_that_the_agent_sees_ends_the_capture_with_its_figures(bench: Bench, recording: bool) -> None:
     bench.arm()
     short = {"t": "short", "capture": "cap", "headroom_bytes": 50 * MIB, "needed_bytes": 90 * MIB}
-    bench.captures.on_process_event(seen.AgentMessage("p", {**short, "recording": recording}))
+    bench.captures.on_process_event(AgentMessage("p", {**short, "recording": recording}))
     assert (bench.last().reason, bench.table.orders) == ("NoMemory", {})
     assert "the process could take 50 MiB more, and the trace would need 90 MiB" in bench.last().message
 
@@ -103,10 +103,10 @@ def test_a_shortage_that_the_agent_sees_ends_the_capture_with_its_figures(bench:
 def test_a_recording_that_the_agent_drops_ends_for_want_of_memory_and_not_for_something_else(bench: Bench) -> None:
     bench.started()
     short = {"t": "short", "capture": "cap", "headroom_bytes": 1, "needed_bytes": 9, "recording": True}
-    bench.captures.on_process_event(seen.AgentMessage("p", short))
-    bench.captures.on_process_event(seen.AgentMessage("p", {"t": "cancelled", "capture": "cap"}))
+    bench.captures.on_process_event(AgentMessage("p", short))
+    bench.captures.on_process_event(AgentMessage("p", {"t": "cancelled", "capture": "cap"}))
     measured = {"before_bytes": 1, "peak_bytes": 3, "after_bytes": 2}
-    bench.captures.on_process_event(seen.AgentMessage("p", {"t": "memory", "capture": "cap", **measured}))
+    bench.captures.on_process_event(AgentMessage("p", {"t": "memory", "capture": "cap", **measured}))
     assert (bench.last().reason, bench.last().recording_cost.memory_peak_bytes) == ("NoMemory", 3)
 
 

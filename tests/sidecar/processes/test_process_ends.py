@@ -2,8 +2,8 @@
 
 import pytest
 from fleetprof_sidecar.processes.agent_messages import AgentReport
+from fleetprof_sidecar.processes.events import BusyChanged, Gone
 from fleetprof_sidecar.processes.records import LOST_NS
-from fleetprof_sidecar.processes.table import BusyChanged, Gone
 
 S = 10**9
 

@@ -3,7 +3,9 @@
 from typing import ClassVar
 
 from fleetprof_agent import wire
-from fleetprof_sidecar.processes.table import Delivered, Expired, OrderRefused, Role
+from fleetprof_sidecar.processes.events import Delivered, Expired
+from fleetprof_sidecar.processes.roles import Role
+from fleetprof_sidecar.processes.views import OrderRefused
 from harness.sidecar.process_world import World
 from hypothesis import settings
 from hypothesis import strategies as st

@@ -1,8 +1,9 @@
 """Who may have an order and when it leaves, on a clock of the test's."""
 
 import pytest
+from fleetprof_sidecar.processes.events import BusyChanged, Delivered, Expired, OwnProfileBegan
 from fleetprof_sidecar.processes.records import SETTLED_NS
-from fleetprof_sidecar.processes.table import Delivered, Expired, OrderRefused, OwnProfileBegan, StepView
+from fleetprof_sidecar.processes.views import OrderRefused, StepView
 from harness.sidecar.process_world import World
 
 S = 10**9
@@ -53,6 +54,22 @@ def test_an_order_expires_at_its_deadline_with_what_was_seen(world, idle, why):
     world.table.expire()
     assert [event.why for event in world.told(Expired)] == [why]
     assert world.poll("A", 7) == ""
+
+
+@pytest.mark.parametrize(("silent_s", "last_poll_s"), [(5, 1000), (60, 0)], ids=["it still polls", "it fell silent"])
+def test_an_order_that_expires_tells_when_its_process_last_polled(world, silent_s, last_poll_s):
+    trainer(world)
+    world.table.place_order("A", "config", world.now + 5 * S, None)
+    world.now += silent_s * S
+    world.table.expire()
+    assert [event.last_poll_unix_ns for event in world.told(Expired)] == [last_poll_s * S]
+
+
+@pytest.mark.parametrize("step", [None, 17])
+def test_a_process_that_becomes_busy_tells_its_step(world, step):
+    trainer(world, step=step)
+    world.poll("A", 7, idle=False)
+    assert [(event.busy, event.step) for event in world.told(BusyChanged)] == [(True, step)]
 
 
 def test_a_poll_after_the_deadline_gets_nothing_even_before_anybody_looked(world):

@@ -3,8 +3,9 @@
 import pytest
 from fleetprof_sidecar.hub.messages import make_process
 from fleetprof_sidecar.processes.agent_messages import AgentReport
-from fleetprof_sidecar.processes.roles import Environment
-from fleetprof_sidecar.processes.table import Credentials, Gone, Role, StepView
+from fleetprof_sidecar.processes.events import Gone
+from fleetprof_sidecar.processes.roles import Environment, Role
+from fleetprof_sidecar.processes.views import Credentials, StepView
 
 S = 10**9
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from fleetprof_sidecar.kineto.wire import parse
+from fleetprof_sidecar.processes.events import Delivered
 from fleetprof_sidecar.processes.index import MAX_PROCESSES
-from fleetprof_sidecar.processes.table import Delivered, OrderRefused
+from fleetprof_sidecar.processes.views import OrderRefused
 from harness.sidecar.kineto_client import BUSY, IDLE, Client, serving
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -7,8 +7,9 @@ import pytest
 from fleetprof_agent import wire
 from fleetprof_sidecar.hub.messages import make_process
 from fleetprof_sidecar.processes.agent_messages import AgentReport
-from fleetprof_sidecar.processes.roles import Environment
-from fleetprof_sidecar.processes.table import Changed, Credentials, Gone, OrderRefused, Role
+from fleetprof_sidecar.processes.events import Changed, Gone
+from fleetprof_sidecar.processes.roles import Environment, Role
+from fleetprof_sidecar.processes.views import Credentials, OrderRefused
 
 S = 10**9
 

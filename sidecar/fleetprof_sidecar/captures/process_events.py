@@ -1,0 +1,72 @@
+"""What an event of the process table means for one capture of that process.
+
+Guarantees: changes nothing but the recorder that it is given; an event about another capture's order means nothing.
+"""
+
+from typing import Any
+
+from fleetprof_api.ledger import Reason
+from fleetprof_api.report.recording import say_bytes
+
+from fleetprof_sidecar.capture.events import (
+    AgentCancelled,
+    AgentDropping,
+    AgentEnding,
+    Cancel,
+    Event,
+    MemoryMeasured,
+)
+from fleetprof_sidecar.processes.events import (
+    AgentMessage,
+    BusyChanged,
+    Delivered,
+    Expired,
+    Gone,
+    OwnProfileBegan,
+    ProcessEvent,
+)
+from fleetprof_sidecar.samples.rank_samples import RankRecorder
+
+
+def translate(
+    event: ProcessEvent, capture_id: str, recorder: RankRecorder | None, now_unix_ns: int, *, has_order: bool
+) -> list[Event]:
+    """The capture's events. `has_order`: the process's latest order is this capture's; `recorder` gets the samples."""
+    match event:
+        case Delivered() | Expired() | OwnProfileBegan() if has_order:
+            return [event]
+        case BusyChanged() | Gone():
+            return [event]
+        case AgentMessage():
+            return _hear_agent(event, capture_id, recorder, now_unix_ns)
+    return []
+
+
+def _hear_agent(message: AgentMessage, capture_id: str, recorder: RankRecorder | None, now_unix_ns: int) -> list[Event]:
+    fields = message.fields
+    kind, mine = fields["t"], fields.get("capture") == capture_id
+    if kind == "bye":
+        return [Gone(message.process_id, now_unix_ns, farewell=True)]
+    if kind == "dropping" and mine:
+        return [AgentDropping(now_unix_ns)]
+    if kind == "ending" and mine:
+        return [AgentEnding(now_unix_ns)]
+    if kind == "cancelled" and mine:
+        return [AgentCancelled(now_unix_ns)]
+    if kind == "short" and mine:
+        return [Cancel(Reason.NO_MEMORY, _say_shortage(fields), now_unix_ns)]
+    if kind == "memory" and mine:
+        return [MemoryMeasured(fields["before_bytes"], fields["peak_bytes"], fields["after_bytes"], now_unix_ns)]
+    if recorder is not None and kind == "times" and mine:
+        recorder.add_steps(fields["step"], fields["end_unix_ns"])
+    if recorder is not None and kind == "device":
+        recorder.add_device(fields)
+    if recorder is not None and kind in ("places", "stacks", "thread", "collections") and mine:
+        recorder.thread.add(kind, fields)
+    return []
+
+
+def _say_shortage(fields: dict[str, Any]) -> str:
+    left, needed = say_bytes(fields["headroom_bytes"]), say_bytes(fields["needed_bytes"])
+    when = "while it recorded, the process could" if fields["recording"] else "before it recorded, the process could"
+    return f"{when} take {left} more, and the trace would need {needed}; capture fewer iterations or less of collect"
