@@ -196,7 +196,7 @@ async def start_sidecar(
 @pytest.fixture
 def start_trainers(short_directory: str, tmp_path: Path) -> Iterator[Callable[..., Process]]:
     """Starts simulated trainers on the short directory."""
-    program = Path(__file__).parents[2] / "simulation" / "trainer.py"
+    program = Path(__file__).parents[1] / "simulation" / "trainer.py"
     started: list[Process] = []
 
     def start(*more: str) -> Process:
