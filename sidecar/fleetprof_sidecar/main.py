@@ -79,7 +79,7 @@ class Sidecar:
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop`, then lets finished traces leave within the grace period."""
         loop = asyncio.get_running_loop()
-        self._table.subscribe(lambda event: _call_soon(loop, self._on_process_event, event))
+        self._table.events.subscribe(lambda event: _call_soon(loop, self._on_process_event, event))
         self._trainers.start()
         log.info("serving %s as sidecar %s", self._settings.directory, self._spool.sidecar_id)
         self._captures.restore()

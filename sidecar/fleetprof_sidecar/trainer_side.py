@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetprof_sidecar.processes.table import ProcessTable
-from fleetprof_sidecar.sockets.agent_endpoint import AgentEndpoint
+from fleetprof_sidecar.sockets.agent_endpoint import AgentEndpoint, make_agent_socket
 from fleetprof_sidecar.sockets.directory import SocketDirectory
 from fleetprof_sidecar.sockets.housekeeping import Housekeeping
 from fleetprof_sidecar.sockets.kineto_endpoint import KinetoEndpoint
@@ -25,7 +25,7 @@ With Python's default of 5 ms an answer took 32 ms (p99) beside a computing thre
 
 
 class TrainerSide:
-    """Serves the directory `path` between `start` and `stop`; subscribe to `table` before `start`."""
+    """Serves the directory `path` between `start` and `stop`; subscribe to `table.events` before `start`."""
 
     def __init__(
         self,
@@ -37,9 +37,10 @@ class TrainerSide:
         agent: Path | None = None,
     ) -> None:
         self.directory = SocketDirectory(path, agent)
-        self.table = ProcessTable(clock, command_launches=command_launches)
+        agent_socket = make_agent_socket(str(self.directory.path))
+        self.table = ProcessTable(agent_socket, clock, command_launches=command_launches)
         self._kineto = KinetoEndpoint(str(self.directory.path), self.table, allowed_uids)
-        self._agents = AgentEndpoint(str(self.directory.path), self.table, allowed_uids)
+        self._agents = AgentEndpoint(agent_socket, self.table, allowed_uids)
         self._housekeeping = Housekeeping(self.table, self.directory)
 
     def start(self) -> None:

@@ -68,7 +68,7 @@ class Job:
         (folder / "job.py").write_text(JOB)
         self.side = TrainerSide(directory)
         self.events: list[object] = []
-        self.side.table.subscribe(self.events.append)
+        self.side.table.events.subscribe(self.events.append)
         self.side.start()
         alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"} if ranks == 1 else {}
         # torchrun leaves a folder in TMPDIR.

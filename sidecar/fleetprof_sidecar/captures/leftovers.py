@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from fleetprof_sidecar.capture.process_capture import Capture
-from fleetprof_sidecar.captures.order_desk import Processes
 from fleetprof_sidecar.captures.traces_directory import ORPHAN_AGE_NS, TraceFile, TracesDirectory
+from fleetprof_sidecar.processes.ports import Processes
 
 # Files of captures that are over are looked for this long: the window ends, Kineto writes, then there is no more.
 _AFTERMATH_NS: Final = 300_000_000_000

@@ -6,7 +6,7 @@ back, hear of its delivery, or stop what runs; another one is told who is before
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
 
 from fleetprof_api.ledger import RankState, Reason
 
@@ -14,44 +14,14 @@ from fleetprof_sidecar.capture.events import OrderRejected
 from fleetprof_sidecar.capture.orders import agent_command, build_order, cancel_command, window_end_unix_ns
 from fleetprof_sidecar.capture.process_capture import Capture
 from fleetprof_sidecar.captures.headroom import Disk, find_shortage
-from fleetprof_sidecar.processes.views import OrderRefused, ProcessView
+from fleetprof_sidecar.processes.ports import Processes
+from fleetprof_sidecar.processes.views import OrderRefused
 
 # From the end of a window by time to Kineto's slot being free again.
 _WINDOW_MARGIN_NS: Final = 2_000_000_000
 _OWN_PROFILE_NS: Final = 60_000_000_000  # how long an agent's word is waited for that nothing is left of an order
 # Of the table's refusals; all others are about processes that never ask for work.
 _REASONS: Final = {"Outstanding": Reason.BUSY, "NotStepping": Reason.NOT_STEPPING, "ProfilesItself": Reason.BUSY}
-
-
-class Processes(Protocol):
-    """The part of `ProcessTable` that captures need."""
-
-    def snapshot(self) -> list[ProcessView]:
-        """All processes."""
-
-    def get(self, process_id: str) -> ProcessView | None:
-        """One process, None when it is not here."""
-
-    def place_order(
-        self,
-        process_id: str,
-        config: str,
-        deliver_until_unix_ns: int,
-        first_step: int | None,
-        *,
-        warmup_steps: int = 0,
-        chosen: bool = False,
-    ) -> None:
-        """Has the config delivered. Raises OrderRefused."""
-
-    def withdraw_order(self, process_id: str) -> bool:
-        """Takes an undelivered order back."""
-
-    def mark_trainer(self, process_id: str) -> None:
-        """A trace of this process holds an optimizer step."""
-
-    def send_to_agent(self, process_id: str, kind: str, **fields: Any) -> bool:
-        """Sends one message; False when it did not leave."""
 
 
 class OrderDesk:

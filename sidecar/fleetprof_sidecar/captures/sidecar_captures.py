@@ -26,7 +26,7 @@ from fleetprof_sidecar.capture.slowdown import SlowdownWatches
 from fleetprof_sidecar.captures.headroom import Disk, disk_need_bytes
 from fleetprof_sidecar.captures.held_captures import HeldCaptures
 from fleetprof_sidecar.captures.leftovers import Leftovers
-from fleetprof_sidecar.captures.order_desk import OrderDesk, Processes, find_occupant
+from fleetprof_sidecar.captures.order_desk import OrderDesk, find_occupant
 from fleetprof_sidecar.captures.process_events import translate
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.captures.work import CaptureWork, Key
@@ -35,6 +35,7 @@ from fleetprof_sidecar.delivery.spool import Spool
 from fleetprof_sidecar.hub.messages import make_event, make_refusal
 from fleetprof_sidecar.processes.events import Gone, ProcessEvent
 from fleetprof_sidecar.processes.index import MAX_PROCESSES
+from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.processes.views import ProcessView
 from fleetprof_sidecar.samples.sampler import Sampling
 

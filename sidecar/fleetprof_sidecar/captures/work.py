@@ -25,11 +25,11 @@ from fleetprof_sidecar.capture.events import (
 )
 from fleetprof_sidecar.capture.process_capture import Capture
 from fleetprof_sidecar.captures.compression import Compression
-from fleetprof_sidecar.captures.order_desk import Processes
 from fleetprof_sidecar.captures.summaries import Summaries
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.delivery.file_delivery import Delivery, GaveUp, Put
 from fleetprof_sidecar.delivery.spool import NoRoom, Spool
+from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.samples.device import DeviceReading
 from fleetprof_sidecar.samples.rank_samples import RankRecorder, after_window_ns
 from fleetprof_sidecar.samples.sampler import Sampling

@@ -1,7 +1,7 @@
-"""Events from the threads that must not wait to the subscribers that may: queued by one, handed out by another.
+"""Events from the threads that must not wait to the subscribers that may: queued by one thread, handed out by another.
 
-Guarantees: thread-safe; in order; nobody is called while an event is put in; when far too many wait the oldest are
-dropped, and counted as events_lost.
+Guarantees: thread-safe; in order; nobody is called while an event is put in; when far too many events wait, the oldest
+are dropped and counted as events_lost.
 """
 
 import threading
@@ -22,17 +22,12 @@ class EventQueue(Generic[_Event]):
         self._lock = threading.Lock()
         self._events: deque[_Event] = deque(maxlen=MAX_WAITING)
         self._subscribers: list[Callable[[_Event], None]] = []
-        self._wake: Callable[[], None] = lambda: None
+        self._news = threading.Event()
 
     def subscribe(self, callback: Callable[[_Event], None]) -> None:
         """Calls back with every later event, from the thread that dispatches."""
         with self._lock:
             self._subscribers.append(callback)
-
-    def attach_wake(self, wake: Callable[[], None]) -> None:
-        """Sets what is called when an event waits; it must not block."""
-        with self._lock:
-            self._wake = wake
 
     def put(self, event: _Event) -> None:
         """Has it handed out."""
@@ -40,8 +35,20 @@ class EventQueue(Generic[_Event]):
             if len(self._events) == MAX_WAITING:
                 self._counters["events_lost"] += 1
             self._events.append(event)
-            wake = self._wake
-        wake()
+        self._news.set()
+
+    def wait(self, timeout_s: float) -> None:
+        """Returns when an event was put in since the last wait, when `wake` was called, or after the timeout."""
+        self._news.wait(timeout_s)
+        self._news.clear()
+
+    def wake(self) -> None:
+        """Lets the thread that waits go on without an event."""
+        self._news.set()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._events)
 
     def dispatch(self) -> int:
         """Calls the subscribers with all that waits; returns how many events there were.

@@ -5,11 +5,12 @@ Every record is found by its id and by the address of each end that it has, and 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Final
 
 from fleetprof_sidecar.processes.agent_messages import AgentHello
+from fleetprof_sidecar.processes.event_queue import EventQueue
 from fleetprof_sidecar.processes.events import Changed, Gone, ProcessEvent
 from fleetprof_sidecar.processes.joining import find_agent_for, find_client_for
 from fleetprof_sidecar.processes.records import Agent, KinetoClient, ProcessRecord
@@ -21,10 +22,10 @@ _KINETO_PREFIX: Final = "dynoconfigclient"
 
 
 class ProcessIndex:
-    """`put` takes the events, `counters` gets refused_clients and refused_agents; `command_launches`: roles.py."""
+    """`events` gets every change, `counters` refused_clients and refused_agents; `command_launches`: roles.py."""
 
-    def __init__(self, put: Callable[[ProcessEvent], None], counters: Counter[str], *, command_launches: bool) -> None:
-        self._put = put
+    def __init__(self, events: EventQueue[ProcessEvent], counters: Counter[str], *, command_launches: bool) -> None:
+        self._events = events
         self._counters = counters
         self._command_launches = command_launches
         self._by_id: dict[str, ProcessRecord] = {}
@@ -72,7 +73,7 @@ class ProcessIndex:
             process = self._by_id[process_id] = ProcessRecord(process_id, now)
         process.kineto = kineto
         self._by_kineto[address] = process
-        self._put(Changed(process.process_id, now))
+        self._events.put(Changed(process.process_id, now))
         self._roles_stale = True
         return process
 
@@ -91,7 +92,7 @@ class ProcessIndex:
         process.take_hello(hello)
         self._roles_stale = True
         self._by_agent[address] = process
-        self._put(Changed(process.process_id, now))
+        self._events.put(Changed(process.process_id, now))
         return process
 
     def remove(self, process: ProcessRecord, now: int) -> None:
@@ -102,14 +103,14 @@ class ProcessIndex:
         if process.agent is not None:
             self._by_agent.pop(process.agent.address, None)
         self._roles_stale = True
-        self._put(Gone(process.process_id, now, process.farewell))
+        self._events.put(Gone(process.process_id, now, process.farewell))
 
     def _rename(self, process: ProcessRecord, process_id: str, now: int) -> None:
         """Its agent spoke before Kineto's socket was there: no order and no rank has named it yet."""
         if process_id in self._by_id:
             return
         del self._by_id[process.process_id]
-        self._put(Gone(process.process_id, now, farewell=False))
+        self._events.put(Gone(process.process_id, now, farewell=False))
         process.process_id = process_id
         self._by_id[process_id] = process
 
@@ -118,7 +119,7 @@ class ProcessIndex:
         if process.agent is not None:
             self._by_agent.pop(process.agent.address, None)
             process.agent = None
-            self._put(Changed(process.process_id, now))
+            self._events.put(Changed(process.process_id, now))
 
     def refresh_roles(self, now: int) -> None:
         """Infers them anew if something has changed since."""
@@ -134,4 +135,4 @@ class ProcessIndex:
             verdict = verdicts[process.process_id]
             if verdict != process.verdict:
                 process.verdict = verdict
-                self._put(Changed(process.process_id, now))
+                self._events.put(Changed(process.process_id, now))

@@ -36,28 +36,30 @@ from fleetprof_sidecar.processes.events import (
     ProcessEvent,
 )
 from fleetprof_sidecar.processes.index import ProcessIndex
+from fleetprof_sidecar.processes.ports import AgentSender
 from fleetprof_sidecar.processes.records import Order, ProcessRecord
 from fleetprof_sidecar.processes.roles import Environment, Role
 from fleetprof_sidecar.processes.views import Credentials, OrderRefused, ProcessView, StepView, Whereabouts
 
 
 class ProcessTable:
-    """See the module. All times are Unix nanoseconds of `clock`; everything may be called from any thread."""
+    """See the module. All times are Unix nanoseconds of `clock`; everything may be called from any thread.
 
-    def __init__(self, clock: Callable[[], int] = time.time_ns, *, command_launches: bool = False) -> None:
-        """`command_launches`: see roles.infer_roles."""
+    `events`: what happens to the processes, for who subscribes there; housekeeping hands it out.
+    """
+
+    def __init__(
+        self, agents: AgentSender, clock: Callable[[], int] = time.time_ns, *, command_launches: bool = False
+    ) -> None:
+        """`agents`: where messages to agents go; `command_launches`: see roles.infer_roles."""
+        self._agents = agents
         self._clock = clock
         self._lock = threading.RLock()
-        self._agent_sender: Callable[[bytes, str], bool] = lambda data, address: False
         self.counters: Counter[str] = Counter()
-        self._events: EventQueue[ProcessEvent] = EventQueue(self.counters)
-        self._processes = ProcessIndex(self._events.put, self.counters, command_launches=command_launches)
+        self.events: EventQueue[ProcessEvent] = EventQueue(self.counters)
+        self._processes = ProcessIndex(self.events, self.counters, command_launches=command_launches)
 
     # ------------------------------------------------------------ for the capture side
-
-    def subscribe(self, callback: Callable[[ProcessEvent], None]) -> None:
-        """Calls back with every later event, from housekeeping's thread; must not block for long."""
-        self._events.subscribe(callback)
 
     def snapshot(self) -> list[ProcessView]:
         """All processes, in the order in which they were first seen."""
@@ -122,8 +124,7 @@ class ProcessTable:
             process = self._processes.get(process_id)
             agent = process.agent if process is not None and process.has_agent else None
             address = agent.address if agent is not None else ""
-            sender = self._agent_sender
-        return bool(address) and sender(data, address)
+        return bool(address) and self._agents.send(data, address)
 
     def mark_trainer(self, process_id: str) -> None:
         """A trace of this process holds an optimizer step: it is a trainer from now on."""
@@ -165,14 +166,14 @@ class ProcessTable:
             if process.kineto.busy is request.idle:
                 process.take_busy(not request.idle, now)
                 step = process.step.step if process.step is not None else None
-                self._events.put(BusyChanged(process.process_id, process.kineto.busy, now, step))
+                self.events.put(BusyChanged(process.process_id, process.kineto.busy, now, step))
             order = self._deliverable(process, request.idle and not process.own_profile, now)
             if order is None:
                 send("")
             elif send(order.config):
                 process.order = None
                 process.last_delivery_unix_ns = now
-                self._events.put(Delivered(process.process_id, now))
+                self.events.put(Delivered(process.process_id, now))
             else:
                 self.counters["undelivered"] += 1
 
@@ -190,7 +191,7 @@ class ProcessTable:
                 return
             if not isinstance(message, AgentHello) and (process is None or not process.has_agent):
                 # Its hello was lost, or the sidecar is new here: a query brings the next one.
-                self._agent_sender(wire.encode("query"), address)
+                self._agents.send(wire.encode("query"), address)
                 return
             if process is None and isinstance(message, AgentHello):
                 process = self._processes.add_agent(address, message, credentials, now)
@@ -201,7 +202,7 @@ class ProcessTable:
                     if process.agent.hello != message:
                         process.take_hello(message)
                         self._processes.note_change()
-                        self._events.put(Changed(process.process_id, now))
+                        self.events.put(Changed(process.process_id, now))
                 case AgentSteps():
                     before = process.agent.step
                     process.agent.headroom_bytes = message.headroom_bytes
@@ -211,27 +212,14 @@ class ProcessTable:
                     self._note_own_profile(process, message.own_profile, now)
                     if message.iteration_ns and (before is None or not before.iteration_ns):
                         # From now on a capture can begin with a step of it.
-                        self._events.put(Changed(process.process_id, now))
+                        self.events.put(Changed(process.process_id, now))
                 case AgentProfile():
                     self._note_own_profile(process, message.own_profile, now)
                 case AgentReport():
                     process.farewell = process.farewell or message.kind == "bye"
-                    self._events.put(AgentMessage(process.process_id, {"t": message.kind, **message.fields}))
-
-    def attach_agent_sender(self, sender: Callable[[bytes, str], bool]) -> None:
-        """Sets how a datagram reaches an agent's address: never blocks, tells whether it was taken."""
-        with self._lock:
-            self._agent_sender = sender
+                    self.events.put(AgentMessage(process.process_id, {"t": message.kind, **message.fields}))
 
     # ------------------------------------------------------------ for housekeeping
-
-    def attach_wake(self, wake: Callable[[], None]) -> None:
-        """Sets what is called when an event waits; it must not block."""
-        self._events.attach_wake(wake)
-
-    def dispatch_events(self) -> int:
-        """Calls the subscribers with all that waits, outside the lock; returns how many events there were."""
-        return self._events.dispatch()
 
     def expire(self) -> None:
         """Ends the orders whose time is over and the processes that fell silent for too long; settles open roles."""
@@ -288,7 +276,7 @@ class ProcessTable:
 
     def _note_own_profile(self, process: ProcessRecord, phase: str, now: int) -> None:
         if process.take_own_profile(phase):
-            self._events.put(OwnProfileBegan(process.process_id, now) if phase else Changed(process.process_id, now))
+            self.events.put(OwnProfileBegan(process.process_id, now) if phase else Changed(process.process_id, now))
 
     def _deliverable(self, process: ProcessRecord, idle: bool, now: int) -> Order | None:
         order = process.order
@@ -310,4 +298,4 @@ class ProcessTable:
     def _drop_order(self, process: ProcessRecord, why: str, now: int) -> None:
         process.order = None
         last_poll_unix_ns = process.kineto.last_poll_unix_ns if process.kineto is not None and process.polls(now) else 0
-        self._events.put(Expired(process.process_id, why, now, last_poll_unix_ns))
+        self.events.put(Expired(process.process_id, why, now, last_poll_unix_ns))

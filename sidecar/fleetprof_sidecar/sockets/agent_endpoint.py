@@ -14,21 +14,25 @@ from fleetprof_sidecar.sockets.datagrams import Datagram, DatagramSocket, Gate
 from fleetprof_sidecar.sockets.directory import check_path
 
 
-class AgentEndpoint:
-    """Serves one directory between `start` and `stop`; `allowed_uids` and `counters` as in KinetoEndpoint."""
+def make_agent_socket(directory: str) -> DatagramSocket:
+    """The socket of `<dir>/fleetprof`, not bound yet: the table sends through it, the endpoint serves it."""
+    return DatagramSocket(f"{check_path(directory)}/{wire.SIDECAR_SOCKET}", wire.MAX_BYTES, Counter())
 
-    def __init__(self, directory: str, table: ProcessTable, allowed_uids: frozenset[int] | None = None) -> None:
-        self.counters: Counter[str] = Counter()
+
+class AgentEndpoint:
+    """Serves the agents' socket between `start` and `stop`; `allowed_uids` and `counters` as in KinetoEndpoint."""
+
+    def __init__(self, socket: DatagramSocket, table: ProcessTable, allowed_uids: frozenset[int] | None = None) -> None:
+        self.counters = socket.counters
+        self._socket = socket
         self._table = table
         self._gate = Gate(
-            check_path(directory), wire.AGENT_SOCKET_PREFIX, allowed_uids, parse_agent_message, self.counters
+            str(socket.path.parent), wire.AGENT_SOCKET_PREFIX, allowed_uids, parse_agent_message, self.counters
         )
-        self._socket = DatagramSocket(f"{directory}/{wire.SIDECAR_SOCKET}", wire.MAX_BYTES, self._handle, self.counters)
 
     def start(self) -> None:
         """Binds and serves. Raises SocketInUse, OSError."""
-        self._socket.start()
-        self._table.attach_agent_sender(self._socket.send)
+        self._socket.start(self._handle)
 
     def stop(self) -> None:
         """Ends the thread and removes the socket."""

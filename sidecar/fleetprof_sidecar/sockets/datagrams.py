@@ -92,24 +92,26 @@ class Gate(Generic[_Message]):
 
 
 class DatagramSocket:
-    """A bound socket and its thread, between `start` and `stop`. `handle` is called with each datagram, one by one."""
+    """A bound socket and its thread, between `start` and `stop`."""
 
-    def __init__(self, path: str, max_bytes: int, handle: Callable[[Datagram], None], counters: Counter[str]) -> None:
+    def __init__(self, path: str, max_bytes: int, counters: Counter[str]) -> None:
         self.path = Path(path)
         if not self.path.is_absolute():
             raise ValueError(f"socket path {path!r} must be absolute")
         self._address = path
         self._max_bytes = max_bytes
-        self._handle = handle
-        self._counters = counters
+        self.counters = counters
         self._socket: socket.socket | None = None
         self._inode = 0
         self._stopping = False
         self._wake = -1
         self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Binds and serves. Raises SocketInUse when another process listens there, OSError when it cannot bind."""
+    def start(self, handle: Callable[[Datagram], None]) -> None:
+        """Binds, then calls `handle` with each datagram, one by one.
+
+        Raises SocketInUse when another process listens there, OSError when it cannot bind.
+        """
         if has_listener(self._address):
             raise SocketInUse(f"{self.path}: another sidecar serves this directory; stop it, or use another directory")
         self.path.unlink(missing_ok=True)
@@ -127,7 +129,7 @@ class DatagramSocket:
         self._socket = bound
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._stopping = False
-        self._thread = threading.Thread(target=self._serve, name=self.path.name, daemon=True)
+        self._thread = threading.Thread(target=self._serve, args=(handle,), name=self.path.name, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -151,10 +153,10 @@ class DatagramSocket:
         try:
             return self._socket.sendto(data, socket.MSG_DONTWAIT, address) == len(data)
         except (OSError, ValueError):
-            self._counters["send_errors"] += 1
+            self.counters["send_errors"] += 1
             return False
 
-    def _serve(self) -> None:
+    def _serve(self, handle: Callable[[Datagram], None]) -> None:
         assert self._socket is not None
         poller = select.poll()
         poller.register(self._socket, select.POLLIN)
@@ -167,20 +169,20 @@ class DatagramSocket:
                 except BlockingIOError:
                     break
                 except OSError:
-                    self._counters["receive_errors"] += 1
+                    self.counters["receive_errors"] += 1
                     break
                 if datagram is None:
                     continue
                 try:
-                    self._handle(datagram)
+                    handle(datagram)
                 except Exception:
-                    self._counters["internal_errors"] += 1
+                    self.counters["internal_errors"] += 1
 
     def _receive(self, bound: socket.socket) -> Datagram | None:
         data, ancillary, flags, sender = bound.recvmsg(self._max_bytes, _ANCILLARY_BYTES)
-        self._counters["received"] += 1
+        self.counters["received"] += 1
         if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-            self._counters["too_long"] += 1
+            self.counters["too_long"] += 1
             return None
         credentials, sent_unix_ns = None, time.time_ns()
         for level, kind, value in ancillary:
@@ -191,6 +193,6 @@ class DatagramSocket:
                 seconds, nanoseconds = _TIMESTAMP.unpack(value)
                 sent_unix_ns = seconds * 10**9 + nanoseconds
         if credentials is None:
-            self._counters["without_credentials"] += 1
+            self.counters["without_credentials"] += 1
             return None
         return Datagram(data, sender if isinstance(sender, str) else "", credentials, sent_unix_ns)

@@ -28,14 +28,12 @@ class Housekeeping:
         self._table = table
         self._directory = directory
         self._handles: dict[str, ProcessHandle] = {}
-        self._wake = threading.Event()
         self._stopping = False
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begins to look and to dispatch."""
         self._stopping = False
-        self._table.attach_wake(self._wake.set)
         self._thread = threading.Thread(target=self._serve, name="housekeeping", daemon=True)
         self._thread.start()
 
@@ -44,7 +42,7 @@ class Housekeeping:
         if self._thread is None:
             return
         self._stopping = True
-        self._wake.set()
+        self._table.events.wake()
         self._thread.join()
         self._thread = None
         for handle in self._handles.values():
@@ -54,9 +52,8 @@ class Housekeeping:
     def _serve(self) -> None:
         look_at = collect_at = memory_at = time.monotonic()
         while not self._stopping:
-            self._wake.wait(max(0.0, look_at - time.monotonic()))
-            self._wake.clear()
-            self._table.dispatch_events()
+            self._table.events.wait(max(0.0, look_at - time.monotonic()))
+            self._table.events.dispatch()
             now = time.monotonic()
             if now >= look_at:
                 look_at = now + LOOK_EVERY_S
@@ -67,7 +64,7 @@ class Housekeeping:
             if now >= collect_at:
                 collect_at = now + COLLECT_EVERY_S
                 self._directory.collect_garbage()
-        self._table.dispatch_events()
+        self._table.events.dispatch()
 
     def look(self) -> None:
         """Looks once at every process from outside, and lets time pass in the table."""

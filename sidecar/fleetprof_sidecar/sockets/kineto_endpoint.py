@@ -37,11 +37,11 @@ class KinetoEndpoint:
         self._table = table
         self._overtaken: set[str] = set()  # whose latest answer may have come after its poll was given up
         self._gate = Gate(check_path(directory), CLIENT_PREFIX, allowed_uids, parse, self.counters)
-        self._socket = DatagramSocket(f"{directory}/{KINETO_SOCKET}", MAX_REQUEST_BYTES, self._handle, self.counters)
+        self._socket = DatagramSocket(f"{directory}/{KINETO_SOCKET}", MAX_REQUEST_BYTES, self.counters)
 
     def start(self) -> None:
         """Binds and serves. Raises SocketInUse, OSError."""
-        self._socket.start()
+        self._socket.start(self._handle)
 
     def stop(self) -> None:
         """Ends the thread and removes the socket: a stale one makes every torch process exit 10 s late."""

@@ -10,6 +10,8 @@ from fleetprof_sidecar.kineto.wire import RequestMessage, build_request, parse_r
 from fleetprof_sidecar.processes.table import ProcessTable
 from fleetprof_sidecar.sockets.kineto_endpoint import KinetoEndpoint
 
+from harness.sidecar.process_world import RecordedAgents
+
 IDLE = build_request(RequestMessage(2, 0, (4711, 10)))
 BUSY = build_request(RequestMessage(0, 0, (4711, 10)))
 
@@ -52,7 +54,7 @@ class Client:
 
 @contextlib.contextmanager
 def serving(directory: str, **options) -> Iterator[tuple[ProcessTable, KinetoEndpoint]]:
-    table = ProcessTable()
+    table = ProcessTable(RecordedAgents())
     endpoint = KinetoEndpoint(directory, table, **options)
     endpoint.start()
     try:

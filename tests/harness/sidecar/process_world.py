@@ -9,17 +9,27 @@ S = 10**9
 OWN = Credentials(0, 1000)  # as seen across containers
 
 
+class RecordedAgents:
+    """The agents' socket: keeps what is sent, with the address."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[bytes, str]] = []
+
+    def send(self, data: bytes, address: str) -> bool:
+        self.sent.append((data, address))
+        return True
+
+
 class World:
     """A table, its clock, and the processes' ends of the datagrams."""
 
     def __init__(self) -> None:
         self.now = 1_000 * S
-        self.table = ProcessTable(lambda: self.now)
+        self.agents = RecordedAgents()
+        self.table = ProcessTable(self.agents, lambda: self.now)
         self.events: list[object] = []
-        self.table.subscribe(self.events.append)
+        self.table.events.subscribe(self.events.append)
         self.configs: list[tuple[str, str]] = []
-        self.to_agents: list[tuple[bytes, str]] = []
-        self.table.attach_agent_sender(lambda data, address: self.to_agents.append((data, address)) or True)
 
     def poll(self, name: str, *pids: int, idle: bool = True, credentials: Credentials = OWN, taken: bool = True) -> str:
         """One request; the config that came with the answer."""
@@ -62,7 +72,7 @@ class World:
         self.say(token, AgentProfile(pid, own_profile))
 
     def told(self, kind: type) -> list:
-        self.table.dispatch_events()
+        self.table.events.dispatch()
         return [event for event in self.events if isinstance(event, kind)]
 
     def ids(self) -> list[str]:

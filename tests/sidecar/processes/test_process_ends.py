@@ -66,11 +66,11 @@ def test_a_subscriber_that_fails_is_counted_and_others_are_still_told(world):
     def fail(_event):
         raise RuntimeError("ours")
 
-    world.table.subscribe(fail)
+    world.table.events.subscribe(fail)
     later = []
-    world.table.subscribe(later.append)
+    world.table.events.subscribe(later.append)
     world.poll("A", 7)
-    assert world.table.dispatch_events() == len(later) == 1
+    assert world.table.events.dispatch() == len(later) == 1
     assert world.table.counters["subscriber_errors"] == 1
 
 

@@ -77,8 +77,8 @@ def test_a_socket_path_that_changed_hands_is_not_believed(world):
 
 def test_an_agent_that_is_not_known_yet_is_asked_who_it_is(world):
     world.steps("x", 5)
-    assert [address for _, address in world.to_agents] == ["/run/fp/fleetprofagentx"]
-    assert b'"t":"query"' in world.to_agents[0][0]
+    assert [address for _, address in world.agents.sent] == ["/run/fp/fleetprofagentx"]
+    assert b'"t":"query"' in world.agents.sent[0][0]
     assert world.ids() == []
 
 

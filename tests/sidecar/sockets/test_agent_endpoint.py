@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fleetprof_agent import wire
 from fleetprof_sidecar.processes.table import ProcessTable
-from fleetprof_sidecar.sockets.agent_endpoint import AgentEndpoint
+from fleetprof_sidecar.sockets.agent_endpoint import AgentEndpoint, make_agent_socket
 
 
 @pytest.fixture
@@ -16,8 +16,9 @@ def serve(short_directory):
     started = []
 
     def start(**options):
-        table = ProcessTable()
-        endpoint = AgentEndpoint(short_directory, table, **options)
+        agent_socket = make_agent_socket(short_directory)
+        table = ProcessTable(agent_socket)
+        endpoint = AgentEndpoint(agent_socket, table, **options)
         endpoint.start()
         started.append(endpoint)
         return table, endpoint

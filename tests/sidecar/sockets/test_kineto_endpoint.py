@@ -67,7 +67,7 @@ def test_an_order_is_given_once_at_an_idle_poll(short_directory, client):
     with serving(short_directory) as (table, _):
         process = client()
         seen = []
-        table.subscribe(seen.append)
+        table.events.subscribe(seen.append)
         assert process.poll() == ""
         table.mark_trainer(process.process_id)
         for order in ("REQUEST_TRACE_ID=x\n", "REQUEST_TRACE_ID=y\n"):  # busy with x, not with a profile of the job's
@@ -76,7 +76,7 @@ def test_an_order_is_given_once_at_an_idle_poll(short_directory, client):
                 assert process.poll(BUSY) == ""
             assert process.poll() == order
             assert process.poll() == ""
-        table.dispatch_events()
+        table.events.dispatch()
         assert [event.process_id for event in seen if isinstance(event, Delivered)] == [process.process_id] * 2
 
 

@@ -56,8 +56,8 @@ def test_how_long_a_datagram_waited_is_the_kernels_word(short_directory, client)
             second.send(IDLE)
             time.sleep(0.2)
 
-    served = DatagramSocket(f"{short_directory}/dynolog", 1024, handle, Counter())
-    served.start()
+    served = DatagramSocket(f"{short_directory}/dynolog", 1024, Counter())
+    served.start(handle)
     try:
         first, second = client(), client()
         first.send(IDLE)

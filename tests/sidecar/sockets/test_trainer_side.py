@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from simulated_trainer import SimulatedTrainer
 def side(short_directory):
     side = TrainerSide(short_directory)
     side.seen = []
-    side.table.subscribe(side.seen.append)
+    side.table.events.subscribe(side.seen.append)
     side.start()
     yield side
     side.stop()
@@ -183,15 +184,20 @@ async def test_a_restarted_sidecar_learns_the_same_processes_by_the_same_names(s
 
 
 async def test_a_slow_subscriber_delays_no_answer(side, launch, await_that):
-    def sleep_long(_event):
-        time.sleep(0.2)
+    released = threading.Event()
 
-    side.table.subscribe(sleep_long)
+    def wait(_event):
+        released.wait(60)
+
+    side.table.events.subscribe(wait)
     trainers = [launch(rank, {"poll_s": 0.1}) for rank in range(4)]
-    await await_that(lambda: all(trainer.counters["replies"] >= 10 for trainer in trainers))
-    # All polls but those under way have their answer although the subscriber is still at its first events.
-    assert all(trainer.counters["polls"] - trainer.counters["replies"] <= 1 for trainer in trainers)
-    assert side.table._events
+    try:
+        await await_that(lambda: all(trainer.counters["replies"] >= 10 for trainer in trainers))
+        # All polls but those under way have their answer although the subscriber is still at its first event.
+        assert all(trainer.counters["polls"] - trainer.counters["replies"] <= 1 for trainer in trainers)
+        assert len(side.table.events) > 0
+    finally:
+        released.set()
 
 
 async def test_only_trainers_get_orders(side, launch, await_that):

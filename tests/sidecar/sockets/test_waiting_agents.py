@@ -130,7 +130,7 @@ def test_a_word_of_its_process_that_was_overtaken_asks_for_the_whole(world: Any)
     poll(world)
     wait(world)
     world.steps("x", 5)
-    assert [address for data, address in world.to_agents if b'"query"' in data] == ["/run/fp/fleetprofagentx"]
+    assert [address for data, address in world.agents.sent if b'"query"' in data] == ["/run/fp/fleetprofagentx"]
     assert world.table.get("A").step is None
 
 
