@@ -10,80 +10,70 @@ import os
 import signal
 import socket
 import sys
-import threading
-import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from fleetprof_api.hub import hub_pb2
 from fleetprof_api.memory_shortage import SERVICE, go_first
 from fleetprof_api.private_directory import PrivateDirectory
 
-from fleetprof_sidecar.capture.process_capture import StoredFile
 from fleetprof_sidecar.captures.sidecar_captures import Captures
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
+from fleetprof_sidecar.conversation import SidecarConversation
 from fleetprof_sidecar.delivery.spool import Spool, SpoolBusy
-from fleetprof_sidecar.delivery.upload import PartGrant
 from fleetprof_sidecar.delivery.upload_connections import UploadConnections
+from fleetprof_sidecar.delivery.upload_threads import UploadThreads
 from fleetprof_sidecar.hub.address import LocalHub
-from fleetprof_sidecar.hub.link import PROTOCOL_VERSION, HubLink
-from fleetprof_sidecar.hub.messages import make_device_sample, make_host_sample, make_process
-from fleetprof_sidecar.labels import read_labels
+from fleetprof_sidecar.hub.link import HubLink
+from fleetprof_sidecar.hub.outbox import Outbox
 from fleetprof_sidecar.log import set_up_logging
 from fleetprof_sidecar.processes.events import BusyChanged, Changed, Gone, OwnProfileBegan, ProcessEvent
 from fleetprof_sidecar.samples.device import NvmlSource
 from fleetprof_sidecar.samples.host import HostSource
-from fleetprof_sidecar.samples.sampler import Sampling
+from fleetprof_sidecar.samples.rank_recorders import RankRecorders
+from fleetprof_sidecar.samples.sampler import Sampler
 from fleetprof_sidecar.settings import Settings, read_settings
 from fleetprof_sidecar.trainer_side import TrainerSide
 
 UNUSABLE: Final = 3
-# Each upload holds one part of 8 MiB in memory.
-_UPLOADS_AT_ONCE: Final = 2
 _FAREWELL_S: Final = 3.0
 
 log = logging.getLogger(__name__)
 
 
 class Sidecar:
-    """All of it; `run` returns after `stop` was set."""
+    """All of it, made in the order of who needs whom; `run` returns after `stop` was set."""
 
     def __init__(self, settings: Settings, trainers: TrainerSide, spool: Spool) -> None:
         self._settings = settings
+        self._sidecar_id = spool.sidecar_id
         self._trainers = trainers
-        self._spool = spool
-        self._table = trainers.table
-        self._uploads = ThreadPoolExecutor(_UPLOADS_AT_ONCE, thread_name_prefix="upload")
-        self._connections = UploadConnections(settings.hub)
-        self._link = HubLink(
-            settings.hub,
-            hello=self._hello,
-            heartbeat=self._heartbeat,
-            receive=lambda message: self._captures.receive(message),
-            connected=lambda: self._captures.work.ask_again(),
-        )
-        self._sampling = Sampling(HostSource(), NvmlSource(), self._wants_devices)
+        self._uploads = UploadThreads(spool, UploadConnections(settings.hub))
+        outbox = Outbox()
+        recorders = RankRecorders(trainers.table)
+        self._sampler = Sampler(HostSource(), NvmlSource(), recorders)
         self._captures = Captures(
-            processes=self._table,
+            processes=trainers.table,
             traces=TracesDirectory(trainers.directory.traces),
             spool=spool,
-            sampling=self._sampling,
-            send=self._link.send,
-            put=self._put,
+            sampler=self._sampler,
+            recorders=recorders,
+            hub=outbox,
+            uploads=self._uploads,
             host_name=socket.gethostname(),
             storage_limit_bytes=settings.storage_limit_bytes,
         )
-        self._sampling.on_devices = self._captures.work.add_devices
+        conversation = SidecarConversation(settings, spool.sidecar_id, trainers.table, self._sampler, self._captures)
+        self._link = HubLink(settings.hub, outbox, conversation)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop`, then lets finished traces leave within the grace period."""
-        loop = asyncio.get_running_loop()
-        self._table.events.subscribe(lambda event: _call_soon(loop, self._on_process_event, event))
+        take = partial(_call_soon, asyncio.get_running_loop(), self._on_process_event)
+        self._trainers.table.events.subscribe(take)
         self._trainers.start()
-        log.info("serving %s as sidecar %s", self._settings.directory, self._spool.sidecar_id)
+        log.info("serving %s as sidecar %s", self._settings.directory, self._sidecar_id)
         self._captures.restore()
-        work = [asyncio.create_task(part) for part in (self._captures.run(), self._sampling.run(), self._link.run())]
+        work = [asyncio.create_task(part) for part in (self._captures.run(), self._sampler.run(), self._link.run())]
         ending = asyncio.create_task(stop.wait())
         try:
             done, _ = await asyncio.wait([*work, ending], return_when=asyncio.FIRST_COMPLETED)
@@ -99,56 +89,18 @@ class Sidecar:
                 task.cancel()
             await asyncio.gather(*work, ending, return_exceptions=True)
             await self._captures.work.close()
-            self._uploads.shutdown(wait=False, cancel_futures=True)
-
-    async def _put(self, stored: StoredFile, grants: Sequence[PartGrant], stop: threading.Event) -> list[str]:
-        path = self._spool.path_of(stored.name)
-        return await asyncio.get_running_loop().run_in_executor(
-            self._uploads, self._connections.put, path, stored, grants, stop
-        )
+            self._uploads.close()
 
     def _on_process_event(self, event: ProcessEvent) -> None:
         self._captures.on_process_event(event)
         if isinstance(event, Changed | Gone | BusyChanged | OwnProfileBegan):
             self._link.beat_soon()
 
-    def _wants_devices(self) -> bool:
-        return any(view.polls_kineto and not view.has_agent for view in self._table.snapshot())
 
-    def _hello(self) -> hub_pb2.Hello:
-        settings = self._settings
-        workload = settings.workload
-        return hub_pb2.Hello(
-            protocol_version=PROTOCOL_VERSION,
-            sidecar_id=self._spool.sidecar_id,
-            identity=hub_pb2.Identity(
-                namespace=settings.namespace,
-                pod_name=settings.pod_name,
-                pod_uid=settings.pod_uid,
-                node_name=settings.node_name,
-                host_name=socket.gethostname(),
-                workload=None
-                if workload is None
-                else hub_pb2.Workload(api_version=workload.api_version, kind=workload.kind, name=workload.name),
-                labels=read_labels(settings.labels_file) | settings.labels,
-            ),
-            processes=[make_process(view) for view in self._table.snapshot()],
-            held=self._captures.held_events(),
-        )
-
-    def _heartbeat(self) -> hub_pb2.Heartbeat:
-        return hub_pb2.Heartbeat(
-            at_unix_ns=time.time_ns(),
-            processes=[make_process(view) for view in self._table.snapshot()],
-            host=make_host_sample(self._sampling.latest_host),
-            devices=[make_device_sample(reading) for reading in self._sampling.latest_devices],
-        )
-
-
-def _call_soon(loop: asyncio.AbstractEventLoop, call: object, event: object) -> None:
+def _call_soon(loop: asyncio.AbstractEventLoop, take: Callable[[ProcessEvent], None], event: ProcessEvent) -> None:
     # The endpoints are ended after the loop: their last events have nowhere to go.
     if not loop.is_closed():
-        loop.call_soon_threadsafe(call, event)  # type: ignore[arg-type]
+        loop.call_soon_threadsafe(take, event)
 
 
 async def _serve(settings: Settings, trainers: TrainerSide, spool: Spool) -> None:

@@ -5,6 +5,7 @@ fault of ours in one capture ends that one. For the event loop only; nothing her
 write.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
@@ -21,13 +22,14 @@ from fleetprof_sidecar.captures.traces_directory import TraceFile
 from fleetprof_sidecar.captures.work import CaptureWork, Key
 from fleetprof_sidecar.delivery.spool import Spool
 from fleetprof_sidecar.hub.messages import make_event
+from fleetprof_sidecar.hub.outbox import HubSender
 from fleetprof_sidecar.samples.rank_samples import after_window_ns
 
 log = logging.getLogger(__name__)
 
 
 class HeldCaptures:
-    """By (capture, process). `make_work` makes what takes time, given where its events go; `changed` hears of all."""
+    """By (capture, process). `work` gets what takes time, and brings its events back to `apply`."""
 
     def __init__(
         self,
@@ -35,19 +37,18 @@ class HeldCaptures:
         desk: OrderDesk,
         spool: Spool,
         leftovers: Leftovers,
-        make_work: Callable[[Callable[[Key, Event], None]], CaptureWork],
-        send: Callable[[hub_pb2.SidecarMessage], None],
-        changed: Callable[[], None],
+        work: CaptureWork,
+        hub: HubSender,
         clock: Callable[[], int],
     ) -> None:
         self._desk = desk
         self._spool = spool
         self._leftovers = leftovers
-        self._send = send
-        self._changed = changed
+        self._work = work
+        self._hub = hub
         self._clock = clock
         self._captures: dict[Key, Capture] = {}
-        self.work = make_work(self.apply)
+        self._next_change = asyncio.Event()
 
     def __getitem__(self, key: Key) -> Capture:
         return self._captures[key]
@@ -65,6 +66,10 @@ class HeldCaptures:
         """All of them, the oldest first."""
         return list(self._captures.values())
 
+    async def wait_for_change(self) -> None:
+        """Returns after the next change of any capture."""
+        await self._next_change.wait()
+
     def restore(self) -> None:
         """Takes up what the journal holds, and what each capture there has to begin again."""
         for capture in self._spool.recorded():
@@ -73,7 +78,7 @@ class HeldCaptures:
             self._store(key, resumed)
             if resumed.awaits_file:
                 self._desk.take_up(resumed)
-                self.work.begin_samples(key, resumed)
+                self._work.begin_samples(key, resumed)
             self._perform(key, effects)
         self._spool.drop_orphans(self.values())
 
@@ -90,7 +95,7 @@ class HeldCaptures:
             self._leftovers.expect(capture, self._clock())
         self._leftovers.drop_finished(capture, self._is_awaited)
         self._spool.forget(capture)
-        self._changed()
+        self._note_change()
 
     def owner_of(self, file: TraceFile) -> Key | None:
         """The capture that waits for this file: never one of another request, as the name begins with its id."""
@@ -101,7 +106,7 @@ class HeldCaptures:
 
     def report(self, capture: Capture) -> None:
         """Tells the hub all that is known of one."""
-        self._send(hub_pb2.SidecarMessage(event=make_event(capture)))
+        self._hub.send(hub_pb2.SidecarMessage(event=make_event(capture)))
 
     def apply(self, key: Key, event: Event) -> None:
         """Something happened to a capture; what follows is done. One that is not held any more changes nothing."""
@@ -128,7 +133,7 @@ class HeldCaptures:
     def _store(self, key: Key, capture: Capture) -> None:
         before = self._captures.get(key)
         self._captures[key] = capture
-        self._changed()
+        self._note_change()
         if before is not None and _lasting(before) == _lasting(capture):
             return
         try:
@@ -151,25 +156,30 @@ class HeldCaptures:
                     after_ns = 0 if capture.is_final else after_window_ns(capture.terms)
                     self._desk.tell_done(capture, after_ns)
                 case Effect.COMPRESS:
-                    self.work.compress(key, capture)
+                    self._work.compress(key, capture, self)
                 case Effect.GATHER_SAMPLES:
-                    self.work.gather_samples(key, capture)
+                    self._work.gather_samples(key, capture, self)
                 case Effect.UPLOAD_TRACE:
-                    self.work.deliver(key, capture, hub_pb2.TRACE)
+                    self._work.deliver(key, capture, hub_pb2.TRACE, self)
                 case Effect.UPLOAD_SAMPLES:
-                    self.work.deliver(key, capture, hub_pb2.SAMPLES)
+                    self._work.deliver(key, capture, hub_pb2.SAMPLES, self)
                 case Effect.SUMMARISE:
-                    self.work.summarise(key, capture)
+                    self._work.summarise(key, capture, self)
                 case Effect.UPLOAD_SUMMARY:
-                    self.work.deliver(key, capture, hub_pb2.SUMMARY)
+                    self._work.deliver(key, capture, hub_pb2.SUMMARY, self)
                 case Effect.STOP_WORK:
-                    self.work.stop(key)
+                    self._work.stop(key)
                 case Effect.DISCARD:
-                    self.work.end_samples(key)
+                    self._work.end_samples(key)
                     self._spool.drop_files(capture)
                     self._leftovers.drop_finished(capture, self._is_awaited)
                     if capture.armed_unix_ns and capture.state == RankState.FAILED:
                         self._leftovers.expect(capture, self._clock())
+
+    def _note_change(self) -> None:
+        # Who waits now goes on; who waits from now on waits for the next one.
+        self._next_change.set()
+        self._next_change = asyncio.Event()
 
     def _is_awaited(self, file: TraceFile) -> bool:
         return self.owner_of(file) is not None

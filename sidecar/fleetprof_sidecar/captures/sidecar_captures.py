@@ -30,14 +30,16 @@ from fleetprof_sidecar.captures.order_desk import OrderDesk, find_occupant
 from fleetprof_sidecar.captures.process_events import translate
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.captures.work import CaptureWork, Key
-from fleetprof_sidecar.delivery.file_delivery import Put
+from fleetprof_sidecar.delivery.file_delivery import Uploads
 from fleetprof_sidecar.delivery.spool import Spool
 from fleetprof_sidecar.hub.messages import make_event, make_refusal
+from fleetprof_sidecar.hub.outbox import HubSender
 from fleetprof_sidecar.processes.events import Gone, ProcessEvent
 from fleetprof_sidecar.processes.index import MAX_PROCESSES
 from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.processes.views import ProcessView
-from fleetprof_sidecar.samples.sampler import Sampling
+from fleetprof_sidecar.samples.rank_recorders import RankRecorders
+from fleetprof_sidecar.samples.sampler import Sampler
 
 _SCAN_S: Final = 0.1
 _SLOW_SCAN_S: Final = 1.0
@@ -51,7 +53,7 @@ log = logging.getLogger(__name__)
 
 
 class Captures:
-    """All captures that were not released. `send` queues a message to the hub, `put` uploads parts (delivery.Put)."""
+    """All captures that were not released."""
 
     def __init__(
         self,
@@ -59,42 +61,36 @@ class Captures:
         processes: Processes,
         traces: TracesDirectory,
         spool: Spool,
-        sampling: Sampling,
-        send: Callable[[hub_pb2.SidecarMessage], None],
-        put: Put,
+        sampler: Sampler,
+        recorders: RankRecorders,
+        hub: HubSender,
+        uploads: Uploads,
         host_name: str = "",
         storage_limit_bytes: int = 0,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._processes = processes
         self._traces = traces
-        self._wake = asyncio.Event()
-        self._changed = asyncio.Event()
-        self._send = send
+        self._recorders = recorders
+        self._hub = hub
         self._clock = clock
         self._desk = OrderDesk(processes, traces.path, Disk(traces.path, spool.path, storage_limit_bytes))
         self._experience = Experience()
         self._leftovers = Leftovers(traces, processes)
-        self._held = HeldCaptures(
-            desk=self._desk,
+        self.work = CaptureWork(
+            processes=processes,
+            traces=traces,
             spool=spool,
-            leftovers=self._leftovers,
-            make_work=lambda apply: CaptureWork(
-                processes=processes,
-                traces=traces,
-                spool=spool,
-                sampling=sampling,
-                send=send,
-                put=put,
-                host_name=host_name,
-                clock=clock,
-                apply=apply,
-            ),
-            send=send,
-            changed=self._note_change,
+            sampler=sampler,
+            recorders=recorders,
+            hub=hub,
+            uploads=uploads,
+            host_name=host_name,
             clock=clock,
         )
-        self.work = self._held.work
+        self._held = HeldCaptures(
+            desk=self._desk, spool=spool, leftovers=self._leftovers, work=self.work, hub=hub, clock=clock
+        )
         self._unplaced: set[Key] = set()  # asked before a restart, and the process has not shown itself since
         self._slowdown = SlowdownWatches()
         self._begun_unix_ns = clock()
@@ -117,10 +113,9 @@ class Captures:
         """Watches the traces directory and the clock until cancelled; rests while nothing is outstanding."""
         while True:
             self._look(self._clock())
-            self._wake.clear()
             try:
                 async with asyncio.timeout(self._pause_s()):
-                    await self._wake.wait()
+                    await self._held.wait_for_change()
             except TimeoutError:
                 continue
             # A burst of events is one look.
@@ -142,8 +137,7 @@ class Captures:
                 if any(not capture.is_final for capture in self._held.values()):
                     await asyncio.sleep(_NOTICE_S)
                 while any(self._ends_with_us(capture) for capture in self._held.values()):
-                    self._changed.clear()
-                    await self._changed.wait()
+                    await self._held.wait_for_change()
         except TimeoutError:
             kept = "they are lost with the pod" if ends_with_pod else "the spool keeps them for the next start"
             log.warning("stopped before every trace was stored; %s", kept)
@@ -187,7 +181,7 @@ class Captures:
         except OverLimit as problem:
             log.warning("the hub sent an order that is not allowed: %s", problem)
             for order in arm.orders[:MAX_PROCESSES]:
-                self._send(make_refusal(arm, order, Reason.OVER_LIMIT, str(problem), now))
+                self._hub.send(make_refusal(arm, order, Reason.OVER_LIMIT, str(problem), now))
             return
         for order in arm.orders:
             self._arm(arm, order)
@@ -205,7 +199,7 @@ class Captures:
             terms = read_terms(arm, order, self._processes.get(order.process_id), known)
         except ValueError as problem:
             log.warning("the hub sent an order that makes no sense: %s", problem)
-            self._send(make_refusal(arm, order, Reason.INTERNAL, str(problem), now))
+            self._hub.send(make_refusal(arm, order, Reason.INTERNAL, str(problem), now))
             return
         occupant = find_occupant(self._held.values(), order.process_id, now)
         self._make_room()
@@ -250,7 +244,7 @@ class Captures:
             self._experience.forget(event.process_id)
         for key in [key for key in self._held if key[1] == event.process_id]:
             capture = self._held[key]
-            recorder, has_order = self.work.recorder(key), self._desk.holds(capture)
+            recorder, has_order = self._recorders.get(key), self._desk.holds(capture)
             for change in translate(event, key[0], recorder, self._clock(), has_order=has_order):
                 self._held.apply(key, change)
 
@@ -321,7 +315,3 @@ class Captures:
             reason = Reason.UPLOAD_FAILED if reason is Reason.DEADLINE_EXCEEDED else reason
             message = f"{message}; {problem}"
         self._held.apply(key, Cancel(reason, message, self._clock()))
-
-    def _note_change(self) -> None:
-        self._wake.set()
-        self._changed.set()

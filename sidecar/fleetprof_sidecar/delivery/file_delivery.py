@@ -6,44 +6,53 @@ says that there is no use, or it is cancelled; every question can be asked again
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from typing import Final, Protocol, TypeVar
 
 from fleetprof_api.hub import hub_pb2
 
 from fleetprof_sidecar.backoff import Backoff
 from fleetprof_sidecar.capture.process_capture import StoredFile, Terms
 from fleetprof_sidecar.delivery.upload import FileDamaged, PartGrant, UploadBroken
+from fleetprof_sidecar.hub.outbox import HubSender
 
 ANSWER_PATIENCE_S: Final = 30.0
 _DONE_TRIES: Final = 2
 _MOST_WAIT_S: Final = 30.0
 
-Put = Callable[[StoredFile, Sequence[PartGrant], threading.Event], Awaitable[list[str]]]
 _Answer = TypeVar("_Answer", hub_pb2.UploadGrant, hub_pb2.UploadVerdict)
+
+
+class Uploads(Protocol):
+    """What brings parts to the addresses that the hub granted: `UploadThreads`."""
+
+    async def put(self, stored: StoredFile, grants: Sequence[PartGrant], stop: threading.Event) -> list[str]:
+        """Uploads every part and returns the ETags; ends soon after `stop` is set.
+
+        Raises UploadBroken, FileDamaged, OSError.
+        """
 
 
 class GaveUp(Exception):
     """The file cannot be stored; the message says why."""
 
 
-class Delivery:
-    """One file on its way. `send` queues a message to the hub; `put` uploads the parts (upload.py) and ends soon
-    after its event is set."""
+class FileDelivery:
+    """One file on its way into the store."""
 
     def __init__(
         self,
         terms: Terms,
         kind: hub_pb2.ObjectKind.ValueType,
         stored: StoredFile,
-        send: Callable[[hub_pb2.SidecarMessage], None],
-        put: Put,
+        hub: HubSender,
+        uploads: Uploads,
     ) -> None:
         self._terms = terms
         self._kind = kind
         self._stored = stored
-        self._send = send
-        self._put = put
+        self._hub = hub
+        self._uploads = uploads
         self._stop = threading.Event()
         self._inbox: asyncio.Queue[hub_pb2.UploadGrant | hub_pb2.UploadVerdict | None] = asyncio.Queue(maxsize=16)
         self.last_problem = ""
@@ -66,7 +75,7 @@ class Delivery:
                     await self._pause(grant.retry_after_ns, pause)
                     continue
                 try:
-                    etags = await self._put(self._stored, list(grant.parts), self._stop)
+                    etags = await self._uploads.put(self._stored, list(grant.parts), self._stop)
                 except UploadBroken as problem:
                     self.last_problem = f"the store did not take the file: {problem}"
                     await asyncio.sleep(pause.next_s())
@@ -106,7 +115,7 @@ class Delivery:
         """The answer of that kind; None when none came in time, or the connection changed meanwhile."""
         while not self._inbox.empty():
             self._inbox.get_nowait()
-        self._send(question)
+        self._hub.send(question)
         try:
             async with asyncio.timeout(ANSWER_PATIENCE_S):
                 while True:

@@ -8,9 +8,9 @@ is logged and ends nothing. Sizes of messages are limited both ways.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import Final
+from typing import Final, Protocol
 
 import grpc.aio
 from fleetprof_api.hub import hub_pb2, hub_pb2_grpc
@@ -27,34 +27,41 @@ _MOST_HEARTBEAT_S: Final = 60.0
 log = logging.getLogger(__name__)
 
 
+class Conversation(Protocol):
+    """What is said and heard on the link. The link calls it in the event loop; nothing of it may block."""
+
+    def make_hello(self) -> hub_pb2.Hello:
+        """The first message of each connection."""
+
+    def make_heartbeat(self) -> hub_pb2.Heartbeat:
+        """The message that is sent regularly, and after news."""
+
+    def receive(self, message: hub_pb2.HubMessage) -> None:
+        """Takes one message of the hub."""
+
+    def note_connected(self) -> None:
+        """The hub has welcomed this connection: what was asked on an earlier one may be lost."""
+
+
 class HubLink:
-    """Keeps the connection while `run` runs. All callbacks are called in the event loop and must not block."""
+    """Keeps the connection while `run` runs, and sends what `outbox` gets."""
 
     def __init__(
         self,
         address: Address,
+        outbox: Outbox,
+        conversation: Conversation,
         *,
-        hello: Callable[[], hub_pb2.Hello],
-        heartbeat: Callable[[], hub_pb2.Heartbeat],
-        receive: Callable[[hub_pb2.HubMessage], None],
-        connected: Callable[[], None],
         first_pause_s: float = 0.5,
         most_pause_s: float | None = None,
     ) -> None:
         self._address = address
-        self._hello = hello
-        self._heartbeat = heartbeat
-        self._receive = receive
-        self._connected = connected
-        self._outbox = Outbox()
+        self._outbox = outbox
+        self._conversation = conversation
         self._news = asyncio.Event()
         self._pause = Backoff(first_pause_s, most_pause_s or address.most_pause_s)
         self._told = ""
         self.is_connected = False
-
-    def send(self, message: hub_pb2.SidecarMessage) -> None:
-        """Queues a message; what waits is replaced by the latest about the same thing."""
-        self._outbox.put(message)
 
     def beat_soon(self) -> None:
         """There is news for a heartbeat: the next one does not wait for its time."""
@@ -106,7 +113,7 @@ class HubLink:
                 log.info("connected to the hub at %s", self._address)
                 self.is_connected, self._told = True, ""
                 self._pause.reset()
-                self._connected()
+                self._conversation.note_connected()
                 beat = asyncio.create_task(self._beat(first.welcome.heartbeat_interval_ns / 1e9))
                 async for message in answers:
                     self._hand_on(message)
@@ -118,13 +125,13 @@ class HubLink:
     async def _speak(self) -> AsyncIterator[hub_pb2.SidecarMessage]:
         # What was queued before is in Hello, or is asked again by its delivery.
         self._outbox.clear()
-        yield hub_pb2.SidecarMessage(hello=self._hello())
+        yield hub_pb2.SidecarMessage(hello=self._conversation.make_hello())
         while (message := await self._outbox.get()) is not None:
             yield message
 
     def _hand_on(self, message: hub_pb2.HubMessage) -> None:
         try:
-            self._receive(message)
+            self._conversation.receive(message)
         except Exception:
             log.exception("a message of the hub could not be handled: %s", message.WhichOneof("body"))
 
@@ -132,7 +139,7 @@ class HubLink:
         interval_s = min(_MOST_HEARTBEAT_S, max(_LEAST_HEARTBEAT_S, asked_s))
         while True:
             self._news.clear()
-            self._outbox.put(hub_pb2.SidecarMessage(heartbeat=self._heartbeat()))
+            self._outbox.send(hub_pb2.SidecarMessage(heartbeat=self._conversation.make_heartbeat()))
             earliest = asyncio.get_running_loop().time() + _LEAST_HEARTBEAT_S
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(interval_s):

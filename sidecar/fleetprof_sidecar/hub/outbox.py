@@ -5,22 +5,29 @@ box drops the oldest. Nothing is lost for good: after a reconnect Hello restates
 """
 
 import asyncio
-from typing import Final
+from typing import Final, Protocol
 
 from fleetprof_api.hub import hub_pb2
 
 MAX_MESSAGES: Final = 4096
 
 
+class HubSender(Protocol):
+    """Where messages to the hub go: an `Outbox`."""
+
+    def send(self, message: hub_pb2.SidecarMessage) -> None:
+        """Queues a message."""
+
+
 class Outbox:
-    """For one event loop; `put` never blocks."""
+    """For one event loop; `send` never blocks."""
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, ...], hub_pb2.SidecarMessage] = {}
         self._filled = asyncio.Event()
         self.closed = False
 
-    def put(self, message: hub_pb2.SidecarMessage) -> None:
+    def send(self, message: hub_pb2.SidecarMessage) -> None:
         """Queues a message in place of an older one about the same thing."""
         key = _subject(message)
         if key not in self._waiting and len(self._waiting) >= MAX_MESSAGES:

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable
-from typing import Final
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final, Protocol
 
 from fleetprof_api.samples import HostColumns
 
@@ -13,25 +13,34 @@ from fleetprof_sidecar.samples.host import HostHistory, HostReading, HostSource
 _IDLE_INTERVAL_NS: Final = 10_000_000_000
 
 
-class Sampling:
-    """Runs while `run` runs. `wants_devices` tells whether a process is here that has no agent."""
+class DeviceRecorders(Protocol):
+    """Where device samples go: `RankRecorders`."""
+
+    def wants_devices(self) -> bool:
+        """Tells whether anybody needs them now."""
+
+    def add_devices(self, readings: Iterable[DeviceReading]) -> None:
+        """Takes one sample of each device."""
+
+
+class Sampler:
+    """Samples while `run` runs."""
 
     def __init__(
         self,
         host: HostSource,
         devices: DeviceSource,
-        wants_devices: Callable[[], bool],
+        recorders: DeviceRecorders,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._host = host
         self._devices = devices
-        self._wants_devices = wants_devices
+        self._recorders = recorders
         self._clock = clock
         self._history = HostHistory()
         self._captures: dict[Hashable, int] = {}
         self._with_counters: set[Hashable] = set()
         self._changed = asyncio.Event()
-        self.on_devices: Callable[[list[DeviceReading]], None] = lambda readings: None
         self.latest_host = HostReading(at_unix_ns=0)
         self.latest_devices: list[DeviceReading] = []
 
@@ -56,12 +65,12 @@ class Sampling:
         while True:
             self.latest_host = self._host.read(self._clock())
             self._history.add(self.latest_host)
-            if self._wants_devices():
+            if self._recorders.wants_devices():
                 # The driver may take milliseconds per device.
                 self.latest_devices = await asyncio.to_thread(
                     self._devices.read, self._clock(), counters=bool(self._with_counters)
                 )
-                self.on_devices(self.latest_devices)
+                self._recorders.add_devices(self.latest_devices)
             else:
                 self.latest_devices = []
             interval_ns = min(self._captures.values(), default=_IDLE_INTERVAL_NS)

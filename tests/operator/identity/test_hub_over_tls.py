@@ -18,6 +18,7 @@ from fleetprof_operator.identity.certificates import Certificates, renew_certifi
 from fleetprof_operator.identity.token_review import TokenReviews
 from fleetprof_sidecar.hub.address import HubAddress
 from fleetprof_sidecar.hub.link import PROTOCOL_VERSION, HubLink
+from fleetprof_sidecar.hub.outbox import Outbox
 from fleetprof_store.memory import MemoryStore
 from harness.kubernetes.scripted_cluster import ScriptedCluster
 
@@ -31,6 +32,23 @@ VERDICT = {
     "audiences": ["fleetprof.io"],
     "user": {"username": "system:serviceaccount:team-a:default", "extra": POD},
 }
+
+
+class Greeting:
+    """A sidecar's side of the conversation that says who it is, and no more."""
+
+    def __init__(self, identity: hub_pb2.Identity, connected: Callable[[], None]) -> None:
+        self._identity = identity
+        self.note_connected = connected
+
+    def make_hello(self) -> hub_pb2.Hello:
+        return hub_pb2.Hello(protocol_version=PROTOCOL_VERSION, sidecar_id="s-1", identity=self._identity)
+
+    def make_heartbeat(self) -> hub_pb2.Heartbeat:
+        return hub_pb2.Heartbeat()
+
+    def receive(self, message: hub_pb2.HubMessage) -> None:
+        pass
 
 
 class World:
@@ -67,12 +85,8 @@ class World:
         who = {"namespace": "team-a", "pod_name": "llama-0", "pod_uid": "u-1", **identity}
         return HubLink(
             address,
-            hello=lambda: hub_pb2.Hello(
-                protocol_version=PROTOCOL_VERSION, sidecar_id="s-1", identity=hub_pb2.Identity(**who)
-            ),
-            heartbeat=hub_pb2.Heartbeat,
-            receive=lambda message: None,
-            connected=connected,
+            Outbox(),
+            Greeting(hub_pb2.Identity(**who), connected),
             first_pause_s=pause_s,
             most_pause_s=pause_s,
         )

@@ -10,7 +10,7 @@ from fleetprof_api.limits import OPTIONS
 from fleetprof_api.request import Collect
 from fleetprof_sidecar.capture.order_limits import MOST_CAPTURES, check_limits
 from fleetprof_sidecar.capture.orders import build_order, read_terms, window_ns
-from harness.hub.captures_in_memory import NOW, Bench, S, Table, view
+from harness.sidecar.captures_in_memory import NOW, Bench, S, Table, view
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ import pytest
 from fleetprof_api.hub import hub_pb2
 from fleetprof_sidecar.processes.events import AgentMessage, BusyChanged, Delivered
 from fleetprof_sidecar.processes.views import StepView
-from harness.hub.captures_in_memory import NOW, Bench, S, Table, view
+from harness.sidecar.captures_in_memory import NOW, Bench, S, Table, view
 
 
 @pytest.fixture
@@ -217,7 +217,6 @@ async def test_a_rank_without_the_agent_gets_the_sidecars_device_samples(
     bench: Bench, kineto_trace: Callable[..., bytes], await_that: Any
 ) -> None:
     bench.table.views["p"] = view(has_agent=False, step=None)
-    bench.sampling.on_devices = bench.captures.work.add_devices
     start = hub_pb2.Arm(start_unix_ns=NOW + 5 * S).start_unix_ns
     arm = hub_pb2.Arm(
         capture_id="cap",
@@ -228,8 +227,8 @@ async def test_a_rank_without_the_agent_gets_the_sidecars_device_samples(
         give_up_unix_ns=NOW + 100 * S,
     )
     bench.captures.receive(hub_pb2.HubMessage(arm=arm))
-    task = asyncio.create_task(bench.sampling.run())
-    recorder = bench.captures.work.recorder(("cap", "p"))
+    task = asyncio.create_task(bench.sampler.run())
+    recorder = bench.recorders.get(("cap", "p"))
     assert recorder is not None
     await await_that(lambda: recorder._device)
     task.cancel()

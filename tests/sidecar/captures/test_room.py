@@ -13,7 +13,7 @@ from fleetprof_sidecar.captures.headroom import Disk
 from fleetprof_sidecar.delivery.spool import FREE_MARGIN_BYTES
 from fleetprof_sidecar.processes.events import AgentMessage, Gone
 from fleetprof_sidecar.processes.views import StepView
-from harness.hub.captures_in_memory import NOW, Bench, S, Table, view
+from harness.sidecar.captures_in_memory import NOW, Bench, S, Table, view
 from harness.sidecar.played_capture import play
 
 ESTIMATE = hub_pb2.RecordingEstimate(events_per_iteration=10_000, trace_bytes_per_iteration=8 * MIB)

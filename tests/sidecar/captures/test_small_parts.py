@@ -1,6 +1,7 @@
 """Settings, orders, samples, host and device readings, the slowdown's measure."""
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,7 @@ from fleetprof_sidecar.processes.views import ProcessView, StepView
 from fleetprof_sidecar.samples.device import DeviceReading, NvmlSource
 from fleetprof_sidecar.samples.host import HostHistory, HostSource
 from fleetprof_sidecar.samples.rank_samples import RankRecorder, after_window_ns
-from fleetprof_sidecar.samples.sampler import Sampling
+from fleetprof_sidecar.samples.sampler import Sampler
 from fleetprof_sidecar.samples.time_cost import measure_time
 from fleetprof_sidecar.settings import read_settings
 
@@ -306,8 +307,15 @@ def test_profiling_counters_are_read_only_while_a_capture_asks_for_them() -> Non
             asked.append(counters)
             return []
 
-    async def sample_once(sampling: Sampling) -> None:
-        running = asyncio.create_task(sampling.run())
+    class AlwaysWanted:
+        def wants_devices(self) -> bool:
+            return True
+
+        def add_devices(self, readings: Iterable[DeviceReading]) -> None:
+            pass
+
+    async def sample_once(sampler: Sampler) -> None:
+        running = asyncio.create_task(sampler.run())
         reads = len(asked)
         while len(asked) == reads:
             await asyncio.sleep(0)
@@ -315,15 +323,15 @@ def test_profiling_counters_are_read_only_while_a_capture_asks_for_them() -> Non
         await asyncio.gather(running, return_exceptions=True)
 
     async def sample() -> None:
-        sampling = Sampling(HostSource(), Devices(), lambda: True)
-        await sample_once(sampling)
+        sampler = Sampler(HostSource(), Devices(), AlwaysWanted())
+        await sample_once(sampler)
         for capture, collect in (("plain", ["Shapes"]), ("asks", ["DeviceMetrics"])):
             terms = read_terms(hub_pb2.Arm(**{**ARM, "collect": collect}), ORDER, view())
             assert agent_command(terms)["device_counters"] is (capture == "asks")
-            sampling.begin(capture, terms.sample_interval_ns, counters=terms.device_counters)
-            await sample_once(sampling)
-        sampling.end("asks")
-        await sample_once(sampling)
+            sampler.begin(capture, terms.sample_interval_ns, counters=terms.device_counters)
+            await sample_once(sampler)
+        sampler.end("asks")
+        await sample_once(sampler)
 
     asyncio.run(sample())
     assert asked == [False, False, True, False]

@@ -13,9 +13,10 @@ from fleetprof_api.hub import hub_pb2
 from fleetprof_sidecar.backoff import Backoff
 from fleetprof_sidecar.capture.process_capture import StoredFile, Terms
 from fleetprof_sidecar.delivery import file_delivery as delivery_module
-from fleetprof_sidecar.delivery.file_delivery import Delivery, GaveUp
+from fleetprof_sidecar.delivery.file_delivery import FileDelivery, GaveUp
 from fleetprof_sidecar.delivery.upload import FileDamaged, UploadBroken, put_parts
 from fleetprof_sidecar.delivery.upload_connections import make_pool
+from fleetprof_sidecar.hub.outbox import Outbox
 
 DATA = [b"first part", b"second"]
 STORED = StoredFile(
@@ -137,14 +138,14 @@ class Talk:
         self.said: list[str] = []
         self._answers = answers
         self._puts = puts
-        self.delivery = Delivery(TERMS, hub_pb2.TRACE, STORED, self._send, self._put)
+        self.delivery = FileDelivery(TERMS, hub_pb2.TRACE, STORED, self, self)
 
-    def _send(self, message: hub_pb2.SidecarMessage) -> None:
+    def send(self, message: hub_pb2.SidecarMessage) -> None:
         self.said.append(str(message.WhichOneof("body")))
         if self._answers:
             self.delivery.receive(self._answers.pop(0))
 
-    async def _put(self, stored: StoredFile, parts: Sequence[Any], stop: threading.Event) -> list[str]:
+    async def put(self, stored: StoredFile, grants: Sequence[Any], stop: threading.Event) -> list[str]:
         result = self._puts.pop(0)
         if isinstance(result, Exception):
             raise result
@@ -199,13 +200,14 @@ async def test_a_silent_hub_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_the_request_announces_every_part() -> None:
-    sent: list[hub_pb2.SidecarMessage] = []
-    talk = Delivery(TERMS, hub_pb2.SAMPLES, STORED, sent.append, Talk([], [])._put)
-    task = asyncio.create_task(talk.run())
+    hub = Outbox()
+    task = asyncio.create_task(FileDelivery(TERMS, hub_pb2.SAMPLES, STORED, hub, Talk([], [])).run())
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    request = sent[0].upload_request
+    message = await hub.get()
+    assert message is not None
+    request = message.upload_request
     assert (request.capture_id, request.process_id, request.rank) == ("cap", "p", 1)
     assert request.object == hub_pb2.SAMPLES
     parts = [(part.size_bytes, part.sha256.hex()) for part in request.parts]

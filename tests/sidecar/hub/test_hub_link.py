@@ -29,9 +29,10 @@ Await = Callable[..., Any]
 
 
 class Sidecar:
-    """What the link is attached to."""
+    """The sidecar's side of the conversation."""
 
     def __init__(self) -> None:
+        self.outbox = Outbox()
         self.received: list[str] = []
         self.connections = 0
         self.held = [hub_pb2.CaptureEvent(capture_id="cap", process_id="p", state=hub_pb2.ARMED)]
@@ -41,19 +42,17 @@ class Sidecar:
         if message.WhichOneof("body") == "arm":
             raise ValueError("a message that cannot be handled")
 
-    def connected(self) -> None:
+    def note_connected(self) -> None:
         self.connections += 1
 
+    def make_hello(self) -> hub_pb2.Hello:
+        return hub_pb2.Hello(protocol_version=1, sidecar_id="me", held=self.held)
+
+    def make_heartbeat(self) -> hub_pb2.Heartbeat:
+        return hub_pb2.Heartbeat(at_unix_ns=1)
+
     def link(self, address: HubAddress | LocalHub) -> HubLink:
-        return HubLink(
-            address,
-            hello=lambda: hub_pb2.Hello(protocol_version=1, sidecar_id="me", held=self.held),
-            heartbeat=lambda: hub_pb2.Heartbeat(at_unix_ns=1),
-            receive=self.receive,
-            connected=self.connected,
-            first_pause_s=0.02,
-            most_pause_s=0.1,
-        )
+        return HubLink(address, self.outbox, self, first_pause_s=0.02, most_pause_s=0.1)
 
 
 @contextlib.asynccontextmanager
@@ -90,12 +89,12 @@ def event(state: hub_pb2.RankState.ValueType, capture_id: str = "cap") -> hub_pb
 async def test_hello_comes_first_and_heartbeats_follow(hub: Any, address: LocalHub, await_that: Await) -> None:
     sidecar = Sidecar()
     async with running(sidecar.link(address)) as link:
-        link.send(event(hub_pb2.STARTED, "from before the connection"))
+        sidecar.outbox.send(event(hub_pb2.STARTED, "from before the connection"))
         await await_that(lambda: len(hub.heartbeats) > 2)
         assert hub.tokens == ["Bearer the-token"]
         assert (hub.hellos[0].sidecar_id, list(hub.hellos[0].held)) == ("me", sidecar.held)
         assert link.is_connected
-        link.send(event(hub_pb2.WRITTEN))
+        sidecar.outbox.send(event(hub_pb2.WRITTEN))
         await await_that(lambda: hub.state("cap") == "WRITTEN")
 
 
@@ -348,13 +347,13 @@ def test_no_token_is_read_out_to_a_hub_that_may_be_anothers(
 
 async def test_of_each_thing_only_the_latest_waits() -> None:
     box = Outbox()
-    box.put(event(hub_pb2.ARMED))
-    box.put(hub_pb2.SidecarMessage(heartbeat=hub_pb2.Heartbeat(at_unix_ns=1)))
-    box.put(event(hub_pb2.STARTED))
-    box.put(hub_pb2.SidecarMessage(heartbeat=hub_pb2.Heartbeat(at_unix_ns=2)))
-    box.put(hub_pb2.SidecarMessage(upload_request=hub_pb2.UploadRequest(capture_id="cap", object=hub_pb2.TRACE)))
-    box.put(hub_pb2.SidecarMessage(upload_request=hub_pb2.UploadRequest(capture_id="cap", object=hub_pb2.SAMPLES)))
-    box.put(hub_pb2.SidecarMessage(upload_done=hub_pb2.UploadDone(capture_id="cap", object=hub_pb2.TRACE)))
+    box.send(event(hub_pb2.ARMED))
+    box.send(hub_pb2.SidecarMessage(heartbeat=hub_pb2.Heartbeat(at_unix_ns=1)))
+    box.send(event(hub_pb2.STARTED))
+    box.send(hub_pb2.SidecarMessage(heartbeat=hub_pb2.Heartbeat(at_unix_ns=2)))
+    box.send(hub_pb2.SidecarMessage(upload_request=hub_pb2.UploadRequest(capture_id="cap", object=hub_pb2.TRACE)))
+    box.send(hub_pb2.SidecarMessage(upload_request=hub_pb2.UploadRequest(capture_id="cap", object=hub_pb2.SAMPLES)))
+    box.send(hub_pb2.SidecarMessage(upload_done=hub_pb2.UploadDone(capture_id="cap", object=hub_pb2.TRACE)))
     sent = [await box.get() for _ in range(len(box))]
     assert [message.WhichOneof("body") for message in sent] == [
         "event",
@@ -371,5 +370,5 @@ async def test_a_full_box_drops_the_oldest(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(outbox_module, "MAX_MESSAGES", 3)
     box = Outbox()
     for number in range(5):
-        box.put(event(hub_pb2.ARMED, f"cap-{number}"))
+        box.send(event(hub_pb2.ARMED, f"cap-{number}"))
     assert [(await box.get()).event.capture_id for _ in range(3)] == ["cap-2", "cap-3", "cap-4"]

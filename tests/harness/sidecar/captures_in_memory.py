@@ -14,7 +14,8 @@ from fleetprof_sidecar.processes.roles import Role
 from fleetprof_sidecar.processes.views import OrderRefused, ProcessView, StepView
 from fleetprof_sidecar.samples.device import DeviceReading
 from fleetprof_sidecar.samples.host import HostSource
-from fleetprof_sidecar.samples.sampler import Sampling
+from fleetprof_sidecar.samples.rank_recorders import RankRecorders
+from fleetprof_sidecar.samples.sampler import Sampler
 
 S = 10**9
 NOW = 1000 * S
@@ -88,6 +89,23 @@ class RecordedDevices:
         return [DeviceReading(now_unix_ns, 0, {"power_milliwatts": 300_000})]
 
 
+class RecordedHub:
+    """Keeps what is sent to the hub."""
+
+    def __init__(self) -> None:
+        self.messages: list[hub_pb2.SidecarMessage] = []
+
+    def send(self, message: hub_pb2.SidecarMessage) -> None:
+        self.messages.append(message)
+
+
+class UploadsAtOnce:
+    """Uploads that always arrive."""
+
+    async def put(self, stored: Any, grants: Sequence[Any], stop: Any) -> list[str]:
+        return ["etag"]
+
+
 class Bench:
     """Captures with everything around them in memory, and a clock that is set by hand."""
 
@@ -97,20 +115,20 @@ class Bench:
         self.traces = path / "traces"
         self.traces.mkdir(exist_ok=True)
         self.spool = Spool(path / "spool", 1 << 24)
-        self.sent: list[hub_pb2.SidecarMessage] = []
-        self.sampling = Sampling(HostSource(), RecordedDevices(), lambda: True, lambda: self.now)
+        self.hub = RecordedHub()
+        self.sent = self.hub.messages
+        self.recorders = RankRecorders(table)
+        self.sampler = Sampler(HostSource(), RecordedDevices(), self.recorders, lambda: self.now)
         self.captures = Captures(
             processes=table,
             traces=TracesDirectory(self.traces, fallback=path),
             spool=self.spool,
-            sampling=self.sampling,
-            send=self.sent.append,
-            put=self.put,
+            sampler=self.sampler,
+            recorders=self.recorders,
+            hub=self.hub,
+            uploads=UploadsAtOnce(),
             clock=lambda: self.now,
         )
-
-    async def put(self, stored: Any, parts: Sequence[Any], stop: Any) -> list[str]:
-        return ["etag"]
 
     def arm(self, capture_id: str = "cap", process_id: str = "p", **more: Any) -> None:
         arm = hub_pb2.Arm(

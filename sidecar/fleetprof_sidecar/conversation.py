@@ -1,0 +1,66 @@
+"""What this sidecar says to the hub, and who takes what the hub says: the sidecar's side of `hub.link`."""
+
+import socket
+import time
+
+from fleetprof_api.hub import hub_pb2
+
+from fleetprof_sidecar.captures.sidecar_captures import Captures
+from fleetprof_sidecar.hub.link import PROTOCOL_VERSION
+from fleetprof_sidecar.hub.messages import make_device_sample, make_host_sample, make_process
+from fleetprof_sidecar.labels import read_labels
+from fleetprof_sidecar.processes.ports import Processes
+from fleetprof_sidecar.samples.sampler import Sampler
+from fleetprof_sidecar.settings import Settings
+
+
+class SidecarConversation:
+    """Tells the hub of processes, samples and captures as they are when it is told; `captures` hears the hub."""
+
+    def __init__(
+        self, settings: Settings, sidecar_id: str, processes: Processes, sampler: Sampler, captures: Captures
+    ) -> None:
+        self._settings = settings
+        self._sidecar_id = sidecar_id
+        self._processes = processes
+        self._sampler = sampler
+        self._captures = captures
+
+    def make_hello(self) -> hub_pb2.Hello:
+        """Who this sidecar is, and all that it holds."""
+        settings = self._settings
+        workload = settings.workload
+        return hub_pb2.Hello(
+            protocol_version=PROTOCOL_VERSION,
+            sidecar_id=self._sidecar_id,
+            identity=hub_pb2.Identity(
+                namespace=settings.namespace,
+                pod_name=settings.pod_name,
+                pod_uid=settings.pod_uid,
+                node_name=settings.node_name,
+                host_name=socket.gethostname(),
+                workload=None
+                if workload is None
+                else hub_pb2.Workload(api_version=workload.api_version, kind=workload.kind, name=workload.name),
+                labels=read_labels(settings.labels_file) | settings.labels,
+            ),
+            processes=[make_process(view) for view in self._processes.snapshot()],
+            held=self._captures.held_events(),
+        )
+
+    def make_heartbeat(self) -> hub_pb2.Heartbeat:
+        """The processes, and the latest samples of host and devices."""
+        return hub_pb2.Heartbeat(
+            at_unix_ns=time.time_ns(),
+            processes=[make_process(view) for view in self._processes.snapshot()],
+            host=make_host_sample(self._sampler.latest_host),
+            devices=[make_device_sample(reading) for reading in self._sampler.latest_devices],
+        )
+
+    def receive(self, message: hub_pb2.HubMessage) -> None:
+        """Everything that the hub says is about captures."""
+        self._captures.receive(message)
+
+    def note_connected(self) -> None:
+        """Uploads that wait for an answer ask again."""
+        self._captures.work.ask_again()
