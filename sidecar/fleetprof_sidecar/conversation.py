@@ -5,7 +5,7 @@ import time
 
 from fleetprof_api.hub import hub_pb2
 
-from fleetprof_sidecar.captures.sidecar_captures import Captures
+from fleetprof_sidecar.captures.controller import CaptureController
 from fleetprof_sidecar.hub.link import PROTOCOL_VERSION
 from fleetprof_sidecar.hub.messages import make_device_sample, make_host_sample, make_process
 from fleetprof_sidecar.labels import read_labels
@@ -18,7 +18,7 @@ class SidecarConversation:
     """Tells the hub of processes, samples and captures as they are when it is told; `captures` hears the hub."""
 
     def __init__(
-        self, settings: Settings, sidecar_id: str, processes: Processes, sampler: Sampler, captures: Captures
+        self, settings: Settings, sidecar_id: str, processes: Processes, sampler: Sampler, captures: CaptureController
     ) -> None:
         self._settings = settings
         self._sidecar_id = sidecar_id

@@ -17,7 +17,7 @@ from typing import Final
 from fleetprof_api.memory_shortage import SERVICE, go_first
 from fleetprof_api.private_directory import PrivateDirectory
 
-from fleetprof_sidecar.captures.sidecar_captures import Captures
+from fleetprof_sidecar.captures.controller import CaptureController
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.conversation import SidecarConversation
 from fleetprof_sidecar.delivery.spool import Spool, SpoolBusy
@@ -52,7 +52,7 @@ class Sidecar:
         outbox = Outbox()
         recorders = RankRecorders(trainers.table)
         self._sampler = Sampler(HostSource(), NvmlSource(), recorders)
-        self._captures = Captures(
+        self._captures = CaptureController(
             processes=trainers.table,
             traces=TracesDirectory(trainers.directory.traces),
             spool=spool,

@@ -7,32 +7,32 @@ from typing import Any
 import pytest
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.ledger import RankState, Reason
-from fleetprof_sidecar.capture import events as happened
+from fleetprof_sidecar.capture.events import PodEnded
 from fleetprof_sidecar.capture.machine import advance
-from fleetprof_sidecar.capture.process_capture import Capture, Terms
+from fleetprof_sidecar.capture.process_capture import ProcessCapture, Terms
 
 TERMS = Terms(capture_id="c", process_id="p", rank=0, give_up_unix_ns=10**12)
 
 
 @pytest.mark.parametrize(
-    ("state", "written_unix_ns", "said"),
+    ("state", "written_unix_ns", "words"),
     [
         (RankState.ASKED, 0, "its trace was not complete"),
         (RankState.STARTED, 0, "its trace was not complete"),
         (RankState.WRITTEN, 5, "was not stored in time"),
     ],
 )
-def test_a_capture_that_is_not_done_is_lost_with_the_pod(state: RankState, written_unix_ns: int, said: str) -> None:
-    capture = Capture(terms=TERMS, state=state, written_unix_ns=written_unix_ns)
-    ended, _ = advance(capture, happened.PodEnded(7))
+def test_a_capture_that_is_not_done_is_lost_with_the_pod(state: RankState, written_unix_ns: int, words: str) -> None:
+    capture = ProcessCapture(terms=TERMS, state=state, written_unix_ns=written_unix_ns)
+    ended, _ = advance(capture, PodEnded(7))
     assert (ended.state, ended.reason, ended.failed_unix_ns) == (RankState.FAILED, Reason.POD_ENDED, 7)
-    assert said in ended.message
-    assert advance(ended, happened.PodEnded(8))[0] == ended
+    assert words in ended.message
+    assert advance(ended, PodEnded(8))[0] == ended
 
 
 def test_a_capture_that_is_done_stays_done() -> None:
-    capture = Capture(terms=TERMS, state=RankState.UPLOADED, uploaded_unix_ns=5)
-    assert advance(capture, happened.PodEnded(7))[0] == capture
+    capture = ProcessCapture(terms=TERMS, state=RankState.UPLOADED, uploaded_unix_ns=5)
+    assert advance(capture, PodEnded(7))[0] == capture
 
 
 async def test_the_hub_hears_what_is_lost_and_the_pods_labels(

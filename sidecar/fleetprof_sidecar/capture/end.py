@@ -6,12 +6,12 @@ Guarantees: pure; each end is reported to the hub; what was delivered to Kineto 
 import msgspec
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar.capture.process_capture import Capture, Effect
+from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture
 
-Step = tuple[Capture, list[Effect]]
+Transition = tuple[ProcessCapture, list[Effect]]
 
 
-def end_delivered(capture: Capture, at: int) -> Step:
+def end_delivered(capture: ProcessCapture, at: int) -> Transition:
     """The store holds what was asked for. A trace that may still be asked for stays in the spool."""
     note = f"the rank's samples are missing: {capture.samples_note}" if capture.samples_note else ""
     if capture.trace_stored and capture.summary_note:
@@ -20,7 +20,7 @@ def end_delivered(capture: Capture, at: int) -> Step:
     return done, [Effect.REPORT] if done.keeps_trace else [Effect.REPORT, Effect.DISCARD]
 
 
-def end_failed(capture: Capture, reason: Reason, message: str, at: int) -> Step:
+def end_failed(capture: ProcessCapture, reason: Reason, message: str, at: int) -> Transition:
     """The rank has no result; the message says why."""
     failed = msgspec.structs.replace(
         capture, state=RankState.FAILED, reason=reason, message=message, failed_unix_ns=at, file_name=""

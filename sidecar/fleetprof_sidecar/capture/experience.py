@@ -9,7 +9,7 @@ from typing import Final
 from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.report.recording import covers, learn
 
-from fleetprof_sidecar.capture.process_capture import Capture
+from fleetprof_sidecar.capture.process_capture import ProcessCapture
 
 _MOST: Final = 1024
 
@@ -20,7 +20,7 @@ class Experience:
     def __init__(self) -> None:
         self._known: dict[str, tuple[frozenset[str], RecordingEstimate]] = {}
 
-    def note(self, capture: Capture) -> None:
+    def note(self, capture: ProcessCapture) -> None:
         """What a capture that is over says; nothing if it recorded nothing."""
         estimate = learn([capture.cost]) if capture.cost is not None else None
         if estimate is None:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar.capture.end import Step, end_delivered, end_failed
+from fleetprof_sidecar.capture.end import Transition, end_delivered, end_failed
 from fleetprof_sidecar.capture.events import (
     Event,
     SamplesReady,
@@ -25,30 +25,30 @@ from fleetprof_sidecar.capture.events import (
     TraceWanted,
     UploadEnded,
 )
-from fleetprof_sidecar.capture.process_capture import Capture, Effect, Traces
+from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture, TraceDelivery
 
 # A finished trace outlives its request by this much while the store is away, or the hub silent.
 STORE_PATIENCE_NS: Final = 300_000_000_000
 
 
-def begin_delivery(capture: Capture) -> list[Effect]:
+def begin_delivery(capture: ProcessCapture) -> list[Effect]:
     """What is to be done with a trace that was just written, or of which nothing was done before a restart."""
-    if capture.terms.traces is Traces.FULL and not capture.terms.canary:
+    if capture.terms.traces is TraceDelivery.FULL and not capture.terms.canary:
         return [Effect.UPLOAD_TRACE, Effect.GATHER_SAMPLES]
     return [Effect.GATHER_SAMPLES]
 
 
-def resume_delivery(capture: Capture) -> list[Effect]:
+def resume_delivery(capture: ProcessCapture) -> list[Effect]:
     """What a restart has ended, to be begun again."""
     if capture.terms.canary:
         return [] if capture.time_cost is not None else [Effect.GATHER_SAMPLES]
     gathered = capture.samples is not None or bool(capture.samples_note)
-    if capture.terms.traces is Traces.FULL and not capture.trace_stored:
+    if capture.terms.traces is TraceDelivery.FULL and not capture.trace_stored:
         return begin_delivery(capture)[: 1 if gathered else 2]
     return _next(capture, 0)[1] if gathered else [Effect.GATHER_SAMPLES]
 
 
-def deliver(capture: Capture, event: Event) -> Step:
+def deliver(capture: ProcessCapture, event: Event) -> Transition:
     """A written capture after one of the events of its delivery; others change nothing."""
     changes: dict[str, object] = {}
     match event:
@@ -58,7 +58,7 @@ def deliver(capture: Capture, event: Event) -> Step:
             changes = {"samples": stored, "samples_note": "" if stored else note or "none"}
         case SummaryReady(stored, note, at) if capture.summary is None and not capture.summary_note:
             changes = {"summary": stored, "summary_note": "" if stored else note or "unknown"}
-            if stored is None and capture.terms.traces is Traces.SUMMARY:
+            if stored is None and capture.terms.traces is TraceDelivery.SUMMARY:
                 return end_failed(capture, Reason.SUMMARY_FAILED, f"no summary could be made: {note}", at)
         case SummaryStored() if capture.summary is not None and not capture.summary_stored:
             changes = {"summary_stored": True}
@@ -74,12 +74,12 @@ def deliver(capture: Capture, event: Event) -> Step:
     return _next(msgspec.structs.replace(capture, **changes), event.at_unix_ns)
 
 
-def is_delivered(capture: Capture) -> bool:
+def is_delivered(capture: ProcessCapture) -> bool:
     """Tells whether the store holds what the report needs."""
     return capture.trace_stored or capture.summary_stored
 
 
-def give_up_delivery(capture: Capture, tick: Tick) -> Step:
+def give_up_delivery(capture: ProcessCapture, tick: Tick) -> Transition:
     """The end of a delivery that took too long."""
     if capture.state == RankState.WRITTEN and is_delivered(capture):
         note = capture.samples_note or "the store did not take them in time"
@@ -90,7 +90,7 @@ def give_up_delivery(capture: Capture, tick: Tick) -> Step:
     return end_failed(capture, Reason.DEADLINE_EXCEEDED, "the trace was not compressed in time", tick.at_unix_ns)
 
 
-def keep(capture: Capture, event: Event) -> Step:
+def keep(capture: ProcessCapture, event: Event) -> Transition:
     """A delivered capture whose trace waits in the spool: it goes when the hub asks for it, or after a bound."""
     match event:
         case TraceWanted() if not capture.fetched:
@@ -104,10 +104,10 @@ def keep(capture: Capture, event: Event) -> Step:
     return capture, []
 
 
-def _next(capture: Capture, at: int) -> Step:
+def _next(capture: ProcessCapture, at: int) -> Transition:
     """What follows from what is there, stored and gathered."""
     gathered = capture.samples is not None or bool(capture.samples_note)
-    if capture.terms.traces is not Traces.FULL:
+    if capture.terms.traces is not TraceDelivery.FULL:
         if not gathered:
             return capture, []
         if capture.summary is None and not capture.summary_note:

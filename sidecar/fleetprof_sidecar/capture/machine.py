@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from fleetprof_api.ledger import RankState, Reason, RecordingCost
 
-from fleetprof_sidecar.capture.end import Step, end_failed
+from fleetprof_sidecar.capture.end import Transition, end_failed
 from fleetprof_sidecar.capture.events import (
     AgentCancelled,
     AgentDropping,
@@ -40,7 +40,7 @@ from fleetprof_sidecar.capture.finished_trace import (
     resume_delivery,
 )
 from fleetprof_sidecar.capture.orders import window_end_unix_ns
-from fleetprof_sidecar.capture.process_capture import Capture, Effect, Terms
+from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture, Terms
 from fleetprof_sidecar.capture.reasons import explain_end_of_process, explain_expiry, explain_missing_file
 from fleetprof_sidecar.processes.events import BusyChanged, Delivered, Expired, Gone, OwnProfileBegan
 
@@ -61,12 +61,12 @@ OVERDUE_PATIENCE_NS: Final = 15_000_000_000
 START_PATIENCE_NS: Final = 15_000_000_000
 
 
-def begin(terms: Terms, now_unix_ns: int) -> Capture:
+def begin(terms: Terms, now_unix_ns: int) -> ProcessCapture:
     """A capture that was just asked for."""
-    return Capture(terms=terms, asked_unix_ns=now_unix_ns, last_sign_unix_ns=now_unix_ns)
+    return ProcessCapture(terms=terms, asked_unix_ns=now_unix_ns, last_sign_unix_ns=now_unix_ns)
 
 
-def resume(capture: Capture) -> Step:
+def resume(capture: ProcessCapture) -> Transition:
     """A capture read from the journal after a restart: what has to be begun again."""
     if capture.keeps_trace and capture.fetched:
         return capture, [Effect.UPLOAD_TRACE]
@@ -78,7 +78,7 @@ def resume(capture: Capture) -> Step:
     return msgspec.structs.replace(capture, file_name=""), []
 
 
-def advance(capture: Capture, event: Event) -> Step:
+def advance(capture: ProcessCapture, event: Event) -> Transition:
     """The capture after `event`, and what is to be done about it."""
     if isinstance(event, MemoryMeasured):
         return _note_memory(capture, event)
@@ -164,67 +164,67 @@ def advance(capture: Capture, event: Event) -> Step:
     return capture, []
 
 
-def _clean_up(capture: Capture, event: Event) -> list[Effect]:
+def _clean_up(capture: ProcessCapture, event: Event) -> list[Effect]:
     """What a capture that is over still has to do: take back what was delivered after all, drop what appears."""
     if isinstance(event, Delivered) and capture.terms.has_agent and not capture.armed_unix_ns:
         return [Effect.CANCEL_IN_PROCESS, Effect.DISCARD]
     return [Effect.DISCARD] if isinstance(event, Delivered | FinalSeen) else []
 
 
-def _to_armed(capture: Capture, at: int) -> Capture:
+def _to_armed(capture: ProcessCapture, at: int) -> ProcessCapture:
     return msgspec.structs.replace(capture, state=RankState.ARMED, armed_unix_ns=at, last_sign_unix_ns=at)
 
 
-def _to_started(capture: Capture, at: int) -> Capture:
+def _to_started(capture: ProcessCapture, at: int) -> ProcessCapture:
     # A file without a delivery: we were away, or the endpoint's event is still on its way.
     armed = capture if capture.state == RankState.ARMED else _to_armed(capture, at)
     return msgspec.structs.replace(armed, state=RankState.STARTED, started_unix_ns=at, last_sign_unix_ns=at)
 
 
-def _see_tmp(capture: Capture, event: TmpSeen) -> Step:
+def _see_tmp(capture: ProcessCapture, event: TmpSeen) -> Transition:
     if not capture.awaits_file or capture.tmp_bytes == event.size_bytes:
         return capture, []
     at = event.at_unix_ns
-    seen = msgspec.structs.replace(capture, tmp_bytes=event.size_bytes, last_sign_unix_ns=at)
+    after = msgspec.structs.replace(capture, tmp_bytes=event.size_bytes, last_sign_unix_ns=at)
     effects = []
     if capture.state != RankState.STARTED:
-        seen = _to_started(seen, at)
+        after = _to_started(after, at)
         effects = [Effect.REPORT]
-    if _is_too_large(seen, event.size_bytes):
-        return _fail_too_large(seen, event.size_bytes, at)
-    return seen, effects
+    if _is_too_large(after, event.size_bytes):
+        return _fail_too_large(after, event.size_bytes, at)
+    return after, effects
 
 
-def _see_final(capture: Capture, event: FinalSeen) -> Step:
+def _see_final(capture: ProcessCapture, event: FinalSeen) -> Transition:
     if not capture.awaits_file:
         return capture, []
     at = event.at_unix_ns
-    seen = capture if capture.state == RankState.STARTED else _to_started(capture, at)
-    seen = msgspec.structs.replace(seen, trace_bytes=event.size_bytes, written_unix_ns=at)
+    after = capture if capture.state == RankState.STARTED else _to_started(capture, at)
+    after = msgspec.structs.replace(after, trace_bytes=event.size_bytes, written_unix_ns=at)
     if capture.cancel_reason is not None:
-        return end_failed(seen, capture.cancel_reason, f"{capture.cancel_message}; the trace is discarded", at)
-    if _is_too_large(seen, event.size_bytes):
-        return _fail_too_large(seen, event.size_bytes, at)
-    seen = msgspec.structs.replace(seen, file_name=event.name)
+        return end_failed(after, capture.cancel_reason, f"{capture.cancel_message}; the trace is discarded", at)
+    if _is_too_large(after, event.size_bytes):
+        return _fail_too_large(after, event.size_bytes, at)
+    after = msgspec.structs.replace(after, file_name=event.name)
     effects = [Effect.COMPRESS]
     if capture.state == RankState.ASKED:
         effects.insert(0, Effect.WITHDRAW_ORDER)
     if capture.state != RankState.STARTED:
         effects.append(Effect.REPORT)
-    return seen, effects
+    return after, effects
 
 
-def _is_too_large(capture: Capture, size_bytes: int) -> bool:
+def _is_too_large(capture: ProcessCapture, size_bytes: int) -> bool:
     return 0 < capture.terms.max_trace_bytes < size_bytes
 
 
-def _fail_too_large(capture: Capture, size_bytes: int, at: int) -> Step:
+def _fail_too_large(capture: ProcessCapture, size_bytes: int, at: int) -> Transition:
     limit = capture.terms.max_trace_bytes
     message = f"the trace has {size_bytes} bytes or more, limits.maxTraceBytes allows {limit}; capture fewer iterations"
     return end_failed(capture, Reason.TRACE_TOO_LARGE, message, at)
 
 
-def _keep(capture: Capture, event: FileChecked) -> Step:
+def _keep(capture: ProcessCapture, event: FileChecked) -> Transition:
     if capture.state != RankState.STARTED or capture.file_name != event.name:
         return capture, []
     if event.trace_id != capture.terms.trace_id:
@@ -247,7 +247,7 @@ def _keep(capture: Capture, event: FileChecked) -> Step:
     return kept, [Effect.REPORT, Effect.TELL_AGENT_DONE, *begin_delivery(kept)]
 
 
-def _note_memory(capture: Capture, event: MemoryMeasured) -> Step:
+def _note_memory(capture: ProcessCapture, event: MemoryMeasured) -> Transition:
     """Also of a capture that is over: what it cost is known last."""
     cost = msgspec.structs.replace(
         capture.cost or RecordingCost(),
@@ -260,7 +260,7 @@ def _note_memory(capture: Capture, event: MemoryMeasured) -> Step:
     return msgspec.structs.replace(capture, cost=cost), [Effect.REPORT]
 
 
-def _cancel(capture: Capture, event: Cancel) -> Step:
+def _cancel(capture: ProcessCapture, event: Cancel) -> Transition:
     at = event.at_unix_ns
     if capture.state == RankState.ASKED:
         return end_failed(capture, event.reason, f"{event.message}; the order was withdrawn", at)
@@ -280,7 +280,7 @@ def _cancel(capture: Capture, event: Cancel) -> Step:
     return cancelling, [Effect.CANCEL_IN_PROCESS]
 
 
-def _tick(capture: Capture, tick: Tick) -> Step:
+def _tick(capture: ProcessCapture, tick: Tick) -> Transition:
     now, terms = tick.at_unix_ns, capture.terms
     if not capture.awaits_file:
         if now < terms.give_up_unix_ns + STORE_PATIENCE_NS:

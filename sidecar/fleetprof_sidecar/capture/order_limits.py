@@ -22,7 +22,7 @@ from fleetprof_api.limits import (
     OPTIONS,
 )
 
-from fleetprof_sidecar.capture.process_capture import Capture
+from fleetprof_sidecar.capture.process_capture import ProcessCapture
 from fleetprof_sidecar.processes.index import MAX_PROCESSES
 
 # Captures that have not ended; each process has one slot, and what is written waits for the store within the spool.
@@ -60,7 +60,7 @@ def check_limits(arm: hub_pb2.Arm, now_unix_ns: int) -> None:
             raise OverLimit(f"collect {option[:40]!r}: must be one of {', '.join(OPTIONS)}")
 
 
-def check_room(arm: hub_pb2.Arm, captures: Iterable[Capture]) -> None:
+def check_room(arm: hub_pb2.Arm, captures: Iterable[ProcessCapture]) -> None:
     """Raises OverLimit where as many captures as are allowed have not ended."""
     unfinished = {capture.terms.capture_id for capture in captures if not capture.is_final} - {arm.capture_id}
     if len(unfinished) >= MOST_CAPTURES:

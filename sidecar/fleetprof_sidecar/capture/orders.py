@@ -9,7 +9,7 @@ from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.limits import LONGEST_WINDOW_NS, MOST_TRACE_BYTES
 from fleetprof_api.report.recording import BLIND_ITERATION_BYTES, need_of
 
-from fleetprof_sidecar.capture.process_capture import Terms, Traces, check_capture_id
+from fleetprof_sidecar.capture.process_capture import Terms, TraceDelivery, check_capture_id
 from fleetprof_sidecar.kineto.config import StepStart, TimeStart, TraceOrder, build_config, latest_delivery_unix_ns
 from fleetprof_sidecar.processes.views import ProcessView, StepView
 
@@ -18,7 +18,7 @@ _BLIND_WINDOW_NS: Final = 3_000_000_000
 _FASTEST_SAMPLES_NS: Final = 10_000_000
 _USUAL_SAMPLES_NS: Final = 200_000_000
 _SLOWEST_SAMPLES_NS: Final = 10_000_000_000
-_TRACES: Final = {hub_pb2.TRACES_SUMMARY: Traces.SUMMARY, hub_pb2.TRACES_AUTO: Traces.AUTO}
+_TRACES: Final = {hub_pb2.TRACES_SUMMARY: TraceDelivery.SUMMARY, hub_pb2.TRACES_AUTO: TraceDelivery.AUTO}
 
 
 def read_terms(
@@ -65,7 +65,7 @@ def read_terms(
         max_slowdown_percent=arm.max_slowdown_percent,
         sample_interval_ns=sample_interval_ns(arm.sample_interval_ns),
         thread_samples=arm.thread_samples,
-        traces=_TRACES.get(arm.traces, Traces.FULL),
+        traces=_TRACES.get(arm.traces, TraceDelivery.FULL),
         asked_iterations=arm.asked_iterations,
         canary=arm.canary,
         kernel_classes=read_kernel_classes((entry.pattern, entry.work_class) for entry in arm.kernel_classes),

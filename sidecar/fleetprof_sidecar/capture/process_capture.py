@@ -2,7 +2,7 @@
 
 asked → armed → started → written → uploaded, or failed with a precise reason at any point before. These are values
 only; what may happen to a capture is in `events`, the rules that lead from one state to the next are in
-`machine`. `Capture` is what the journal holds and what `CaptureEvent` tells the hub.
+`machine`. `ProcessCapture` is what the journal holds and what `CaptureEvent` tells the hub.
 """
 
 import re
@@ -23,13 +23,16 @@ def check_capture_id(capture_id: str) -> str:
     return capture_id
 
 
-class Traces(StrEnum):
+class TraceDelivery(StrEnum):
     """What of a rank's trace goes to the store: names of fleetprof_api.request.Traces."""
 
     FULL = "Full"
     SUMMARY = "Summary"
     AUTO = "Auto"
 
+
+CaptureKey = tuple[str, str]
+"""The ids of a capture and of a process in it."""
 
 FINAL: Final = frozenset({RankState.UPLOADED, RankState.FAILED})
 
@@ -68,7 +71,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     max_slowdown_percent: int = 0
     sample_interval_ns: int = 0
     thread_samples: bool = False
-    traces: Traces = Traces.FULL
+    traces: TraceDelivery = TraceDelivery.FULL
     asked_iterations: int = 0  # also in a window by time; 0: a time was asked
     kernel_classes: list[KernelClass] = []
     memory_needed_bytes: int = 0  # estimates of what the whole window takes; 0: not known
@@ -110,7 +113,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         return self.start_unix_ns is not None and now_unix_ns >= self.start_unix_ns
 
 
-class Capture(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessCapture(msgspec.Struct, frozen=True, kw_only=True):
     """Where one capture on one process stands; everything that must survive a restart of the sidecar."""
 
     terms: Terms
@@ -154,7 +157,7 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     def keeps_trace(self) -> bool:
         """Tells whether the trace waits in the spool for the hub to ask for it, or to let go."""
         return (
-            self.terms.traces is Traces.AUTO
+            self.terms.traces is TraceDelivery.AUTO
             and self.state == RankState.UPLOADED
             and self.trace is not None
             and not self.trace_stored
@@ -167,7 +170,7 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effect(StrEnum):
-    """What the binder has to do; everything it needs for that is in the capture."""
+    """What is to be done about a capture; everything that is needed for it is in the capture."""
 
     REPORT = "report"  # tell the hub
     WITHDRAW_ORDER = "withdraw order"  # from the endpoint's queue, when not yet delivered

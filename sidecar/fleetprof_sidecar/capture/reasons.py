@@ -4,7 +4,7 @@ from fleetprof_api.ledger import RankState, Reason
 
 from fleetprof_sidecar.capture.events import Tick
 from fleetprof_sidecar.capture.orders import window_end_unix_ns
-from fleetprof_sidecar.capture.process_capture import Capture
+from fleetprof_sidecar.capture.process_capture import ProcessCapture
 
 # The lead is the next poll, its margin and two steps (the hub's plan.py).
 _FIND_A_GAP = (
@@ -13,7 +13,7 @@ _FIND_A_GAP = (
 )
 
 
-def explain_missing_file(capture: Capture, tick: Tick) -> tuple[Reason, str]:
+def explain_missing_file(capture: ProcessCapture, tick: Tick) -> tuple[Reason, str]:
     """Why an order that is outstanding, or a trace that was begun, will give no file."""
     terms = capture.terms
     if capture.cancel_reason is not None and capture.own_profile_unix_ns:
@@ -68,7 +68,7 @@ def explain_missing_file(capture: Capture, tick: Tick) -> tuple[Reason, str]:
     )
 
 
-def explain_expiry(capture: Capture, why: str, last_poll_unix_ns: int) -> tuple[Reason, str]:
+def explain_expiry(capture: ProcessCapture, why: str, last_poll_unix_ns: int) -> tuple[Reason, str]:
     """Why an order was never delivered; `why` and `last_poll_unix_ns` as in `processes.events.Expired`."""
     if why == "time" and last_poll_unix_ns <= capture.asked_unix_ns:
         return Reason.NOT_POLLING, "the process no longer asks Kineto's daemon for work; is it stopped or hanging?"

@@ -15,11 +15,11 @@ from fleetprof_api.ledger import RankState, Reason
 
 from fleetprof_sidecar.capture.events import Cancel, Event
 from fleetprof_sidecar.capture.machine import advance, resume
-from fleetprof_sidecar.capture.process_capture import Capture, Effect
+from fleetprof_sidecar.capture.process_capture import CaptureKey, Effect, ProcessCapture
 from fleetprof_sidecar.captures.leftovers import Leftovers
 from fleetprof_sidecar.captures.order_desk import OrderDesk
 from fleetprof_sidecar.captures.traces_directory import TraceFile
-from fleetprof_sidecar.captures.work import CaptureWork, Key
+from fleetprof_sidecar.captures.work import CaptureWork
 from fleetprof_sidecar.delivery.spool import Spool
 from fleetprof_sidecar.hub.messages import make_event
 from fleetprof_sidecar.hub.outbox import HubSender
@@ -47,22 +47,22 @@ class HeldCaptures:
         self._work = work
         self._hub = hub
         self._clock = clock
-        self._captures: dict[Key, Capture] = {}
+        self._captures: dict[CaptureKey, ProcessCapture] = {}
         self._next_change = asyncio.Event()
 
-    def __getitem__(self, key: Key) -> Capture:
+    def __getitem__(self, key: CaptureKey) -> ProcessCapture:
         return self._captures[key]
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: CaptureKey) -> bool:
         return key in self._captures
 
-    def __iter__(self) -> Iterator[Key]:
+    def __iter__(self) -> Iterator[CaptureKey]:
         return iter(list(self._captures))
 
     def __len__(self) -> int:
         return len(self._captures)
 
-    def values(self) -> list[Capture]:
+    def values(self) -> list[ProcessCapture]:
         """All of them, the oldest first."""
         return list(self._captures.values())
 
@@ -82,13 +82,13 @@ class HeldCaptures:
             self._perform(key, effects)
         self._spool.drop_orphans(self.values())
 
-    def add(self, key: Key, capture: Capture) -> None:
+    def add(self, key: CaptureKey, capture: ProcessCapture) -> None:
         """Takes a new one; the hub hears of it."""
         self._store(key, capture)
         _tell(capture, "asked")
         self.report(capture)
 
-    def remove(self, key: Key) -> None:
+    def remove(self, key: CaptureKey) -> None:
         """Lets one go that is over, with its files."""
         capture = self._captures.pop(key)
         if capture.armed_unix_ns:
@@ -97,18 +97,18 @@ class HeldCaptures:
         self._spool.forget(capture)
         self._note_change()
 
-    def owner_of(self, file: TraceFile) -> Key | None:
+    def owner_of(self, file: TraceFile) -> CaptureKey | None:
         """The capture that waits for this file: never one of another request, as the name begins with its id."""
         for key, capture in self._captures.items():
             if capture.terms.trace_id == file.stem and (capture.awaits_file or capture.file_name == file.name):
                 return key
         return None
 
-    def report(self, capture: Capture) -> None:
+    def report(self, capture: ProcessCapture) -> None:
         """Tells the hub all that is known of one."""
         self._hub.send(hub_pb2.SidecarMessage(event=make_event(capture)))
 
-    def apply(self, key: Key, event: Event) -> None:
+    def apply(self, key: CaptureKey, event: Event) -> None:
         """Something happened to a capture; what follows is done. One that is not held any more changes nothing."""
         try:
             self._proceed(key, event)
@@ -119,7 +119,7 @@ class HeldCaptures:
                 message = f"the sidecar failed at {type(event).__name__}: {problem}"
                 self.apply(key, Cancel(Reason.INTERNAL, message, self._clock()))
 
-    def _proceed(self, key: Key, event: Event) -> None:
+    def _proceed(self, key: CaptureKey, event: Event) -> None:
         before = self._captures.get(key)
         if before is None:
             return
@@ -130,7 +130,7 @@ class HeldCaptures:
             _tell(after, f"{before.state.lower()} → {after.state.lower()} {after.reason or ''} {after.message}".strip())
         self._perform(key, effects)
 
-    def _store(self, key: Key, capture: Capture) -> None:
+    def _store(self, key: CaptureKey, capture: ProcessCapture) -> None:
         before = self._captures.get(key)
         self._captures[key] = capture
         self._note_change()
@@ -142,7 +142,7 @@ class HeldCaptures:
             # The capture goes on; only a kill in this state would now lose it.
             _tell(capture, f"the journal cannot be written: {problem}", logging.ERROR)
 
-    def _perform(self, key: Key, effects: list[Effect]) -> None:
+    def _perform(self, key: CaptureKey, effects: list[Effect]) -> None:
         for effect in effects:
             capture = self._captures[key]
             match effect:
@@ -185,10 +185,10 @@ class HeldCaptures:
         return self.owner_of(file) is not None
 
 
-def _lasting(capture: Capture) -> Capture:
+def _lasting(capture: ProcessCapture) -> ProcessCapture:
     """Without what a restart finds out again by itself: not worth a synced write."""
     return msgspec.structs.replace(capture, tmp_bytes=None, last_sign_unix_ns=0, due_unix_ns=0)
 
 
-def _tell(capture: Capture, message: str, level: int = logging.INFO) -> None:
+def _tell(capture: ProcessCapture, message: str, level: int = logging.INFO) -> None:
     log.log(level, message, extra={"capture": capture.terms.capture_id, "process_id": capture.terms.process_id})

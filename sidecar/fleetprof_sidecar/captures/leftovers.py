@@ -7,7 +7,7 @@ over; what nobody knows goes after a while.
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from fleetprof_sidecar.capture.process_capture import Capture
+from fleetprof_sidecar.capture.process_capture import ProcessCapture
 from fleetprof_sidecar.captures.traces_directory import ORPHAN_AGE_NS, TraceFile, TracesDirectory
 from fleetprof_sidecar.processes.ports import Processes
 
@@ -28,11 +28,11 @@ class Leftovers:
         """Whether the directory is worth looking at for their sake."""
         return bool(self._expected)
 
-    def expect(self, capture: Capture, now_unix_ns: int) -> None:
+    def expect(self, capture: ProcessCapture, now_unix_ns: int) -> None:
         """The capture is over, and Kineto may still write for it."""
         self._expected[capture.terms.trace_id] = (capture.terms.process_id, now_unix_ns + _AFTERMATH_NS)
 
-    def clear_away(self, file: TraceFile, captures: Iterable[Capture], now_unix_ns: int) -> None:
+    def clear_away(self, file: TraceFile, captures: Iterable[ProcessCapture], now_unix_ns: int) -> None:
         """Deletes a file that none of `captures` waits for, when that can be done."""
         processes = [capture.terms.process_id for capture in captures if capture.terms.trace_id == file.stem]
         if file.stem in self._expected:
@@ -41,7 +41,7 @@ class Leftovers:
         if over or now_unix_ns - file.modified_unix_ns > ORPHAN_AGE_NS:
             self._traces.delete(file.name)
 
-    def drop_finished(self, capture: Capture, is_awaited: Callable[[TraceFile], bool]) -> None:
+    def drop_finished(self, capture: ProcessCapture, is_awaited: Callable[[TraceFile], bool]) -> None:
         """Deletes the finished files of a capture that is over."""
         for file in self._traces.scan():
             if file.finished and file.stem == capture.terms.trace_id and not is_awaited(file):

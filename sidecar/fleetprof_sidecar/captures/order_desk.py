@@ -12,7 +12,7 @@ from fleetprof_api.ledger import RankState, Reason
 
 from fleetprof_sidecar.capture.events import OrderRejected
 from fleetprof_sidecar.capture.orders import agent_command, build_order, cancel_command, window_end_unix_ns
-from fleetprof_sidecar.capture.process_capture import Capture
+from fleetprof_sidecar.capture.process_capture import ProcessCapture
 from fleetprof_sidecar.captures.headroom import Disk, find_shortage
 from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.processes.views import OrderRefused
@@ -33,7 +33,7 @@ class OrderDesk:
         self._disk = disk
         self._holders: dict[str, str] = {}  # process_id → capture_id
 
-    def place(self, capture: Capture, now_unix_ns: int, promised_bytes: int = 0) -> OrderRejected | None:
+    def place(self, capture: ProcessCapture, now_unix_ns: int, promised_bytes: int = 0) -> OrderRejected | None:
         """Has the order of `capture` delivered; why not, when it cannot be. `promised_bytes`: room.find_shortage."""
         terms = capture.terms
         view = self._processes.get(terms.process_id)
@@ -65,26 +65,26 @@ class OrderDesk:
         self.take_up(capture)
         return None
 
-    def take_up(self, capture: Capture) -> None:
+    def take_up(self, capture: ProcessCapture) -> None:
         """The process has the order of this capture, placed now or before a restart."""
         self._holders[capture.terms.process_id] = capture.terms.capture_id
 
-    def holds(self, capture: Capture) -> bool:
+    def holds(self, capture: ProcessCapture) -> bool:
         """Tells whether the latest order of the process is this capture's."""
         return self._holders.get(capture.terms.process_id) == capture.terms.capture_id
 
-    def withdraw(self, capture: Capture) -> None:
+    def withdraw(self, capture: ProcessCapture) -> None:
         """Takes the order back if it was not delivered."""
         if self.holds(capture):
             self._processes.withdraw_order(capture.terms.process_id)
 
-    def cancel_in_process(self, capture: Capture) -> None:
+    def cancel_in_process(self, capture: ProcessCapture) -> None:
         """Has the agent drop what Kineto has of this capture."""
         if self.holds(capture):
             terms = capture.terms
             self._processes.send_to_agent(terms.process_id, "cancel", **cancel_command(terms))
 
-    def tell_done(self, capture: Capture, after_ns: int) -> None:
+    def tell_done(self, capture: ProcessCapture, after_ns: int) -> None:
         """Lets the agent rest after `after_ns`."""
         if self.holds(capture):
             self._processes.send_to_agent(
@@ -92,7 +92,7 @@ class OrderDesk:
             )
 
 
-def find_occupant(captures: Iterable[Capture], process_id: str, now_unix_ns: int) -> str:
+def find_occupant(captures: Iterable[ProcessCapture], process_id: str, now_unix_ns: int) -> str:
     """The id of the capture that has Kineto's only slot in this process, "" when it is free.
 
     A second config would be dropped without a word, so a cancelled window that could not be stopped counts too.

@@ -23,9 +23,9 @@ from fleetprof_sidecar.capture.events import (
     TraceStored,
     UploadEnded,
 )
-from fleetprof_sidecar.capture.process_capture import Capture
-from fleetprof_sidecar.captures.compression import Compression
-from fleetprof_sidecar.captures.summaries import Summaries
+from fleetprof_sidecar.capture.process_capture import CaptureKey, ProcessCapture
+from fleetprof_sidecar.captures.compression_queue import CompressionQueue
+from fleetprof_sidecar.captures.summary_queue import SummaryQueue
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.delivery.file_delivery import FileDelivery, GaveUp, Uploads
 from fleetprof_sidecar.delivery.spool import NoRoom, Spool
@@ -39,7 +39,6 @@ from fleetprof_sidecar.samples.sampler import Sampler
 _SAMPLES_MARGIN_NS: Final = 1_000_000_000
 _CANARY_MARGIN_NS: Final = 200_000_000
 
-Key = tuple[str, str]
 # What each kind of object is: the field of the capture that holds its file, and the event when it is stored.
 _Stored = type[TraceStored] | type[SamplesStored] | type[SummaryStored]
 _DELIVERED: Final[dict[int, tuple[Literal["trace", "samples", "summary"], _Stored]]] = {
@@ -53,7 +52,7 @@ log = logging.getLogger(__name__)
 class EventSink(Protocol):
     """Where the events of captures go: to `HeldCaptures`, which starts the work and names itself."""
 
-    def apply(self, key: Key, event: Event) -> None:
+    def apply(self, key: CaptureKey, event: Event) -> None:
         """Something happened to a capture."""
 
 
@@ -82,42 +81,44 @@ class CaptureWork:
         self._uploads = uploads
         self._host_name = host_name
         self._clock = clock
-        self._compression = Compression(spool, traces)
-        self._summaries = Summaries(spool)
-        self._deliveries: dict[tuple[Key, int], FileDelivery] = {}
-        self._tasks: dict[Key, set[asyncio.Task[None]]] = {}
+        self._compression = CompressionQueue(spool, traces)
+        self._summaries = SummaryQueue(spool)
+        self._deliveries: dict[tuple[CaptureKey, int], FileDelivery] = {}
+        self._tasks: dict[CaptureKey, set[asyncio.Task[None]]] = {}
 
     # ------------------------------------------------------------ samples while the capture runs
 
-    def begin_samples(self, key: Key, capture: Capture) -> None:
+    def begin_samples(self, key: CaptureKey, capture: ProcessCapture) -> None:
         """Records what is said of this rank from now on."""
         self._recorders.begin(key)
         self._sampler.begin(key, capture.terms.sample_interval_ns, counters=capture.terms.device_counters)
 
-    def end_samples(self, key: Key) -> RankRecorder | None:
+    def end_samples(self, key: CaptureKey) -> RankRecorder | None:
         """Records no more; what was recorded."""
         self._sampler.end(key)
         return self._recorders.end(key)
 
     # ------------------------------------------------------------ tasks
 
-    def compress(self, key: Key, capture: Capture, sink: EventSink) -> None:
+    def compress(self, key: CaptureKey, capture: ProcessCapture, sink: EventSink) -> None:
         """Verifies and compresses the finished trace; ends in FileChecked or FileRejected."""
         self._start(key, self._compress(key, capture, sink), sink)
 
-    def gather_samples(self, key: Key, capture: Capture, sink: EventSink) -> None:
+    def gather_samples(self, key: CaptureKey, capture: ProcessCapture, sink: EventSink) -> None:
         """Makes the samples file after the after-window; ends in SamplesReady."""
         self._start(key, self._gather_samples(key, capture, sink), sink)
 
-    def summarise(self, key: Key, capture: Capture, sink: EventSink) -> None:
+    def summarise(self, key: CaptureKey, capture: ProcessCapture, sink: EventSink) -> None:
         """Makes the summary of trace and samples; ends in SummaryReady."""
         self._start(key, self._summarise(key, capture, sink), sink)
 
-    def deliver(self, key: Key, capture: Capture, kind: hub_pb2.ObjectKind.ValueType, sink: EventSink) -> None:
+    def deliver(
+        self, key: CaptureKey, capture: ProcessCapture, kind: hub_pb2.ObjectKind.ValueType, sink: EventSink
+    ) -> None:
         """Brings a file into the store; ends in TraceStored, SamplesStored, SummaryStored or UploadEnded."""
         self._start(key, self._deliver(key, capture, kind, sink), sink)
 
-    def answer(self, key: Key, kind: int, message: hub_pb2.UploadGrant | hub_pb2.UploadVerdict) -> None:
+    def answer(self, key: CaptureKey, kind: int, message: hub_pb2.UploadGrant | hub_pb2.UploadVerdict) -> None:
         """An answer of the hub to a delivery; one that nobody waits for is dropped."""
         delivery = self._deliveries.get((key, kind))
         if delivery is not None:
@@ -128,13 +129,13 @@ class CaptureWork:
         for delivery in self._deliveries.values():
             delivery.receive(None)
 
-    def problem_of(self, key: Key) -> str:
+    def problem_of(self, key: CaptureKey) -> str:
         """Why the trace, or its summary, is not in the store yet, as far as known."""
         kinds = (hub_pb2.TRACE, hub_pb2.SUMMARY)
         waiting = [self._deliveries[key, kind] for kind in kinds if (key, kind) in self._deliveries]
         return waiting[0].last_problem if waiting else ""
 
-    def stop(self, key: Key) -> None:
+    def stop(self, key: CaptureKey) -> None:
         """Ends everything of this capture, but for the task that calls."""
         for task in list(self._tasks.get(key, ())):
             if task is not asyncio.current_task():
@@ -148,12 +149,12 @@ class CaptureWork:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _start(self, key: Key, work: Coroutine[Any, Any, None], sink: EventSink) -> None:
+    def _start(self, key: CaptureKey, work: Coroutine[Any, Any, None], sink: EventSink) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.setdefault(key, set()).add(task)
         task.add_done_callback(lambda ended: self._finish(key, ended, sink))
 
-    def _finish(self, key: Key, task: asyncio.Task[None], sink: EventSink) -> None:
+    def _finish(self, key: CaptureKey, task: asyncio.Task[None], sink: EventSink) -> None:
         group = self._tasks.get(key, set())
         group.discard(task)
         if not group:
@@ -162,7 +163,7 @@ class CaptureWork:
             log.error("capture work failed", exc_info=problem, extra={"capture": key[0], "process_id": key[1]})
             sink.apply(key, Cancel(Reason.INTERNAL, f"the sidecar failed: {problem}", self._clock()))
 
-    async def _compress(self, key: Key, capture: Capture, sink: EventSink) -> None:
+    async def _compress(self, key: CaptureKey, capture: ProcessCapture, sink: EventSink) -> None:
         name = capture.file_name
         event = await self._compression.compress(capture, self._clock())
         if isinstance(event, FileChecked) and event.optimizer_step and event.trace_id == capture.terms.trace_id:
@@ -173,7 +174,7 @@ class CaptureWork:
         if not self._traces.delete(name):
             log.error("no permission to delete %s", name, extra={"capture": key[0], "process_id": key[1]})
 
-    async def _gather_samples(self, key: Key, capture: Capture, sink: EventSink) -> None:
+    async def _gather_samples(self, key: CaptureKey, capture: ProcessCapture, sink: EventSink) -> None:
         after = after_window_ns(capture.terms) if capture.terms.has_agent else 0
         margin = _CANARY_MARGIN_NS if capture.terms.canary else _SAMPLES_MARGIN_NS
         # From now: the agent was told a moment ago, after the compression, which takes as long as the trace is large.
@@ -192,10 +193,12 @@ class CaptureWork:
             event = SamplesReady(None, str(problem), self._clock())
         sink.apply(key, event)
 
-    async def _summarise(self, key: Key, capture: Capture, sink: EventSink) -> None:
+    async def _summarise(self, key: CaptureKey, capture: ProcessCapture, sink: EventSink) -> None:
         sink.apply(key, await self._summaries.make(capture, self._clock()))
 
-    async def _deliver(self, key: Key, capture: Capture, kind: hub_pb2.ObjectKind.ValueType, sink: EventSink) -> None:
+    async def _deliver(
+        self, key: CaptureKey, capture: ProcessCapture, kind: hub_pb2.ObjectKind.ValueType, sink: EventSink
+    ) -> None:
         what, done = _DELIVERED[kind]
         file = getattr(capture, what)
         assert file is not None

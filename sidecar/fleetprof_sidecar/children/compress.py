@@ -4,9 +4,9 @@ A child and not a thread: it runs at the lowest CPU priority, and an idle-priori
 lock would delay the answers to Kineto's polls.
 
 Guarantees: one pass over the file in bounded memory, whatever is in it; DST appears whole or not at all; the answer is
-one JSON object on stdout (`Answer`), also for a file that is refused, with exit code 0; it ends by itself when its
-parent is gone. SRC is written by the trainer and so untrusted: the sidecar has opened it and found a regular file
-(shared_files.py), so that no name is looked up here, and what stands at the name meanwhile does not matter.
+one JSON object on stdout (`CompressionResult`), also for a file that is refused, with exit code 0; it ends by itself
+when its parent is gone. SRC is written by the trainer and so untrusted: the sidecar has opened it and found a regular
+file (shared_files.py), so that no name is looked up here, and what stands at the name meanwhile does not matter.
 """
 
 import argparse
@@ -41,7 +41,7 @@ _GZIP_WINDOW: Final = 31
 _PHASE: Final = b'"ph":'
 
 
-class Answer(TypedDict):
+class CompressionResult(TypedDict):
     """What stdout carries. `failure`: "", or a name of fleetprof_api.ledger.Reason, and then only `message` counts."""
 
     failure: str
@@ -56,8 +56,8 @@ class Answer(TypedDict):
     events: int
 
 
-class Unusable(Exception):
-    """The file cannot be used, or has no room. `reason` as in Answer.failure."""
+class UnusableTrace(Exception):
+    """The file cannot be used, or has no room. `reason` as in CompressionResult.failure."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -82,12 +82,12 @@ class TraceCheck:
         self._ids: list[str] = []
 
     def feed(self, chunk: bytes) -> None:
-        """Takes the next bytes. Raises Unusable when this cannot be a trace."""
+        """Takes the next bytes. Raises UnusableTrace when this cannot be a trace."""
         if not self._head_done:
             self._head += chunk
             match = _EVENTS.search(self._head)
             if match is None and len(self._head) > _HEAD_BYTES:
-                raise Unusable(
+                raise UnusableTrace(
                     "CorruptTrace", f"no traceEvents in the first {_HEAD_BYTES} bytes: not a trace of Kineto"
                 )
             if match is None:
@@ -104,25 +104,27 @@ class TraceCheck:
         self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
 
     def finish(self) -> str:
-        """The trace id, after the last byte. Raises Unusable."""
+        """The trace id, after the last byte. Raises UnusableTrace."""
         if not self._head_done:
             what = "the file is empty" if not self._head.strip() else "the file ends before its events"
-            raise Unusable("EmptyTrace" if not self._head.strip() else "CorruptTrace", what)
+            raise UnusableTrace("EmptyTrace" if not self._head.strip() else "CorruptTrace", what)
         if not self._measured:
             closed = re.match(rb"\s*\]", self._tail) is not None or _LAST_EVENT.search(self._tail) is not None
             if closed:
-                raise Unusable("EmptyTrace", "the trace holds no events: nothing was running in the window")
-            raise Unusable("CorruptTrace", "the file ends before its first event is complete")
+                raise UnusableTrace("EmptyTrace", "the trace holds no events: nothing was running in the window")
+            raise UnusableTrace("CorruptTrace", "the file ends before its first event is complete")
         # The array of events is the last whose elements are objects; a string list of warnings may follow it.
         closings = list(_LAST_EVENT.finditer(self._tail))
         end = _members(b'{"traceEvents":[' + self._tail[closings[-1].end() - 1 :]) if closings else None
         if end is None:
-            raise Unusable("CorruptTrace", "the file is cut off: the disk was full, or the process ended while writing")
+            raise UnusableTrace(
+                "CorruptTrace", "the file is cut off: the disk was full, or the process ended while writing"
+            )
         if "No Valid Trace Events" in json.dumps(end):
-            raise Unusable("EmptyTrace", "Kineto found no valid events in the window")
+            raise UnusableTrace("EmptyTrace", "Kineto found no valid events in the window")
         self._ids += [str(end["trace_id"])] if "trace_id" in end else []
         if len(set(self._ids)) > 1:
-            raise Unusable("WrongTrace", f"the file carries several trace ids: {sorted(set(self._ids))[:4]}")
+            raise UnusableTrace("WrongTrace", f"the file carries several trace ids: {sorted(set(self._ids))[:4]}")
         return self._ids[0] if self._ids else ""
 
 
@@ -143,7 +145,10 @@ def _members(text: bytes) -> dict[str, Any] | None:
 
 
 class PartedWriter:
-    """Writes a file and computes its size and SHA-256, whole and per part of PART_BYTES. Raises Unusable, OSError."""
+    """Writes a file and computes its size and SHA-256, whole and per part of PART_BYTES.
+
+    Raises UnusableTrace, OSError.
+    """
 
     def __init__(self, file: IO[bytes], limit_bytes: int) -> None:
         self._file = file
@@ -158,7 +163,7 @@ class PartedWriter:
     def write(self, data: bytes) -> None:
         """Appends `data`."""
         if self.size_bytes + len(data) > self._limit_bytes:
-            raise Unusable("SpoolFull", f"the compressed trace needs more than the {self._limit_bytes} bytes left")
+            raise UnusableTrace("SpoolFull", f"the compressed trace needs more than the {self._limit_bytes} bytes left")
         self._file.write(data)
         self._whole.update(data)
         self.size_bytes += len(data)
@@ -184,8 +189,11 @@ class PartedWriter:
         self._in_part = 0
 
 
-def compress_file(trace: IO[bytes], target: Path, *, max_trace_bytes: int, limit_bytes: int) -> Answer:
-    """Verifies `trace` and writes it to `target` as gzip. Raises Unusable and OSError; then `target` is not there."""
+def compress_file(trace: IO[bytes], target: Path, *, max_trace_bytes: int, limit_bytes: int) -> CompressionResult:
+    """Verifies `trace` and writes it to `target` as gzip.
+
+    Raises UnusableTrace and OSError; then `target` is not there.
+    """
     parent = os.getppid()
     partial = target.with_name(f"{target.name}.{os.getpid()}.part")
     check, engine = TraceCheck(), zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
@@ -195,10 +203,10 @@ def compress_file(trace: IO[bytes], target: Path, *, max_trace_bytes: int, limit
             writer = PartedWriter(file, limit_bytes)
             while chunk := trace.read(_CHUNK_BYTES):
                 if os.getppid() != parent:
-                    raise Unusable("Internal", "the sidecar is gone")
+                    raise UnusableTrace("Internal", "the sidecar is gone")
                 trace_bytes += len(chunk)
                 if 0 < max_trace_bytes < trace_bytes:
-                    raise Unusable("TraceTooLarge", f"more than the {max_trace_bytes} bytes that were allowed")
+                    raise UnusableTrace("TraceTooLarge", f"more than the {max_trace_bytes} bytes that were allowed")
                 check.feed(chunk)
                 writer.write(engine.compress(chunk))
             trace_id = check.finish()
@@ -211,7 +219,7 @@ def compress_file(trace: IO[bytes], target: Path, *, max_trace_bytes: int, limit
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
         raise
-    return Answer(
+    return CompressionResult(
         failure="",
         message="",
         trace_id=trace_id,
@@ -225,9 +233,9 @@ def compress_file(trace: IO[bytes], target: Path, *, max_trace_bytes: int, limit
     )
 
 
-def refusal(reason: str, message: str) -> Answer:
+def refusal(reason: str, message: str) -> CompressionResult:
     """The answer about a file that cannot be used."""
-    return Answer(
+    return CompressionResult(
         failure=reason,
         message=message[:400],
         trace_id="",
@@ -254,7 +262,7 @@ def take_lowest_priority() -> None:
 
 
 def main() -> None:
-    """Compresses the file on stdin and prints the Answer."""
+    """Compresses the file on stdin and prints the CompressionResult."""
     parser = argparse.ArgumentParser(prog="python -m fleetprof_sidecar.children.compress")
     parser.add_argument("target", type=Path)
     parser.add_argument("--max-trace-bytes", type=int, default=0, help="refuse a longer trace; 0: any length")
@@ -266,7 +274,7 @@ def main() -> None:
             answer = compress_file(
                 trace, arguments.target, max_trace_bytes=arguments.max_trace_bytes, limit_bytes=arguments.limit_bytes
             )
-    except Unusable as problem:
+    except UnusableTrace as problem:
         answer = refusal(problem.reason, str(problem))
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -13,7 +13,7 @@ from fleetprof_api.hub import hub_pb2
 
 from fleetprof_sidecar.backoff import Backoff
 from fleetprof_sidecar.capture.process_capture import StoredFile, Terms
-from fleetprof_sidecar.delivery.upload import FileDamaged, PartGrant, UploadBroken
+from fleetprof_sidecar.delivery.upload import FileDamaged, GrantedPart, UploadBroken
 from fleetprof_sidecar.hub.outbox import HubSender
 
 ANSWER_PATIENCE_S: Final = 30.0
@@ -26,7 +26,7 @@ _Answer = TypeVar("_Answer", hub_pb2.UploadGrant, hub_pb2.UploadVerdict)
 class Uploads(Protocol):
     """What brings parts to the addresses that the hub granted: `UploadThreads`."""
 
-    async def put(self, stored: StoredFile, grants: Sequence[PartGrant], stop: threading.Event) -> list[str]:
+    async def put(self, stored: StoredFile, grants: Sequence[GrantedPart], stop: threading.Event) -> list[str]:
         """Uploads every part and returns the ETags; ends soon after `stop` is set.
 
         Raises UploadBroken, FileDamaged, OSError.

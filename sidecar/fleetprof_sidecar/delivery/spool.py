@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 from fleetprof_api.ledger import Reason
 
-from fleetprof_sidecar.capture.process_capture import Capture, StoredFile, check_capture_id
+from fleetprof_sidecar.capture.process_capture import ProcessCapture, StoredFile, check_capture_id
 from fleetprof_sidecar.children.compress import PART_BYTES
 
 # Left to everyone else on the volume: a full disk would harm the trainer beside us.
@@ -42,7 +42,7 @@ class NoRoom(Exception):
         self.reason = reason
 
 
-def file_stem(capture: Capture) -> str:
+def file_stem(capture: ProcessCapture) -> str:
     """The name of everything that this capture on this process has in the spool."""
     process = hashlib.sha256(capture.terms.process_id.encode()).hexdigest()[:12]
     return f"{check_capture_id(capture.terms.capture_id)}-r{int(capture.terms.rank)}-{process}"
@@ -76,13 +76,13 @@ class Spool:
 
     # -------------------------------------------------------- journal
 
-    def record(self, capture: Capture) -> None:
+    def record(self, capture: ProcessCapture) -> None:
         """Replaces the journal's entry of this capture. Raises OSError."""
         _replace(self._journal / f"{file_stem(capture)}.json", msgspec.json.encode(capture))
 
-    def recorded(self) -> Iterator[Capture]:
+    def recorded(self) -> Iterator[ProcessCapture]:
         """Every journal entry; unreadable ones (another version, a damaged disk) are dropped."""
-        decoder = msgspec.json.Decoder(Capture)
+        decoder = msgspec.json.Decoder(ProcessCapture)
         for path in sorted(self._journal.glob("*.json")):
             try:
                 capture = decoder.decode(path.read_bytes())
@@ -94,12 +94,12 @@ class Spool:
             else:
                 path.unlink(missing_ok=True)
 
-    def forget(self, capture: Capture) -> None:
+    def forget(self, capture: ProcessCapture) -> None:
         """Deletes the journal's entry and every file of this capture."""
         self.drop_files(capture)
         (self._journal / f"{file_stem(capture)}.json").unlink(missing_ok=True)
 
-    def drop_orphans(self, captures: list[Capture]) -> None:
+    def drop_orphans(self, captures: list[ProcessCapture]) -> None:
         """Deletes files that belong to none of `captures`."""
         wanted = {file_stem(capture) for capture in captures}
         for path in self._files.iterdir():
@@ -114,7 +114,7 @@ class Spool:
             raise ValueError(f"{name!r} is not a file of the spool")
         return self._files / name
 
-    def trace_path(self, capture: Capture) -> Path:
+    def trace_path(self, capture: ProcessCapture) -> Path:
         """Where the compressed trace goes."""
         return self._files / f"{file_stem(capture)}.trace.json.gz"
 
@@ -139,15 +139,15 @@ class Spool:
             raise NoRoom(Reason.DISK_FULL, f"less than {FREE_MARGIN_BYTES} bytes are free on the spool's volume")
         return min(spare, free)
 
-    def write_samples(self, capture: Capture, document: bytes) -> StoredFile:
+    def write_samples(self, capture: ProcessCapture, document: bytes) -> StoredFile:
         """Compresses the samples document into the spool. Raises NoRoom, OSError."""
         return self._write(capture, "samples", gzip.compress(document, compresslevel=6, mtime=0))
 
-    def write_summary(self, capture: Capture, data: bytes) -> StoredFile:
+    def write_summary(self, capture: ProcessCapture, data: bytes) -> StoredFile:
         """Writes the summary, compressed already, into the spool. Raises NoRoom, OSError."""
         return self._write(capture, "summary", data)
 
-    def _write(self, capture: Capture, what: str, data: bytes) -> StoredFile:
+    def _write(self, capture: ProcessCapture, what: str, data: bytes) -> StoredFile:
         if len(data) > self.room_bytes():
             raise NoRoom(Reason.SPOOL_FULL, f"the spool has no room for the {what}")
         name = f"{file_stem(capture)}.{what}.json.gz"
@@ -161,7 +161,7 @@ class Spool:
             part_sha256=[hashlib.sha256(part).hexdigest() for part in parts],
         )
 
-    def drop_files(self, capture: Capture) -> None:
+    def drop_files(self, capture: ProcessCapture) -> None:
         """Deletes this capture's files; the journal's entry stays."""
         for path in self._files.glob(f"{file_stem(capture)}.*"):
             path.unlink(missing_ok=True)

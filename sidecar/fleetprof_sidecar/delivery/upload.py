@@ -23,7 +23,7 @@ TRIES: Final = 4
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
-class PartGrant(Protocol):
+class GrantedPart(Protocol):
     """Where one part goes: hub.proto's PartGrant."""
 
     @property
@@ -47,7 +47,7 @@ def put_parts(
     pool: "PoolManager",
     path: Path,
     stored: StoredFile,
-    grants: Sequence[PartGrant],
+    grants: Sequence[GrantedPart],
     stop: threading.Event,
     backoff: Backoff,
 ) -> list[str]:
@@ -64,7 +64,7 @@ def put_parts(
     return etags
 
 
-def _put(pool: "PoolManager", part: bytes, grant: PartGrant, stop: threading.Event, backoff: Backoff) -> str:
+def _put(pool: "PoolManager", part: bytes, grant: GrantedPart, stop: threading.Event, backoff: Backoff) -> str:
     import urllib3
 
     where = urlsplit(grant.url)
@@ -82,15 +82,15 @@ def _put(pool: "PoolManager", part: bytes, grant: PartGrant, stop: threading.Eve
             problem = f"{where.hostname}: {type(error).__name__}"
             continue
         try:
-            told = response.read(512).decode(errors="replace")
+            answer = response.read(512).decode(errors="replace")
         except urllib3.exceptions.HTTPError:
-            told = ""
+            answer = ""
         finally:
             response.close()
         if 200 <= response.status < 300:
             backoff.reset()
             return str(response.headers.get("ETag", ""))
-        problem = f"{where.hostname} answered {response.status} {' '.join(told.split())[:200]}"
+        problem = f"{where.hostname} answered {response.status} {' '.join(answer.split())[:200]}"
         if response.status not in _PASSING:
             break
     raise UploadBroken(problem or "stopped")

@@ -14,7 +14,7 @@ from fleetprof_api.hub.local_hub import UPLOAD_SCHEME
 
 from fleetprof_sidecar.backoff import Backoff
 from fleetprof_sidecar.capture.process_capture import StoredFile
-from fleetprof_sidecar.delivery.upload import PartGrant, UploadBroken, put_parts
+from fleetprof_sidecar.delivery.upload import GrantedPart, UploadBroken, put_parts
 from fleetprof_sidecar.hub.address import Address
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class UploadConnections:
         self._pool: PoolManager | None = None
         self._authority: bytes | None = None
 
-    def put(self, path: Path, stored: StoredFile, grants: Sequence[PartGrant], stop: threading.Event) -> list[str]:
+    def put(self, path: Path, stored: StoredFile, grants: Sequence[GrantedPart], stop: threading.Event) -> list[str]:
         """Uploads every part in order and returns the ETags. Raises UploadBroken, FileDamaged."""
         return put_parts(self._current(), path, stored, grants, stop, Backoff(0.5, 8.0))
 

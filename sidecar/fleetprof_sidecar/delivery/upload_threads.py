@@ -11,7 +11,7 @@ from typing import Final
 
 from fleetprof_sidecar.capture.process_capture import StoredFile
 from fleetprof_sidecar.delivery.spool import Spool
-from fleetprof_sidecar.delivery.upload import PartGrant
+from fleetprof_sidecar.delivery.upload import GrantedPart
 from fleetprof_sidecar.delivery.upload_connections import UploadConnections
 
 # Each upload holds one part of 8 MiB in memory.
@@ -26,7 +26,7 @@ class UploadThreads:
         self._connections = connections
         self._threads = ThreadPoolExecutor(_UPLOADS_AT_ONCE, thread_name_prefix="upload")
 
-    async def put(self, stored: StoredFile, grants: Sequence[PartGrant], stop: threading.Event) -> list[str]:
+    async def put(self, stored: StoredFile, grants: Sequence[GrantedPart], stop: threading.Event) -> list[str]:
         """Uploads every part in order and returns the ETags. Raises UploadBroken, FileDamaged, OSError."""
         path = self._spool.path_of(stored.name)
         return await asyncio.get_running_loop().run_in_executor(

@@ -6,7 +6,7 @@ import msgspec
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.ledger import Reason
 
-from fleetprof_sidecar.capture.process_capture import Capture
+from fleetprof_sidecar.capture.process_capture import ProcessCapture
 from fleetprof_sidecar.processes.roles import Role
 from fleetprof_sidecar.processes.views import ProcessView
 from fleetprof_sidecar.samples.device import DeviceReading
@@ -19,7 +19,7 @@ _ROLES: Final = {
 }
 
 
-def make_event(capture: Capture) -> hub_pb2.CaptureEvent:
+def make_event(capture: ProcessCapture) -> hub_pb2.CaptureEvent:
     """Everything that the hub's ledger holds of this capture on this process."""
     return hub_pb2.CaptureEvent(
         capture_id=capture.terms.capture_id,

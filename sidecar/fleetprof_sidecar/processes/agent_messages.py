@@ -156,17 +156,19 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
             stacks = fields.get("stacks")
             if not isinstance(stacks, list) or len(stacks) > MOST_NAMED:
                 raise ValueError(f"stacks: must be a list of at most {MOST_NAMED} stacks")
-            named = [_numbers("stacks", stack, _DEEPEST, MOST_NAMED - 1) for stack in stacks]
-            return AgentReport(pid, kind, {"capture": _capture(fields), "first": _first(fields), "stacks": named})
+            places_of_stacks = [_numbers("stacks", stack, _DEEPEST, MOST_NAMED - 1) for stack in stacks]
+            return AgentReport(
+                pid, kind, {"capture": _capture(fields), "first": _first(fields), "stacks": places_of_stacks}
+            )
         case "thread":
-            seen = {name: _column(fields, name) for name in _THREAD_COLUMNS}
+            positions = {name: _column(fields, name) for name in _THREAD_COLUMNS}
             at = _integers(fields, "at_unix_ns")
-            if any(len(column) != len(at) for column in seen.values()):
+            if any(len(column) != len(at) for column in positions.values()):
                 raise ValueError("thread: all columns must be as long as at_unix_ns")
-            if any(value is not None and value < 0 for column in seen.values() for value in column):
+            if any(value is not None and value < 0 for column in positions.values() for value in column):
                 raise ValueError("thread: must hold integers of at least 0")
             cores = {name: _optional(fields, name) for name in _CORES}
-            return AgentReport(pid, kind, {"capture": _capture(fields), **seen, "at_unix_ns": at, **cores})
+            return AgentReport(pid, kind, {"capture": _capture(fields), **positions, "at_unix_ns": at, **cores})
         case "collections":
             starts, durations = _integers(fields, "start_unix_ns"), _integers(fields, "duration_ns")
             if len(starts) != len(durations):
@@ -175,8 +177,8 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
             return AgentReport(pid, kind, {"capture": _capture(fields), **marks})
         case "short" | "memory":
             numbers = {name: _integer(fields, name, 0, _INT64) for name in _AMOUNTS[kind]}
-            said = {"recording": fields.get("recording") is True} if kind == "short" else {}
-            return AgentReport(pid, kind, {"capture": _capture(fields), **numbers, **said})
+            flags = {"recording": fields.get("recording") is True} if kind == "short" else {}
+            return AgentReport(pid, kind, {"capture": _capture(fields), **numbers, **flags})
         case "bye":
             return AgentReport(pid, kind, {"capture": _capture(fields), "reason": _text(fields, "reason")})
         case _:

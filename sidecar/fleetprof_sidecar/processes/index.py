@@ -12,8 +12,8 @@ from typing import Final
 from fleetprof_sidecar.processes.agent_messages import AgentHello
 from fleetprof_sidecar.processes.event_queue import EventQueue
 from fleetprof_sidecar.processes.events import Changed, Gone, ProcessEvent
-from fleetprof_sidecar.processes.joining import find_agent_for, find_client_for
-from fleetprof_sidecar.processes.records import Agent, KinetoClient, ProcessRecord
+from fleetprof_sidecar.processes.peers import find_agent_for, find_client_for
+from fleetprof_sidecar.processes.records import AgentClient, KinetoClient, ProcessRecord
 from fleetprof_sidecar.processes.roles import infer_roles
 from fleetprof_sidecar.processes.views import Credentials
 
@@ -79,7 +79,7 @@ class ProcessIndex:
 
     def add_agent(self, address: str, hello: AgentHello, credentials: Credentials, now: int) -> ProcessRecord | None:
         """A new agent: the record of its process. None: it is refused, and counted."""
-        agent = Agent(address, hello.pid, credentials, hello)
+        agent = AgentClient(address, hello.pid, credentials, hello)
         process = find_client_for(agent, self._by_id.values())
         if process is None:
             # Named after Kineto's socket when it is known, so that the id is the same after a restart of the sidecar.
@@ -129,8 +129,8 @@ class ProcessIndex:
     def infer_roles(self, now: int) -> None:
         """Decides every process's role from what is known now."""
         self._roles_stale = False
-        facts = [process.facts(now) for process in self._by_id.values()]
-        verdicts = infer_roles(facts, command_launches=self._command_launches)
+        evidence = [process.evidence(now) for process in self._by_id.values()]
+        verdicts = infer_roles(evidence, command_launches=self._command_launches)
         for process in self._by_id.values():
             verdict = verdicts[process.process_id]
             if verdict != process.verdict:

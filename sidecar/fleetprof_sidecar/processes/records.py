@@ -8,7 +8,7 @@ from typing import Final
 
 from fleetprof_sidecar.processes.agent_messages import AgentHello
 from fleetprof_sidecar.processes.rhythm import PollRhythm
-from fleetprof_sidecar.processes.roles import Environment, Facts, Role, Verdict
+from fleetprof_sidecar.processes.roles import Environment, Role, RoleEvidence, RoleVerdict
 from fleetprof_sidecar.processes.views import Credentials, OrderRefused, ProcessView, StepView, Whereabouts
 
 SETTLED_NS: Final = 10 * 10**9
@@ -16,7 +16,7 @@ LOST_NS: Final = 12 * 10**9
 LOST_INTERVALS: Final = 3
 BUSY_PATIENCE: Final = 5  # a process that traces gets this many times longer before its silence counts as its end
 OURS_NS: Final = 120 * 10**9  # from an order's delivery to the end of what it began, at the latest
-_UNDECIDED: Final = Verdict(Role.UNKNOWN, candidate=False)
+_UNDECIDED: Final = RoleVerdict(Role.UNKNOWN, candidate=False)
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class KinetoClient:
 
 
 @dataclass(slots=True)
-class Agent:
+class AgentClient:
     """A process's agent. `pid`: in its own pid namespace."""
 
     address: str
@@ -83,7 +83,7 @@ class Agent:
     own_profile: str = ""
 
 
-def is_same_process(kineto: KinetoClient, agent: Agent) -> bool:
+def is_same_process(kineto: KinetoClient, agent: AgentClient) -> bool:
     """Tells whether both ends can be one process's: its own word on the pid and the kernel's on pid and uid agree."""
     return kineto.pids[0] == agent.pid and kineto.credentials == agent.credentials
 
@@ -95,12 +95,12 @@ class ProcessRecord:
     process_id: str
     first_seen_unix_ns: int
     kineto: KinetoClient | None = None
-    agent: Agent | None = None
+    agent: AgentClient | None = None
     environment: Environment | None = None
     examined: bool = False
     stepped: bool = False  # it has stepped an optimizer at some time: nothing but a trainer does
     farewell: bool = False
-    verdict: Verdict = _UNDECIDED
+    verdict: RoleVerdict = _UNDECIDED
     order: Order | None = None
     headroom_bytes: int = 0  # of memory, as seen from here; its agent knows better
     last_delivery_unix_ns: int = 0
@@ -208,9 +208,9 @@ class ProcessRecord:
         if self.order is not None:
             raise OrderRefused("Outstanding", f"another order for process {name} is not delivered yet")
 
-    def facts(self, now_unix_ns: int) -> Facts:
+    def evidence(self, now_unix_ns: int) -> RoleEvidence:
         """What its role is inferred from."""
-        return Facts(
+        return RoleEvidence(
             key=self.process_id,
             pids=self.pids,
             stepped=self.stepped,

@@ -63,8 +63,11 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """All that is known of one process that polls. `pids` as in Kineto's request: itself, then its ancestors."""
+class RoleEvidence:
+    """All that is known of one process that polls: what its role is inferred from.
+
+    `pids` as in Kineto's request: itself, then its ancestors.
+    """
 
     key: Hashable
     pids: tuple[int, ...]
@@ -74,24 +77,24 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RoleVerdict:
     """A process's role, and whether an explicit choice of it would be honoured."""
 
     role: Role
     candidate: bool
 
 
-def infer_roles(processes: Iterable[Facts], *, command_launches: bool = False) -> dict[Hashable, Verdict]:
+def infer_roles(processes: Iterable[RoleEvidence], *, command_launches: bool = False) -> dict[Hashable, RoleVerdict]:
     """Every process's verdict. The rules are this module's docstring.
 
     `command_launches`: the command of the trainers' container is a known launcher's.
     """
     everyone = list(processes)
-    by_pid: dict[int, list[Facts]] = defaultdict(list)
+    by_pid: dict[int, list[RoleEvidence]] = defaultdict(list)
     for process in everyone:
         by_pid[process.pids[0]].append(process)
-    ancestors: dict[Hashable, list[Facts]] = {}
-    descendants: dict[Hashable, list[Facts]] = defaultdict(list)
+    ancestors: dict[Hashable, list[RoleEvidence]] = {}
+    descendants: dict[Hashable, list[RoleEvidence]] = defaultdict(list)
     for process in everyone:
         pids = dict.fromkeys([*process.pids[1:], _FIRST_PID])
         above = [other for pid in pids for other in by_pid.get(pid, ()) if pid != process.pids[0]]
@@ -100,7 +103,7 @@ def infer_roles(processes: Iterable[Facts], *, command_launches: bool = False) -
             descendants[other.key].append(process)
     roles = {p.key: _role(p, ancestors[p.key], descendants[p.key], command_launches) for p in everyone}
     return {
-        p.key: Verdict(
+        p.key: RoleVerdict(
             roles[p.key],
             roles[p.key] is Role.TRAINER
             or (
@@ -114,7 +117,7 @@ def infer_roles(processes: Iterable[Facts], *, command_launches: bool = False) -
     }
 
 
-def _role(process: Facts, above: list[Facts], below: list[Facts], command_launches: bool) -> Role:
+def _role(process: RoleEvidence, above: list[RoleEvidence], below: list[RoleEvidence], command_launches: bool) -> Role:
     if process.stepped:
         return Role.TRAINER
     if any(other.stepped for other in below):
@@ -133,9 +136,9 @@ def _role(process: Facts, above: list[Facts], below: list[Facts], command_launch
     return Role.WORKER if any(_has_rank(other) for other in above) else Role.UNKNOWN
 
 
-def _has_rank(process: Facts) -> bool:
+def _has_rank(process: RoleEvidence) -> bool:
     return process.environment is not None and process.environment.rank is not None
 
 
-def _variables(process: Facts) -> tuple[int | None, int | None, str, int] | None:
+def _variables(process: RoleEvidence) -> tuple[int | None, int | None, str, int] | None:
     return process.environment.rank_variables if process.environment is not None else None

@@ -6,6 +6,7 @@ from the agent alone.
 
 from collections.abc import Iterable
 
+from fleetprof_sidecar.capture.process_capture import CaptureKey
 from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.samples.device import DeviceReading
 from fleetprof_sidecar.samples.rank_samples import RankRecorder
@@ -16,17 +17,17 @@ class RankRecorders:
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
-        self._recorders: dict[tuple[str, str], RankRecorder] = {}
+        self._recorders: dict[CaptureKey, RankRecorder] = {}
 
-    def begin(self, key: tuple[str, str]) -> None:
+    def begin(self, key: CaptureKey) -> None:
         """Records what is told of this rank from now on; repeating it changes nothing."""
         self._recorders.setdefault(key, RankRecorder())
 
-    def end(self, key: tuple[str, str]) -> RankRecorder | None:
+    def end(self, key: CaptureKey) -> RankRecorder | None:
         """Records no more; returns what was recorded."""
         return self._recorders.pop(key, None)
 
-    def get(self, key: tuple[str, str]) -> RankRecorder | None:
+    def get(self, key: CaptureKey) -> RankRecorder | None:
         """Where messages about this capture of this process go."""
         return self._recorders.get(key)
 

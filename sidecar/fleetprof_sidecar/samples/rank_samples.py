@@ -11,7 +11,7 @@ import msgspec
 from fleetprof_api.ledger import TimeCost
 from fleetprof_api.samples import DeviceColumns, HostColumns, RankSamples, StepColumns
 
-from fleetprof_sidecar.capture.process_capture import Capture, Terms
+from fleetprof_sidecar.capture.process_capture import ProcessCapture, Terms
 from fleetprof_sidecar.processes.views import ProcessView
 from fleetprof_sidecar.samples.thread_recorder import ThreadRecorder
 from fleetprof_sidecar.samples.time_cost import measure_time
@@ -55,11 +55,11 @@ class RankRecorder:
                 return
             self._device[at] = {name: columns[name][row] for name in _DEVICE_COLUMNS if name in columns}
 
-    def measure_time(self, capture: Capture) -> TimeCost:
+    def measure_time(self, capture: ProcessCapture) -> TimeCost:
         """What the recording did to the iterations, as far as was said."""
         return measure_time(self._steps, capture.terms, capture.armed_unix_ns, capture.written_unix_ns)
 
-    def document(self, capture: Capture, view: ProcessView | None, host_name: str, host: HostColumns) -> bytes:
+    def document(self, capture: ProcessCapture, view: ProcessView | None, host_name: str, host: HostColumns) -> bytes:
         """`samples.json` of this rank."""
         steps, rows = sorted(self._steps.items()), sorted(self._device.items())
         device: dict[str, list[Any]] = {name: [row.get(name) for _, row in rows] for name in _DEVICE_COLUMNS}

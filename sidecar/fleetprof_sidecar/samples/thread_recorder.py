@@ -28,8 +28,8 @@ class ThreadRecorder:
     def add(self, kind: str, fields: Mapping[str, Any]) -> None:
         """One message as in wire.py: "places", "stacks", "thread" or "collections"."""
         if kind == "places":
-            told = zip(fields["file"], fields["function"], fields["line"], fields["generator"], strict=True)
-            for number, (file, function, line, generator) in enumerate(told, fields["first"]):
+            places = zip(fields["file"], fields["function"], fields["line"], fields["generator"], strict=True)
+            for number, (file, function, line, generator) in enumerate(places, fields["first"]):
                 if number < _MOST_NAMED:
                     self._places[number] = CodePlace(file=file, function=function, line=line, generator=generator)
         elif kind == "stacks":

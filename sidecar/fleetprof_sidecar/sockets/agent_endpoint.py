@@ -10,7 +10,7 @@ from fleetprof_agent import wire
 
 from fleetprof_sidecar.processes.agent_messages import parse_agent_message
 from fleetprof_sidecar.processes.table import ProcessTable
-from fleetprof_sidecar.sockets.datagrams import Datagram, DatagramSocket, Gate
+from fleetprof_sidecar.sockets.datagrams import Datagram, DatagramGate, DatagramSocket
 from fleetprof_sidecar.sockets.directory import check_path
 
 
@@ -26,7 +26,7 @@ class AgentEndpoint:
         self.counters = socket.counters
         self._socket = socket
         self._table = table
-        self._gate = Gate(
+        self._gate = DatagramGate(
             str(socket.path.parent), wire.AGENT_SOCKET_PREFIX, allowed_uids, parse_agent_message, self.counters
         )
 

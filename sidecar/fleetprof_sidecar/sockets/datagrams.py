@@ -56,7 +56,7 @@ class Datagram:
         return max(0, time.time_ns() - self.sent_unix_ns)
 
 
-class Gate(Generic[_Message]):
+class DatagramGate(Generic[_Message]):
     """Lets in what `parse` takes (it raises ValueError) from sockets named `<directory>/<prefix><token>`.
 
     `allowed_uids`: whose processes are served; None: everybody who can write in the directory. `counters` gets

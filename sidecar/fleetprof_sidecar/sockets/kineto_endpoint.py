@@ -17,7 +17,7 @@ from typing import Final
 from fleetprof_sidecar.kineto.wire import MAX_REQUEST_BYTES, ContextMessage, build_context_reply, build_reply, parse
 from fleetprof_sidecar.processes.index import MAX_PROCESSES
 from fleetprof_sidecar.processes.table import ProcessTable
-from fleetprof_sidecar.sockets.datagrams import Datagram, DatagramSocket, Gate
+from fleetprof_sidecar.sockets.datagrams import Datagram, DatagramGate, DatagramSocket
 from fleetprof_sidecar.sockets.directory import CLIENT_PREFIX, KINETO_SOCKET, check_path
 
 # Kineto looks for an answer for 90 ms, and 80 ms were too late (docs/kineto-protocol.md#answers).
@@ -36,7 +36,7 @@ class KinetoEndpoint:
         self.counters: Counter[str] = Counter()
         self._table = table
         self._overtaken: set[str] = set()  # whose latest answer may have come after its poll was given up
-        self._gate = Gate(check_path(directory), CLIENT_PREFIX, allowed_uids, parse, self.counters)
+        self._gate = DatagramGate(check_path(directory), CLIENT_PREFIX, allowed_uids, parse, self.counters)
         self._socket = DatagramSocket(f"{directory}/{KINETO_SOCKET}", MAX_REQUEST_BYTES, self.counters)
 
     def start(self) -> None:

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 # The container's memory limit, how often the kernel killed one of its processes for memory, and what a child may take.
 LIMITS = r"""
 import pathlib, re
-from fleetprof_sidecar.captures.summaries import memory_for_a_child
+from fleetprof_sidecar.captures.summary_queue import memory_for_a_child
 group = pathlib.Path("/sys/fs/cgroup")
 second = (group / "memory.max").exists()
 limit = group / ("memory.max" if second else "memory/memory.limit_in_bytes")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetprof_api.hub import hub_pb2
-from fleetprof_sidecar.captures.sidecar_captures import Captures
+from fleetprof_sidecar.captures.controller import CaptureController
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.delivery.spool import Spool
 from fleetprof_sidecar.processes.events import Delivered
@@ -119,7 +119,7 @@ class Bench:
         self.sent = self.hub.messages
         self.recorders = RankRecorders(table)
         self.sampler = Sampler(HostSource(), RecordedDevices(), self.recorders, lambda: self.now)
-        self.captures = Captures(
+        self.captures = CaptureController(
             processes=table,
             traces=TracesDirectory(self.traces, fallback=path),
             spool=self.spool,

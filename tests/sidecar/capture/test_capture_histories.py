@@ -4,7 +4,7 @@ import msgspec
 from fleetprof_api.ledger import RankState, Reason, TimeCost
 from fleetprof_sidecar.capture import events as c
 from fleetprof_sidecar.capture.machine import STORE_PATIENCE_NS, advance, begin, resume
-from fleetprof_sidecar.capture.process_capture import Capture, Effect, Terms, Traces
+from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture, Terms, TraceDelivery
 from fleetprof_sidecar.processes.events import BusyChanged, Delivered, Expired, Gone
 from harness.sidecar.played_capture import (
     AUTO,
@@ -86,7 +86,7 @@ def test_only_a_trace_that_was_found_to_be_ours_is_uploaded(start: Terms, histor
             assert ours
         if Effect.UPLOAD_TRACE in effects or capture.state == RankState.WRITTEN:
             assert capture.trace is not None
-            assert start.traces is not Traces.SUMMARY or Effect.UPLOAD_TRACE not in effects
+            assert start.traces is not TraceDelivery.SUMMARY or Effect.UPLOAD_TRACE not in effects
         if capture.state == RankState.UPLOADED:
             assert capture.trace_stored or capture.summary_stored
 
@@ -110,7 +110,7 @@ def test_the_journal_brings_back_the_same_capture(start: Terms, history: list[c.
     capture = begin(start, S)
     for event in history:
         capture, _ = advance(capture, event)
-    assert msgspec.json.decode(msgspec.json.encode(capture), type=Capture) == capture
+    assert msgspec.json.decode(msgspec.json.encode(capture), type=ProcessCapture) == capture
     resumed, _ = resume(capture)
     ended, _ = advance(resumed, c.Tick(GIVE_UP + STORE_PATIENCE_NS))
     assert ended.is_final

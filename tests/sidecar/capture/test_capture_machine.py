@@ -15,7 +15,7 @@ from fleetprof_sidecar.capture.machine import (
     begin,
     resume,
 )
-from fleetprof_sidecar.capture.process_capture import Capture, Effect
+from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture
 from fleetprof_sidecar.hub.messages import make_event
 from fleetprof_sidecar.processes.events import BusyChanged, Delivered, Expired, Gone, OwnProfileBegan
 from harness.sidecar.played_capture import (
@@ -229,7 +229,7 @@ def test_missing_samples_do_not_fail_a_rank(last: c.Event) -> None:
 )
 def test_a_restart_takes_up_what_was_under_way(events: list[c.Event], effects: list[Effect]) -> None:
     written = msgspec.json.encode(play(events)[0])
-    capture, resumed = resume(msgspec.json.decode(written, type=Capture))
+    capture, resumed = resume(msgspec.json.decode(written, type=ProcessCapture))
     assert resumed == effects
     if events == TO_CHECKING:
         assert advance(capture, c.FinalSeen(NAME, 500, 90 * S))[1] == [Effect.COMPRESS]

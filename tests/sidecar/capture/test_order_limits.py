@@ -24,7 +24,7 @@ def test_options_are_those_of_a_request() -> None:
 
 @pytest.mark.attack
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "words"),
     [
         ({"window": hub_pb2.Window(iterations=101)}, "window.iterations 101: must be from 0 to 100"),
         ({"window": hub_pb2.Window(iterations=-1)}, "window.iterations -1"),
@@ -41,12 +41,12 @@ def test_options_are_those_of_a_request() -> None:
         ({"kernel_classes": [hub_pb2.KernelClass()] * (MOST_KERNEL_CLASSES + 1)}, "kernel_classes 65"),
     ],
 )
-def test_what_is_over_a_limit_is_refused_by_its_name(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+def test_what_is_over_a_limit_is_refused_by_its_name(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     bench = Bench(tmp_path, Table())
     bench.arm(**change)
     refused = bench.last()
     assert (refused.state, refused.reason) == (hub_pb2.FAILED, "OverLimit")
-    assert said in refused.message
+    assert words in refused.message
     assert bench.table.orders == {}
     assert bench.table.told == []
 
@@ -94,15 +94,15 @@ def test_no_order_makes_a_trainer_do_more_than_is_allowed(arm: hub_pb2.Arm) -> N
         config, _ = build_order(terms, Path("/run/fp/traces"), "cuda")
     except ValueError:
         return
-    told = dict(line.split("=") for line in config.splitlines())
-    assert int(told.get("ACTIVITIES_ITERATIONS", 0)) <= 100
-    assert int(told.get("ACTIVITIES_WARMUP_ITERATIONS", 0)) <= 100
-    assert int(told.get("ACTIVITIES_DURATION_MSECS", 0)) <= 60_000
+    config_lines = dict(line.split("=") for line in config.splitlines())
+    assert int(config_lines.get("ACTIVITIES_ITERATIONS", 0)) <= 100
+    assert int(config_lines.get("ACTIVITIES_WARMUP_ITERATIONS", 0)) <= 100
+    assert int(config_lines.get("ACTIVITIES_DURATION_MSECS", 0)) <= 60_000
     assert window_ns(terms) <= 60 * S
     assert 10_000_000 <= terms.sample_interval_ns <= 10 * S
     assert 0 < terms.max_trace_bytes <= 2**36
     assert terms.give_up_unix_ns <= NOW + 90_000 * S
-    assert {key for key in told if key.startswith("PROFILE_")} <= {
+    assert {key for key in config_lines if key.startswith("PROFILE_")} <= {
         "PROFILE_START_ITERATION",
         "PROFILE_START_TIME",
         "PROFILE_REPORT_INPUT_SHAPES",

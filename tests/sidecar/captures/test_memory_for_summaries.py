@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from fleetprof_sidecar.captures.summaries import memory_for_a_child
+from fleetprof_sidecar.captures.summary_queue import memory_for_a_child
 
 GIB = 1 << 30
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from fleetprof_api.ledger import Reason
 from fleetprof_sidecar.capture.events import FileChecked, FileRejected
-from fleetprof_sidecar.capture.process_capture import Capture, Terms
-from fleetprof_sidecar.captures.compression import Compression
+from fleetprof_sidecar.capture.process_capture import ProcessCapture, Terms
+from fleetprof_sidecar.captures.compression_queue import CompressionQueue
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.delivery.spool import Spool
 from fleetprof_sidecar.sockets.directory import SocketDirectory
@@ -41,9 +41,9 @@ def traces(tmp_path: Path) -> Path:
 def compress(tmp_path: Path, traces: Path, uid: int = -1) -> FileChecked | FileRejected:
     spool = Spool(tmp_path / "spool", 1 << 24)
     terms = Terms(capture_id="cap", process_id="p", rank=0, first_step=1, uid=uid)
-    capture = Capture(terms=terms, file_name=NAME, trace_bytes=1 << 20)
+    capture = ProcessCapture(terms=terms, file_name=NAME, trace_bytes=1 << 20)
     try:
-        return asyncio.run(Compression(spool, TracesDirectory(traces)).compress(capture, 1))
+        return asyncio.run(CompressionQueue(spool, TracesDirectory(traces)).compress(capture, 1))
     finally:
         spool.close()
 
@@ -68,16 +68,16 @@ PLANTED: list[tuple[str, Callable[[Path, Path], object], str]] = [
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize(("what", "plant", "said"), PLANTED, ids=[what for what, _, _ in PLANTED])
+@pytest.mark.parametrize(("what", "plant", "words"), PLANTED, ids=[what for what, _, _ in PLANTED])
 def test_what_stands_in_a_traces_place_is_neither_read_nor_waited_for(
-    tmp_path: Path, traces: Path, secret: Path, what: str, plant: Callable[[Path, Path], object], said: str
+    tmp_path: Path, traces: Path, secret: Path, what: str, plant: Callable[[Path, Path], object], words: str
 ) -> None:
     plant(traces / NAME, secret)
     assert what == "hard link" or TracesDirectory(traces).scan() == []
     rejected = compress(tmp_path, traces)
     assert isinstance(rejected, FileRejected)
     assert rejected.reason == Reason.CORRUPT_TRACE
-    assert said in rejected.message
+    assert words in rejected.message
     assert list((tmp_path / "spool/files").iterdir()) == []
 
 

@@ -12,7 +12,7 @@ from fleetprof_api.hub import hub_pb2
 from fleetprof_api.ledger import TimeCost
 from fleetprof_api.samples import HostColumns, RankSamples
 from fleetprof_sidecar.capture.orders import agent_command, build_order, read_terms, sample_interval_ns
-from fleetprof_sidecar.capture.process_capture import Capture, Terms
+from fleetprof_sidecar.capture.process_capture import ProcessCapture, Terms
 from fleetprof_sidecar.capture.slowdown import SlowdownWatch
 from fleetprof_sidecar.hub.address import HubAddress, LocalHub
 from fleetprof_sidecar.processes.roles import Role
@@ -210,7 +210,7 @@ def test_a_document_holds_each_row_once_and_in_order() -> None:
     recorder.add_device({"at_unix_ns": [20, 30], "power_milliwatts": [2, None]})
     recorder.add_device({"at_unix_ns": [10, 20], "temperature_celsius": [60, 61]})
     terms = Terms(capture_id="cap", process_id="p", rank=1, pid=7, has_agent=True, first_step=4)
-    capture = Capture(terms=terms, armed_unix_ns=1, started_unix_ns=2, written_unix_ns=3)
+    capture = ProcessCapture(terms=terms, armed_unix_ns=1, started_unix_ns=2, written_unix_ns=3)
     document = recorder.document(capture, view(torch_version="2.15.0"), "node", HostColumns(at_unix_ns=[9]))
     samples = msgspec.json.decode(document, type=RankSamples)
     assert (samples.steps.step, samples.steps.end_unix_ns) == ([4, 5, 6], [40, 50, 60])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from fleetprof_sidecar.children import compress
-from fleetprof_sidecar.children.compress import PART_BYTES, TraceCheck, Unusable, compress_file
+from fleetprof_sidecar.children.compress import PART_BYTES, TraceCheck, UnusableTrace, compress_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_used_is_named_and_leaves_nothing(
 ) -> None:
     source, target = tmp_path / "in.json", tmp_path / "out.gz"
     source.write_bytes(make(kineto_trace))
-    with source.open("rb") as file, pytest.raises(Unusable) as refused:
+    with source.open("rb") as file, pytest.raises(UnusableTrace) as refused:
         compress_file(file, target, max_trace_bytes=0, limit_bytes=64 * MIB)
     assert refused.value.reason == failure
     assert [path.name for path in tmp_path.iterdir()] == ["in.json"]
@@ -155,7 +155,7 @@ def test_the_verdict_does_not_depend_on_how_the_bytes_arrive(step: int) -> None:
 def test_any_bytes_end_in_a_verdict(data: bytes) -> None:
     check = TraceCheck()
     check.feed(b'{"trace_id": "a", "traceEvents": [' + data)
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableTrace):
         check.finish()
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from fleetprof_sidecar.capture.process_capture import Capture, Terms, check_capture_id
+from fleetprof_sidecar.capture.process_capture import ProcessCapture, Terms, check_capture_id
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.delivery.spool import NoRoom, Spool, SpoolBusy
 
 
-def capture(capture_id: str = "cap-1", process_id: str = "../p/1", rank: int = 0) -> Capture:
-    return Capture(terms=Terms(capture_id=capture_id, process_id=process_id, rank=rank, first_step=1))
+def capture(capture_id: str = "cap-1", process_id: str = "../p/1", rank: int = 0) -> ProcessCapture:
+    return ProcessCapture(terms=Terms(capture_id=capture_id, process_id=process_id, rank=rank, first_step=1))
 
 
 @pytest.fixture

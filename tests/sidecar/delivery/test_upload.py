@@ -79,16 +79,16 @@ def test_a_store_that_comes_back_gets_the_file(spooled: Path, make_http_store: C
 
 
 @pytest.mark.parametrize(
-    ("script", "seen", "said"),
+    ("script", "requests", "words"),
     [([403], 1, "403 <Code>Scripted</Code>"), ([500] * 9, 4, "500"), ([307], 1, "307")],
 )
 def test_lasting_failures_need_a_new_grant_and_tell_no_signature(
-    http_store: Any, spooled: Path, script: list[int], seen: int, said: str
+    http_store: Any, spooled: Path, script: list[int], requests: int, words: str
 ) -> None:
     http_store.script = script
-    with pytest.raises(UploadBroken, match=said) as broken:
+    with pytest.raises(UploadBroken, match=words) as broken:
         put(spooled, grants(http_store))
-    assert len(http_store.seen) == seen
+    assert len(http_store.seen) == requests
     assert "secret" not in str(broken.value)
 
 
@@ -135,13 +135,13 @@ class Talk:
     """A delivery whose hub answers from a list; None: the connection was lost and is back."""
 
     def __init__(self, answers: list[Any], puts: list[Any]) -> None:
-        self.said: list[str] = []
+        self.questions: list[str] = []
         self._answers = answers
         self._puts = puts
         self.delivery = FileDelivery(TERMS, hub_pb2.TRACE, STORED, self, self)
 
     def send(self, message: hub_pb2.SidecarMessage) -> None:
-        self.said.append(str(message.WhichOneof("body")))
+        self.questions.append(str(message.WhichOneof("body")))
         if self._answers:
             self.delivery.receive(self._answers.pop(0))
 
@@ -157,7 +157,7 @@ AGAIN = hub_pb2.UploadVerdict(message="checksum", retry_after_ns=1)
 
 
 @pytest.mark.parametrize(
-    ("answers", "puts", "said"),
+    ("answers", "puts", "questions"),
     [
         ([GRANT, ACCEPTED], [["e"]], [ASK, DONE]),
         ([None, GRANT, ACCEPTED], [["e"]], [ASK, ASK, DONE]),
@@ -169,12 +169,12 @@ AGAIN = hub_pb2.UploadVerdict(message="checksum", retry_after_ns=1)
     ],
 )
 async def test_a_delivery_goes_on_until_the_store_holds_the_file(
-    answers: list[Any], puts: list[Any], said: list[str], monkeypatch: pytest.MonkeyPatch
+    answers: list[Any], puts: list[Any], questions: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_module, "Backoff", lambda *_: Backoff(0.001, 0.001))
     talk = Talk(answers, puts)
     await asyncio.wait_for(talk.delivery.run(), 30)
-    assert talk.said == said
+    assert talk.questions == questions
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ async def test_a_silent_hub_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> N
     talk = Talk([], [])
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(talk.delivery.run(), 0.5)
-    assert talk.said.count(ASK) > 2
+    assert talk.questions.count(ASK) > 2
 
 
 async def test_the_request_announces_every_part() -> None:

@@ -321,7 +321,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a 
 
 @pytest.mark.attack
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "words"),
     [
         (open_to_all, "is open to other users .mode 0755."),
         (with_a_file_as_socket, "is not a socket of your own"),
@@ -333,12 +333,12 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a 
     ],
 )
 def test_no_token_is_read_out_to_a_hub_that_may_be_anothers(
-    state: Path, spoil: Callable[[Path], None], said: str
+    state: Path, spoil: Callable[[Path], None], words: str
 ) -> None:
     if spoil is open_to_all:
         leave_socket(state)
     spoil(state)
-    with pytest.raises(OSError, match=said), LocalHub(state).dial():
+    with pytest.raises(OSError, match=words), LocalHub(state).dial():
         pass
 
 

@@ -74,8 +74,8 @@ def test_what_the_jobs_own_profiler_is_at_is_one_of_three_words():
 
 
 def test_device_columns_are_taken_and_unknown_ones_dropped():
-    said = parse_agent_message(wire.encode("device", **DEVICE, invented=[1, 2]))
-    assert said == AgentReport(17, "device", {"capture": "c", **COLUMNS})
+    message = parse_agent_message(wire.encode("device", **DEVICE, invented=[1, 2]))
+    assert message == AgentReport(17, "device", {"capture": "c", **COLUMNS})
 
 
 @pytest.mark.parametrize(

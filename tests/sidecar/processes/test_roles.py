@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from fleetprof_sidecar.processes.roles import Environment, Facts, Role, infer_roles
+from fleetprof_sidecar.processes.roles import Environment, Role, RoleEvidence, infer_roles
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +15,8 @@ def below_torchrun(rank: int, restart: int = 0) -> Environment:
     return Environment(rank=rank, local_rank=rank, world_size=2, run_id="x", restart_count=restart)
 
 
-def process(name: str, *pids: int, **facts) -> Facts:
-    return Facts(name, pids, **facts)
+def process(name: str, *pids: int, **facts) -> RoleEvidence:
+    return RoleEvidence(name, pids, **facts)
 
 
 FAMILIES = {
@@ -167,7 +167,7 @@ ENVIRONMENTS = st.none() | st.builds(
 )
 def test_whoever_begot_or_serves_a_trainer_is_no_candidate_unless_it_steps_itself(rows):
     members = [
-        Facts(number, tuple(pids), stepped, settled, environment)
+        RoleEvidence(number, tuple(pids), stepped, settled, environment)
         for number, (pids, stepped, settled, environment) in enumerate(rows)
     ]
     verdicts = infer_roles(members)

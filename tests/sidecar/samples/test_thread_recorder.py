@@ -22,9 +22,9 @@ COLLECTIONS = {"start_unix_ns": [30, 12], "duration_ns": [4, 5]}
 SAID = [("places", PLACES), ("stacks", STACKS), ("thread", ROWS)]
 
 
-def recorded(*said: tuple[str, dict[str, Any]]) -> RankSamples:
+def recorded(*messages: tuple[str, dict[str, Any]]) -> RankSamples:
     recorder = ThreadRecorder()
-    for kind, fields in said:
+    for kind, fields in messages:
         recorder.add(kind, fields)
     samples = RankSamples(rank=0)
     recorder.fill(samples)
@@ -45,7 +45,7 @@ def test_samples_are_in_order_whatever_the_order_of_the_messages(order: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("said", "stacks", "stack"),
+    ("messages", "stacks", "stack"),
     [
         (SAID[1:], [], [None, None]),
         (SAID[2:], [], [None, None]),
@@ -58,8 +58,8 @@ def test_samples_are_in_order_whatever_the_order_of_the_messages(order: Any) -> 
     ],
     ids=["no places", "no stacks", "later ones only", "a place that was never told"],
 )
-def test_what_was_not_told_is_nobodys(said: Any, stacks: list[list[int]], stack: list[int | None]) -> None:
-    samples = recorded(*said)
+def test_what_was_not_told_is_nobodys(messages: Any, stacks: list[list[int]], stack: list[int | None]) -> None:
+    samples = recorded(*messages)
     assert (samples.stacks, samples.thread.stack) == (stacks, stack)
     assert all(number < len(samples.places) for one in samples.stacks for number in one)
 

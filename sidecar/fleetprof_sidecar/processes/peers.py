@@ -7,7 +7,7 @@ meant; a name alone proves nothing.
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from fleetprof_sidecar.processes.records import Agent, KinetoClient, ProcessRecord, is_same_process
+from fleetprof_sidecar.processes.records import AgentClient, KinetoClient, ProcessRecord, is_same_process
 
 
 def find_agent_for(
@@ -27,7 +27,7 @@ def find_agent_for(
     return None, [process for process, _ in named]
 
 
-def find_client_for(agent: Agent, processes: Iterable[ProcessRecord]) -> ProcessRecord | None:
+def find_client_for(agent: AgentClient, processes: Iterable[ProcessRecord]) -> ProcessRecord | None:
     """The record whose Kineto client is the process of this new agent."""
     free = [(p, p.kineto) for p in processes if p.kineto is not None and p.agent is None]
     same = [(process, kineto) for process, kineto in free if is_same_process(kineto, agent)]

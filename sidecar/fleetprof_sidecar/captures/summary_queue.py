@@ -1,4 +1,7 @@
-"""Runs `children.summarise` as a child, one at a time, and keeps what it makes in the spool."""
+"""The ranks that wait for their summary: `children.summarise` runs as a child, one at a time.
+
+Guarantees: the summary is in the spool, or a sentence says why there is none.
+"""
 
 import asyncio
 import os
@@ -11,7 +14,7 @@ from typing import Final
 import msgspec
 
 from fleetprof_sidecar.capture.events import SummaryReady
-from fleetprof_sidecar.capture.process_capture import Capture
+from fleetprof_sidecar.capture.process_capture import ProcessCapture
 from fleetprof_sidecar.delivery.spool import NoRoom, Spool
 
 _MOST_BYTES: Final = 100_000
@@ -23,14 +26,14 @@ _MEMORY_FILES: Final = (
 _MOST_MEMORY_BYTES: Final = 4 << 30
 
 
-class Summaries:
+class SummaryQueue:
     """Turns a trace and the samples in the spool into the rank's summary there."""
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
         self._turn = asyncio.Lock()
 
-    async def make(self, capture: Capture, now_unix_ns: int) -> SummaryReady:
+    async def make(self, capture: ProcessCapture, now_unix_ns: int) -> SummaryReady:
         """The summary, or why there is none. Only one child runs at a time: it may need much memory."""
         async with self._turn:
             data, problem = await self._run(capture)
@@ -41,7 +44,7 @@ class Summaries:
         except (NoRoom, OSError) as full:
             return SummaryReady(None, str(full), now_unix_ns)
 
-    async def _run(self, capture: Capture) -> tuple[bytes, str]:
+    async def _run(self, capture: ProcessCapture) -> tuple[bytes, str]:
         """The summary's bytes, or none and a sentence."""
         assert capture.trace is not None
         terms = capture.terms
@@ -69,14 +72,14 @@ class Summaries:
         )
         try:
             # At the lowest priority it may take long beside a busy job: the capture's own deadline ends it.
-            data, said = await child.communicate()
+            data, errors = await child.communicate()
         except asyncio.CancelledError:
             child.kill()
             await child.wait()
             raise
         if child.returncode == 0 and 0 < len(data) <= _MOST_BYTES:
             return data, ""
-        lines = said.decode(errors="replace").strip().splitlines()[-1:]
+        lines = errors.decode(errors="replace").strip().splitlines()[-1:]
         return b"", lines[0][:300] if lines else f"the analyzer ended with {child.returncode}"
 
 

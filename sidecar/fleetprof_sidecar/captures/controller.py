@@ -1,4 +1,4 @@
-"""Runs the captures of this sidecar: what hub, processes, directory and clock say becomes each one's events.
+"""Controls the captures of this sidecar: what hub, processes, directory and clock tell becomes each one's events.
 
 What a capture makes of its events, and what follows from them, is in `held_captures`.
 
@@ -21,7 +21,7 @@ from fleetprof_sidecar.capture.experience import Experience
 from fleetprof_sidecar.capture.machine import begin
 from fleetprof_sidecar.capture.order_limits import OverLimit, check_limits, check_room
 from fleetprof_sidecar.capture.orders import read_terms
-from fleetprof_sidecar.capture.process_capture import Capture
+from fleetprof_sidecar.capture.process_capture import CaptureKey, ProcessCapture
 from fleetprof_sidecar.capture.slowdown import SlowdownWatches
 from fleetprof_sidecar.captures.headroom import Disk, disk_need_bytes
 from fleetprof_sidecar.captures.held_captures import HeldCaptures
@@ -29,7 +29,7 @@ from fleetprof_sidecar.captures.leftovers import Leftovers
 from fleetprof_sidecar.captures.order_desk import OrderDesk, find_occupant
 from fleetprof_sidecar.captures.process_events import translate
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
-from fleetprof_sidecar.captures.work import CaptureWork, Key
+from fleetprof_sidecar.captures.work import CaptureWork
 from fleetprof_sidecar.delivery.file_delivery import Uploads
 from fleetprof_sidecar.delivery.spool import Spool
 from fleetprof_sidecar.hub.messages import make_event, make_refusal
@@ -52,7 +52,7 @@ _MOST_HELD: Final = 2000
 log = logging.getLogger(__name__)
 
 
-class Captures:
+class CaptureController:
     """All captures that were not released."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Captures:
         self._held = HeldCaptures(
             desk=self._desk, spool=spool, leftovers=self._leftovers, work=self.work, hub=hub, clock=clock
         )
-        self._unplaced: set[Key] = set()  # asked before a restart, and the process has not shown itself since
+        self._unplaced: set[CaptureKey] = set()  # asked before a restart, and the process has not shown itself since
         self._slowdown = SlowdownWatches()
         self._begun_unix_ns = clock()
         self._draining = False
@@ -145,7 +145,7 @@ class Captures:
             for key in self._held:
                 self._held.apply(key, PodEnded(self._clock()))
 
-    def _ends_with_us(self, capture: Capture) -> bool:
+    def _ends_with_us(self, capture: ProcessCapture) -> bool:
         if capture.is_final:
             return False
         gone = capture.farewell is not None or self._processes.get(capture.terms.process_id) is None
@@ -210,7 +210,7 @@ class Captures:
         else:
             self._place(key)
 
-    def _place(self, key: Key) -> None:
+    def _place(self, key: CaptureKey) -> None:
         self._unplaced.discard(key)
         self.work.begin_samples(key, self._held[key])
         promised = sum(disk_need_bytes(c.terms) for c in self._held.values() if c.awaits_file and not c.is_final)
@@ -219,7 +219,7 @@ class Captures:
         if refused is not None:
             self._held.apply(key, refused)
 
-    def _release(self, key: Key) -> None:
+    def _release(self, key: CaptureKey) -> None:
         if not self._held[key].is_final:
             self._held.apply(key, Cancel(Reason.CANCELLED, "the hub ended this capture", self._clock()))
         self.work.stop(key)
@@ -233,7 +233,7 @@ class Captures:
         for key in [key for key in self._held if self._held[key].is_final][: max(0, len(self._held) - _MOST_HELD)]:
             self._release(key)
 
-    def _keys_of(self, capture_id: str) -> list[Key]:
+    def _keys_of(self, capture_id: str) -> list[CaptureKey]:
         return [key for key in self._held if key[0] == capture_id]
 
     # ------------------------------------------------------------ what the processes say
@@ -270,7 +270,7 @@ class Captures:
                 self._tick(key, now)
         self._leftovers.forget(now)
 
-    def _tick(self, key: Key, now: int) -> None:
+    def _tick(self, key: CaptureKey, now: int) -> None:
         view = self._processes.get(key[1])
         if key in self._unplaced and self._held[key].state == RankState.ASKED:
             self._place_again(key, view, now)
@@ -297,7 +297,7 @@ class Captures:
             ),
         )
 
-    def _place_again(self, key: Key, view: ProcessView | None, now: int) -> None:
+    def _place_again(self, key: CaptureKey, view: ProcessView | None, now: int) -> None:
         """Places an order from before a restart, once its process and, where steps count, its agent are back."""
         terms = self._held[key].terms
         back = view is not None and view.polls_kineto and (terms.first_step is None or view.step is not None)
@@ -309,7 +309,7 @@ class Captures:
             message = "the sidecar was restarted, and the start had passed before the process asked for its order"
             self._held.apply(key, OrderRejected(Reason.SIDECAR_RESTARTED, message, now))
 
-    def _cancel(self, key: Key, reason: Reason, message: str) -> None:
+    def _cancel(self, key: CaptureKey, reason: Reason, message: str) -> None:
         if problem := self.work.problem_of(key):
             # The trace is there: what ran out of time is the upload.
             reason = Reason.UPLOAD_FAILED if reason is Reason.DEADLINE_EXCEEDED else reason

@@ -1,4 +1,7 @@
-"""Runs `children.compress` as a child, a few at a time, within the spool's room."""
+"""The finished traces that wait for compression: `children.compress` runs as a child, a few at a time.
+
+Guarantees: what the children write at the same time fits into the spool.
+"""
 
 import asyncio
 import os
@@ -10,9 +13,9 @@ import msgspec
 from fleetprof_api.ledger import Reason
 
 from fleetprof_sidecar.capture.events import FileChecked, FileRejected
-from fleetprof_sidecar.capture.process_capture import Capture, StoredFile
+from fleetprof_sidecar.capture.process_capture import ProcessCapture, StoredFile
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
-from fleetprof_sidecar.children.compress import Answer, refusal
+from fleetprof_sidecar.children.compress import CompressionResult, refusal
 from fleetprof_sidecar.delivery.spool import NoRoom, Spool
 from fleetprof_sidecar.sockets.shared_files import Planted
 
@@ -20,7 +23,7 @@ from fleetprof_sidecar.sockets.shared_files import Planted
 _GZIP_OVERHEAD_BYTES: Final = 1 << 16
 
 
-class Compression:
+class CompressionQueue:
     """Turns finished traces into files of the spool. A child needs a quarter of the machine's cores at most."""
 
     def __init__(self, spool: Spool, traces: TracesDirectory) -> None:
@@ -31,7 +34,7 @@ class Compression:
         self._reserved_bytes = 0
         self._changed = asyncio.Condition()
 
-    async def compress(self, capture: Capture, now_unix_ns: int) -> FileChecked | FileRejected:
+    async def compress(self, capture: ProcessCapture, now_unix_ns: int) -> FileChecked | FileRejected:
         """Verifies and compresses the capture's finished file; what is in the spool then is named in the answer."""
         needed = capture.trace_bytes + _GZIP_OVERHEAD_BYTES
         async with self._changed:
@@ -57,7 +60,7 @@ class Compression:
         except NoRoom:
             return 0
 
-    async def _open_and_run(self, capture: Capture, limit_bytes: int) -> Answer:
+    async def _open_and_run(self, capture: ProcessCapture, limit_bytes: int) -> CompressionResult:
         uid = capture.terms.uid
         try:
             source = self._traces.open(capture.file_name, uid if uid >= 0 else None)
@@ -70,7 +73,7 @@ class Compression:
         finally:
             os.close(source)
 
-    async def _run(self, capture: Capture, source: int, limit_bytes: int) -> Answer:
+    async def _run(self, capture: ProcessCapture, source: int, limit_bytes: int) -> CompressionResult:
         try:
             self._spool.room_bytes()
         except NoRoom as full:
@@ -95,15 +98,15 @@ class Compression:
             await child.wait()
             raise
         try:
-            answer = msgspec.json.decode(out, type=Answer)
+            answer = msgspec.json.decode(out, type=CompressionResult)
         except msgspec.DecodeError:
-            said = problem.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
-            return refusal(Reason.INTERNAL, f"compression ended with {child.returncode}: {said[0]}")
+            last_line = problem.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
+            return refusal(Reason.INTERNAL, f"compression ended with {child.returncode}: {last_line[0]}")
         if answer["failure"] == Reason.SPOOL_FULL:
             return self._name_what_is_full(answer)
         return answer
 
-    def _name_what_is_full(self, answer: Answer) -> Answer:
+    def _name_what_is_full(self, answer: CompressionResult) -> CompressionResult:
         # The limit given to the child is the lesser of the spool's and the volume's room.
         try:
             self._spool.room_bytes()
@@ -112,7 +115,9 @@ class Compression:
         return answer
 
     @staticmethod
-    def _judge(capture: Capture, answer: Answer, target_name: str, now_unix_ns: int) -> FileChecked | FileRejected:
+    def _judge(
+        capture: ProcessCapture, answer: CompressionResult, target_name: str, now_unix_ns: int
+    ) -> FileChecked | FileRejected:
         if answer["failure"]:
             return FileRejected(capture.file_name, Reason(answer["failure"]), answer["message"], now_unix_ns)
         return FileChecked(
