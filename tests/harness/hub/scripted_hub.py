@@ -24,13 +24,13 @@ class HttpStore:
     def __init__(self, port: int = 0) -> None:
         store = self
         self.parts: dict[str, bytes] = {}
-        self.seen: list[tuple[str, dict[str, str]]] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []
         self.script: list[int] = []
 
         class Handler(BaseHTTPRequestHandler):
             def do_PUT(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                store.seen.append((self.path, dict(self.headers)))
+                store.requests.append((self.path, dict(self.headers)))
                 status = store.script.pop(0) if store.script else 200
                 wanted = self.headers.get("x-checksum")
                 if wanted and wanted != hashlib.sha256(body).hexdigest():
@@ -120,9 +120,9 @@ class ScriptedHub(hub_pb2_grpc.HubServicer):
         self._outgoing.put_nowait(None)
 
     def state(self, capture_id: str, rank: int = 0) -> str:
-        """The latest state of a rank as told by events and hellos."""
-        told = [e for e in self.events if e.capture_id == capture_id and e.rank == rank]
-        return hub_pb2.RankState.Name(told[-1].state) if told else ""
+        """The latest state of a rank by events and hellos."""
+        events = [e for e in self.events if e.capture_id == capture_id and e.rank == rank]
+        return hub_pb2.RankState.Name(events[-1].state) if events else ""
 
     def last(self, capture_id: str, rank: int = 0) -> hub_pb2.CaptureEvent:
         return [e for e in self.events if e.capture_id == capture_id and e.rank == rank][-1]

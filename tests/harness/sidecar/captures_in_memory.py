@@ -39,14 +39,14 @@ def view(process_id: str = "p", **more: Any) -> ProcessView:
 
 
 class Table:
-    """`ProcessTable` in memory: keeps what it is told."""
+    """`ProcessTable` in memory: keeps what is asked of it."""
 
     def __init__(self) -> None:
         self.views: dict[str, ProcessView] = {"p": view()}
         self.orders: dict[str, str] = {}
         self.warmup_steps: dict[str, int] = {}
         self.trainers: list[str] = []
-        self.told: list[tuple[str, str]] = []
+        self.agent_messages: list[tuple[str, str]] = []
 
     def snapshot(self) -> list[ProcessView]:
         return list(self.views.values())
@@ -78,7 +78,7 @@ class Table:
         self.trainers.append(process_id)
 
     def send_to_agent(self, process_id: str, kind: str, **fields: Any) -> bool:
-        self.told.append((kind, fields["capture"]))
+        self.agent_messages.append((kind, fields["capture"]))
         return True
 
 

@@ -71,7 +71,7 @@ class World:
     def profile(self, token: str, own_profile: str, pid: int = 7) -> None:
         self.say(token, AgentProfile(pid, own_profile))
 
-    def told(self, kind: type) -> list:
+    def events_of(self, kind: type) -> list:
         self.table.events.dispatch()
         return [event for event in self.events if isinstance(event, kind)]
 

@@ -48,7 +48,7 @@ def test_what_is_over_a_limit_is_refused_by_its_name(tmp_path: Path, change: dic
     assert (refused.state, refused.reason) == (hub_pb2.FAILED, "OverLimit")
     assert words in refused.message
     assert bench.table.orders == {}
-    assert bench.table.told == []
+    assert bench.table.agent_messages == []
 
 
 @pytest.mark.attack

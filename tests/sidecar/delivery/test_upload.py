@@ -56,7 +56,7 @@ def test_parts_arrive_with_the_signed_headers_as_they_are(http_store: Any, spool
     etags = put(spooled, grants(http_store))
     assert etags == [f'"{hashlib.md5(part).hexdigest()}"' for part in DATA]
     assert list(http_store.parts.values()) == DATA
-    assert all(headers["X-Signed"] == "as is" for _, headers in http_store.seen)
+    assert all(headers["X-Signed"] == "as is" for _, headers in http_store.requests)
 
 
 @pytest.mark.parametrize("script", [[500], [503, 429], [200, 500, 500]])
@@ -88,7 +88,7 @@ def test_lasting_failures_need_a_new_grant_and_tell_no_signature(
     http_store.script = script
     with pytest.raises(UploadBroken, match=words) as broken:
         put(spooled, grants(http_store))
-    assert len(http_store.seen) == requests
+    assert len(http_store.requests) == requests
     assert "secret" not in str(broken.value)
 
 
@@ -101,7 +101,7 @@ def test_a_file_that_changed_on_disk_is_not_sent(http_store: Any, spooled: Path)
     spooled.write_bytes(b"other bytes, as long")
     with pytest.raises(FileDamaged):
         put(spooled, grants(http_store))
-    assert http_store.seen == []
+    assert http_store.requests == []
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://x/y", ""])
@@ -121,7 +121,7 @@ def test_a_stopped_upload_does_not_try_again(http_store: Any, spooled: Path) -> 
     http_store.script = [500, 500]
     with pytest.raises(UploadBroken):
         put(spooled, grants(http_store), stop)
-    assert len(http_store.seen) == 1
+    assert len(http_store.requests) == 1
 
 
 # ---------------------------------------------------------------- the talk with the hub

@@ -25,7 +25,7 @@ def test_a_process_that_falls_silent_is_gone_after_a_while(world, interval, busy
     world.now += 3 * interval
     world.table.expire()
     assert world.ids() == []
-    assert [event.farewell for event in world.told(Gone)] == [False]
+    assert [event.farewell for event in world.events_of(Gone)] == [False]
 
 
 def test_an_agent_alone_may_be_silent(world):
@@ -53,13 +53,13 @@ def test_a_farewell_is_remembered_until_the_end(world):
     world.say("x", AgentReport(7, "bye", {"capture": "", "reason": "exit"}))
     world.table.record_agent_exit("A", "/run/fp/fleetprofagentx")
     world.table.record_exit("A")
-    assert [event.farewell for event in world.told(Gone)] == [True]
+    assert [event.farewell for event in world.events_of(Gone)] == [True]
 
 
 def test_busy_is_told_once_each_way(world):
     for idle in (True, False, False, True, True):
         world.poll("A", 7, idle=idle)
-    assert [event.busy for event in world.told(BusyChanged)] == [True, False]
+    assert [event.busy for event in world.events_of(BusyChanged)] == [True, False]
 
 
 def test_a_subscriber_that_fails_is_counted_and_others_are_still_told(world):

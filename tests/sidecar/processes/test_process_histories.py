@@ -75,7 +75,7 @@ class Anything(RuleBasedStateMachine):
     @precondition(lambda self: self.orders)
     @invariant()
     def every_order_ends_at_most_once(self):
-        delivered, expired = self.world.told(Delivered), self.world.told(Expired)
+        delivered, expired = self.world.events_of(Delivered), self.world.events_of(Expired)
         texts = [config for _, config in self.world.configs]
         assert len(texts) == len(set(texts)) == len(delivered)
         assert len(delivered) + len(expired) + self.withdrawn <= self.orders

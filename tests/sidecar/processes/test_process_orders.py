@@ -28,7 +28,7 @@ def test_an_order_goes_out_with_the_next_idle_poll_and_only_once(world):
     trainer(world, step=1)
     world.table.place_order("A", "config", world.now + 60 * S, None)
     assert [world.poll("A", 7, idle=idle) for idle in (False, True, True)] == ["", "config", ""]
-    assert [event.process_id for event in world.told(Delivered)] == ["A"]
+    assert [event.process_id for event in world.events_of(Delivered)] == ["A"]
     assert world.table.withdraw_order("A") is False
 
 
@@ -36,9 +36,9 @@ def test_an_order_that_the_kernel_did_not_take_waits_for_the_next_poll(world):
     trainer(world)
     world.table.place_order("A", "config", world.now + 60 * S, None)
     assert world.poll("A", 7, taken=False) == "config"
-    assert world.told(Delivered) == []
+    assert world.events_of(Delivered) == []
     assert world.poll("A", 7) == "config"
-    assert len(world.told(Delivered)) == 1
+    assert len(world.events_of(Delivered)) == 1
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_an_order_expires_at_its_deadline_with_what_was_seen(world, idle, why):
         assert world.poll("A", 7, idle=answer) == ""
     world.now = 1005 * S
     world.table.expire()
-    assert [event.why for event in world.told(Expired)] == [why]
+    assert [event.why for event in world.events_of(Expired)] == [why]
     assert world.poll("A", 7) == ""
 
 
@@ -62,14 +62,14 @@ def test_an_order_that_expires_tells_when_its_process_last_polled(world, silent_
     world.table.place_order("A", "config", world.now + 5 * S, None)
     world.now += silent_s * S
     world.table.expire()
-    assert [event.last_poll_unix_ns for event in world.told(Expired)] == [last_poll_s * S]
+    assert [event.last_poll_unix_ns for event in world.events_of(Expired)] == [last_poll_s * S]
 
 
 @pytest.mark.parametrize("step", [None, 17])
 def test_a_process_that_becomes_busy_tells_its_step(world, step):
     trainer(world, step=step)
     world.poll("A", 7, idle=False)
-    assert [(event.busy, event.step) for event in world.told(BusyChanged)] == [(True, step)]
+    assert [(event.busy, event.step) for event in world.events_of(BusyChanged)] == [(True, step)]
 
 
 def test_a_poll_after_the_deadline_gets_nothing_even_before_anybody_looked(world):
@@ -77,7 +77,7 @@ def test_a_poll_after_the_deadline_gets_nothing_even_before_anybody_looked(world
     world.table.place_order("A", "config", world.now + 5 * S, None)
     world.now += 5 * S
     assert world.poll("A", 7) == ""
-    assert [event.why for event in world.told(Expired)] == ["time"]
+    assert [event.why for event in world.events_of(Expired)] == ["time"]
 
 
 # Steps last 100 ms; at the poll the process was last heard of at step 50.
@@ -101,7 +101,7 @@ def test_an_order_is_not_given_to_a_process_that_is_too_far(world, first_step, w
     world.table.place_order("A", "config", world.now + 600 * S, first_step, warmup_steps=warmup_steps)
     world.now += silent_ns
     assert world.poll("A", 7) == ("config" if delivered else "")
-    assert [event.why for event in world.told(Expired)] == ([] if delivered else ["step"])
+    assert [event.why for event in world.events_of(Expired)] == ([] if delivered else ["step"])
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_who_turns_out_to_be_a_launcher_loses_its_order(world):
     world.poll("B", 8, 7)
     world.hello("x", pid=8, kineto="B", rank=0)
     assert world.poll("A", 7) == ""
-    assert [event.why for event in world.told(Expired)] == ["role"]
+    assert [event.why for event in world.events_of(Expired)] == ["role"]
 
 
 @pytest.mark.parametrize("phase", ["warmup", "active"])
@@ -177,7 +177,7 @@ def test_an_order_waits_for_the_gap_between_the_cycles_of_the_jobs_own_profiler(
     assert world.poll("A", 7) == ""  # idle by Kineto's word, which may be older than the agent's
     world.profile("x", "")
     assert world.poll("A", 7) == "config"
-    assert len(world.told(OwnProfileBegan)) == 1
+    assert len(world.events_of(OwnProfileBegan)) == 1
 
 
 def test_an_order_that_met_only_the_jobs_own_profiler_says_so(world):
@@ -186,7 +186,7 @@ def test_an_order_that_met_only_the_jobs_own_profiler_says_so(world):
     world.profile("x", "warmup")
     world.now += 6 * S
     world.table.expire()
-    assert [event.why for event in world.told(Expired)] == ["own"]
+    assert [event.why for event in world.events_of(Expired)] == ["own"]
 
 
 def test_what_a_lost_word_said_the_next_report_says_again(world):
@@ -194,7 +194,7 @@ def test_what_a_lost_word_said_the_next_report_says_again(world):
     world.steps("x", 2, own_profile="active")
     world.steps("x", 3, own_profile="active")
     world.profile("x", "active")
-    assert len(world.told(OwnProfileBegan)) == 1
+    assert len(world.events_of(OwnProfileBegan)) == 1
     assert world.table.get("A").own_profile == "active"
 
 
@@ -214,7 +214,7 @@ def test_without_the_agent_an_order_is_taken_back_from_a_job_that_begins_to_prof
     trainer(world)
     world.table.place_order("A", "config", world.now + 60 * S, None)
     assert [world.poll("A", 7, idle=idle) for idle in (False, True)] == ["", ""]
-    assert [event.why for event in world.told(Expired)] == ["own"]
+    assert [event.why for event in world.events_of(Expired)] == ["own"]
 
 
 def test_a_process_that_is_busy_with_our_order_does_not_count_as_profiling_itself(world):

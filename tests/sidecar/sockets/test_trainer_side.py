@@ -21,8 +21,8 @@ from simulated_trainer import SimulatedTrainer
 @pytest.fixture
 def side(short_directory):
     side = TrainerSide(short_directory)
-    side.seen = []
-    side.table.events.subscribe(side.seen.append)
+    side.seen_events = []
+    side.table.events.subscribe(side.seen_events.append)
     side.start()
     yield side
     side.stop()
@@ -61,7 +61,7 @@ def order(side, trainer, first_step, steps=5):
 
 
 def events(side, kind):
-    return [event for event in side.seen if isinstance(event, kind)]
+    return [event for event in side.seen_events if isinstance(event, kind)]
 
 
 async def place(side, trainer, await_that, lead=40):

@@ -68,7 +68,7 @@ def test_a_process_that_has_not_polled_yet_has_the_name_of_its_agent_until_it_do
     assert world.ids() == ["fleetprofagentx"]
     poll(world)
     assert world.ids() == ["A"]
-    assert [event.process_id for event in world.told(Gone)] == ["fleetprofagentx"]
+    assert [event.process_id for event in world.events_of(Gone)] == ["fleetprofagentx"]
     begin(world)  # once more: the same
     assert world.ids() == ["A"]
 
@@ -76,9 +76,9 @@ def test_a_process_that_has_not_polled_yet_has_the_name_of_its_agent_until_it_do
 def test_the_first_step_is_told(world: Any) -> None:
     poll(world)
     wait(world)
-    before = len(world.told(Changed))
+    before = len(world.events_of(Changed))
     step(world)
-    assert len(world.told(Changed)) > before
+    assert len(world.events_of(Changed)) > before
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_its_end_is_no_farewell(world: Any) -> None:
     world.table.record_agent_exit("A", "/run/fp/fleetprofagentx")
     assert world.table.get("A").agent_waits is False
     world.table.record_exit("A")
-    assert [event.farewell for event in world.told(Gone)] == [False]
+    assert [event.farewell for event in world.events_of(Gone)] == [False]
 
 
 def test_nobody_else_can_wait_in_its_name(world: Any) -> None:

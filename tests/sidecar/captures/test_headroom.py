@@ -43,7 +43,7 @@ def test_a_recording_that_has_no_room_in_memory_is_never_ordered(
     assert ("p" in bench.table.orders) == (not reason)
     if reason:
         assert "may take 439 MiB more, and recording 20 iterations needs 439 MiB" in bench.last().message
-        assert ("arm", "cap") not in bench.table.told
+        assert ("arm", "cap") not in bench.table.agent_messages
 
 
 @pytest.mark.parametrize(("headroom", "reason"), [(2 * NEEDED + FLOOR_BYTES, ""), (2 * NEEDED, "NoMemory")])

@@ -29,7 +29,7 @@ async def test_a_capture_that_slows_training_beyond_the_limit_is_stopped_in_the_
     for step, at in ((99, 0), (101, 4.5), (103, 9.1)):
         bench.table.views["p"] = view(step=StepView(step, NOW + int(at * S), S, 1))
         bench.look(1)
-    assert bench.table.told == [("arm", "cap"), ("cancel", "cap")]
+    assert bench.table.agent_messages == [("arm", "cap"), ("cancel", "cap")]
     bench.captures.on_process_event(AgentMessage("p", {"t": "cancelled", "capture": "cap"}))
     assert bench.last().reason == "Slowdown"
     assert "125 % slower" in bench.last().message
@@ -47,7 +47,7 @@ async def test_an_order_that_comes_when_its_time_is_over_is_never_placed(bench: 
     assert (bench.last().state, bench.last().reason) == (hub_pb2.FAILED, "TooLate")
     assert "when the time to hand it over had passed" in bench.last().message
     assert bench.table.orders == {}
-    assert ("arm", "cap") not in bench.table.told
+    assert ("arm", "cap") not in bench.table.agent_messages
 
 
 async def test_an_order_for_a_step_to_a_process_that_makes_none_says_so(bench: Bench) -> None:
@@ -88,7 +88,7 @@ async def test_events_of_one_order_do_not_reach_another_capture(bench: Bench) ->
         hub_pb2.ARMED,
         hub_pb2.FAILED,
     ]
-    assert ("cancel", "cap-a") not in bench.table.told
+    assert ("cancel", "cap-a") not in bench.table.agent_messages
 
 
 async def test_an_agent_that_reports_another_capture_is_not_heard(bench: Bench) -> None:
@@ -167,7 +167,7 @@ async def test_a_canary_tells_what_it_cost_and_nothing_of_it_is_stored(
     assert event.recording_cost.iterations == 1
     assert (event.time_cost.iteration_before_ns, event.time_cost.iterations_after) == (10 * 10**6, 1)
     assert not any(message.HasField("upload_request") for message in bench.sent)
-    assert ("done", "cap") in bench.table.told
+    assert ("done", "cap") in bench.table.agent_messages
     bench.captures.receive(hub_pb2.HubMessage(release=hub_pb2.Release(capture_id="cap")))
     assert bench.spool.used_bytes() == 0
     assert bench.captures.held_events() == []
@@ -234,7 +234,7 @@ async def test_a_rank_without_the_agent_gets_the_sidecars_device_samples(
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert next(iter(recorder._device.values()))["power_milliwatts"] == 300_000
-    assert bench.table.told == []
+    assert bench.table.agent_messages == []
 
 
 async def test_what_a_capture_that_is_over_leaves_behind_is_taken_away(

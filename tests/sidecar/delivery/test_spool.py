@@ -1,4 +1,4 @@
-"""The spool's limits and journal, and what is seen in the directory that Kineto writes into."""
+"""The spool's limits and its journal."""
 
 import gzip
 import os
@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from fleetprof_sidecar.capture.process_capture import ProcessCapture, Terms, check_capture_id
-from fleetprof_sidecar.captures.traces_directory import TracesDirectory
+from fleetprof_sidecar.capture.process_capture import ProcessCapture, Terms
 from fleetprof_sidecar.delivery.spool import NoRoom, Spool, SpoolBusy
 
 
@@ -73,41 +72,7 @@ def test_the_last_bytes_of_the_volume_are_left_to_others(spool: Spool, monkeypat
     assert full.value.reason == Reason.DISK_FULL
 
 
-@pytest.mark.parametrize("bad", ["", "../x", "a/b", "UPPER", "-a", "a-", "a" * 64, "a.b", "a\n"])
-def test_a_capture_id_cannot_leave_its_place(bad: str) -> None:
-    with pytest.raises(ValueError, match="capture id"):
-        check_capture_id(bad)
-    assert check_capture_id("a" * 63) == "a" * 63
-
-
 @pytest.mark.parametrize("name", ["../journal/x", "/etc/passwd", ".part"])
 def test_a_name_cannot_lead_out_of_the_spool(spool: Spool, name: str) -> None:
     with pytest.raises(ValueError, match="not a file of the spool"):
         spool.path_of(name)
-
-
-def test_only_regular_files_with_a_traces_name_are_seen(tmp_path: Path) -> None:
-    for name in ("cap-1-r0_7.json", "cap-1-r1_8.json.tmp", "notes.json", "cap_1.json", "cap-1-r0_7.json.gz", "x.tmp"):
-        (tmp_path / name).write_text(name)
-    (tmp_path / "cap-1-r2_9.json").symlink_to(tmp_path / "notes.json")
-    (tmp_path / "cap-1-r3_9.json").mkdir()
-    os.mkfifo(tmp_path / "cap-1-r4_9.json")
-    traces = TracesDirectory(tmp_path)
-    assert [(f.name, f.stem, f.pid, f.finished, f.size_bytes) for f in traces.scan()] == [
-        ("cap-1-r0_7.json", "cap-1-r0", 7, True, 15),
-        ("cap-1-r1_8.json.tmp", "cap-1-r1", 8, False, 19),
-    ]
-    assert traces.delete("cap-1-r0_7.json")
-    assert traces.delete("cap-1-r0_7.json")
-    with pytest.raises(ValueError, match="not the name of a trace"):
-        traces.delete("../spool")
-    assert TracesDirectory(tmp_path / "absent").scan() == []
-
-
-def test_a_trace_in_kinetos_fallback_is_pointed_out(tmp_path: Path) -> None:
-    traces = TracesDirectory(Path("/run/x/traces"), fallback=tmp_path)
-    (tmp_path / "libkineto_activities_42.json").write_text("{}")
-    assert "KINETO_ONDEMAND_TRACE_DIR=/run/x/traces" in traces.find_stray(42, 0)
-    assert traces.find_stray(42, 2**62) == ""
-    assert traces.find_stray(43, 0) == ""
-    assert traces.find_stray(0, 0) == ""

@@ -1,0 +1,30 @@
+"""How much slower the iterations of a running capture are."""
+
+import pytest
+from fleetprof_sidecar.capture.slowdown import SlowdownWatch
+
+
+@pytest.mark.parametrize(
+    ("reports", "percent"),
+    [
+        ([(90, 0), (98, 0), (99, 100), (103, 700), (105, 1000)], None),
+        ([(99, 100), (101, 340), (103, 580)], None),
+        ([(99, 100), (101, 440), (103, 800)], 70),
+        ([(99, 100), (101, 440), (103, 1400)], 70),  # the quicker of the two
+        ([(99, 100), (101, 9000), (103, 9200), (105, 18_000)], None),  # pauses of the job's own
+        ([(99, 100), (101, 440)], None),
+        ([(99, 100), (100, 900), (100, 1900)], None),  # less than one whole iteration
+        ([(50, 0), (60, 99_999), (70, 999_999)], None),  # before the window
+        ([(107, 100), (109, 440), (111, 9000)], None),  # behind it: the trace is being written
+    ],
+)
+def test_a_slowdown_counts_from_the_windows_first_step(reports: list[tuple[int, int]], percent: int | None) -> None:
+    watch = SlowdownWatch(baseline_ns=200, first_step=100, last_step=109, steps_per_iteration=2, limit_percent=50)
+    found = [watch.observe(step, at) for step, at in reports]
+    assert found[-1] == percent
+    assert found[:-1] == [None] * (len(reports) - 1)
+
+
+def test_without_a_baseline_there_is_no_slowdown() -> None:
+    watch = SlowdownWatch(baseline_ns=0, first_step=1, last_step=9, steps_per_iteration=1, limit_percent=1)
+    assert [watch.observe(step, step * 10**6) for step in range(5)] == [None] * 5
