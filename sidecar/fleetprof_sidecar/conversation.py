@@ -6,6 +6,7 @@ import time
 from fleetprof_api.hub import hub_pb2
 
 from fleetprof_sidecar.captures.controller import CaptureController
+from fleetprof_sidecar.captures.work import CaptureWork
 from fleetprof_sidecar.hub.link import PROTOCOL_VERSION
 from fleetprof_sidecar.hub.messages import make_device_sample, make_host_sample, make_process
 from fleetprof_sidecar.labels import read_labels
@@ -18,12 +19,19 @@ class SidecarConversation:
     """Tells the hub of processes, samples and captures as they are when it is told; `captures` hears the hub."""
 
     def __init__(
-        self, settings: Settings, sidecar_id: str, processes: Processes, sampler: Sampler, captures: CaptureController
+        self,
+        settings: Settings,
+        sidecar_id: str,
+        processes: Processes,
+        sampler: Sampler,
+        work: CaptureWork,
+        captures: CaptureController,
     ) -> None:
         self._settings = settings
         self._sidecar_id = sidecar_id
         self._processes = processes
         self._sampler = sampler
+        self._work = work
         self._captures = captures
 
     def make_hello(self) -> hub_pb2.Hello:
@@ -63,4 +71,4 @@ class SidecarConversation:
 
     def note_connected(self) -> None:
         """Uploads that wait for an answer ask again."""
-        self._captures.work.ask_again()
+        self._work.ask_again()

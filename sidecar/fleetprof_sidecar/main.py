@@ -19,6 +19,7 @@ from fleetprof_api.private_directory import PrivateDirectory
 
 from fleetprof_sidecar.captures.controller import CaptureController
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
+from fleetprof_sidecar.captures.work import CaptureWork
 from fleetprof_sidecar.conversation import SidecarConversation
 from fleetprof_sidecar.delivery.spool import Spool, SpoolBusy
 from fleetprof_sidecar.delivery.upload_connections import UploadConnections
@@ -52,18 +53,29 @@ class Sidecar:
         outbox = Outbox()
         recorders = RankRecorders(trainers.table)
         self._sampler = Sampler(HostSource(), NvmlSource(), recorders)
-        self._captures = CaptureController(
+        traces = TracesDirectory(trainers.directory.traces)
+        self._work = CaptureWork(
             processes=trainers.table,
-            traces=TracesDirectory(trainers.directory.traces),
+            traces=traces,
             spool=spool,
             sampler=self._sampler,
             recorders=recorders,
             hub=outbox,
             uploads=self._uploads,
             host_name=socket.gethostname(),
+        )
+        self._captures = CaptureController(
+            processes=trainers.table,
+            traces=traces,
+            spool=spool,
+            work=self._work,
+            recorders=recorders,
+            hub=outbox,
             storage_limit_bytes=settings.storage_limit_bytes,
         )
-        conversation = SidecarConversation(settings, spool.sidecar_id, trainers.table, self._sampler, self._captures)
+        conversation = SidecarConversation(
+            settings, spool.sidecar_id, trainers.table, self._sampler, self._work, self._captures
+        )
         self._link = HubLink(settings.hub, outbox, conversation)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -73,22 +85,22 @@ class Sidecar:
         self._trainers.start()
         log.info("serving %s as sidecar %s", self._settings.directory, self._sidecar_id)
         self._captures.restore()
-        work = [asyncio.create_task(part) for part in (self._captures.run(), self._sampler.run(), self._link.run())]
+        tasks = [asyncio.create_task(part) for part in (self._captures.run(), self._sampler.run(), self._link.run())]
         ending = asyncio.create_task(stop.wait())
         try:
-            done, _ = await asyncio.wait([*work, ending], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([*tasks, ending], return_when=asyncio.FIRST_COMPLETED)
             for task in done - {ending}:
                 task.result()
             log.info("ending: waiting at most %g s for uploads", self._settings.grace_seconds)
             await self._captures.drain(self._settings.grace_seconds, ends_with_pod=self._settings.ends_with_pod)
             self._link.finish()
             if self._link.is_connected:
-                await asyncio.wait([work[-1]], timeout=_FAREWELL_S)
+                await asyncio.wait([tasks[-1]], timeout=_FAREWELL_S)
         finally:
-            for task in [*work, ending]:
+            for task in [*tasks, ending]:
                 task.cancel()
-            await asyncio.gather(*work, ending, return_exceptions=True)
-            await self._captures.work.close()
+            await asyncio.gather(*tasks, ending, return_exceptions=True)
+            await self._work.close()
             self._uploads.close()
 
     def _on_process_event(self, event: ProcessEvent) -> None:

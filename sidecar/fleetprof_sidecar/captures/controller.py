@@ -30,7 +30,6 @@ from fleetprof_sidecar.captures.order_desk import OrderDesk, find_occupant
 from fleetprof_sidecar.captures.process_events import translate
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.captures.work import CaptureWork
-from fleetprof_sidecar.delivery.file_delivery import Uploads
 from fleetprof_sidecar.delivery.spool import Spool
 from fleetprof_sidecar.hub.messages import make_event, make_refusal
 from fleetprof_sidecar.hub.outbox import HubSender
@@ -39,7 +38,6 @@ from fleetprof_sidecar.processes.index import MAX_PROCESSES
 from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.processes.views import ProcessView
 from fleetprof_sidecar.samples.rank_recorders import RankRecorders
-from fleetprof_sidecar.samples.sampler import Sampler
 
 _SCAN_S: Final = 0.1
 _SLOW_SCAN_S: Final = 1.0
@@ -53,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 class CaptureController:
-    """All captures that were not released."""
+    """All captures that were not released. `work` does what takes time; `recorders` are those that it begins."""
 
     def __init__(
         self,
@@ -61,35 +59,23 @@ class CaptureController:
         processes: Processes,
         traces: TracesDirectory,
         spool: Spool,
-        sampler: Sampler,
+        work: CaptureWork,
         recorders: RankRecorders,
         hub: HubSender,
-        uploads: Uploads,
-        host_name: str = "",
         storage_limit_bytes: int = 0,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._processes = processes
         self._traces = traces
+        self._work = work
         self._recorders = recorders
         self._hub = hub
         self._clock = clock
         self._desk = OrderDesk(processes, traces.path, Disk(traces.path, spool.path, storage_limit_bytes))
         self._experience = Experience()
         self._leftovers = Leftovers(traces, processes)
-        self.work = CaptureWork(
-            processes=processes,
-            traces=traces,
-            spool=spool,
-            sampler=sampler,
-            recorders=recorders,
-            hub=hub,
-            uploads=uploads,
-            host_name=host_name,
-            clock=clock,
-        )
         self._held = HeldCaptures(
-            desk=self._desk, spool=spool, leftovers=self._leftovers, work=self.work, hub=hub, clock=clock
+            desk=self._desk, spool=spool, leftovers=self._leftovers, work=work, hub=hub, clock=clock
         )
         self._unplaced: set[CaptureKey] = set()  # asked before a restart, and the process has not shown itself since
         self._slowdown = SlowdownWatches()
@@ -165,7 +151,7 @@ class CaptureController:
                     self._cancel(key, reason, cancel.message or "cancelled")
             case "upload_grant" | "upload_verdict" as body:
                 answer = getattr(message, body)
-                self.work.answer((answer.capture_id, answer.process_id), answer.object, answer)
+                self._work.answer((answer.capture_id, answer.process_id), answer.object, answer)
             case "fetch_traces":
                 for process_id in message.fetch_traces.process_ids:
                     self._held.apply((message.fetch_traces.capture_id, process_id), TraceWanted(self._clock()))
@@ -212,7 +198,7 @@ class CaptureController:
 
     def _place(self, key: CaptureKey) -> None:
         self._unplaced.discard(key)
-        self.work.begin_samples(key, self._held[key])
+        self._work.begin_samples(key, self._held[key])
         promised = sum(disk_need_bytes(c.terms) for c in self._held.values() if c.awaits_file and not c.is_final)
         promised -= disk_need_bytes(self._held[key].terms)
         refused = self._desk.place(self._held[key], self._clock(), promised)
@@ -222,7 +208,7 @@ class CaptureController:
     def _release(self, key: CaptureKey) -> None:
         if not self._held[key].is_final:
             self._held.apply(key, Cancel(Reason.CANCELLED, "the hub ended this capture", self._clock()))
-        self.work.stop(key)
+        self._work.stop(key)
         self._experience.note(self._held[key])
         self._slowdown.forget(key)
         self._unplaced.discard(key)
@@ -282,7 +268,7 @@ class CaptureController:
         running = capture.state == RankState.STARTED and capture.awaits_file
         if step is not None and running and (message := self._slowdown.judge(key, capture.terms, step)):
             self._held.apply(key, Cancel(Reason.SLOWDOWN, message, now))
-        hint = self.work.problem_of(key)
+        hint = self._work.problem_of(key)
         if capture.armed_unix_ns and capture.awaits_file:
             hint = self._traces.find_stray(capture.terms.pid, capture.armed_unix_ns)
         self._held.apply(
@@ -310,7 +296,7 @@ class CaptureController:
             self._held.apply(key, OrderRejected(Reason.SIDECAR_RESTARTED, message, now))
 
     def _cancel(self, key: CaptureKey, reason: Reason, message: str) -> None:
-        if problem := self.work.problem_of(key):
+        if problem := self._work.problem_of(key):
             # The trace is there: what ran out of time is the upload.
             reason = Reason.UPLOAD_FAILED if reason is Reason.DEADLINE_EXCEEDED else reason
             message = f"{message}; {problem}"

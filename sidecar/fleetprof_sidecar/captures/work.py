@@ -6,6 +6,7 @@ Guarantees: each piece of work ends in one event for its capture, also when it f
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Literal, Protocol
 
@@ -69,8 +70,8 @@ class CaptureWork:
         recorders: RankRecorders,
         hub: HubSender,
         uploads: Uploads,
-        host_name: str,
-        clock: Callable[[], int],
+        host_name: str = "",
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._processes = processes
         self._traces = traces

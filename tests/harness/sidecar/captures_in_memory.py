@@ -8,6 +8,7 @@ from typing import Any
 from fleetprof_api.hub import hub_pb2
 from fleetprof_sidecar.captures.controller import CaptureController
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
+from fleetprof_sidecar.captures.work import CaptureWork
 from fleetprof_sidecar.delivery.spool import Spool
 from fleetprof_sidecar.processes.events import Delivered
 from fleetprof_sidecar.processes.roles import Role
@@ -119,14 +120,24 @@ class Bench:
         self.sent = self.hub.messages
         self.recorders = RankRecorders(table)
         self.sampler = Sampler(HostSource(), RecordedDevices(), self.recorders, lambda: self.now)
-        self.captures = CaptureController(
+        traces = TracesDirectory(self.traces, fallback=path)
+        self.work = CaptureWork(
             processes=table,
-            traces=TracesDirectory(self.traces, fallback=path),
+            traces=traces,
             spool=self.spool,
             sampler=self.sampler,
             recorders=self.recorders,
             hub=self.hub,
             uploads=UploadsAtOnce(),
+            clock=lambda: self.now,
+        )
+        self.captures = CaptureController(
+            processes=table,
+            traces=traces,
+            spool=self.spool,
+            work=self.work,
+            recorders=self.recorders,
+            hub=self.hub,
             clock=lambda: self.now,
         )
 

@@ -17,7 +17,7 @@ from harness.sidecar.captures_in_memory import NOW, Bench, S, Table, view
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     made = Bench(tmp_path, Table())
     yield made
-    await made.captures.work.close()
+    await made.work.close()
     made.spool.close()
 
 
@@ -186,7 +186,7 @@ async def test_a_trace_that_the_store_refuses_until_the_deadline_says_why(
     refusal = hub_pb2.UploadGrant(capture_id="cap", process_id="p", object=hub_pb2.TRACE, refusal="wrong credentials")
     refusal.retry_after_ns = 60 * S
     bench.captures.receive(hub_pb2.HubMessage(upload_grant=refusal))
-    await await_that(lambda: bench.captures.work.problem_of(("cap", "p")))
+    await await_that(lambda: bench.work.problem_of(("cap", "p")))
     assert bench.last().state == hub_pb2.WRITTEN
     assert bench.spool.used_bytes() > 0
     bench.captures.receive(
@@ -204,7 +204,7 @@ async def test_our_own_fault_in_one_capture_ends_only_that_one(bench: Bench, mon
     def broken(*_: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(bench.captures.work, "compress", broken)
+    monkeypatch.setattr(bench.work, "compress", broken)
     (bench.traces / "cap-r0_7.json").write_text("{}")
     bench.look(1)
     assert (bench.last().state, bench.last().reason) == (hub_pb2.FAILED, "Internal")

@@ -24,7 +24,7 @@ NEEDED = FIXED_BYTES + 20 * 18_000_000
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     made = Bench(tmp_path, Table())
     yield made
-    await made.captures.work.close()
+    await made.work.close()
     made.spool.close()
 
 
