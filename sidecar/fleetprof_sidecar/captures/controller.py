@@ -23,11 +23,11 @@ from fleetprof_sidecar.capture.order_limits import OverLimit, check_limits, chec
 from fleetprof_sidecar.capture.orders import read_terms
 from fleetprof_sidecar.capture.process_capture import CaptureKey, ProcessCapture
 from fleetprof_sidecar.capture.slowdown import SlowdownWatches
+from fleetprof_sidecar.captures.event_translation import translate
 from fleetprof_sidecar.captures.headroom import Disk, disk_need_bytes
 from fleetprof_sidecar.captures.held_captures import HeldCaptures
 from fleetprof_sidecar.captures.leftovers import Leftovers
 from fleetprof_sidecar.captures.order_desk import OrderDesk, find_occupant
-from fleetprof_sidecar.captures.process_events import translate
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.captures.work import CaptureWork
 from fleetprof_sidecar.delivery.spool import Spool
