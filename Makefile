@@ -19,14 +19,37 @@ help:  ## List the targets
 demo: torch  ## Train a small model on four ranks, capture it, show the report (OUT=build/demo)
 	.venv/bin/fleetprof demo --out "$(OUT)"
 
-test: lint torch  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a real Kubernetes
-	.ci/versitygw >/dev/null
-	.ci/hta >/dev/null
-	older=$$(.ci/older-torch); \
-	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$older" $(PYTHON) -m pytest $(PARALLEL) -m "not cluster" $(PYTEST_ARGS)
-	-$(CLUSTER) programs
-	$(PYTHON) -m pytest $(PARALLEL) -m cluster --ignore tests/e2e/kubernetes $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -m cluster tests/e2e/kubernetes $(PYTEST_ARGS)
+test: base  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a real Kubernetes
+	rm -rf build/tests
+	began=$$SECONDS; code=0; \
+	$(MAKE) --no-print-directory --keep-going -j $(words $(PARTS)) $(PARTS) || code=$$?; \
+	echo; cat build/tests/*.time; printf 'All of it took %d s.\n' $$((SECONDS - began)); exit $$code
+
+# The parts of `make test` run side by side: the cluster's programs are built first, and the tests on Kubernetes mostly
+# wait. Each is a target for make alone; `.ci/part` keeps its output apart and takes its time.
+PARTS := part/programs part/kubernetes part/api-server part/tests part/lint
+PART := .ci/part
+
+part/programs:
+	-$(PART) programs $(CLUSTER) programs
+
+part/kubernetes: part/programs
+	$(PART) kubernetes $(PYTHON) -m pytest -m cluster tests/e2e/kubernetes $(PYTEST_ARGS)
+
+# With what needs helm alone, which is one of the programs.
+part/api-server: part/programs
+	$(PART) api-server $(PYTHON) -m pytest -n 2 --dist loadgroup -m "cluster or helm" --ignore tests/e2e/kubernetes $(PYTEST_ARGS)
+
+part/tests: part/peers
+	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$(.ci/older-torch)" \
+	    $(PART) tests $(PYTHON) -m pytest $(PARALLEL) -m "not cluster and not helm" $(PYTEST_ARGS)
+
+# PyTorch in both versions, the S3 server and HTA.
+part/peers:
+	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch; .ci/versitygw; .ci/hta; .ci/older-torch'
+
+part/lint:
+	$(PART) lint $(MAKE) --no-print-directory lint
 
 test-fast: base  ## Run the tests that need neither PyTorch, an S3 server nor a cluster
 	$(PYTHON) -m pytest $(PARALLEL) -m "not torch and not s3 and not cluster" $(PYTEST_ARGS)
@@ -93,4 +116,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer bench-real fuzz generate clean base torch
+.PHONY: $(PARTS) part/peers help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer bench-real fuzz generate clean base torch

@@ -171,10 +171,14 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ApiServer]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps a folder's tests on an API server in one worker, so that it is started once; skips what lacks PyTorch."""
+    """Keeps a folder's tests on an API server in one worker, so that it is started once; skips what lacks PyTorch.
+
+    The same for what renders the chart: each set of values is rendered once.
+    """
     for item in items:
-        if item.get_closest_marker("cluster"):
-            item.add_marker(pytest.mark.xdist_group(str(item.path.parent)))
+        for marker in ("cluster", "helm"):
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.xdist_group(f"{item.path.parent} {marker}"))
     _skip_torch(items)
 
 

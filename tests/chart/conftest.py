@@ -6,7 +6,9 @@ from harness.kubernetes import chart
 
 @pytest.fixture(autouse=True)
 def _helm(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("cluster") and chart.find_helm() is None:
+    """What renders the chart is skipped without helm, or fails where CI requires it with the cluster's programs."""
+    needs_helm = any(request.node.get_closest_marker(name) for name in ("helm", "cluster"))
+    if needs_helm and chart.find_helm() is None:
         reason = "there is no helm; install it, or let `make cluster` build one"
         if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
             pytest.fail(reason)

@@ -15,7 +15,6 @@ from harness.training.local_system import wait_until
 pytestmark = pytest.mark.cluster
 
 KINDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ConfigMap")
-OBJECTS = chart.render(VALUE_SETS["bounds"]) if chart.find_helm() else None
 
 
 def request(**spec: Any) -> dict[str, Any]:
@@ -28,8 +27,8 @@ def request(**spec: Any) -> dict[str, Any]:
 
 
 def bounds() -> AllBounds:
-    assert OBJECTS is not None
-    return parse_bounds(yaml.safe_load(OBJECTS.one("ConfigMap", "fleetprof-bounds")["data"]["bounds.yaml"]))
+    objects = chart.render(VALUE_SETS["bounds"])
+    return parse_bounds(yaml.safe_load(objects.one("ConfigMap", "fleetprof-bounds")["data"]["bounds.yaml"]))
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +36,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     with serve_requests(tmp_path_factory.mktemp("api-server")) as server:
         for namespace in (chart.NAMESPACE, "team-a", "team-b"):
             server.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-        assert OBJECTS is not None
-        items = [{**item, "metadata": {"namespace": chart.NAMESPACE, **item["metadata"]}} for item in OBJECTS.items]
+        objects = chart.render(VALUE_SETS["bounds"])
+        items = [{**item, "metadata": {"namespace": chart.NAMESPACE, **item["metadata"]}} for item in objects.items]
         text = yaml.safe_dump_all([item for item in items if item["kind"] in KINDS])
         done = server.kubectl("apply", "--validate=strict", "-f", "-", text=text)
         assert done.returncode == 0, done.stderr

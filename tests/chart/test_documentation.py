@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from fleetprof_api.request import load_request
-from harness.kubernetes.chart import CHART, NAMESPACE, Objects, run_helm
+from harness.kubernetes.chart import CHART, NAMESPACE, read_objects, run_helm
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples/kubernetes"
@@ -45,7 +45,7 @@ def test_the_pages_set_values_and_install() -> None:
     assert len(INSTALLS) > 3
 
 
-@pytest.mark.cluster
+@pytest.mark.helm
 @pytest.mark.parametrize("command", INSTALLS)
 def test_every_installation_of_the_pages_renders(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
@@ -53,12 +53,11 @@ def test_every_installation_of_the_pages_renders(command: str, monkeypatch: pyte
     assert "kind: Deployment" in run_helm("template", *words)
 
 
-@pytest.mark.cluster
+@pytest.mark.helm
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("values-*.yaml")), ids=lambda path: path.name)
 def test_every_example_of_values_renders(path: Path) -> None:
     text = run_helm("template", "fleetprof", str(CHART), "--namespace", NAMESPACE, "--values", str(path))
-    objects = Objects(tuple(item for item in yaml.safe_load_all(text) if item))
-    assert objects.one("Deployment", "fleetprof-operator")
+    assert read_objects(text).one("Deployment", "fleetprof-operator")
 
 
 def test_the_example_request_captures_the_example_job() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from harness.kubernetes.chart import VALUE_SETS, Objects, render
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.helm
 
 
 def reach(objects: Objects, component: str) -> set[tuple[int, str]]:

@@ -5,7 +5,7 @@ import re
 import pytest
 from harness.kubernetes.chart import NAMESPACE, S3, VALUE_SETS, Objects, matches, render
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.helm
 
 
 # Where cert-manager keeps the certificates, nobody of ours does.

@@ -4,7 +4,7 @@ import pytest
 from fleetprof_api.pods import ANALYSIS_AUDIENCE, AUDIENCE, IDENTITY_DIRECTORY
 from harness.kubernetes.chart import NAMESPACE, VALUE_SETS, render
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.helm
 
 CASES = [pytest.param(values, id=name) for name, values in VALUE_SETS.items()]
 

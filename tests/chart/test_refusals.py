@@ -5,7 +5,7 @@ import re
 import pytest
 from harness.kubernetes.chart import CHART, NAMESPACED, S3, VALUE_SETS, Refused, render, run_helm
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.helm
 
 BUNDLED = ("store.bundled.enabled=true",)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from harness.kubernetes.chart import NAMESPACE, VALUE_SETS, render
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.helm
 
 DOCS = Path(__file__).parents[2] / "docs/rbac-and-s3.md"
 

@@ -12,7 +12,7 @@ from fleetprof_operator.settings import read_settings
 from fleetprof_store.location import StoreLocation, parse_location
 from harness.kubernetes.chart import NAMESPACE, S3, VALUE_SETS, Objects, render
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.helm
 
 
 def environment(objects: Objects, name: str) -> dict:

@@ -6,7 +6,7 @@ import pytest
 from fleetprof_api import pods
 from harness.kubernetes.chart import NAMESPACE, matches, render
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.helm
 
 
 ON, OFF = {"fleetprof.io/inject": "true"}, {"fleetprof.io/inject": "false"}

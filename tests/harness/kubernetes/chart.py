@@ -145,7 +145,13 @@ def render(values: tuple[str, ...] = S3, *options: str, release: str = "fleetpro
     """The objects of a release with these values, `a.b=c` each. Raises Refused."""
     settings = [word for value in values for word in ("--set", value)]
     text = run_helm("template", release, str(CHART), "--namespace", NAMESPACE, *settings, *options)
-    return Objects(tuple(item for item in yaml.safe_load_all(text) if item))
+    return read_objects(text)
+
+
+def read_objects(text: str) -> Objects:
+    """The objects of YAML documents, read by libyaml where PyYAML has it: a tenth of the time."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return Objects(tuple(item for item in yaml.load_all(text, loader) if item))
 
 
 def matches(selector: dict, labels: dict[str, str]) -> bool:
