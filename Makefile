@@ -44,9 +44,9 @@ part/tests: part/peers
 	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$(.ci/older-torch)" \
 	    $(PART) tests $(PYTHON) -m pytest $(PARALLEL) -m "not cluster and not helm" $(PYTEST_ARGS)
 
-# PyTorch in both versions, the S3 server and HTA.
+# PyTorch in both versions, the S3 server, HTA and a browser.
 part/peers:
-	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch; .ci/versitygw; .ci/hta; .ci/older-torch'
+	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser'
 
 part/lint:
 	$(PART) lint $(MAKE) --no-print-directory lint
