@@ -27,17 +27,20 @@ test: base  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a r
 
 # The parts of `make test` run side by side: the cluster's programs are built first, and the tests on Kubernetes mostly
 # wait. Each is a target for make alone; `.ci/part` keeps its output apart and takes its time.
-PARTS := part/programs part/kubernetes part/api-server part/tests part/lint
+PARTS := part/api-server-programs part/programs part/kubernetes part/api-server part/tests part/lint
 PART := .ci/part
 
-part/programs:
-	-$(PART) programs $(CLUSTER) programs
+part/api-server-programs:
+	-$(PART) api-server-programs env $(CLUSTER) api-server
+
+part/programs: part/api-server-programs
+	-$(PART) programs env $(CLUSTER) programs
 
 part/kubernetes: part/programs
 	$(PART) kubernetes $(PYTHON) -m pytest -m cluster tests/e2e/kubernetes $(PYTEST_ARGS)
 
 # With what needs helm alone, which is one of the programs.
-part/api-server: part/programs
+part/api-server: part/api-server-programs
 	$(PART) api-server $(PYTHON) -m pytest -n 2 --dist loadgroup -m "cluster or helm" --ignore tests/e2e/kubernetes $(PYTEST_ARGS)
 
 part/tests: part/peers

@@ -1,10 +1,10 @@
-"""`python -m cluster up|down|images|programs`: what the Makefile's targets call."""
+"""`python -m cluster up|down|images|api-server|programs`: what the Makefile's targets call."""
 
 import sys
 import tempfile
 from pathlib import Path
 
-from cluster import images
+from cluster import binaries, debian, images
 from cluster.choice import Cluster, alone, choose_cluster
 from cluster.progress import say, step
 from cluster.refusal import Failure, Refusal
@@ -51,10 +51,13 @@ def main(command: str) -> None:
                 cluster.down()
             elif command == "images":
                 load_images(cluster)
+            elif command == "api-server":
+                debian.install()
+                binaries.build(binaries.API_SERVER)
             elif command == "programs":
                 cluster.build()
             else:
-                raise Refusal(f"{command!r} is no command: up, down, images or programs")
+                raise Refusal(f"{command!r} is no command: up, down, images, api-server or programs")
     except (Refusal, Failure) as trouble:
         say(str(trouble))
         sys.exit(1)

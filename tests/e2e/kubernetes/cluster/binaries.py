@@ -27,16 +27,21 @@ _KUBERNETES: Final = (
 )
 _CONTAINERD: Final = "github.com/containerd/containerd/v2/cmd/{}@v2.4.2"
 _HELM: Final = "4.3.1"
+_COREDNS: Final = "github.com/coredns/coredns"
+# Those that network.py's Corefile names; all of them would be twice as much to build.
+_DNS_PLUGINS: Final = ("bind", "cache", "errors", "kubernetes")
 _OTHERS: Final = {
     "containerd": _CONTAINERD.format("containerd"),
     "containerd-shim-runc-v2": _CONTAINERD.format("containerd-shim-runc-v2"),
     "ctr": _CONTAINERD.format("ctr"),
-    "coredns": "github.com/coredns/coredns@v1.15.0",
+    "coredns": f"{_COREDNS}@v1.15.0 {' '.join(_DNS_PLUGINS)}",
     "helm": f"helm.sh/helm/v4/cmd/helm@v{_HELM}",
 }
 _FLAGS: Final = {"helm": f"-X helm.sh/helm/v4/internal/version.version=v{_HELM}"}
 # Everything that a client of any cluster needs.
 CLIENTS: Final = ("kubectl", "helm")
+# What the tests on an API server alone need, etcd besides.
+API_SERVER: Final = (*CLIENTS, "kube-apiserver")
 
 
 def build(names: tuple[str, ...] = (*_KUBERNETES, *_OTHERS)) -> None:
@@ -50,7 +55,7 @@ def build(names: tuple[str, ...] = (*_KUBERNETES, *_OTHERS)) -> None:
     if any(name in _KUBERNETES for name in missing):
         _prepare_kubernetes_module()
     for name in missing:
-        with step(f"building {name} {_version(name).rpartition('@')[2]} (minutes, once)"):
+        with step(f"building {name} {_version(name).rpartition('@')[2].split()[0]} (minutes, once)"):
             _build_one(name)
         (BINARIES / f"{name}.version").write_text(_version(name))
 
@@ -76,6 +81,10 @@ def _build_one(name: str) -> None:
     if name in _KUBERNETES:
         package, folder = f"k8s.io/kubernetes/cmd/{name}", BUILT / "src"
         _go("build", "-trimpath", "-ldflags", _kubernetes_flags(), "-o", str(BINARIES) + "/", package, folder=folder)
+    elif name == "coredns":
+        folder = _prepare_dns_module()
+        words = ("build", "-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o", str(BINARIES / name), ".")
+        _go(*words, folder=folder)
     else:
         flags = f"-s -w {_FLAGS.get(name, '')}"
         _go("install", "-trimpath", "-ldflags", flags, _OTHERS[name], environment={"GOBIN": str(BINARIES)})
@@ -115,6 +124,23 @@ def _prepare_kubernetes_module() -> None:
     _go("mod", "edit", *(f"-replace={name}={name}@{published}" for name in staging), folder=folder)
     _go("mod", "tidy", folder=folder, environment={"GOFLAGS": "-mod=mod"})
     ready.touch()
+
+
+def _prepare_dns_module() -> Path:
+    """A module with CoreDNS's main function, few plug-ins, and the versions of everything that CoreDNS names."""
+    folder = BUILT / "dns"
+    folder.mkdir(parents=True, exist_ok=True)
+    published, _, _ = _OTHERS["coredns"].partition(" ")
+    described = json.loads(_go("mod", "download", "-json", published, folder=folder))
+    required = Path(described["GoMod"]).read_text().splitlines()
+    lines = [line if not line.startswith("module ") else "module dns" for line in required]
+    (folder / "go.mod").write_text("\n".join([*lines, f"require {published.replace('@', ' ')}", ""]))
+    (folder / "go.sum").write_bytes((Path(described["Dir"]) / "go.sum").read_bytes())
+    plugins = "".join(f'\t_ "{_COREDNS}/plugin/{name}"\n' for name in _DNS_PLUGINS)
+    (folder / "main.go").write_text(
+        f'package main\n\nimport (\n{plugins}\t"{_COREDNS}/coremain"\n)\n\nfunc main() {{\n\tcoremain.Run()\n}}\n'
+    )
+    return folder
 
 
 def _go(*words: str, folder: Path = BUILT, environment: dict[str, str] | None = None) -> str:
