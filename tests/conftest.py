@@ -170,6 +170,7 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ApiServer]
 # ---------------------------------------------------------------- torch: tests that start real PyTorch processes
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keeps a folder's tests on an API server in one worker, so that it is started once; skips what lacks PyTorch.
 
