@@ -9,6 +9,8 @@ BENCH_ARGS ?=
 # Most tests wait, for a poll or a process: three at a time keep two cores busy. A session's fixtures are per worker.
 WORKERS ?= 3
 PARALLEL := -n $(WORKERS) --dist loadgroup
+# In `make test` two parts of that kind run at once, and leave the processor to the third, which waits most.
+BESIDE := -n 2 --dist loadgroup
 UV := .ci/uv
 PYTHON := .venv/bin/python
 CLUSTER := PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -m cluster
@@ -41,18 +43,18 @@ part/kubernetes: part/programs
 
 # With what needs helm alone, which is one of the programs.
 part/api-server: part/api-server-programs
-	$(PART) api-server $(PYTHON) -m pytest -n 2 --dist loadgroup -m "cluster or helm" --ignore tests/e2e/kubernetes $(PYTEST_ARGS)
+	$(PART) api-server nice -n 5 $(PYTHON) -m pytest $(BESIDE) -m "cluster or helm" --ignore tests/e2e/kubernetes $(PYTEST_ARGS)
 
 part/tests: part/peers
 	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$(.ci/older-torch)" \
-	    $(PART) tests $(PYTHON) -m pytest $(PARALLEL) -m "not cluster and not helm" $(PYTEST_ARGS)
+	    $(PART) tests nice -n 5 $(PYTHON) -m pytest $(BESIDE) -m "not cluster and not helm" $(PYTEST_ARGS)
 
 # PyTorch in both versions, the S3 server, HTA and a browser.
 part/peers:
 	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser'
 
 part/lint:
-	$(PART) lint $(MAKE) --no-print-directory lint
+	$(PART) lint nice -n 5 $(MAKE) --no-print-directory lint
 
 test-fast: base  ## Run the tests that need neither PyTorch, an S3 server nor a cluster
 	$(PYTHON) -m pytest $(PARALLEL) -m "not torch and not s3 and not cluster" $(PYTEST_ARGS)
