@@ -179,7 +179,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for marker in ("cluster", "helm"):
             if item.get_closest_marker(marker):
-                item.add_marker(pytest.mark.xdist_group(f"{item.path.parent} {marker}"))
+                item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name} {marker}"))
     _skip_torch(items)
 
 

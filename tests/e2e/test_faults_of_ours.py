@@ -7,22 +7,52 @@ import time
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from harness.training.local_system import Local, failures, outcome, wait_until
+from harness.training.local_system import Job, Local, failures, outcome, wait_until
 
 pytestmark = pytest.mark.torch
 
 STATES = [RankState.ASKED, RankState.ARMED, RankState.STARTED, RankState.WRITTEN]
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_sidecar_killed(local: Local, state: RankState) -> None:
-    job = local.run("llama", ranks=2)
-    job.await_steps()
-    uid = local.submit("llama", iterations=40)
-    local.await_state(uid, state, ranks=2)
-    os.kill(job.sidecar_pid(), signal.SIGKILL)
+@pytest.fixture(scope="module")
+def llama(hub: Local) -> Job:
+    """A job of two ranks whose sidecar the next tests harm; the last of them ends it."""
+    return hub.run_shared("llama", ranks=2)
 
-    status = local.await_end(uid)
+
+@pytest.fixture(scope="module")
+def alone(hub: Local) -> Job:
+    """A job of one process whose hub is killed."""
+    return hub.run_shared("alone", ranks=1)
+
+
+def test_when_all_orders_arrive_too_late_a_second_start_is_agreed_on(hub: Local, llama: Job) -> None:
+    llama.await_steps()
+    sidecar = llama.sidecar_pid()
+    os.kill(sidecar, signal.SIGSTOP)  # the hub still has its latest word, and plans a start within 3 s
+    try:
+        uid = hub.submit("llama", iterations=5)
+        hub.await_state(uid, RankState.ASKED, ranks=2)
+        time.sleep(8)
+    finally:
+        os.kill(sidecar, signal.SIGCONT)
+
+    status = hub.await_end(uid)
+
+    assert outcome(status) == ("True", "Complete"), str(status)
+    resolved = next(c.message for c in status.conditions if c.type == "TargetsResolved")
+    assert re.search(r"a second start, as no rank took its order before the first \(2 (TooLate|NotPolling)\)", resolved)
+    report = hub.report(uid)
+    assert [len(rank.iterations) for rank in report.ranks] == [5, 5]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_sidecar_killed(hub: Local, llama: Job, state: RankState) -> None:
+    uid = hub.submit("llama", iterations=40)
+    hub.await_state(uid, state, ranks=2)
+    os.kill(llama.sidecar_pid(), signal.SIGKILL)
+
+    status = hub.await_end(uid)
 
     if state is RankState.ASKED:
         # An order that the dead sidecar had not handed over is repeated while there is time; a client that is backing
@@ -35,56 +65,34 @@ def test_sidecar_killed(local: Local, state: RankState) -> None:
         }
     else:
         assert outcome(status) == ("True", "Complete"), str(status)
-    again = local.await_end(local.submit("llama", iterations=2))
+    again = hub.await_end(hub.submit("llama", iterations=2))
     assert outcome(again) == ("True", "Complete"), failures(again)
-    assert job.stop() == 0
+
+
+def test_the_training_ended_as_if_no_sidecar_had_died(llama: Job) -> None:
+    assert llama.stop() == 0
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_hub_killed(local: Local, state: RankState) -> None:
-    job = local.run("llama", ranks=1)
-    job.await_steps()
-    uid = local.submit("llama", iterations=40)
-    local.await_state(uid, state)
-    local.kill_hub()
+def test_hub_killed(hub: Local, alone: Job, state: RankState) -> None:
+    alone.await_steps()  # which the hub of the last test had heard, and this one has not
+    uid = hub.submit("alone", iterations=40)
+    hub.await_state(uid, state)
+    hub.kill_hub()
     time.sleep(1)
-    local.up()
+    hub.up()
 
-    status = local.await_end(uid)
-
-    assert outcome(status) == ("True", "Complete"), str(status)
-    assert job.stop() == 0
-
-
-def test_the_job_outlives_hub_and_sidecar(local: Local) -> None:
-    job = local.run("llama", ranks=1)
-    job.await_steps()
-    local.kill_hub()
-    os.kill(job.sidecar_pid(), signal.SIGKILL)
-
-    assert job.stop() == 0
-
-
-def test_when_all_orders_arrive_too_late_a_second_start_is_agreed_on(local: Local) -> None:
-    job = local.run("llama", ranks=2)
-    job.await_steps()
-    sidecar = job.sidecar_pid()
-    os.kill(sidecar, signal.SIGSTOP)  # the hub still has its latest word, and plans a start within 3 s
-    try:
-        uid = local.submit("llama", iterations=5)
-        local.await_state(uid, RankState.ASKED, ranks=2)
-        time.sleep(8)
-    finally:
-        os.kill(sidecar, signal.SIGCONT)
-
-    status = local.await_end(uid)
+    status = hub.await_end(uid)
 
     assert outcome(status) == ("True", "Complete"), str(status)
-    resolved = next(c.message for c in status.conditions if c.type == "TargetsResolved")
-    assert re.search(r"a second start, as no rank took its order before the first \(2 (TooLate|NotPolling)\)", resolved)
-    report = local.report(uid)
-    assert [len(rank.iterations) for rank in report.ranks] == [5, 5]
-    assert job.stop() == 0
+
+
+def test_the_job_outlives_hub_and_sidecar(hub: Local, alone: Job) -> None:
+    """Nor did those hubs that died before make it fail."""
+    hub.kill_hub()
+    os.kill(alone.sidecar_pid(), signal.SIGKILL)
+
+    assert alone.stop() == 0
 
 
 def test_stopping_the_hub_while_nothing_runs_leaves_no_file(local: Local) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from harness.training.local_system import Local, failures, outcome, states
+from harness.training.local_system import Job, Local, failures, outcome, states
 
 pytestmark = pytest.mark.torch
 
@@ -16,96 +16,97 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "code", "reasons"), FAULTS)
-def test_during_a_capture(local: Local, fault: str, code: int, reasons: set[Reason]) -> None:
-    job = local.run("doomed", "--fault", fault, "--fault-when", str(local.folder / "strike"), ranks=1)
+def run_doomed(hub: Local, name: str, fault: str, *, ranks: int = 1, rank: int = 0) -> Job:
+    """A job one rank of which meets this fault once the test touches `strike`; returns after its first iterations."""
+    strike = str(hub.folder / name / "strike")
+    job = hub.run(name, "--fault", fault, "--fault-rank", str(rank), "--fault-when", strike, ranks=ranks)
     job.await_steps()
-    uid = local.submit("doomed", iterations=100)
-    local.await_state(uid, RankState.STARTED)
-    (local.folder / "strike").touch()
+    return job
+
+
+@pytest.mark.parametrize(("fault", "code", "reasons"), FAULTS)
+def test_during_a_capture(hub: Local, fault: str, code: int, reasons: set[Reason]) -> None:
+    job = run_doomed(hub, f"{fault}-during", fault)
+    uid = hub.submit(job.name, iterations=100)
+    hub.await_state(uid, RankState.STARTED)
+    job.touch("strike")
 
     assert job.process.wait(60) == code, job.output.read_text()[-3000:]
-    status = local.await_end(uid)
+    status = hub.await_end(uid)
 
     assert outcome(status)[0] == "False"
     assert failures(status)[0] in reasons
 
 
 @pytest.mark.parametrize(("fault", "code", "reasons"), FAULTS[:1] + FAULTS[3:4])
-def test_between_order_and_start(local: Local, fault: str, code: int, reasons: set[Reason]) -> None:
-    job = local.run("doomed", "--fault", fault, "--fault-when", str(local.folder / "strike"), ranks=1)
-    job.await_steps()
-    uid = local.submit("doomed", iterations=100)
-    local.await_state(uid, RankState.ASKED)
-    (local.folder / "strike").touch()
+def test_between_order_and_start(hub: Local, fault: str, code: int, reasons: set[Reason]) -> None:
+    job = run_doomed(hub, f"{fault}-between", fault)
+    uid = hub.submit(job.name, iterations=100)
+    hub.await_state(uid, RankState.ASKED)
+    job.touch("strike")
 
     assert job.process.wait(60) == code, job.output.read_text()[-3000:]
-    status = local.await_end(uid)
+    status = hub.await_end(uid)
 
     assert failures(status)[0] in reasons
 
 
 @pytest.mark.parametrize(("fault", "code"), [("exit", 7), ("kill", 128 + 9)])
-def test_before_a_request_there_is_nothing_to_capture(local: Local, fault: str, code: int) -> None:
-    job = local.run("doomed", "--fault", fault, "--fault-when", str(local.folder / "strike"), ranks=1)
-    job.await_steps()
-    (local.folder / "strike").touch()
+def test_before_a_request_there_is_nothing_to_capture(hub: Local, fault: str, code: int) -> None:
+    job = run_doomed(hub, f"{fault}-before", fault)
+    job.touch("strike")
     assert job.process.wait(60) == code
 
-    done = local.command("capture", "doomed", "--iterations", "2")
+    done = hub.command("capture", job.name, "--iterations", "2")
 
     assert done.returncode == 5, (done.stdout, done.stderr)
-    assert "doomed" in done.stderr
+    assert job.name in done.stderr
 
 
 @pytest.mark.parametrize(("fault", "code"), [("exit", 7), ("kill", 128 + 9)])
-def test_after_its_trace_is_written(local: Local, fault: str, code: int) -> None:
-    job = local.run("doomed", "--fault", fault, "--fault-when", str(local.folder / "strike"), ranks=1)
-    job.await_steps()
-    uid = local.submit("doomed", iterations=3)
-    local.await_state(uid, RankState.WRITTEN)
-    (local.folder / "strike").touch()
+def test_after_its_trace_is_written(hub: Local, fault: str, code: int) -> None:
+    job = run_doomed(hub, f"{fault}-after", fault)
+    uid = hub.submit(job.name, iterations=3)
+    hub.await_state(uid, RankState.WRITTEN)
+    job.touch("strike")
 
     assert job.process.wait(60) == code
-    status = local.await_end(uid)
+    status = hub.await_end(uid)
 
     assert outcome(status) == ("True", "Complete")
 
 
-def test_one_rank_of_a_group_dies_during_a_capture(local: Local) -> None:
-    job = local.run(
-        "doomed", "--fault", "kill", "--fault-rank", "1", "--fault-when", str(local.folder / "strike"), ranks=2
-    )
-    job.await_steps()
-    uid = local.submit("doomed", iterations=100)
-    local.await_state(uid, RankState.STARTED)
-    (local.folder / "strike").touch()
+def test_one_rank_of_a_group_dies_during_a_capture(hub: Local) -> None:
+    job = run_doomed(hub, "one-of-two", "kill", ranks=2, rank=1)
+    uid = hub.submit(job.name, iterations=100)
+    hub.await_state(uid, RankState.STARTED)
+    job.touch("strike")
 
     assert job.process.wait(90) == 1  # torchrun's own answer to a dead worker
-    status = local.await_end(uid)
+    status = hub.await_end(uid)
 
     assert states(status) == {0: "FAILED", 1: "FAILED"}
     assert failures(status)[1] == Reason.PROCESS_KILLED
 
 
-def test_torchrun_restarts_the_worker_group(local: Local) -> None:
-    job = local.run(
+def test_torchrun_restarts_the_worker_group(hub: Local) -> None:
+    job = hub.run(
         "phoenix",
         # gloo itself fails to meet again in one of five restarts
-        *("--no-group", "--fault", "kill", "--fault-rank", "1", "--fault-when", str(local.folder / "strike")),
+        *("--no-group", "--fault", "kill", "--fault-rank", "1", "--fault-when", str(hub.folder / "phoenix" / "strike")),
         ranks=2,
         launcher=("--max-restarts", "1"),
     )
     job.await_steps()
-    uid = local.submit("phoenix", iterations=100)
-    local.await_state(uid, RankState.STARTED)
+    uid = hub.submit("phoenix", iterations=100)
+    hub.await_state(uid, RankState.STARTED)
     for progress in job.folder.glob("progress.*"):
         progress.unlink()
-    (local.folder / "strike").touch()
-    first = local.await_end(uid)
+    job.touch("strike")
+    first = hub.await_end(uid)
     job.await_steps()
 
-    second = local.await_end(local.submit("phoenix", iterations=2))
+    second = hub.await_end(hub.submit("phoenix", iterations=2))
 
     assert outcome(first)[0] == "False"
     assert outcome(second) == ("True", "Complete"), second

@@ -19,45 +19,45 @@ pytestmark = pytest.mark.torch
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
 )
-def test_whole_iterations(local: Local, arguments: tuple[str, ...], iterations: int, ranks: int) -> None:
-    job = local.run("shape", *arguments, ranks=ranks)
+def test_whole_iterations(hub: Local, arguments: tuple[str, ...], iterations: int, ranks: int) -> None:
+    job = hub.run("".join(filter(str.isalnum, "".join(arguments))), *arguments, ranks=ranks)
     job.await_steps()
-    uid = local.submit("shape", iterations=iterations)
+    uid = hub.submit(job.name, iterations=iterations)
 
-    status = local.await_end(uid)
+    status = hub.await_end(uid)
 
     assert outcome(status) == ("True", "Complete"), str(status)
-    report = local.report(uid)
+    report = hub.report(uid)
     assert [len(rank.iterations) for rank in report.ranks] == [iterations] * ranks
     assert len({tuple(i.index for i in rank.iterations) for rank in report.ranks}) == 1
     assert job.stop() == 0
 
 
-def test_no_optimizer_step_is_captured_by_a_window_in_time(local: Local) -> None:
-    job = local.run("plain", "--no-optimizer", ranks=1)
+def test_no_optimizer_step_is_captured_by_a_window_in_time(hub: Local) -> None:
+    job = hub.run("plain", "--no-optimizer", ranks=1)
     job.await_steps(agents=0)
-    uid = local.submit("plain", window={"durationMillis": 500})
+    uid = hub.submit("plain", window={"durationMillis": 500})
 
-    status = local.await_end(uid)
+    status = hub.await_end(uid)
 
     assert status.start_mode == "time"
     assert outcome(status)[0] == "True", str(status)
     assert job.stop() == 0
 
 
-def test_isolated_python_is_captured_by_time(local: Local) -> None:
-    job = local.run("isolated", ranks=1, python_flags=("-I",))
+def test_isolated_python_is_captured_by_time(hub: Local) -> None:
+    job = hub.run("isolated", ranks=1, python_flags=("-I",))
     job.await_steps(agents=0)
-    uid = local.submit("isolated", iterations=3)
+    uid = hub.submit("isolated", iterations=3)
 
-    status = local.await_end(uid)
+    status = hub.await_end(uid)
 
     assert status.start_mode == "time"
     assert outcome(status)[0] == "True", str(status)
     assert job.stop() == 0
 
 
-def test_a_command_without_torch_is_left_alone(local: Local) -> None:
-    done = local.command("run", "--name", "other", "--", sys.executable, "-c", "raise SystemExit(23)")
+def test_a_command_without_torch_is_left_alone(hub: Local) -> None:
+    done = hub.command("run", "--name", "other", "--", sys.executable, "-c", "raise SystemExit(23)")
 
     assert done.returncode == 23, done.stderr

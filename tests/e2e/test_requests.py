@@ -6,61 +6,78 @@ import sys
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from harness.training.local_system import Local, failures, outcome, states, wait_until
+from harness.training.local_system import Job, Local, failures, outcome, states, wait_until
 
 pytestmark = pytest.mark.torch
 
 
-def test_two_requests_for_the_same_ranks(local: Local) -> None:
-    job = local.run("llama", ranks=1)
-    job.await_steps()
-    first = local.submit("llama", iterations=60)
-    local.await_state(first, RankState.ASKED)
+@pytest.fixture(scope="module")
+def llama(hub: Local) -> Job:
+    """A job of two ranks that the next tests capture, and the last of them ends."""
+    return hub.run_shared("llama", ranks=2)
 
-    second = local.await_end(local.submit("llama", iterations=2))
+
+@pytest.fixture(scope="module")
+def alone(hub: Local) -> Job:
+    """A job of one process, the same way."""
+    return hub.run_shared("alone", ranks=1)
+
+
+def test_two_requests_for_the_same_ranks(hub: Local, alone: Job) -> None:
+    first = hub.submit("alone", iterations=60)
+    hub.await_state(first, RankState.ASKED)
+
+    second = hub.await_end(hub.submit("alone", iterations=2))
 
     assert outcome(second) == ("False", "AlreadyCapturing")
-    assert outcome(local.await_end(first)) == ("True", "Complete")
-    assert job.stop() == 0
+    assert outcome(hub.await_end(first)) == ("True", "Complete")
 
 
-@pytest.mark.parametrize("state", [RankState.ASKED, RankState.ARMED, RankState.STARTED, RankState.WRITTEN])
-def test_cancel(local: Local, state: RankState) -> None:
-    job = local.run("llama", ranks=2 if state is RankState.STARTED else 1)
-    job.await_steps()
-    uid = local.submit("llama", iterations=60)
-    local.await_state(uid, state)
-    local.cancel(uid)
+@pytest.mark.parametrize("state", [RankState.ASKED, RankState.ARMED, RankState.WRITTEN])
+def test_cancel(hub: Local, alone: Job, state: RankState) -> None:
+    assert_cancelled(hub, alone, state)
 
-    status = local.await_end(uid)
+
+def test_cancel_while_two_ranks_record(hub: Local, llama: Job) -> None:
+    assert_cancelled(hub, llama, RankState.STARTED)
+
+
+def assert_cancelled(hub: Local, job: Job, state: RankState) -> None:
+    """A request is withdrawn once a rank has come so far; another one finds the job free."""
+    uid = hub.submit(job.name, iterations=60)
+    hub.await_state(uid, state)
+    hub.cancel(uid)
+
+    status = hub.await_end(uid)
 
     assert outcome(status)[1] == "Cancelled", str(status)
     assert set(failures(status).values()) <= {Reason.CANCELLED}
     # Kineto's one slot is free again.
-    assert outcome(local.await_end(local.submit("llama", iterations=2))) == ("True", "Complete")
-    assert job.stop() == 0
+    assert outcome(hub.await_end(hub.submit(job.name, iterations=2))) == ("True", "Complete")
 
 
-def test_cancel_without_the_agent_ends_with_the_window(local: Local) -> None:
-    job = local.run("llama", ranks=1, run_flags=("--no-agent",))
-    job.await_steps(agents=0)
-    uid = local.submit("llama", iterations=20)
-    local.await_state(uid, RankState.ARMED)
-    local.cancel(uid)
+def test_the_command_line_prints_what_happened(hub: Local, llama: Job) -> None:
+    done = hub.command("capture", "llama", "--iterations", "2", "-o", "json")
+    uid = json.loads(done.stdout)["uid"]
 
-    status = local.await_end(uid)
+    listed = json.loads(hub.command("list", "-o", "json").stdout)
+    report = json.loads(hub.command("report", uid, "-o", "json").stdout)
+    doctor = hub.command("doctor", "--python", sys.executable, "-o", "json")
 
-    assert outcome(status)[1] == "Cancelled", str(status)
-    # Kineto cannot stop a running window: the job is busy until it is over, and free again then.
-    wait_until(lambda: outcome(local.await_end(local.submit("llama", iterations=2)))[0] == "True", "a free job")
-    assert job.stop() == 0
+    assert uid in json.dumps(listed)
+    assert [rank["rank"] for rank in report["ranks"]] == [0, 1]
+    assert doctor.returncode == 0, doctor.stdout
 
 
-def test_one_rank_never_answers(local: Local) -> None:
-    job = local.run("llama", environment={"DEAF_RANK": "2"}, ranks=3)
+def test_the_trainings_ended_as_if_nobody_had_asked(llama: Job, alone: Job) -> None:
+    assert [llama.stop(), alone.stop()] == [0, 0]
+
+
+def test_one_rank_never_answers(hub: Local) -> None:
+    job = hub.run("partly-deaf", environment={"DEAF_RANK": "2"}, ranks=3)
     job.await_steps(agents=2)
 
-    status = local.await_end(local.submit("llama", iterations=3))
+    status = hub.await_end(hub.submit("partly-deaf", iterations=3))
 
     assert outcome(status)[0] == "True"
     assert outcome(status)[1] != "Complete"
@@ -69,36 +86,20 @@ def test_one_rank_never_answers(local: Local) -> None:
     assert job.stop() == 0
 
 
-def test_nothing_matches(local: Local) -> None:
-    done = local.command("capture", "nobody", "-o", "json")
+def test_nothing_matches(hub: Local) -> None:
+    done = hub.command("capture", "nobody", "-o", "json")
 
     assert done.returncode == 5, done.stderr
     assert "nobody" in done.stderr
 
 
-def test_what_never_speaks_kineto_is_waited_for_with_the_reason(local: Local) -> None:
-    job = local.run("deaf", ranks=1, environment={"DEAF_RANK": "0"})
+def test_what_never_speaks_kineto_is_waited_for_with_the_reason(hub: Local) -> None:
+    job = hub.run("deaf", ranks=1, environment={"DEAF_RANK": "0"})
     job.await_steps(agents=0)
-    capture = local.begin("capture", "deaf")
+    capture = hub.begin("capture", "deaf")
     wait_until(lambda: "with KINETO_USE_DAEMON=1" in capture.said(), "the reason")
 
     capture.process.send_signal(signal.SIGINT)
 
     assert capture.process.wait(30) == 4, capture.said()
-    assert job.stop() == 0
-
-
-def test_the_command_line_prints_what_happened(local: Local) -> None:
-    job = local.run("llama", ranks=2)
-    job.await_steps()
-    done = local.command("capture", "llama", "--iterations", "2", "-o", "json")
-    uid = json.loads(done.stdout)["uid"]
-
-    listed = json.loads(local.command("list", "-o", "json").stdout)
-    report = json.loads(local.command("report", uid, "-o", "json").stdout)
-    doctor = local.command("doctor", "--python", sys.executable, "-o", "json")
-
-    assert uid in json.dumps(listed)
-    assert [rank["rank"] for rank in report["ranks"]] == [0, 1]
-    assert doctor.returncode == 0, doctor.stdout
     assert job.stop() == 0

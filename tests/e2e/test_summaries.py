@@ -1,29 +1,32 @@
 """Summaries made beside real training: the report is whole, and the traces stay where they were taken."""
 
 import pytest
-from harness.training.local_system import Local, outcome, states
+from harness.training.local_system import Job, Local, outcome, states
 
 pytestmark = pytest.mark.torch
 
 
-def stored(local: Local, uid: str) -> set[str]:
-    (folder,) = [path.parent for path in local.state.rglob("ledger.json") if path.parent.name == uid]
+@pytest.fixture(scope="module")
+def llama(hub: Local) -> Job:
+    """A job of three ranks that the next tests capture, and the last of them ends."""
+    return hub.run_shared("llama", ranks=3)
+
+
+def stored(hub: Local, uid: str) -> set[str]:
+    (folder,) = [path.parent for path in hub.state.rglob("ledger.json") if path.parent.name == uid]
     return {str(path.relative_to(folder)) for path in folder.rglob("*.gz")}
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("traces", ["Summary", "Auto"])
-def test_a_report_of_summaries(local: Local, traces: str) -> None:
-    job = local.run("llama", ranks=3)
-    job.await_steps()
-
+def test_a_report_of_summaries(hub: Local, llama: Job, traces: str) -> None:
     # Summaries are made when nothing else wants the CPU, which may be seldom where tests run side by side.
-    uid = local.submit("llama", iterations=4, traces=traces, deadline_s=400)
-    status = local.await_end(uid, 500)
+    uid = hub.submit("llama", iterations=4, traces=traces, deadline_s=400)
+    status = hub.await_end(uid, 500)
 
     assert outcome(status) == ("True", "Complete"), str(status)
     assert states(status) == dict.fromkeys(range(3), "UPLOADED")
-    report = local.report(uid)
+    report = hub.report(uid)
     assert report.problems == []
     # Kineto ends a window from a thread of its own, which gets no core at once where tests run side by side.
     asked = list(range(status.first_step, status.first_step + 4))
@@ -31,7 +34,7 @@ def test_a_report_of_summaries(local: Local, traces: str) -> None:
     for rank in report.ranks:
         time = rank.time_ns
         assert time.span == time.compute + time.exposed_communication + time.exposed_memory + time.idle > 0
-    files = stored(local, uid)
+    files = stored(hub, uid)
     assert {f"ranks/{rank}/summary.json.gz" for rank in range(3)} <= files
     kept = {name for name in files if name.endswith("trace.json.gz")}
     if traces == "Summary":
@@ -39,5 +42,8 @@ def test_a_report_of_summaries(local: Local, traces: str) -> None:
     else:
         assert kept == {f"ranks/{rank}/trace.json.gz" for rank in report.whole_traces}
         assert kept, "no rank's trace was kept"
-    assert job.stop() == 0
-    assert not list((local.state / "runs").glob("*/spool/files/*")), "something stayed in the spool"
+
+
+def test_the_training_ended_as_if_nobody_had_looked(hub: Local, llama: Job) -> None:
+    assert llama.stop() == 0
+    assert not list((hub.state / "runs").glob("*/spool/files/*")), "something stayed in the spool"

@@ -189,7 +189,7 @@ class Local:
             stderr=log,
         )
         log.close()
-        wait_until(lambda: self._answers() or self.hub.poll() is not None, "the hub")
+        wait_until(lambda: self._answers() or self.hub.poll() is not None, "the hub", 120)
         assert self.hub.poll() is None, (self.folder / "up.log").read_text()[-3000:]
 
     def _answers(self) -> bool:
@@ -249,6 +249,12 @@ class Local:
         return self._start(
             Job(name, folder, ranks, lambda: self._count_agents(name)), words, run_flags, environment or {}
         )
+
+    def run_shared(self, name: str, *, ranks: int, agents: int | None = None, run_flags: tuple[str, ...] = ()) -> Job:
+        """Starts a job that several tests capture, and waits for its first iterations; it outlasts all of them."""
+        job = self.run(name, "--seconds", "1800", ranks=ranks, run_flags=run_flags)
+        job.await_steps(agents)
+        return job
 
     def run_command(self, name: str, *words: str) -> Job:
         """Starts any command as a job."""
