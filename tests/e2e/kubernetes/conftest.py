@@ -5,6 +5,7 @@ A cluster that runs already (`make cluster`) is used and left; one that was star
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -113,9 +114,8 @@ def leaving(api: Api) -> Iterator[list[str]]:
         remove_namespace(api, name)
 
 
-@pytest.fixture(scope="module")
-def namespaces(api: Api, cluster: Cluster, leaving: list[str]) -> Iterator[Callable[..., str]]:
-    """Makes namespaces with PyTorch at hand; all are removed after the module."""
+@contextmanager
+def _making_namespaces(api: Api, cluster: Cluster, leaving: list[str]) -> Iterator[Callable[..., str]]:
     made: list[str] = []
 
     def make_one(name: str, labels: dict[str, str] | None = None) -> str:
@@ -128,6 +128,13 @@ def namespaces(api: Api, cluster: Cluster, leaving: list[str]) -> Iterator[Calla
     for name in made:
         api.delete("Namespace", name)
         leaving.append(name)
+
+
+@pytest.fixture(scope="module")
+def namespaces(api: Api, cluster: Cluster, leaving: list[str]) -> Iterator[Callable[..., str]]:
+    """Makes namespaces with PyTorch at hand; all are removed after the module."""
+    with _making_namespaces(api, cluster, leaving) as make_one:
+        yield make_one
 
 
 @pytest.fixture
@@ -163,19 +170,26 @@ def make_request(api: Api, store: Store) -> Iterator[Callable[..., Request]]:
         api.kubectl("delete", "profreq", request.name, "-n", request.namespace, "--ignore-not-found", timeout_s=180)
 
 
-@pytest.fixture(scope="module")
-def team(installation: Installation, namespaces: Callable[..., str], request: pytest.FixtureRequest) -> str:
-    """A namespace of trainers that asked for injection, one for each file of tests."""
-    return namespaces(request.module.__name__.rpartition(".")[2].replace("_", "-"), INJECTED)
+@pytest.fixture(scope="session")
+def team(installation: Installation, api: Api, cluster: Cluster, leaving: list[str]) -> Iterator[str]:
+    """A namespace of trainers that asked for injection."""
+    with _making_namespaces(api, cluster, leaving) as make_one:
+        yield make_one("e2e-team", INJECTED)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def training(api: Api, team: str) -> Iterator[Training]:
-    """Four ranks that a file's tests share. Its last test ends them; here they are only removed."""
-    shared = Training(api, team, "shared")
+    """Four ranks that nobody harms, shared by several files: to import PyTorch is most of what a test costs.
+
+    `test_uninstall.py` ends them, else this does: they trained as if nobody had looked.
+    """
+    shared = Training(api, team, "shared", seconds=3600)
     try:
         shared.start()
         shared.await_steps()
         yield shared
+        if not shared.conditions():
+            shared.finish()
+            shared.assert_undisturbed()
     finally:
         shared.remove()

@@ -1,6 +1,6 @@
 """Whatever of ours or around us dies during a capture: the ledger says exactly what became of each rank."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from scene.api import Api
@@ -14,6 +14,18 @@ pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
 LONG = {"iterations": 90}
 ALL_UPLOADED = dict.fromkeys(range(4), "UPLOADED")
+
+
+@pytest.fixture(scope="module")
+def training(api: Api, team: str) -> Iterator[Training]:
+    """Four ranks around which the file's tests break things. Its last test ends them; here they are only removed."""
+    shared = Training(api, team, "unlucky")
+    try:
+        shared.start()
+        shared.await_steps()
+        yield shared
+    finally:
+        shared.remove()
 
 
 def test_the_operator_is_killed_while_ranks_record(
