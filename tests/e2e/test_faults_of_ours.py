@@ -65,6 +65,7 @@ def test_sidecar_killed(hub: Local, llama: Job, state: RankState) -> None:
         }
     else:
         assert outcome(status) == ("True", "Complete"), str(status)
+    llama.await_steps()  # which the sidecar that came in its place has heard of
     again = hub.await_end(hub.submit("llama", iterations=2))
     assert outcome(again) == ("True", "Complete"), failures(again)
 
