@@ -54,7 +54,7 @@ _MADE: Final = ("report.json", "report.html", "up.log", "job.log", "state", "sto
     help="Where report.json, report.html and the capture go.",
 )
 @click.option("--ranks", type=click.IntRange(1, 64), default=4, show_default=True, help="Training processes.")
-@click.option("--iterations", type=click.IntRange(1, 100), default=5, show_default=True, help="Iterations to capture.")
+@click.option("--iterations", type=click.IntRange(1, 100), default=20, show_default=True, help="Iterations to capture.")
 @click.option("--python", metavar="PATH", default=sys.executable, help="Interpreter with PyTorch  [default: this one].")
 @click.option("--hold", is_flag=True, help="Leave job and hub running until Ctrl-C, to try the other commands.")
 def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) -> None:
