@@ -128,12 +128,9 @@ def judge_torch(version: str, kineto: bool, devices: int | None = None) -> Check
         return Check("pytorch", Verdict.FAIL, f"{found}; built without Kineto", "use an official build of PyTorch")
     release = _numbers(version)
     if release < (2, 3):
-        return Check("pytorch", Verdict.FAIL, found, "too old: use PyTorch 2.7 or later (tested: 2.13 and 2.15)")
-    if release < (2, 7):
-        advice = "before 2.7 builds without CUDA do not poll; use 2.10 or later if nothing is seen"
-        return Check("pytorch", Verdict.WARN, found, advice)
+        return Check("pytorch", Verdict.FAIL, found, "too old: use PyTorch 2.10 or later (tested: 2.13 and 2.15)")
     if release < (2, 10):
-        advice = "2.7 to 2.9 may crash at start-up with KINETO_USE_DAEMON set (pytorch#163545); use 2.10 or later"
+        advice = "before 2.10 captures are off, as Kineto may crash at start-up (pytorch#163545); use 2.10 or later"
         return Check("pytorch", Verdict.WARN, found, advice)
     return Check("pytorch", Verdict.OK, found)
 

@@ -170,7 +170,7 @@ SILENT: list[tuple[str, Facts, str, str]] = [
         "torch too old",
         make_facts(inject(PLAIN), torch="torch 2.1.0+cu121"),
         "2.1.0+cu121",
-        "too old: use PyTorch 2.7 or later",
+        "too old: use PyTorch 2.10 or later",
     ),
 ]
 

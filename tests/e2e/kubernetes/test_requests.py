@@ -1,6 +1,6 @@
 """Requests that do not go the straight way: for a pod that cannot run, taken back, removed when their time is over.
 
-What the operator makes of requests that come too early, are suspended or meet is in tests/operator/profilerequests/test_lives.py.
+Requests that come too early, are suspended or meet: tests/operator/profilerequests/test_lives.py.
 """
 
 from collections.abc import Callable
