@@ -34,7 +34,6 @@ from fleetprof_api.report.stragglers import Stragglers
 SCHEMA_VERSION: Final = 1
 _SCHEMA_ID: Final = "https://fleetprof.io/schemas/report.v1.schema.json"
 
-UnixNs = Annotated[int, Meta(description="Unix time, ns, of the rank's own clock")]
 Ns = Annotated[int, Meta(description="duration, ns", ge=0)]
 
 

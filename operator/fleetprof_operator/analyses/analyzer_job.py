@@ -18,7 +18,6 @@ from fleetprof_api.request.spec import read_quantity
 from fleetprof_operator.kubernetes.cluster import Json
 
 UID_LABEL: Final = "fleetprof.io/request-uid"
-CONTAINER: Final = "analyzer"
 RANKS_PER_POD: Final = 32
 PODS_AT_A_TIME: Final = 8  # unless the request says
 MOST_SHARDS: Final = 1000

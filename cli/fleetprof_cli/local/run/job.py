@@ -39,11 +39,6 @@ def block_signals() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
 
 
-def unblock_signals() -> None:
-    """Undoes `block_signals`."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
-
-
 def start(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Starts the command beside us and returns its pid. Raises CannotStart."""
     try:
