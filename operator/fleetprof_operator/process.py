@@ -10,7 +10,7 @@ every unfinished capture to the next operator, with its ledger in the store.
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -131,8 +131,7 @@ class Operator:
             registry=registry, standalone=True, clusterwide=not namespaces, namespaces=namespaces, stop_flag=stop
         )
         _heed_signals(stop)  # kopf has set its own, which do not bear a second signal
-        # kopf would cancel all tasks of the loop in the end, the hub's among them.
-        await kopf.run_tasks(tasks, ignored=_AllTasks())
+        await _until_first_ends(tasks)
 
     async def _prepare(self) -> None:
         """Certificates, and what the store knows of the requests that have not ended: for as long as it takes."""
@@ -201,19 +200,6 @@ class Operator:
         return Wish(name=status.name, ranks=uploaded, analysis=request.spec.analysis)
 
 
-class _AllTasks(Collection[asyncio.Task[object]]):
-    """Has every task there is."""
-
-    def __contains__(self, task: object) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[asyncio.Task[object]]:
-        return iter(asyncio.all_tasks())
-
-    def __len__(self) -> int:
-        return len(asyncio.all_tasks())
-
-
 def _bound(settings: Settings) -> HubSettings:
     """The hub's bounds as this installation has them. A map and a reduce take two Jobs, and others may come first."""
     turns = 1 + settings.max_captures_per_namespace // settings.max_analyses_per_namespace
@@ -230,6 +216,22 @@ def _bound(settings: Settings) -> HubSettings:
 def _heed_signals(stop: asyncio.Event) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+
+async def _until_first_ends(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Waits until one of kopf's tasks has ended, then ends the others. Raises what any of them raised.
+
+    kopf.run_tasks does the same and then cancels every other task of the event loop, the hub's among them.
+    """
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
