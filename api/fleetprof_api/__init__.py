@@ -10,7 +10,7 @@ Guarantees: imports nothing of ours; importing a module of this package performs
 `report`        the report and its JSON Schema
 `tables`        a report as flat tables: which there are, and their rows
 `keys`          where all of that lies in the object store
-`store`         the object store itself: directory, S3, memory
+`process`       what all our processes do alike: logs, settings, addresses, pauses
 ==============  =====================================================================================
 """
 

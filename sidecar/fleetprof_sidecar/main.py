@@ -16,6 +16,7 @@ from typing import Final
 
 from fleetprof_api.memory_shortage import SERVICE, go_first
 from fleetprof_api.private_directory import PrivateDirectory
+from fleetprof_api.process.log import set_up_logging
 
 from fleetprof_sidecar.captures.controller import CaptureController
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
@@ -27,7 +28,6 @@ from fleetprof_sidecar.delivery.upload_threads import UploadThreads
 from fleetprof_sidecar.hub.address import LocalHub
 from fleetprof_sidecar.hub.link import HubLink
 from fleetprof_sidecar.hub.outbox import Outbox
-from fleetprof_sidecar.log import set_up_logging
 from fleetprof_sidecar.processes.events import BusyChanged, Changed, Gone, OwnProfileBegan, ProcessEvent
 from fleetprof_sidecar.samples.device import NvmlSource
 from fleetprof_sidecar.samples.host import HostSource

@@ -19,8 +19,8 @@ from contextlib import suppress
 from typing import Final
 
 from fleetprof_api.memory_shortage import SERVICE, go_first
+from fleetprof_api.process.log import set_up_logging
 
-from fleetprof_sidecar.log import set_up_logging
 from fleetprof_sidecar.sockets.directory import SocketDirectory
 
 _RESTART_AFTER_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)

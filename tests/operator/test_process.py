@@ -1,6 +1,5 @@
 """The process around it: settings, logs, probes and metrics."""
 
-import json
 import logging
 import re
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 from fleetprof_operator.hub.access.call_refusals import Refusal
 from fleetprof_operator.hub.hub import Hub
-from fleetprof_operator.log import JsonLines, about
+from fleetprof_operator.log import name_request
 from fleetprof_operator.metrics import RESULTS, STATES, Metrics
 from fleetprof_operator.settings import Listen, read_settings
 from fleetprof_store.memory import MemoryStore
@@ -74,28 +73,22 @@ def test_a_template_that_is_none_is_refused(template: str, tmp_path: Path, capsy
 # ---------------------------------------------------------------- logs
 
 
-def line_of(message: str, *, error: bool = False, **extra: Any) -> Any:
-    record = logging.LogRecord("room", logging.WARNING, "f.py", 1, message, (), None)
-    record.__dict__.update(extra)
-    if error:
-        try:
-            raise ValueError("wrong\nin two lines")
-        except ValueError as problem:
-            record.exc_info = (type(problem), problem, problem.__traceback__)
-    text = JsonLines().format(record)
-    assert "\n" not in text
-    return json.loads(text)
-
-
-def test_a_line_is_one_object_and_says_what_it_is_about() -> None:
-    with about(uid="u", namespace="team", name="five"):
-        line = line_of("two\nlines", error=True)
-    assert {k: line[k] for k in ("level", "logger", "message", "request", "namespace", "name")} == {
-        "level": "warning", "logger": "room", "message": "two\nlines", "request": "u", "namespace": "team",
-        "name": "five"}  # fmt: skip
-    assert "ValueError: wrong\nin two lines" in line["error"]
-    assert "request" not in line_of("afterwards")
-    assert line_of("kopf's", k8s_ref={"uid": "u", "name": "five"})["request"] == "u"
+@pytest.mark.parametrize(
+    ("reference", "keys"),
+    [
+        ({"uid": "u", "namespace": "team", "name": "five"}, {"capture": "u", "namespace": "team", "name": "five"}),
+        ({"uid": "u", "name": "five"}, {"capture": "u", "name": "five"}),
+        ({"namespace": None, "name": ""}, {}),
+        ("no reference", None),
+        (None, None),
+    ],
+)
+def test_lines_of_kopf_name_the_request_with_the_keys_of_our_own(reference: Any, keys: dict[str, str] | None) -> None:
+    record = logging.LogRecord("kopf.objects", logging.INFO, "f.py", 1, "Handler succeeded", (), None)
+    if reference is not None:
+        record.k8s_ref = reference
+    assert name_request(record)
+    assert getattr(record, "fields", None) == keys
 
 
 # ---------------------------------------------------------------- metrics

@@ -21,6 +21,7 @@ from typing import Final
 
 from fleetprof_api.memory_shortage import HELPER, go_first
 from fleetprof_api.pods import IDENTITY_DIRECTORY
+from fleetprof_api.process.log import about, set_up_logging
 from fleetprof_api.report.report import Report
 from fleetprof_store.base import Store, StoreError
 from fleetprof_store.location import VARIABLE, open_location, parse_location
@@ -52,7 +53,7 @@ class _Parser(argparse.ArgumentParser):
 def main() -> None:
     """Runs one command and ends the process with its code."""
     go_first(HELPER)  # trainers may share the node
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    set_up_logging("info")
     sys.exit(run(sys.argv[1:], os.environ))
 
 
@@ -76,6 +77,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], *, termination
 
 def _command(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     asked = _parser().parse_args(arguments)
+    with about(capture=asked.uid, namespace=asked.namespace):
+        _work(asked, environment)
+
+
+def _work(asked: argparse.Namespace, environment: Mapping[str, str]) -> None:
     store = _open_store(environment)
     limits = limits_within(container_limit())
     try:

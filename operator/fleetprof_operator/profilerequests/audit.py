@@ -34,5 +34,5 @@ def tell_ended(metadata: Json, requester: str, target: str, end: Fact, capture: 
 
 def _tell(what: str, metadata: Json, requester: str, **more: Any) -> None:
     about = {"requester": requester, "namespace": metadata["namespace"], "name": metadata["name"]}
-    fields = {"audit": what, **about, "request": metadata["uid"], "created": metadata.get("creationTimestamp"), **more}
+    fields = {"audit": what, **about, "capture": metadata["uid"], "created": metadata.get("creationTimestamp"), **more}
     _log.info("capture %s", what, extra={"fields": fields})

@@ -14,11 +14,11 @@ from contextlib import suppress
 from typing import Any, Final
 
 import kopf
+from fleetprof_api.process.log import about
 
 from fleetprof_operator.analyses.analyses import Analyses
 from fleetprof_operator.hub.submission import UnknownCapture
 from fleetprof_operator.kubernetes.cluster import Json
-from fleetprof_operator.log import about
 from fleetprof_operator.profilerequests.life import WITHDRAW_S, RequestLife, Surroundings
 from fleetprof_operator.profilerequests.records import PLURAL, Records
 from fleetprof_operator.profilerequests.retention import Retention
@@ -84,7 +84,7 @@ class Control:
         if record is None:
             return
         metadata = record.metadata
-        with about(uid=uid, namespace=metadata["namespace"], name=metadata["name"]):
+        with about(capture=uid, namespace=metadata["namespace"], name=metadata["name"]):
             life = RequestLife(record, self._around)
             running, stopping = asyncio.create_task(life.run()), asyncio.create_task(_wait(stopped))
             try:

@@ -27,7 +27,7 @@ async def test_two_ranks_are_captured_and_the_end_is_written(ground: Ground) -> 
     assert (status["target"], status["observedGeneration"]) == ("Job/llama", 1)
     assert (status["requester"], ground.ledger(made)["requester"]) == ("unknown", "unknown")  # no admission here
     audit = [line for line in map(json.loads, ground.log().splitlines()) if line["logger"] == "fleetprof.audit"]
-    assert [(line["audit"], line["requester"], line["request"]) for line in audit] == [
+    assert [(line["audit"], line["requester"], line["capture"]) for line in audit] == [
         ("taken", "unknown", uid),
         ("ended", "unknown", uid),
     ]

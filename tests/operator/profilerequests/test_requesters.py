@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.pods import REQUESTED_BY_ANNOTATION
-from fleetprof_operator.log import AUDIT, JsonLines, set_up_logging
+from fleetprof_api.process.log import JsonLines
+from fleetprof_operator.log import AUDIT, set_up_logging
 from fleetprof_operator.profilerequests.audit import tell_ended, tell_taken
 from fleetprof_operator.profilerequests.records import to_request
 from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters, name_requester
@@ -94,7 +95,7 @@ def test_the_audit_log_says_who_what_when_and_with_what_outcome_whatever_the_lev
     tell_ended(body["metadata"], "ada", "Job/llama", Fact("False", "Partial", "x" * 900), capture)
     taken, ended = lines()
     assert {taken["logger"], ended["logger"]} == {AUDIT}
-    common = {"namespace": "team-a", "name": "five", "request": "u-1", "target": "Job/llama"}
+    common = {"namespace": "team-a", "name": "five", "capture": "u-1", "target": "Job/llama"}
     assert common.items() <= taken.items()
     assert common.items() <= ended.items()
     assert (taken["audit"], taken["requester"]) == ("taken", 'eve\n{"audit": "ended"}')  # one line all the same
