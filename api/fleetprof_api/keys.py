@@ -21,14 +21,18 @@ MAJOR: Final = "v1"
 _PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
+class InvalidKeyPart(ValueError):
+    """A namespace, uid or digest that cannot stand in an object key; the message names it and the rule."""
+
+
 def _checked(part: str, what: str) -> str:
     if not _PART.fullmatch(part) or ".." in part:
-        raise ValueError(f"{what} {part!r} is not usable in an object key: 1 to 128 of A-Z a-z 0-9 . _ -, no '..'")
+        raise InvalidKeyPart(f"{what} {part!r} is not usable in an object key: 1 to 128 of A-Z a-z 0-9 . _ -, no '..'")
     return part
 
 
 def request_prefix(namespace: str, uid: str) -> str:
-    """Prefix of all objects of one request, with its trailing slash. Raises ValueError on an unusable part."""
+    """Prefix of all objects of one request, with its trailing slash. Raises InvalidKeyPart."""
     return f"{MAJOR}/{_checked(namespace, 'namespace')}/{_checked(uid, 'uid')}/"
 
 

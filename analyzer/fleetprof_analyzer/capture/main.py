@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from fleetprof_api.keys import InvalidKeyPart
 from fleetprof_api.memory_shortage import HELPER, go_first
 from fleetprof_api.pods import IDENTITY_DIRECTORY
 from fleetprof_api.process.log import about, set_up_logging
@@ -96,11 +97,8 @@ def _work(asked: argparse.Namespace, environment: Mapping[str, str]) -> None:
                 log.info("%d summaries made in shard %d of %d", made, shard, asked.of)
             case _:
                 _tell(merge_capture(store, asked.namespace, asked.uid))
-    except ValueError as error:
-        # The keys refuse a namespace or uid that could leave its prefix.
-        if "object key" in str(error):
-            raise Wrong(str(error)) from None
-        raise
+    except InvalidKeyPart as error:
+        raise Wrong(str(error)) from None
 
 
 def _parser() -> argparse.ArgumentParser:
