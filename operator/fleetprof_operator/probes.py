@@ -8,16 +8,16 @@ from collections.abc import Callable
 from typing import Final
 
 from aiohttp import web
+from fleetprof_api.process.address import HostPort
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from fleetprof_operator.settings import Listen
 from fleetprof_operator.web.connections import Connections
 
 MOST_CONNECTIONS: Final = 32
 
 
-async def serve_probes(listen: Listen, registry: CollectorRegistry, find_obstacle: Callable[[], str]) -> Connections:
+async def serve_probes(listen: HostPort, registry: CollectorRegistry, find_obstacle: Callable[[], str]) -> Connections:
     """Serves until closed. `find_obstacle` says why the operator is not ready; empty when it is. Raises OSError."""
 
     async def metrics(_: web.Request) -> web.Response:

@@ -16,13 +16,15 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from fleetprof_api.process.settings import SettingsParser, split_names
+
 from fleetprof_operator.analyses.analyzer_job import UID_LABEL
 from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
 from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.profilerequests.control import FINALIZER
 from fleetprof_operator.profilerequests.records import CANCEL_ANNOTATION, PATH, PLURAL, request_path
 from fleetprof_operator.profilerequests.status import is_finished
-from fleetprof_operator.settings import Parser, split_names
+from fleetprof_operator.settings import EXIT_CODES
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +130,9 @@ async def _run(namespaces: Sequence[str], namespace: str) -> int:
 
 def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
     """Releases, and returns the exit code."""
-    parser = Parser(environment, prog="fleetprof-operator release", description="Cancels and frees all requests.")
+    parser = SettingsParser(
+        "fleetprof-operator release", "Cancels and frees all requests.", environment, exit_codes=EXIT_CODES
+    )
     parser.setting("namespaces", default="", metavar="A,B", help="those of these namespaces only; default: all")
     parser.setting("namespace", required=True, help="the operator's own namespace, where analyzer Jobs are")
     given = parser.parse_args(arguments)

@@ -5,31 +5,18 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
+from fleetprof_api.process.address import HostPort, parse_host_port
+from fleetprof_api.process.settings import SettingsParser, split_names
 from fleetprof_api.request.spec import read_quantity
 from fleetprof_store.location import StoreLocation, parse_location
 
 from fleetprof_operator.hub.bounds import AllBounds, parse_bounds
 from fleetprof_operator.kubernetes.cluster import Json
 
-EPILOG: Final = (
-    "Each flag is also read from FLEETPROF_<FLAG>, e.g. FLEETPROF_STORE; the flag wins. Exit codes: 0 ended as asked "
-    "(SIGTERM, SIGINT); 2 wrong settings; 1 an error of its own."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Listen:
-    """A host and a port to listen on; port 0: any free one."""
-
-    host: str
-    port: int
-
-    def text(self) -> str:
-        """HOST:PORT, with brackets around an IPv6 address."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+EXIT_CODES: Final = "0 ended as asked (SIGTERM, SIGINT); 2 wrong settings; 1 an error of its own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +26,8 @@ class Settings:
     store: StoreLocation
     namespace: str
     namespaces: tuple[str, ...]
-    hub_listen: Listen
-    http_listen: Listen
+    hub_listen: HostPort
+    http_listen: HostPort
     tls_secret: str
     tls_names: tuple[str, ...]
     tls_directory: Path | None
@@ -57,25 +44,10 @@ class Settings:
     log_level: str
 
 
-class Parser(argparse.ArgumentParser):
-    """Flags whose defaults are environment variables."""
-
-    def __init__(self, environment: Mapping[str, str], **options: Any) -> None:
-        super().__init__(allow_abbrev=False, epilog=EPILOG, **options)
-        self._environment = environment
-
-    def setting(self, flag: str, *, required: bool = False, **options: Any) -> None:
-        """Adds `--flag`, taken from the environment when not given."""
-        value = self._environment.get("FLEETPROF_" + flag.upper().replace("-", "_"))
-        if value is not None:
-            options["default"] = value
-        self.add_argument(f"--{flag}", required=required and value is None, **options)
-
-
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings. Ends the process with exit code 2 and a message when they are wrong, as argparse does."""
-    parser = Parser(
-        environment, prog="fleetprof-operator", description="Turns ProfileRequests into captures and reports."
+    parser = SettingsParser(
+        "fleetprof-operator", "Turns ProfileRequests into captures and reports.", environment, exit_codes=EXIT_CODES
     )
     parser.setting(
         "store", required=True, metavar="LOCATION", help="s3://bucket/prefix?endpoint=…&path_style=…&region=…"
@@ -106,17 +78,12 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting(
         "report-url", default="", metavar="URL", help="address of a report, with {namespace}, {name} and {uid} put in"
     )
-    parser.setting("log-level", default="info", choices=("debug", "info", "warning", "error"))
+    parser.log_level()
     given = parser.parse_args(arguments)
     try:
         return _check(given)
     except ValueError as problem:
         parser.error(str(problem))
-
-
-def split_names(text: str) -> tuple[str, ...]:
-    """The names of a comma-separated list."""
-    return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
 def _check(given: argparse.Namespace) -> Settings:
@@ -161,11 +128,11 @@ def _check(given: argparse.Namespace) -> Settings:
     )
 
 
-def _read_address(flag: str, text: str) -> Listen:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError(f"{flag}: {text!r} must be HOST:PORT with a port from 0 to 65535")
-    return Listen(host.strip("[]"), int(port))
+def _read_address(flag: str, text: str) -> HostPort:
+    try:
+        return parse_host_port(text)
+    except ValueError as error:
+        raise ValueError(f"{flag}: {error}") from None
 
 
 def _read_bounds(path: Path) -> AllBounds:

@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from fleetprof_api.process.address import parse_host_port
+from fleetprof_api.process.settings import SettingsParser, split_names
 
 from fleetprof_sidecar.hub.address import Address, HubAddress, LocalHub
 
@@ -48,36 +51,15 @@ class Settings:
     log_level: str = "info"
 
 
-class _Parser(argparse.ArgumentParser):
-    """Flags whose defaults are environment variables."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        super().__init__(
-            prog="fleetprof-sidecar",
-            description="Captures traces of the PyTorch trainers that share a socket directory with it.",
-            epilog="Each flag is also read from FLEETPROF_<FLAG>, e.g. FLEETPROF_HUB; the flag wins. "
-            "Exit codes: 0 ended as asked (SIGTERM, SIGINT); 2 wrong settings; 3 the socket directory or spool "
-            "is unusable or taken by another sidecar; 1 an error of its own.",
-            allow_abbrev=False,
-        )
-        self._environment = environment
-
-    def setting(self, flag: str, *, required: bool = False, **options: Any) -> None:
-        """Adds `--flag`, taken from the environment when not given."""
-        value = self._environment.get("FLEETPROF_" + flag.upper().replace("-", "_"))
-        if value is not None:
-            options["default"] = value
-        self.add_argument(f"--{flag}", required=required and value is None, **options)
-
-    def switch(self, flag: str, *, help: str) -> None:
-        """Adds `--flag`, on when given or when its variable is 1, true or yes."""
-        value = self._environment.get("FLEETPROF_" + flag.upper().replace("-", "_"), "")
-        self.add_argument(f"--{flag}", action="store_true", default=value.lower() in ("1", "true", "yes"), help=help)
-
-
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings. Ends the process with exit code 2 and a message when they are wrong, as argparse does."""
-    parser = _Parser(environment)
+    parser = SettingsParser(
+        "fleetprof-sidecar",
+        "Captures traces of the PyTorch trainers that share a socket directory with it.",
+        environment,
+        exit_codes="0 ended as asked (SIGTERM, SIGINT); 2 wrong settings; 3 the socket directory or spool is unusable "
+        "or taken by another sidecar; 1 an error of its own",
+    )
     parser.setting("directory", required=True, metavar="DIR", help="the socket directory shared with the trainers")
     parser.setting("agent-directory", metavar="DIR", help="where the agent is put; default: agent/ in --directory")
     parser.setting("spool", required=True, metavar="DIR", help="private directory for finished traces and the journal")
@@ -91,7 +73,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting("pod-uid", default="")
     parser.setting("node-name", default="")
     parser.setting("workload", metavar="APIVERSION/KIND/NAME", help="what the pod belongs to, e.g. batch/v1/Job/llama")
-    labels = [item for item in environment.get("FLEETPROF_LABEL", "").split(",") if item]
+    labels = split_names(environment.get("FLEETPROF_LABEL", ""))
     parser.add_argument(
         "--label", metavar="K=V", action="append", default=None, help="label of the pod; may be repeated (env: a,b)"
     )
@@ -105,7 +87,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         "storage-limit-bytes", default=0, type=int, help="most bytes of disk that the pod as a whole may take; 0: any"
     )
     parser.setting("grace-seconds", default=20.0, type=float, help="how long SIGTERM waits for uploads")
-    parser.setting("log-level", default="info", choices=("debug", "info", "warning", "error"))
+    parser.log_level()
     given = parser.parse_args(arguments)
     try:
         return _check(given, given.label if given.label is not None else labels)
@@ -113,7 +95,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         parser.error(str(problem))
 
 
-def _check(given: argparse.Namespace, labels: list[str]) -> Settings:
+def _check(given: argparse.Namespace, labels: Sequence[str]) -> Settings:
     if given.spool_limit_bytes < _LEAST_SPOOL_BYTES:
         raise ValueError(f"--spool-limit-bytes: must be {_LEAST_SPOOL_BYTES} or more")
     if given.storage_limit_bytes < 0:
@@ -148,9 +130,10 @@ def _read_address(given: argparse.Namespace) -> Address:
         return LocalHub(Path(given.state))
     if not given.hub or not given.token_file:
         raise ValueError("--hub and --token-file are needed, or --state alone")
-    host, _, port = given.hub.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"--hub: {given.hub!r} must be HOST:PORT with a port from 1 to 65535")
+    try:
+        parse_host_port(given.hub, least_port=1)
+    except ValueError as error:
+        raise ValueError(f"--hub: {error}") from None
     return HubAddress(
         target=given.hub,
         token_file=Path(given.token_file),

@@ -2,10 +2,11 @@
 
 import dataclasses
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fleetprof_operator.injection import webhook_settings
+from fleetprof_operator.identity.main import read_settings as read_certificate_settings
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 from fleetprof_operator.injection.webhook_settings import read_settings as read_webhook_settings
 from fleetprof_operator.settings import read_settings
@@ -47,17 +48,33 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
     assert {key for key in told if key.startswith("FLEETPROF_")} <= known
 
 
-def test_the_webhook_understands_what_it_is_told() -> None:
+def variables(read: Callable[[list[str], dict[str, str]], object], capsys: pytest.CaptureFixture[str]) -> set[str]:
+    """Of a process's settings, by its own help."""
+    with pytest.raises(SystemExit):
+        read(["--help"], {})
+    flags = re.findall(r"^  --([a-z-]+)", capsys.readouterr().out, re.MULTILINE)
+    return {f"FLEETPROF_{flag.upper().replace('-', '_')}" for flag in flags}
+
+
+def test_the_webhook_understands_what_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     told = environment(render(), "fleetprof-webhook")
-    settings = read_webhook_settings(told | {"FLEETPROF_HUB_SERVICE_HOST": "10.0.0.1"})
-    assert (settings.listen[1], settings.health_listen[1]) == (9443, 8080)
+    settings = read_webhook_settings([], told | {"FLEETPROF_HUB_SERVICE_HOST": "10.0.0.1"})
+    assert (settings.listen.port, settings.health_listen.port) == (9443, 8080)
     assert settings.sidecar == InjectionSettings(
         image="ghcr.io/fleetprof/sidecar:0.1.0",
         hub=f"fleetprof-hub.{NAMESPACE}.svc:8443",
         hub_ip="10.0.0.1",  # of the Service's own variable
         ca=settings.sidecar.ca,
     )
-    assert set(told) <= set(re.findall("FLEETPROF_[A-Z_]+", str(webhook_settings.__doc__)))
+    assert set(told) <= variables(read_webhook_settings, capsys)
+
+
+def test_what_keeps_the_certificates_understands_what_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = environment(render(), "fleetprof-certificates")
+    settings = read_certificate_settings([], told | {"FLEETPROF_NAMESPACE": NAMESPACE})
+    assert (settings.tls_secret, settings.http_port) == ("fleetprof-webhook-tls", 8080)
+    assert f"fleetprof-webhook.{NAMESPACE}.svc" in settings.tls_names
+    assert set(told) <= variables(read_certificate_settings, capsys)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +86,7 @@ def test_the_webhook_understands_what_it_is_told() -> None:
     ],
 )
 def test_the_sidecar_is_as_told(values: tuple[str, ...], user: int | None, limits: dict[str, str]) -> None:
-    sidecar = read_webhook_settings(environment(render((*S3, *values)), "fleetprof-webhook")).sidecar
+    sidecar = read_webhook_settings([], environment(render((*S3, *values)), "fleetprof-webhook")).sidecar
     assert (sidecar.run_as_user, sidecar.resources.limits) == (user, limits)
 
 

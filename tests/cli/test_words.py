@@ -1,15 +1,17 @@
 """What the command line makes of words: pure functions, table in, table out."""
 
+import socket
 from datetime import datetime
 
 import click
 import pytest
 from click.testing import CliRunner
+from fleetprof_api.process.address import HostPort
 from fleetprof_api.request import parse_request
 from fleetprof_cli.capture.request_flags import Job, Wishes, find_contradiction, make_document, parse_ranks
 from fleetprof_cli.commands import capture as local_capture
 from fleetprof_cli.kubernetes.commands import capture as cluster_capture
-from fleetprof_cli.local.network import ListenAddress, join_address, parse_listen
+from fleetprof_cli.local.network import advertise
 from fleetprof_cli.local.run.job_name import as_label, name_job
 from fleetprof_cli.store_location import StoreLocation, parse_store
 from hypothesis import given
@@ -163,22 +165,16 @@ def test_a_long_job_name_still_makes_a_valid_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "address"),
+    ("listen", "advertised"),
     [
-        ("127.0.0.1:0", ListenAddress("127.0.0.1", 0)),
-        ("[::1]:80", ListenAddress("::1", 80)),
-        ("host.example:80", ListenAddress("host.example", 80)),
+        (HostPort("127.0.0.1", 0), HostPort("127.0.0.1", 80)),
+        (HostPort("::1", 80), HostPort("::1", 80)),
+        (HostPort("0.0.0.0", 0), HostPort(socket.getfqdn(), 80)),
+        (HostPort("::", 0), HostPort(socket.getfqdn(), 80)),
     ],
 )
-def test_an_address_is_host_and_port(text: str, address: ListenAddress) -> None:
-    assert parse_listen(text) == address
-    assert join_address(address.host, address.port) == text
-
-
-@pytest.mark.parametrize("text", ["", "80", ":80", "host:", "host:x", "host:70000"])
-def test_a_wrong_address_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="must be HOST:PORT"):
-        parse_listen(text)
+def test_who_listens_on_all_addresses_is_reached_by_the_machine_s_name(listen: HostPort, advertised: HostPort) -> None:
+    assert advertise(listen, 80) == advertised
 
 
 @pytest.mark.parametrize(

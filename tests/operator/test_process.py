@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fleetprof_api.process.address import HostPort
 from fleetprof_operator.hub.access.call_refusals import Refusal
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.log import name_request
 from fleetprof_operator.metrics import RESULTS, STATES, Metrics
-from fleetprof_operator.settings import Listen, read_settings
+from fleetprof_operator.settings import read_settings
 from fleetprof_store.memory import MemoryStore
 from harness.kubernetes.request_ground import Ground
 from prometheus_client import generate_latest
@@ -34,7 +35,7 @@ def test_settings_come_from_flags_and_environment_and_the_flag_wins() -> None:
         },
     )
     assert (settings.namespace, settings.namespaces, settings.max_captures) == ("here", ("a", "b"), 7)
-    assert (settings.hub_listen, settings.hub_listen.text()) == (Listen("::1", 1), "[::1]:1")
+    assert settings.hub_listen == HostPort("::1", 1)
     assert (settings.store.endpoint, settings.tls_names) == ("http://minio:9000", ("hub", "webhook"))
     assert (settings.tls_directory, settings.analyzer_pod, settings.report_url) == (None, None, "")
 

@@ -14,19 +14,20 @@ from pathlib import Path
 
 import click
 from fleetprof_api.memory_shortage import SERVICE, go_first
+from fleetprof_api.process.address import HostPort, parse_host_port
 
 from fleetprof_cli.doctor.checks import Verdict, judge_store
 from fleetprof_cli.local.leftovers import send_leftovers
-from fleetprof_cli.local.network import ListenAddress, TlsFiles, make_certificate, parse_listen
+from fleetprof_cli.local.network import TlsFiles, advertise, make_certificate
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import say
 from fleetprof_cli.options import state_option
 from fleetprof_cli.store_location import StoreLocation, parse_store
 
 
-def _listen(_context: click.Context, _parameter: click.Parameter, value: str | None) -> ListenAddress | None:
+def _listen(_context: click.Context, _parameter: click.Parameter, value: str | None) -> HostPort | None:
     try:
-        return parse_listen(value) if value is not None else None
+        return parse_host_port(value) if value is not None else None
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -54,7 +55,7 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
 def command(
     state: StateDirectory,
     *,
-    listen: ListenAddress | None,
+    listen: HostPort | None,
     store: str | None,
     s3_endpoint: str,
     tls_cert: Path | None,
@@ -91,9 +92,9 @@ def command(
         asyncio.run(_serve(state, at, location))
 
 
-def _own_certificate(state: StateDirectory, listen: ListenAddress) -> TlsFiles:
+def _own_certificate(state: StateDirectory, listen: HostPort) -> TlsFiles:
     certificate_file, key_file = state.certificate_files()
-    certificate, key = make_certificate(listen.advertised_host(), datetime.datetime.now(datetime.UTC))
+    certificate, key = make_certificate(advertise(listen, listen.port).host, datetime.datetime.now(datetime.UTC))
     state.write(key_file, key)
     state.write(certificate_file, certificate)
     return TlsFiles(certificate_file, key_file, certificate_file)
@@ -105,7 +106,7 @@ def _allow_many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _serve(state: StateDirectory, listen: tuple[ListenAddress, TlsFiles] | None, location: StoreLocation) -> None:
+async def _serve(state: StateDirectory, listen: tuple[HostPort, TlsFiles] | None, location: StoreLocation) -> None:
     from fleetprof_cli.local.hub import run_hub
 
     stop = asyncio.Event()

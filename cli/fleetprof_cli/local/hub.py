@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fleetprof_api.hub.local_hub import HUB_SOCKET, UPLOAD_SOCKET, UPLOAD_URL, HubRecord
 from fleetprof_api.private_directory import PrivateDirectory
+from fleetprof_api.process.address import HostPort
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.server import ServerTls, serve
 from fleetprof_operator.hub.storage.uploads import serve_uploads
@@ -21,7 +22,7 @@ from fleetprof_store.base import StoreError
 from fleetprof_store.directory import DirectoryStore
 
 from fleetprof_cli.local.analysis import Analyses
-from fleetprof_cli.local.network import ListenAddress, TlsFiles, join_address
+from fleetprof_cli.local.network import TlsFiles, advertise
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.store_location import StoreLocation, open_store
@@ -29,13 +30,13 @@ from fleetprof_cli.store_location import StoreLocation, open_store
 
 @asynccontextmanager
 async def run_hub(
-    state: StateDirectory, listen: tuple[ListenAddress, TlsFiles] | None, location: StoreLocation
+    state: StateDirectory, listen: tuple[HostPort, TlsFiles] | None, location: StoreLocation
 ) -> AsyncIterator[HubRecord]:
     """A hub that answers, until the block ends: at a socket, or on the network. Raises Failure when it cannot be."""
     store = open_store(location, secret=state.upload_secret())
     async with AsyncExitStack() as cleanup:
         directory = cleanup.enter_context(PrivateDirectory(state.path))
-        place = join_address(listen[0].host, listen[0].port) if listen else f"unix:{directory.place(HUB_SOCKET)}"
+        place = listen[0].text() if listen else f"unix:{directory.place(HUB_SOCKET)}"
         try:
             if isinstance(store, DirectoryStore):
                 await _serve_uploads(store, directory, listen, cleanup)
@@ -54,9 +55,7 @@ async def run_hub(
                 f"cannot listen on {where}: {error.strerror or error}", next_step=f"{step}: --listen 127.0.0.1:0"
             ) from None
         record = HubRecord(
-            address=join_address(listen[0].advertised_host(), server.port)
-            if listen
-            else f"unix:{state.path / HUB_SOCKET}",
+            address=advertise(listen[0], server.port).text() if listen else f"unix:{state.path / HUB_SOCKET}",
             pid=os.getpid(),
             store=location,
             started_unix_ns=time.time_ns(),
@@ -71,7 +70,7 @@ async def run_hub(
 async def _serve_uploads(
     store: DirectoryStore,
     directory: PrivateDirectory,
-    listen: tuple[ListenAddress, TlsFiles] | None,
+    listen: tuple[HostPort, TlsFiles] | None,
     cleanup: AsyncExitStack,
 ) -> None:
     if listen:
@@ -80,7 +79,7 @@ async def _serve_uploads(
             (address.host, 0), family=socket.AF_INET6 if ":" in address.host else socket.AF_INET
         )
         port = place.getsockname()[1]
-        store.base_url = f"https://{join_address(address.advertised_host(), port)}"
+        store.base_url = f"https://{advertise(address, port).text()}"
         context: ssl.SSLContext | None = tls.server_context()
     else:
         place = _bind_socket(Path(directory.place(UPLOAD_SOCKET)), cleanup)

@@ -11,31 +11,13 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-
-@dataclass(frozen=True, slots=True)
-class ListenAddress:
-    """HOST:PORT; port 0 stands for any free one."""
-
-    host: str
-    port: int
-
-    def advertised_host(self) -> str:
-        """The name under which others reach it: this machine's own when it listens on all addresses."""
-        return socket.getfqdn() if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared, not bound
+from fleetprof_api.process.address import HostPort
 
 
-def parse_listen(text: str) -> ListenAddress:
-    """What `--listen` means. Raises ValueError with the rule."""
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError(f"{text!r} must be HOST:PORT, for example 0.0.0.0:0 (0: any free port)")
-    return ListenAddress(host, int(port))
-
-
-def join_address(host: str, port: int) -> str:
-    """HOST:PORT with brackets around an IPv6 address."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def advertise(listen: HostPort, port: int) -> HostPort:
+    """How others reach `port` of the address: by this machine's own name when it listens on all addresses."""
+    is_any = listen.host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+    return HostPort(socket.getfqdn() if is_any else listen.host, port)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ for LEAVE_S more (the API server may still send), then ends with exit code 0.
 
 import asyncio
 import logging
-import os
 import signal
 import sys
 from contextlib import suppress
@@ -23,7 +22,6 @@ from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
 from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.web.connections import Connections
 
-WRONG_SETTINGS: Final = 2
 LEAVE_S: Final = 5.0
 _LOOK_S: Final = 5.0
 _MOST_PROBES: Final = 32
@@ -66,13 +64,13 @@ async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
 
     webhook = Webhook(current, NamespaceLimitsReader(list_objects))
     health = Connections(webhook.make_health(), None, what="probes", most=_MOST_PROBES, most_of_one=_MOST_PROBES // 2)
-    await health.start(*settings.health_listen)
+    await health.start(settings.health_listen.host, settings.health_listen.port)
     admission: Connections | None = None
     try:
         while not stop.is_set():
             if files.load() and admission is None:
                 admission = Connections(webhook.make_admission(), files.context, what="reviews")
-                await admission.start(*settings.listen)
+                await admission.start(settings.listen.host, settings.listen.port)
             if current.has_native_sidecars is None:
                 current.has_native_sidecars = await _ask_for_native_sidecars(cluster)
             with suppress(TimeoutError):
@@ -106,12 +104,8 @@ async def _run(settings: WebhookSettings) -> None:
 
 def main() -> None:
     """Answers until SIGTERM or SIGINT."""
-    set_up_logging(os.environ.get("FLEETPROF_LOG_LEVEL") or "info")
-    try:
-        settings = read_settings(os.environ)
-    except InvalidSettings as problem:
-        print(f"fleetprof-webhook: {problem}", file=sys.stderr)  # noqa: T201 - before there is a log to read
-        raise SystemExit(WRONG_SETTINGS) from None
+    settings = read_settings(sys.argv[1:])
+    set_up_logging(settings.log_level)
     sys.setswitchinterval(_SWITCH_S)
     asyncio.run(_run(settings))
 

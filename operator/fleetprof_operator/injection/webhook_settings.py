@@ -1,27 +1,17 @@
-"""The webhook's settings, from its environment.
+"""The webhook's settings: flags, each also as an environment variable FLEETPROF_<FLAG>, checked as a whole."""
 
-    FLEETPROF_LISTEN               where to answer, HOST:PORT                  default 0.0.0.0:9443
-    FLEETPROF_HEALTH_LISTEN        health and metrics, plain HTTP              default 0.0.0.0:8080
-    FLEETPROF_TLS_DIRECTORY        tls.crt, tls.key; they may come later       required
-    FLEETPROF_HUB_CA_FILE          the hub's authority; it may come later      required
-    FLEETPROF_HUB                  the hub by name, HOST:PORT                  required
-    FLEETPROF_SIDECAR_IMAGE        image of the sidecar                        required
-    FLEETPROF_SIDECAR_PULL_POLICY  Always, IfNotPresent, Never                 default IfNotPresent
-    FLEETPROF_SIDECAR_RESOURCES    JSON: requests, limits, guaranteed, storage
-    FLEETPROF_SIDECAR_USER         uid; empty: what admission gives            default 65532
-    FLEETPROF_LOG_LEVEL            debug, info, warning, error                 default info
-
-Guarantees: all is checked before anything starts; an InvalidSettings names the variable or the value, and the rule.
-"""
-
-from collections.abc import Mapping
+import argparse
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from fleetprof_api.process.address import HostPort, parse_host_port
+from fleetprof_api.process.settings import SettingsParser
 
-from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings, InvalidSettings, SidecarResources
+from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings, SidecarResources
 
 # Only checked against: the real one comes with the certificate.
 _SOME_CA: Final = "-----BEGIN CERTIFICATE-----"
@@ -29,39 +19,66 @@ _SOME_CA: Final = "-----BEGIN CERTIFICATE-----"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSettings:
-    """All that comes from the environment."""
+    """Everything that the webhook is told from outside."""
 
-    listen: tuple[str, int]
-    health_listen: tuple[str, int]
+    listen: HostPort
+    health_listen: HostPort
     tls_directory: Path
     hub_ca: Path
     sidecar: InjectionSettings
+    log_level: str
 
 
-def read_settings(environment: Mapping[str, str]) -> WebhookSettings:
-    """The settings. Raises InvalidSettings with the variable's name."""
-    hub = _require(environment, "FLEETPROF_HUB")
-    user = environment.get("FLEETPROF_SIDECAR_USER", "65532")
-    if user and not user.isdigit():
-        raise InvalidSettings(f"FLEETPROF_SIDECAR_USER: {user!r} is not a uid")
+def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> WebhookSettings:
+    """The settings. Ends the process with exit code 2 and a message when they are wrong, as argparse does."""
+    parser = SettingsParser(
+        "fleetprof-webhook",
+        "Adds the sidecar to pods, as the API server asks it to.",
+        environment,
+        exit_codes="0 ended as asked (SIGTERM, SIGINT); 2 wrong settings; 1 an error of its own",
+    )
+    parser.setting("listen", default="0.0.0.0:9443", metavar="HOST:PORT", help="where the API server asks, over TLS")
+    parser.setting("health-listen", default="0.0.0.0:8080", metavar="HOST:PORT", help="health and metrics, plain HTTP")
+    parser.setting("tls-directory", required=True, metavar="DIR", help="tls.crt and tls.key; they may come later")
+    parser.setting("hub-ca-file", required=True, metavar="FILE", help="the hub's authority; it may come later")
+    parser.setting("hub", required=True, metavar="HOST:PORT", help="the hub by name")
+    parser.setting("sidecar-image", required=True, metavar="IMAGE", help="image of the sidecar")
+    parser.setting("sidecar-pull-policy", default="IfNotPresent", metavar="POLICY", help="Always, IfNotPresent, Never")
+    parser.setting("sidecar-resources", default="{}", metavar="JSON", help="requests, limits, guaranteed, storage")
+    parser.setting(
+        "sidecar-user", default="65532", may_be_empty=True, metavar="UID", help="empty: the user that admission gives"
+    )
+    parser.log_level()
+    given = parser.parse_args(arguments)
     try:
-        resources = msgspec.json.decode(environment.get("FLEETPROF_SIDECAR_RESOURCES") or "{}", type=_Resources)
+        return _check(given, environment)
+    except ValueError as problem:
+        parser.error(str(problem))
+
+
+def _check(given: argparse.Namespace, environment: Mapping[str, str]) -> WebhookSettings:
+    user = given.sidecar_user
+    if user and not user.isdecimal():
+        raise ValueError(f"--sidecar-user: {user!r} is not a uid")
+    try:
+        resources = msgspec.json.decode(given.sidecar_resources, type=_Resources)
     except msgspec.DecodeError as problem:
-        raise InvalidSettings(f"FLEETPROF_SIDECAR_RESOURCES: {problem}") from None
+        raise ValueError(f"--sidecar-resources: {problem}") from None
     return WebhookSettings(
-        listen=_read_address(environment, "FLEETPROF_LISTEN", "0.0.0.0:9443"),
-        health_listen=_read_address(environment, "FLEETPROF_HEALTH_LISTEN", "0.0.0.0:8080"),
-        tls_directory=Path(_require(environment, "FLEETPROF_TLS_DIRECTORY")),
-        hub_ca=Path(_require(environment, "FLEETPROF_HUB_CA_FILE")),
+        listen=_read_address("--listen", given.listen),
+        health_listen=_read_address("--health-listen", given.health_listen),
+        tls_directory=Path(given.tls_directory),
+        hub_ca=Path(given.hub_ca_file),
         sidecar=InjectionSettings(
-            image=_require(environment, "FLEETPROF_SIDECAR_IMAGE"),
-            image_pull_policy=environment.get("FLEETPROF_SIDECAR_PULL_POLICY") or "IfNotPresent",
-            hub=hub,
-            hub_ip=environment.get(_service_variable(hub), ""),
+            image=given.sidecar_image,
+            image_pull_policy=given.sidecar_pull_policy,
+            hub=given.hub,
+            hub_ip=environment.get(_service_variable(given.hub), ""),
             ca=_SOME_CA,
             run_as_user=int(user) if user else None,
             resources=resources.complete(),
         ),
+        log_level=given.log_level,
     )
 
 
@@ -87,18 +104,11 @@ def _write(amounts: Mapping[str, str | int | float]) -> dict[str, str]:
     return {name: str(amount) for name, amount in amounts.items()}
 
 
-def _require(environment: Mapping[str, str], name: str) -> str:
-    value = environment.get(name, "")
-    if not value:
-        raise InvalidSettings(f"{name}: must be set")
-    return value
-
-
-def _read_address(environment: Mapping[str, str], name: str, default: str) -> tuple[str, int]:
-    host, _, port = (environment.get(name) or default).rpartition(":")
-    if not port.isdigit() or not 0 <= int(port) < 65536:
-        raise InvalidSettings(f"{name}: must be HOST:PORT")
-    return host.strip("[]"), int(port)
+def _read_address(flag: str, text: str) -> HostPort:
+    try:
+        return parse_host_port(text)
+    except ValueError as error:
+        raise ValueError(f"{flag}: {error}") from None
 
 
 def _service_variable(hub: str) -> str:
