@@ -21,6 +21,7 @@ import grpc
 import urllib3
 from fleetprof_api.hub import analyses_pb2 as pb
 from fleetprof_api.hub.analyses_pb2_grpc import AnalysesStub
+from fleetprof_api.process.address import is_loopback
 
 from fleetprof_store.base import Grant, NotFound, ObjectInfo, StoreError, UploadPart
 from fleetprof_store.checks import check_key, find_write_problem
@@ -47,7 +48,7 @@ class GrantedStore:
         if ca_file is not None:
             credentials = grpc.ssl_channel_credentials(_read(ca_file))
             channel = grpc.secure_channel(target, credentials)
-        elif target.rpartition(":")[0] in ("localhost", "127.0.0.1", "[::1]"):
+        elif is_loopback(target):
             channel = grpc.insecure_channel(target)
         else:
             raise ValueError(f"{target} is not a loopback address: the operator's authority must be given")

@@ -5,7 +5,6 @@ only; messages are bounded in size, connections in number; `streams` says what a
 statuses as in google.rpc.Code.
 """
 
-import ipaddress
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +13,7 @@ import grpc
 import grpc.aio
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.hub_pb2_grpc import add_CapturesServicer_to_server
+from fleetprof_api.process.address import is_loopback
 
 from fleetprof_operator.hub.access.authentication import SharedToken
 from fleetprof_operator.hub.access.call_authentication import CallAuthentication
@@ -89,7 +89,7 @@ async def serve(
         raise ValueError("a hub is served with a token or with an authenticator of its own, one of both")
     authenticator = SharedToken(token) if token is not None else hub.authenticate
     assert authenticator is not None
-    if tls is None and not _is_loopback(address):
+    if tls is None and not is_loopback(address):
         raise ValueError(
             f"{address} is not a loopback address: a hub there needs TLS (a certificate and its key), since tokens and "
             "orders would cross the network in plain text"
@@ -124,13 +124,3 @@ def _make_credentials(tls: ServerTls | TlsSource) -> grpc.ServerCredentials:
     if isinstance(tls, ServerTls):
         return grpc.ssl_server_credentials([(tls.private_key, tls.certificate_chain)])
     return grpc.dynamic_ssl_server_credentials(configure(tls()), lambda: configure(tls()))
-
-
-def _is_loopback(address: str) -> bool:
-    host = address.rpartition(":")[0].strip("[]")
-    if host == "localhost" or address.startswith("unix:/"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
