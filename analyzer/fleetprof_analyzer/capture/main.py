@@ -23,12 +23,13 @@ from fleetprof_api.keys import InvalidKeyPart
 from fleetprof_api.memory_shortage import HELPER, go_first
 from fleetprof_api.pods import IDENTITY_DIRECTORY
 from fleetprof_api.process.log import about, set_up_logging
+from fleetprof_api.process.memory import container_limit
 from fleetprof_api.report.report import Report
 from fleetprof_store.base import Store, StoreError
 from fleetprof_store.location import VARIABLE, open_location, parse_location
 
 from fleetprof_analyzer.capture.exit_codes import JobExit
-from fleetprof_analyzer.capture.memory import container_limit, limits_within
+from fleetprof_analyzer.capture.memory import limits_within
 from fleetprof_analyzer.capture.store import NothingStored, analyze_capture, merge_capture, summarise_ranks
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"

@@ -1,10 +1,8 @@
 """How much memory this process may take, and what that means for the traces it reads.
 
-Guarantees: never raises; without a limit that can be read, the defaults of `Limits` hold. Sources: cgroup v2
-(memory.max), cgroup v1 (memory.limit_in_bytes), proc(5) (meminfo, MemAvailable).
+Guarantees: never raises; without a limit that can be read, the defaults of `Limits` hold.
 """
 
-import re
 import resource
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from fleetprof_api.process.memory import CONTAINER_LIMITS, MEMINFO, container_limit, machine_memory
+
 from fleetprof_analyzer.trace.limits import Limits
 
-_FILES: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-_MEMINFO: Final = Path("/proc/meminfo")
 # With less than this a process cannot read a short trace.
 _LEAST_BYTES: Final = 384 << 20
 # Python, numpy, boto3 and the blocks under way.
@@ -24,28 +22,13 @@ _BASE_BYTES: Final = 96 << 20
 _ROW_BYTES: Final = 220
 
 
-def container_limit(files: Sequence[Path] = _FILES) -> int | None:
-    """The container's memory limit in bytes; None where there is none."""
-    for file in files:
-        try:
-            text = file.read_text().strip()
-        except OSError:
-            continue
-        if text.isdecimal() and int(text) < 1 << 60:
-            return int(text)
-    return None
-
-
-def free_share(processes: int, files: Sequence[Path] = _FILES, meminfo: Path = _MEMINFO) -> int | None:
+def free_share(processes: int, files: Sequence[Path] = CONTAINER_LIMITS, meminfo: Path = MEMINFO) -> int | None:
     """Bytes that each of so many processes beside others' work may take; None where nobody tells.
 
     Four fifths of what the machine, or the container, has left for them, so that a trainer here is left alone.
     """
-    try:
-        found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE)
-    except OSError:
-        found = None
-    known = [limit for limit in (container_limit(files), int(found[1]) << 10 if found else None) if limit is not None]
+    available_bytes, _ = machine_memory(meminfo)
+    known = [limit for limit in (container_limit(files), available_bytes) if limit is not None]
     return max(_LEAST_BYTES, min(known) * 4 // 5 // max(1, processes)) if known else None
 
 

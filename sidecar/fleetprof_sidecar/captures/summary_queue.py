@@ -12,17 +12,13 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from fleetprof_api.process.memory import CONTAINER_LIMITS, container_limit
 
 from fleetprof_sidecar.capture.events import SummaryReady
 from fleetprof_sidecar.capture.process_capture import ProcessCapture
 from fleetprof_sidecar.delivery.spool import NoRoom, Spool
 
 _MOST_BYTES: Final = 100_000
-# Of the container's control group: version 2, then version 1.
-_MEMORY_FILES: Final = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
 _MOST_MEMORY_BYTES: Final = 4 << 30
 
 
@@ -83,12 +79,7 @@ class SummaryQueue:
         return b"", lines[0][:300] if lines else f"the analyzer ended with {child.returncode}"
 
 
-def memory_for_a_child(files: Sequence[Path] = _MEMORY_FILES) -> int:
+def memory_for_a_child(files: Sequence[Path] = CONTAINER_LIMITS) -> int:
     """Bytes that a child may take: half of the container's limit, so that the sidecar itself is never in danger."""
-    for file in files:
-        try:
-            text = file.read_text().strip()
-        except OSError:
-            continue
-        return min(_MOST_MEMORY_BYTES, int(text) // 2) if text.isdecimal() else _MOST_MEMORY_BYTES
-    return _MOST_MEMORY_BYTES
+    limit_bytes = container_limit(files)
+    return _MOST_MEMORY_BYTES if limit_bytes is None else min(_MOST_MEMORY_BYTES, limit_bytes // 2)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fleetprof_api.process.memory import machine_memory
 from fleetprof_api.samples import HostColumns
 
 _WORD_BYTES: Final = 4
@@ -39,7 +40,7 @@ class HostSource:
 
     def read(self, now_unix_ns: int) -> HostReading:
         """The host now."""
-        available, total = self._memory()
+        available, total = machine_memory(self._proc / "meminfo")
         received, sent = self._network()
         ib_received, ib_sent = self._infiniband()
         return HostReading(
@@ -64,18 +65,6 @@ class HostSource:
         if before is None or whole <= before[0]:
             return None
         return min(1000, max(0, 1000 - 1000 * (resting - before[1]) // (whole - before[0])))
-
-    def _memory(self) -> tuple[int | None, int | None]:
-        found: dict[str, int] = {}
-        try:
-            with (self._proc / "meminfo").open() as file:
-                for line in file:
-                    name, _, value = line.partition(":")
-                    if name in ("MemTotal", "MemAvailable"):
-                        found[name] = int(value.split()[0]) * 1024
-        except (OSError, ValueError, IndexError):
-            return None, None
-        return found.get("MemAvailable"), found.get("MemTotal")
 
     def _network(self) -> tuple[int | None, int | None]:
         received = sent = 0

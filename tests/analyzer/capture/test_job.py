@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from fleetprof_analyzer.capture.exit_codes import JobExit
 from fleetprof_analyzer.capture.main import run
-from fleetprof_analyzer.capture.memory import container_limit, limits_within
+from fleetprof_analyzer.capture.memory import limits_within
 from fleetprof_analyzer.capture.store import analyze_capture, merge_capture, summarise_ranks
 from fleetprof_analyzer.rank.stored_summary import MOST_BYTES, Unusable, pack_summary, unpack_summary
 from fleetprof_analyzer.rank.summary import RankSummary
@@ -215,17 +215,6 @@ def test_the_command_writes_nothing_but_to_the_store(place: tuple[DirectoryStore
 @pytest.mark.parametrize("code", JobExit)
 def test_every_exit_code_is_documented(code: JobExit) -> None:
     assert f"| {code.value} | {code.name} |" in (ROOT / "docs/analyzer.md").read_text()
-
-
-@pytest.mark.parametrize(
-    ("texts", "limit"),
-    [(["536870912\n"], 536870912), (["max\n"], None), ([], None), (["max\n", "9223372036854771712\n"], None)],
-)
-def test_the_containers_memory_limit(tmp_path: Path, texts: list[str], limit: int | None) -> None:
-    files = [tmp_path / str(number) for number in range(len(texts))]
-    for file, text in zip(files, texts, strict=True):
-        file.write_text(text)
-    assert container_limit([tmp_path / "absent", *files]) == limit
 
 
 def test_a_smaller_container_reads_smaller_traces() -> None:
