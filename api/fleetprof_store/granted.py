@@ -22,6 +22,7 @@ import urllib3
 from fleetprof_api.hub import analyses_pb2 as pb
 from fleetprof_api.hub.analyses_pb2_grpc import AnalysesStub
 from fleetprof_api.process.address import is_loopback
+from fleetprof_api.process.backoff import Backoff
 
 from fleetprof_store.base import Grant, NotFound, ObjectInfo, StoreError, UploadPart
 from fleetprof_store.checks import check_key, find_write_problem
@@ -34,7 +35,8 @@ _AWAY: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, 
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _CALL_S: Final = 30.0
 _TRIES: Final = 3
-_PAUSE_S: Final = 1.0
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 8.0
 _SAID_BYTES: Final = 512
 
 
@@ -111,6 +113,7 @@ class GrantedStore:
     def _ask(self, method: Callable[..., Answer], wanted: object) -> Answer:
         """One call of the operator, again and again while it is away."""
         until = time.monotonic() + self._patience_s
+        pause = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         while True:
             try:
                 token = _read(self._token_file).decode("ascii", "replace").strip()
@@ -119,18 +122,20 @@ class GrantedStore:
                 code, said = error.code(), str(error.details())[:500]
             if code not in _AWAY:
                 raise StoreError(f"the operator at {self._target} refuses: {said} ({code.name})", retryable=False)
-            if time.monotonic() + _PAUSE_S >= until:
+            pause_s = pause.next_s()
+            if time.monotonic() + pause_s >= until:
                 raise StoreError(f"the operator at {self._target} does not answer: {said}", retryable=True)
-            time.sleep(_PAUSE_S)
+            time.sleep(pause_s)
 
     def _exchange(
         self, method: str, key: str, sign: Callable[[], pb.SignedAddress], data: bytes | None
     ) -> urllib3.BaseHTTPResponse:
         """The store's good answer, its body not read yet."""
         problem, retryable = "", True
+        pause = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         for attempt in range(_TRIES):
             if attempt:
-                time.sleep(_PAUSE_S * attempt)
+                time.sleep(pause.next_s())
             address = sign()
             where = urlsplit(address.url)
             if where.scheme not in ("http", "https"):

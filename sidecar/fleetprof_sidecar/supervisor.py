@@ -19,11 +19,13 @@ from contextlib import suppress
 from typing import Final
 
 from fleetprof_api.memory_shortage import SERVICE, go_first
+from fleetprof_api.process.backoff import Backoff
 from fleetprof_api.process.log import set_up_logging
 
 from fleetprof_sidecar.sockets.directory import SocketDirectory
 
-_RESTART_AFTER_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+_FIRST_PAUSE_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 30.0
 # What lived so long is healthy again: its next death is a first one.
 _HEALTHY_AFTER_S: Final = 60.0
 _IDLE_S: Final = 3600.0
@@ -40,8 +42,9 @@ class Supervisor:
         self._command = list(command)
         self._directory = directory
         self._pid = 0
-        self._deaths = 0
+        self._pause = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         self._started_at = 0.0
+        self._start_again_at = 0.0
         self._is_ending = False
 
     def run(self) -> None:
@@ -84,7 +87,9 @@ class Supervisor:
                 self._note_death(f"ended with {os.waitstatus_to_exitcode(status)}")
 
     def _note_death(self, how: str) -> None:
-        self._deaths = 1 if time.monotonic() - self._started_at > _HEALTHY_AFTER_S else self._deaths + 1
+        if time.monotonic() - self._started_at > _HEALTHY_AFTER_S:
+            self._pause.reset()
+        self._start_again_at = self._started_at + self._pause.next_s()
         if not self._is_ending:
             log.warning("the sidecar %s; the trainers are not affected", how)
         if self._directory is not None:
@@ -93,8 +98,7 @@ class Supervisor:
 
     def _pause_s(self) -> float:
         """Until the next start."""
-        pause_s = _RESTART_AFTER_S[min(max(self._deaths, 1), len(_RESTART_AFTER_S)) - 1]
-        return max(0.0, self._started_at + pause_s - time.monotonic())
+        return max(0.0, self._start_again_at - time.monotonic())
 
     def _hand_over(self) -> None:
         if self._directory is None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 import aiohttp
+from fleetprof_api.process.backoff import draw_delay_s
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
@@ -177,8 +178,8 @@ class Cluster:
 
 
 async def wait_to_try_again(tries: int) -> None:
-    """Waits longer with every failed try: 0.5 s, doubling, to 30 s."""
-    await asyncio.sleep(min(30.0, 0.5 * 2 ** min(tries, 10)))
+    """Waits longer with every failed try: 0.5 s at most, doubling, to 30 s."""
+    await asyncio.sleep(draw_delay_s(tries, 0.5, 30.0))
 
 
 async def _read_error(response: aiohttp.ClientResponse) -> Json:

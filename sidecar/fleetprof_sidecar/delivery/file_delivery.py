@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Final, Protocol, TypeVar
 
 from fleetprof_api.hub import hub_pb2
+from fleetprof_api.process.backoff import Backoff
 
-from fleetprof_sidecar.backoff import Backoff
 from fleetprof_sidecar.capture.process_capture import StoredFile, Terms
 from fleetprof_sidecar.delivery.upload import FileDamaged, GrantedPart, UploadBroken
 from fleetprof_sidecar.hub.outbox import HubSender

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from fleetprof_api.hub.local_hub import UPLOAD_SCHEME
+from fleetprof_api.process.backoff import Backoff
 
-from fleetprof_sidecar.backoff import Backoff
 from fleetprof_sidecar.capture.process_capture import StoredFile
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fleetprof_api.hub.local_hub import UPLOAD_SCHEME
+from fleetprof_api.process.backoff import Backoff
 
-from fleetprof_sidecar.backoff import Backoff
 from fleetprof_sidecar.capture.process_capture import StoredFile
 from fleetprof_sidecar.delivery.upload import GrantedPart, UploadBroken, put_parts
 from fleetprof_sidecar.hub.address import Address

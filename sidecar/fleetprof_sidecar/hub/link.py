@@ -14,8 +14,8 @@ from typing import Final, Protocol
 
 import grpc.aio
 from fleetprof_api.hub import hub_pb2, hub_pb2_grpc
+from fleetprof_api.process.backoff import Backoff
 
-from fleetprof_sidecar.backoff import Backoff
 from fleetprof_sidecar.hub.address import Address
 from fleetprof_sidecar.hub.outbox import Outbox
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api.hub import hub_pb2
-from fleetprof_sidecar.backoff import Backoff
+from fleetprof_api.process.backoff import Backoff
 from fleetprof_sidecar.capture.process_capture import StoredFile, Terms
 from fleetprof_sidecar.delivery import file_delivery as delivery_module
 from fleetprof_sidecar.delivery.file_delivery import FileDelivery, GaveUp

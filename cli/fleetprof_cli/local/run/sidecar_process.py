@@ -11,13 +11,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from fleetprof_api.process.backoff import Backoff
+
 from fleetprof_cli.local.child import start_child
 from fleetprof_cli.local.run import job
 from fleetprof_cli.messages import say
 
 _READY_WITHIN_S: Final = 10.0
 _ENDS_WITHIN_S: Final = 10.0
-_RESTART_AFTER_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 30.0
 # What lived so long is healthy again: its next death is a first one.
 _HEALTHY_AFTER_S: Final = 60.0
 _IDLE_S: Final = 3600.0
@@ -34,6 +37,7 @@ class SidecarProcess:
         self._started_at = 0.0
         self._restart_at: float | None = None
         self._deaths = 0
+        self._pause = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
 
     def start(self) -> bool:
         """Starts it and waits until it answers; False when it ended or did not come up in time."""
@@ -58,9 +62,11 @@ class SidecarProcess:
         now = time.monotonic()
         if self._pid and job.reap(self._pid) is not None:
             self._pid = 0
-            self._deaths = 1 if now - self._started_at > _HEALTHY_AFTER_S else self._deaths + 1
-            pause = _RESTART_AFTER_S[min(self._deaths, len(_RESTART_AFTER_S)) - 1]
-            self._restart_at = now + pause
+            if now - self._started_at > _HEALTHY_AFTER_S:
+                self._deaths = 0
+                self._pause.reset()
+            self._deaths += 1
+            self._restart_at = now + self._pause.next_s()
             if self._deaths == 1:
                 say(f"the sidecar ended; the job is not affected; starting it again (log: {self._log})")
         if self._restart_at is not None and now >= self._restart_at:
@@ -68,7 +74,7 @@ class SidecarProcess:
             try:
                 self._spawn()
             except OSError:
-                self._restart_at = now + _RESTART_AFTER_S[-1]
+                self._restart_at = now + _LONGEST_PAUSE_S
         return _IDLE_S if self._restart_at is None else max(0.05, self._restart_at - now)
 
     def stop(self, grace_s: float) -> bool:
