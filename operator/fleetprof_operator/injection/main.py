@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from fleetprof_operator.injection.certificate_files import CertificateFiles
 from fleetprof_operator.injection.namespace_limits import Json, NamespaceLimitsReader
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings, InvalidSettings
 from fleetprof_operator.injection.webhook import Webhook
+from fleetprof_operator.injection.webhook_certificate import WebhookCertificate
 from fleetprof_operator.injection.webhook_settings import WebhookSettings, read_settings
 from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
 from fleetprof_operator.log import set_up_logging
@@ -35,14 +35,14 @@ log = logging.getLogger(__name__)
 class _Current:
     """What a sidecar is made from at this moment: the settings, with the latest authority and the cluster's version."""
 
-    def __init__(self, settings: InjectionSettings, files: CertificateFiles) -> None:
+    def __init__(self, settings: InjectionSettings, certificate: WebhookCertificate) -> None:
         self._settings = settings
-        self._files = files
+        self._certificate = certificate
         self._made: InjectionSettings | None = None
         self.has_native_sidecars: bool | None = None
 
     def __call__(self) -> InjectionSettings | None:
-        authority, native = self._files.authority, self.has_native_sidecars
+        authority, native = self._certificate.authority, self.has_native_sidecars
         if not authority or native is None:
             return None
         if self._made is None or (self._made.ca, self._made.native_sidecars) != (authority, native):
@@ -55,8 +55,8 @@ class _Current:
 
 async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
     """Answers until `stop`, then for LEAVE_S more."""
-    files = CertificateFiles(settings.tls_directory, settings.hub_ca)
-    current = _Current(settings.sidecar, files)
+    certificate = WebhookCertificate(settings.tls_directory, settings.hub_ca)
+    current = _Current(settings.sidecar, certificate)
     cluster = await Cluster.connect()
 
     async def list_objects(path: str) -> list[Json]:
@@ -68,8 +68,8 @@ async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
     admission: Connections | None = None
     try:
         while not stop.is_set():
-            if files.load() and admission is None:
-                admission = Connections(webhook.make_admission(), files.context, what="reviews")
+            if certificate.load() and admission is None:
+                admission = Connections(webhook.make_admission(), certificate.context, what="reviews")
                 await admission.start(settings.listen.host, settings.listen.port)
             if current.has_native_sidecars is None:
                 current.has_native_sidecars = await _ask_for_native_sidecars(cluster)

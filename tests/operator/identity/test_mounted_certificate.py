@@ -31,5 +31,5 @@ def test_files_that_are_gone_leave_the_last_pair(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_there_at_the_start_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ValueError, match=r"must hold tls\.crt and tls\.key that fit together"):
         MountedCertificate(tmp_path)

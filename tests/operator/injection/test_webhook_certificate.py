@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fleetprof_operator.identity.certificates import Certificates, renew_certificates
-from fleetprof_operator.injection.certificate_files import CertificateFiles
+from fleetprof_operator.injection.webhook_certificate import WebhookCertificate
 
 
 def write(directory: Path) -> Certificates:
@@ -38,7 +38,7 @@ def shown_certificate(context: ssl.SSLContext) -> str:
 
 
 def test_nothing_can_be_served_before_the_files_are_there(tmp_path: Path) -> None:
-    files = CertificateFiles(tmp_path, tmp_path / "ca.crt")
+    files = WebhookCertificate(tmp_path, tmp_path / "ca.crt")
     assert files.load() is False
     for name in ("ca.crt", "tls.crt", "tls.key"):
         (tmp_path / name).touch()
@@ -49,7 +49,7 @@ def test_nothing_can_be_served_before_the_files_are_there(tmp_path: Path) -> Non
 
 
 def test_a_renewed_certificate_is_shown_to_the_next_connection(tmp_path: Path) -> None:
-    files = CertificateFiles(tmp_path, tmp_path / "ca.crt")
+    files = WebhookCertificate(tmp_path, tmp_path / "ca.crt")
     first = write(tmp_path)
     files.load()
     assert shown_certificate(files.context) == first.tls_crt.decode()
@@ -60,7 +60,7 @@ def test_a_renewed_certificate_is_shown_to_the_next_connection(tmp_path: Path) -
 
 
 def test_a_pair_that_does_not_fit_leaves_the_last_good_one(tmp_path: Path) -> None:
-    files = CertificateFiles(tmp_path, tmp_path / "ca.crt")
+    files = WebhookCertificate(tmp_path, tmp_path / "ca.crt")
     first = write(tmp_path)
     files.load()
     (tmp_path / "tls.key").write_bytes(renew_certificates(Certificates(), ["x"], datetime.now(UTC)).tls_key)
