@@ -31,7 +31,6 @@ from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
 from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.metrics import Metrics
-from fleetprof_operator.probes import serve_probes
 from fleetprof_operator.profilerequests.control import Control
 from fleetprof_operator.profilerequests.life import Surroundings
 from fleetprof_operator.profilerequests.records import PATH, PLURAL, Records
@@ -41,6 +40,7 @@ from fleetprof_operator.profilerequests.status import is_finished
 from fleetprof_operator.profilerequests.target_pods import LOOKING
 from fleetprof_operator.settings import Settings
 from fleetprof_operator.web.connections import Connections
+from fleetprof_operator.web.probes import serve_probes
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class Operator:
             if self._desk is not None:
                 cleanup.callback(self._desk.close)
             cleanup.push_async_callback(self.hub.close)
-            probes = await serve_probes(self._settings.http_listen, self._metrics.registry, lambda: self._obstacle)
+            probes = await serve_probes(self._settings.http_listen, lambda: self._obstacle, self._metrics.registry)
             self.probe_server = probes
             cleanup.push_async_callback(probes.close)
             _heed_signals(stop)

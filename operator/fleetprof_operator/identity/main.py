@@ -12,17 +12,14 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from aiohttp import web
+from fleetprof_api.process.address import HostPort
 from fleetprof_api.process.settings import SettingsParser, split_names
 
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.log import set_up_logging
-from fleetprof_operator.web.connections import Connections
-
-_MOST_PROBES: Final = 32
+from fleetprof_operator.web.probes import serve_probes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +70,8 @@ async def _keep(settings: CertificateSettings) -> None:
         names=settings.tls_names,
         webhook_configuration=settings.webhook_configuration,
     )
-    probes = await _serve_probes(keeper, settings.http_port)
+    listen = HostPort("0.0.0.0", settings.http_port)  # noqa: S104 - the kubelet asks at the pod's address
+    probes = await serve_probes(listen, lambda: keeper.trouble)
     keeping = asyncio.create_task(keeper.run())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, keeping.cancel)
@@ -82,22 +80,6 @@ async def _keep(settings: CertificateSettings) -> None:
     finally:
         await probes.close()
         await cluster.close()
-
-
-async def _serve_probes(keeper: CertificateKeeper, port: int) -> Connections:
-    async def health(_: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
-
-    async def readiness(_: web.Request) -> web.Response:
-        trouble = keeper.trouble
-        return web.Response(text=f"{trouble or 'ok'}\n", status=503 if trouble else 200)
-
-    app = web.Application()
-    app.router.add_get("/healthz", health)
-    app.router.add_get("/readyz", readiness)
-    probes = Connections(app, None, what="probes", most=_MOST_PROBES, most_of_one=_MOST_PROBES // 2)
-    await probes.start("0.0.0.0", port)  # noqa: S104 - the kubelet asks at the pod's address
-    return probes
 
 
 def main() -> None:

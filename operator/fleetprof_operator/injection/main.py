@@ -21,10 +21,10 @@ from fleetprof_operator.injection.webhook_settings import WebhookSettings, read_
 from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
 from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.web.connections import Connections
+from fleetprof_operator.web.probes import serve_probes
 
 LEAVE_S: Final = 5.0
 _LOOK_S: Final = 5.0
-_MOST_PROBES: Final = 32
 # So soon a thread that works gives the interpreter back to the event loop, which asks for it after every call.
 _SWITCH_S: Final = 0.0005
 _NATIVE_SIDECARS: Final = (1, 29)
@@ -63,8 +63,7 @@ async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
         return (await cluster.list(path, {"resourceVersion": "0"}))[0]
 
     webhook = Webhook(current, NamespaceLimitsReader(list_objects))
-    health = Connections(webhook.make_health(), None, what="probes", most=_MOST_PROBES, most_of_one=_MOST_PROBES // 2)
-    await health.start(settings.health_listen.host, settings.health_listen.port)
+    health = await serve_probes(settings.health_listen, webhook.find_obstacle, webhook.registry)
     admission: Connections | None = None
     try:
         while not stop.is_set():

@@ -1,8 +1,7 @@
-"""The webhook over HTTP: two questions of the API server, and what is asked of any process in a cluster.
+"""The webhook over HTTPS: two questions of the API server.
 
-    https  POST /pods      a pod is about to be created: add the sidecar
-           POST /requests  an object of ours is made or changed: note who asked
-    http   GET  /healthz, /readyz, /metrics
+    POST /pods      a pod is about to be created: add the sidecar
+    POST /requests  an object of ours is made or changed: note who asked
 
 Guarantees: a pod is answered within ANSWER_S of its arrival, and passes unchanged when that is not enough or anything
 of ours fails; what a tenant sends is read within limits (`arrivals`), counted before it is built (`outline`) and worked
@@ -17,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 from aiohttp import web
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from fleetprof_operator.injection.admission import AdmissionRequest, InvalidReview, allow, read_review, refuse
 from fleetprof_operator.injection.arrivals import Arrivals, NotTaken
@@ -71,13 +70,11 @@ class Webhook:
         app.router.add_post("/requests", self._answer_request)
         return app
 
-    def make_health(self) -> web.Application:
-        """What kubelet and Prometheus speak to."""
-        app = web.Application()
-        app.router.add_get("/healthz", self._say_healthy)
-        app.router.add_get("/readyz", self._say_ready)
-        app.router.add_get("/metrics", self._show_metrics)
-        return app
+    def find_obstacle(self) -> str:
+        """Why it is not ready; empty when it is."""
+        if self.is_leaving:
+            return "leaving"
+        return "no certificate yet" if self._settings() is None else ""
 
     def close(self) -> None:
         """Ends its threads; no question comes any more."""
@@ -149,17 +146,6 @@ class Webhook:
             return await self._turns.run(asked.namespace, lambda: note_requester(asked))
         except Busy as problem:
             return refuse(asked.uid, f"fleetprof: {problem}; try again", reason="TooManyRequests", code=429)
-
-    async def _say_healthy(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
-
-    async def _say_ready(self, _: web.Request) -> web.Response:
-        if self.is_leaving or self._settings() is None:
-            return web.Response(status=503, text="leaving\n" if self.is_leaving else "no certificate yet\n")
-        return web.Response(text="ok\n")
-
-    async def _show_metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(self.registry), headers={"Content-Type": "text/plain; version=0.0.4"})
 
 
 def _change(asked: AdmissionRequest, limits: NamespaceLimits, settings: InjectionSettings) -> tuple[bytes, str]:

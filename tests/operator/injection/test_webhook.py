@@ -15,6 +15,7 @@ from fleetprof_operator.injection.arrivals import MAX_BODY_BYTES
 from fleetprof_operator.injection.namespace_limits import NamespaceLimitsReader
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 from fleetprof_operator.injection.webhook import Webhook
+from fleetprof_operator.web.probes import make_probes
 from harness.kubernetes.pods_to_inject import SETTINGS
 
 POD = {"metadata": {"generateName": "t-"}, "spec": {"containers": [{"name": "train", "image": "x"}]}}
@@ -40,7 +41,8 @@ class World:
         return self.objects.get(path.rpartition("/")[2], [])
 
     async def start(self) -> None:
-        for app in (self.webhook.make_admission(), self.webhook.make_health()):
+        health = make_probes(self.webhook.find_obstacle, self.webhook.registry)
+        for app in (self.webhook.make_admission(), health):
             client = TestClient(TestServer(app))
             await client.start_server()
             self.clients.append(client)
