@@ -206,10 +206,11 @@ def test_a_sidecar_that_cannot_start_does_not_stop_the_job(
     fleetprof: Callable[..., Finished], environment: dict[str, str], tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken" / "fleetprof_sidecar"
-    broken.mkdir(parents=True)
+    (broken / "sockets").mkdir(parents=True)
     (broken / "__init__.py").write_text("")
+    (broken / "sockets" / "__init__.py").write_text("")
     (broken / "main.py").write_text("raise SystemExit('broken on purpose')")
-    (broken / "socket_directory.py").write_text(
+    (broken / "sockets" / "directory.py").write_text(
         "from os import environ\n\ndef trainer_environment(p, e): return dict(e)"
     )
     done = fleetprof("run", "--", "bash", "-c", "exit 3", env=environment | {"PYTHONPATH": str(broken.parent)})
