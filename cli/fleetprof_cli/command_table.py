@@ -39,7 +39,7 @@ class Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command. What it began it has ended when Ctrl-C is told."""
+        """Runs the command. At Ctrl-C it ends what it has started before it says so."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`fleetprof`: finds the command and loads only that one, so that `fleetprof run` costs a job nothing to speak of.
+"""`fleetprof`: finds the command and loads only that one, so that `fleetprof run` costs a job almost nothing.
 
 Guarantees: machine-readable output goes to stdout, everything for people to stderr; exit codes are those of
 `exit_codes` (docs/cli.md).

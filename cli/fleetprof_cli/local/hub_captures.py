@@ -11,7 +11,7 @@ from fleetprof_cli.terminal.status_text import view
 
 
 class HubCaptures:
-    """The hub of a state directory, asked anew for each call: it may have been started again meanwhile."""
+    """The hub of a state directory, looked up again for each call, because it may have been restarted."""
 
     whereabouts = "the hub"
     server = "the hub"

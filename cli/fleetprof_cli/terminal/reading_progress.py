@@ -1,4 +1,4 @@
-"""How many traces have been read: a bar for who looks at a terminal.
+"""How many traces have been read: a progress bar in terminals.
 
 Guarantees: goes to stderr, and nowhere when that is no terminal; the line is empty again when the work is done.
 """
@@ -17,7 +17,7 @@ _TEXT: Final = "reading traces"
 
 @contextmanager
 def show_reading(console: Console | None = None) -> Iterator[Progress | None]:
-    """What to call for each trace that was read; None where nobody looks."""
+    """The function to call for each trace that was read; None where the output is no terminal."""
     console = console or Console(stderr=True)
     if not console.is_terminal:
         yield None

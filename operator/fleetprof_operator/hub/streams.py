@@ -2,7 +2,7 @@
 
 Guarantees: the sidecar's first message is its hello, and it speaks for its token's namespace and pod; a malformed
 message ends its stream with INVALID_ARGUMENT and a sentence; a sender that is too fast is read more slowly (`pace`),
-one that does not read, or has the hub keep more than its share, is turned out; a stream ends with the token that opened
+one that does not read, or makes the hub keep more than its share, is cut off; a stream ends with the token that opened
 it, and the sidecar dials again with a fresh one.
 """
 

@@ -1,7 +1,7 @@
 """Work of many namespaces, done in a thread beside the event loop, one namespace after another.
 
-A tenant who asks for more than its share waits behind itself: the others' work comes in between. What waits is bounded,
-by number for each namespace and for all. Guarantees: what nobody waits for any more is not begun.
+A tenant who asks for more than its share waits in its own queue, and others' work comes in between. The queues are
+bounded, for each namespace and together. Guarantees: work that nobody waits for any more is not begun.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What the last recordings of each process here took: an estimate of the next where the hub has none.
+"""What the last recordings of each process cost: an estimate of the next one, for when the hub has none.
 
 Guarantees: one entry per process and kind of recording; a process that is gone is forgotten.
 """

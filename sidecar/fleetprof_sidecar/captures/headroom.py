@@ -1,7 +1,7 @@
 """Whether a recording fits into memory and disk: the last look before its order is placed, while nothing has begun.
 
-Guarantees: a recording of which nothing is known is refused only where the floors are reached already; what orders of
-other ranks here will still write counts as taken, so that of the ranks of a pod as many record as fit.
+Guarantees: a recording of unknown size is refused only if memory or disk are at their floor already; what other ranks
+here were ordered to write counts as used, so that as many ranks of a pod record as fit.
 """
 
 import os

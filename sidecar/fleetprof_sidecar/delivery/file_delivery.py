@@ -1,7 +1,7 @@
 """Brings one file of the spool into the store: asks the hub for a grant, uploads, reports, waits for the verdict.
 
-Guarantees: it goes on through lost connections, a restarted hub, expired grants and a store that is away, until the hub
-says that there is no use, or it is cancelled; every question can be asked again without harm.
+Guarantees: it goes on through lost connections, a restarted hub, expired grants and a store that does not answer, until
+the hub gives up on the file or the delivery is cancelled; every question can be repeated without harm.
 """
 
 import asyncio

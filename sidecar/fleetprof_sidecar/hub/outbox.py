@@ -1,4 +1,4 @@
-"""What waits to be sent to the hub: bounded, and of each thing only the latest.
+"""Messages that wait to be sent to the hub: bounded, and only the latest about each thing.
 
 Guarantees: at most one message per (capture, process) and kind, in the order in which they were first queued; a full
 box drops the oldest. Nothing is lost for good: after a reconnect Hello restates every capture, and deliveries ask anew.

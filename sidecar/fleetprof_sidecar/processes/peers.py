@@ -1,7 +1,7 @@
 """Which Kineto client and which agent are the two ends of one process.
 
-Guarantees: pure; two ends are joined only where the kernel's word on who they are agrees, and where no other could be
-meant; a name alone proves nothing.
+Guarantees: pure; two ends are joined only if the kernel says the same of both and no other end fits; a name alone
+proves nothing.
 """
 
 from collections.abc import Iterable

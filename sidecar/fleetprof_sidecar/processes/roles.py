@@ -1,4 +1,4 @@
-"""Which of the processes that poll are trainers: decided from what they did, what they inherited and who begot whom.
+"""Which of the processes that poll are trainers: decided by what they did, what they inherited, and who started them.
 
 A config that reaches a launcher or a data-loader worker can bring the job down (a process that exits while Kineto
 collects dies by SIGSEGV), so doubt counts against it.
@@ -10,7 +10,7 @@ Guarantees: pure; the answer depends only on the facts, not on their order. The 
 3. a descendant of one that stepped                                              -> WORKER
 4. its command line is a known launcher's (torchrun, accelerate launch, ...);
    where that is not visible from here: its container's command is one's, and
-   nobody that polls begot it                                                    -> LAUNCHER
+   no process that polls started it                                              -> LAUNCHER
 5. an ancestor of one whose rank variables are not its own                       -> LAUNCHER
 6. has the same rank variables as one of its ancestors: it inherited them        -> WORKER
 7. has RANK and LOCAL_RANK, or has RANK and has been here for a while            -> TRAINER
@@ -23,8 +23,9 @@ therefore look related when they are not. That only ever costs a refusal: whoeve
 Rule 5 comes before 7 because an operator may give RANK (its node's) to torchrun itself.
 
 A process of unknown role may be offered to a caller that explicitly chooses it (`candidate`) only when it has been
-here for a while, begot nobody that polls, and whoever begot it is known to be a launcher: a lone `python train.py`
-passes, and so does a rank below torchrun; a spawned data-loader worker of a trainer without the agent does not.
+here for a while, has started no process that polls, and was itself started by a known launcher: a lone
+`python train.py` passes, and so does a rank below torchrun; a spawned data-loader worker of a trainer without the
+agent does not.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The slow half of the trainer side, in one thread: tells subscribers what happened, sees what polls do not say.
+"""The slow half of the trainer side, in one thread: tells subscribers what happened, and finds what polls do not show.
 
 Guarantees: events reach the subscribers in order and within moments; a process's end is noticed about a second later
 where its pid or its socket file shows it; /proc is read here, never by the thread that answers Kineto.

@@ -64,7 +64,7 @@ def _time_facts(total: KindTotal) -> list[Fact]:
 
 
 def _ledger_sentence(report: Report) -> list[str]:
-    """That all is there; what is missing stands in the answer."""
+    """A sentence that every rank has a trace; the answer names those that have none."""
     asked = {entry.rank for entry in report.ledger}
     if len(asked) < 2:
         return []

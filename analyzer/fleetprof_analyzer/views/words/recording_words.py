@@ -14,7 +14,7 @@ from fleetprof_api.report.report import Report
 from fleetprof_analyzer.views.text import size
 
 _SMALL: Final = 0.02
-"""Of an iteration: a difference that nobody would look for."""
+"""A share of an iteration: differences below it do not matter to anybody."""
 
 
 @dataclass(frozen=True, slots=True)

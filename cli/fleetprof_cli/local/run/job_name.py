@@ -1,4 +1,4 @@
-"""What a job started by `fleetprof run` is called, when nobody says.
+"""The name of a job that `fleetprof run` starts, if no --name is given.
 
 Guarantees: a name is a DNS label as Kubernetes wants them, so that the same ProfileRequest fits both worlds.
 """

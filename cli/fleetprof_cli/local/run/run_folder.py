@@ -76,7 +76,7 @@ class RunFolder:
 
 
 def new_run_folder(state: StateDirectory, name: str) -> RunFolder:
-    """A folder that nobody has; not made yet."""
+    """The path of a folder that does not exist yet; it is not created."""
     return RunFolder(state.runs / f"{name}-{secrets.token_hex(3)}")
 
 

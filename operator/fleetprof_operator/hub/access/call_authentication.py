@@ -1,8 +1,8 @@
-"""The door of every call to the hub: a good token of a namespace that is served, or the call ends with the reason.
+"""Authentication of every call to the hub: without a good token of a served namespace the call ends with the reason.
 
-Guarantees: a token is never logged; who has a good token is let in whatever others do at the door: those who are
-refused wait a second each once they come in numbers, and the calls of one address that are at the door at a time are
-bounded, so that no address takes all of them.
+Guarantees: a token is never logged; a caller with a good token is let in whatever others do: when refusals become many,
+each refused caller waits a second, and the calls of one address that are checked at a time are bounded, so that no
+address takes all of them.
 """
 
 import asyncio

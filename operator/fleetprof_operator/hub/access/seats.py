@@ -1,8 +1,8 @@
-"""Who may stay connected when more want to than there is room for: those who showed that they are granted something.
+"""Which connections stay when there are too many: those that have shown a grant.
 
-Guarantees: pure, with the time passed in (seconds). There is always room for a newcomer unless every seat is held by
-somebody who uploads: who came first and has shown nothing yet gives way, and nobody sits for longer than the patience
-without showing something. So silent connections, however many, keep nobody out who speaks at once.
+Guarantees: pure, with the time passed in (seconds). There is always room for a new connection unless every one uploads:
+the oldest connection that has shown nothing is closed for it, and none stays longer than the patience without showing
+something. So silent connections, however many, keep out nobody who speaks at once.
 """
 
 from collections import OrderedDict

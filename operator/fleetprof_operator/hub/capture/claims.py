@@ -1,4 +1,4 @@
-"""What sidecars claim that the store holds, and that this hub did not see arrive: looked up before it is believed.
+"""Objects that sidecars say are in the store, and that this hub did not see arrive: looked up before they count.
 
 Guarantees: a claim counts when the store has the trace, or the summary, of that rank; one that is repeated costs
 nothing: a line is looked up once at a time, and never again after it has ended. A store that is away is asked until it

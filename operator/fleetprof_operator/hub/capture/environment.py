@@ -1,4 +1,4 @@
-"""What a capture needs of its hub, so that it knows no hub: the store, the sidecars, bounds, time and the analyzer.
+"""What a capture needs from its hub: the store, the sidecars, bounds, time and the analyzer; it knows nothing else.
 
 Guarantees: one object for all captures of a hub, never changed.
 """

@@ -1,6 +1,6 @@
 """A request's second stage: from the order until every rank's line is final.
 
-Ranks end by what their sidecars say (`capture`); here is what ends them when nobody says anything.
+Sidecars say how their ranks end (`capture`); this module ends ranks of which no sidecar says anything.
 
 Guarantees: `follow` returns. A cancel and the deadline end every open line, a sidecar that stays away ends its own;
 each within its bound, one whose pod is gone at once, with the most precise reason that the hub knows.

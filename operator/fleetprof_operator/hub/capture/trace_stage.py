@@ -1,7 +1,7 @@
-"""`traces: Auto`, its last stage: has the traces stored of the few ranks that the report is most curious about.
+"""The last stage of `traces: Auto`: stores the whole traces of the few ranks that the report names.
 
-Which ranks those are stands in the report (`whole_traces`), so the hub judges nothing. Guarantees: bounded in time and
-number; what cannot be had costs nothing but that trace; every other trace is let go with the capture.
+The report chooses these ranks (`whole_traces`), not the hub. Guarantees: bounded in time and number; if a trace cannot
+be stored, only that trace is lost; the sidecars delete every other trace with the capture.
 """
 
 from typing import Final

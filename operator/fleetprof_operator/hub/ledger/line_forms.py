@@ -1,4 +1,4 @@
-"""A ledger's lines as they are written and shown, made anew for those that changed only.
+"""The written and shown forms of a ledger's lines; only those of changed lines are made again.
 
 A ledger of ten thousand ranks is 6 MB of JSON. It is written, and shown, while its ranks tell of themselves; to make
 all of it each time would be most of the hub's work, and hold its event loop.

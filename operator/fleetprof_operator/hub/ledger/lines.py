@@ -1,7 +1,7 @@
 """A ledger's lines: found, counted and grouped without going through all of them.
 
-Ten thousand ranks tell of themselves one by one. What each of their words costs must not grow with their number, so
-what is asked for at every word (whose line is it, is any still open, how many stand where) is kept up to date here.
+Ten thousand ranks report one by one. What each message costs must not grow with their number, so
+what every message asks for (whose line is it, is any still open, how many ranks are where) is kept up to date here.
 
 Guarantees: pure; the answers are those that going through `ledger.entries` would give; lines are in rank order after
 `settle`, which is to be called before they are shown or written.

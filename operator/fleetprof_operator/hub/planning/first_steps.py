@@ -1,11 +1,11 @@
-"""What a request waits for: ranks whose agent is there, and whose training has not begun.
+"""Which ranks a request still waits for: those whose agent is there, and whose training has not begun.
 
 A job loads data or compiles for minutes before its first optimizer step, and torch.compile again before the second.
 Kineto would make a window in iterations that reaches it then one of 500 ms, and the hub one by time: neither shows a
 training iteration. While PyTorch is still being imported, no window at all holds an event.
 
-Guarantees: pure; a job that has stepped and stalls is not waited for, nor is a rank without the agent, of which nobody
-knows what it does.
+Guarantees: pure; a request waits neither for a job that has stepped and stalls, nor for a rank without the agent,
+because its progress is unknown.
 """
 
 from collections.abc import Sequence

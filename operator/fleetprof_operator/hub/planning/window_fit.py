@@ -2,7 +2,7 @@
 
 A window is bounded by the memory that its ranks may still take, all ranks of a sidecar together (they share a pod's, or
 a machine's, memory), by the events of one rank (recording.MOST_EVENTS) and by limits.maxTraceBytes. Each bound follows
-from what one iteration takes (docs/limits.md); where nothing is known of that, nothing is bound, and the agents watch.
+from what one iteration takes (docs/limits.md#memory); if that is unknown, there is no bound, and the agents watch.
 
 Guarantees: pure; a window is never made longer; one iteration is the least, and where even that does not fit into
 memory the request is refused with the figures. More than one leave an eighth of the memory alone: the figure is seconds

@@ -1,4 +1,4 @@
-"""How many bytes the hub keeps for whom: one pod, and all pods of one namespace, have a share that they cannot exceed.
+"""How much memory the hub uses for each pod and each namespace: both have a share that they cannot exceed.
 
 Guarantees: pure; what is kept is never more than the limits allow, whatever comes; a share that is refused leaves the
 books as they were. The bytes are estimates of the memory that messages take, not of their length on the wire.

@@ -1,6 +1,6 @@
 """Whether a pod with the sidecar would still be admitted: quotas and limit ranges of its namespace, and its own sums.
 
-What validates after us would refuse the training pod for the sidecar's sake; where it would, the pod is left alone.
+If a check that comes after us would refuse the training pod because of the sidecar, the pod is left alone.
 Guarantees: pure; "" or a sentence that names the object, the resource and the amounts. Sources: Kubernetes 1.36,
 pkg/quota/v1/evaluator/core/pods.go and plugin/pkg/admission/limitranger.
 """
