@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleetprof_sidecar.children.compress import TraceCheck, Unusable
+from fleetprof_sidecar.children.compress import TraceCheck, UnusableTrace
 from harness.training import held_import
 from harness.training.fake_torch import FAKE_TORCH, put
 
@@ -32,7 +32,7 @@ def test_a_process_says_that_it_imports_pytorch_before_kineto_asks_for_orders(
     ground.side.order_soon("cap", duration_ms=100)  # in the middle of the import
     trace = TraceCheck()
     trace.feed(ground.side.trace("cap").read_bytes())
-    with pytest.raises(Unusable) as refused:
+    with pytest.raises(UnusableTrace) as refused:
         trace.finish()
     assert refused.value.reason == "EmptyTrace"
     assert len(ground.side.messages) == 1

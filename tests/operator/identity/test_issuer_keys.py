@@ -75,6 +75,20 @@ async def test_a_good_token_is_its_pods() -> None:
         token()[:-4] + "AAAA",
         "x" * (17 << 10),
     ],
+    ids=[
+        *(
+            "empty",
+            "no token",
+            "another audience",
+            "no audience",
+            "another issuer",
+            "expired",
+            "no expiry",
+            "not yet valid",
+        ),
+        *("no Kubernetes claim", "no pod", "a pod without a uid", "no namespace", "a claim of another type"),
+        *("another key under a known name", "an unknown key", "another algorithm", "another signature", "too long"),
+    ],
 )
 async def test_what_is_not_good_is_nobodys(shown: str) -> None:
     assert await IssuerKeys(cluster_with("one")).authenticate(shown) is None
