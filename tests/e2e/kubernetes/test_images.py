@@ -23,7 +23,7 @@ packages = [p for p in PACKAGES if importlib.util.find_spec(p)]
 missing, clients = set(), []
 for ours in pkgutil.iter_modules(["/opt/fleetprof/code"]):
     # The agent is for the trainer's Python; of the contract each component uses a part; the scanner is no module.
-    if ours.name in ("fleetprof_agent", "fleetprof_api", "fleetprof_accelerator"):
+    if ours.name in ("fleetprof_agent", "fleetprof_api", "fleetprof_store", "fleetprof_accelerator"):
         continue
     for module in pkgutil.walk_packages(importlib.import_module(ours.name).__path__, ours.name + "."):
         try:
