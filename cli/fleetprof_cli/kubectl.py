@@ -22,7 +22,7 @@ COMMANDS: Final = {
     "cancel": "Take captures back that have not ended.",
     "inject": "Print a manifest with the sidecar in its pods, as the webhook would add it.",
     "doctor": "Find why pods cannot be captured and say what to do.",
-    "completion": "Say how the shell completes these commands.",
+    "completion": "Show how to complete these commands in a shell.",
 }
 _PACKAGE: Final = "fleetprof_cli.kubernetes.commands"
 _NO_FILES: Final = ":4"  # kubectl's directive: nothing but these words completes here

@@ -33,7 +33,7 @@ def _add_state(kind: click.Path, command: Callable[..., Any]) -> Callable[..., A
         show_default="$FLEETPROF_STATE, else ~/.local/state/fleetprof",
         expose_value=False,
         callback=_set_state,
-        help="State directory; commands that belong together name the same one.",
+        help="State directory; use the same one for all commands of a job.",
     )(command)
 
 

@@ -75,7 +75,9 @@ _OPTIONS: Final = (
         help="Iterations to trace and throw away before.",
     ),
     click.option("--ranks", metavar="0,8,16-19", callback=read_ranks, help="These ranks  [default: all]."),
-    click.option("--sample", metavar="N", type=_bounds(Ranks, "sample"), help="So many ranks, spread evenly."),
+    click.option(
+        "--sample", metavar="N", type=_bounds(Ranks, "sample"), help="Capture this many ranks, spread evenly."
+    ),
     click.option("--every", metavar="N", type=_bounds(Ranks, "every"), help="Every Nth rank."),
     click.option(
         "--collect",
@@ -97,26 +99,26 @@ _OPTIONS: Final = (
     click.option(
         "--canary",
         type=click.Choice([canary.value for canary in Canary], case_sensitive=False),
-        help="Whether one rank records one iteration first; Auto: where no earlier capture tells the cost "
+        help="Whether one rank records one iteration first; Auto: if no earlier capture shows the cost "
         "[default: Auto].",
     ),
     click.option(
         "--max-trace-mib",
         metavar="MIB",
         type=_bounds(Limits, "max_trace_bytes", 1 << 20),
-        help="Give a rank up whose trace is larger (default 1024).",
+        help="Drop the trace of a rank if it is larger (default 1024).",
     ),
     click.option(
         "--max-slowdown",
         metavar="PERCENT",
         type=_bounds(Limits, "max_slowdown_percent"),
-        help="Stop a rank whose iterations become slower by more, 0: never; needs the agent  [default: 200].",
+        help="Stop a rank whose iterations slow down by more than this, 0: never; needs the agent  [default: 200].",
     ),
     click.option(
         "--deadline",
         metavar="SECONDS",
         type=_bounds(Spec, "active_deadline_seconds"),
-        help="Give up after so long  [default: 900].",
+        help="Give up after this time  [default: 900].",
     ),
     click.option(
         "-f",

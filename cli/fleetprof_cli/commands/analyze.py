@@ -40,7 +40,9 @@ def _processors() -> int:
 @click.command("analyze")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="DIR|FILE...")
 @output_option("text", "json", "html", text="Form of the report.")
-@click.option("--out", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
+@click.option(
+    "--out", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this file."
+)
 @click.option(
     "--classes",
     metavar="FILE",

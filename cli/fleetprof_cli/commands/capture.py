@@ -27,7 +27,7 @@ from fleetprof_cli.terminal.status_text import exit_code, failure_lines, status_
 @click.option("--namespace", metavar="NAME", help="Namespace of the job, where several have its name.")
 @request_options
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for the end of the capture.")
-@click.option("--wait-for-job", is_flag=True, help="Wait until the job is there, when it is not started yet.")
+@click.option("--wait-for-job", is_flag=True, help="Wait for a job that has not started yet.")
 @output_option("text", "json", text="What goes to stdout: where the report is, or the capture's status.")
 @state_option
 @click.pass_context
@@ -35,7 +35,7 @@ def command(context: click.Context, /, **flags: Any) -> None:
     """Capture a few iterations of a running job on every rank: the same ones on all of them.
 
     JOB is its name; it may be left out when one job is running. A job that has just been started is waited for until it
-    trains. Ctrl-C takes the capture back; a second one leaves.
+    trains. Ctrl-C cancels the capture; a second Ctrl-C exits at once.
     """
     state: StateDirectory = context.obj
     request = read_file(flags, flags["job"] or ("--wait-for-job" if flags["wait_for_job"] else ""))

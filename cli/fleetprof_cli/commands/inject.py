@@ -62,8 +62,8 @@ _IMAGE: Final = f"ghcr.io/fleetprof/sidecar:{__version__}"
 def command(*, source: IO[str], form: str, ca_file: Path | None, hub: str, image: str) -> None:
     """Print a manifest with the sidecar in its pods, as the webhook would add it.
 
-    For clusters without the webhook, and for people who keep what runs under version control. The pods may be in any
-    object: Job, JobSet, PyTorchJob, StatefulSet, Pod. The change is described in docs/injection.md.
+    For clusters without the webhook, and for teams that keep their manifests under version control. The pods may be in
+    any object: Job, JobSet, PyTorchJob, StatefulSet, Pod. The change is described in docs/injection.md.
     """
     settings = _make_settings(ca_file, hub, image)
     try:

@@ -39,7 +39,7 @@ DEFAULT_NAMESPACE: Final = "local"
 @click.option("--name", metavar="NAME", help="Name of the job [default: the Slurm job's, else the script's].")
 @click.option("--namespace", metavar="NAME", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace of the job.")
 @click.option("--label", "labels", metavar="KEY=VALUE", multiple=True, help="A label for selectors; may be repeated.")
-@click.option("--no-agent", is_flag=True, help="Leave our agent out: start by time instead of by iteration.")
+@click.option("--no-agent", is_flag=True, help="Run without the agent: captures start at a time, not at an iteration.")
 @click.option(
     "--linger",
     metavar="SECONDS",

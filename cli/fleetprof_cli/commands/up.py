@@ -46,10 +46,15 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
 @click.option("--store", metavar="DIR|s3://BUCKET/PREFIX", help="Where results go  [default: store/ in the state].")
 @click.option("--s3-endpoint", metavar="URL", default="", help="An S3 server that is not Amazon's.")
 @click.option(
-    "--tls-cert", metavar="FILE", type=_PEM, help="With --listen: PEM certificate chain  [default: one of its own]."
+    "--tls-cert",
+    metavar="FILE",
+    type=_PEM,
+    help="With --listen: PEM certificate chain  [default: a new self-signed one].",
 )
 @click.option("--tls-key", metavar="FILE", type=_PEM, help="Its PEM key.")
-@click.option("--tls-ca", metavar="FILE", type=_PEM, help="What clients check it with  [default: --tls-cert itself].")
+@click.option(
+    "--tls-ca", metavar="FILE", type=_PEM, help="Authority that clients verify it with  [default: --tls-cert itself]."
+)
 @state_option
 @click.pass_obj
 def command(
@@ -64,7 +69,7 @@ def command(
 ) -> None:
     """Start the hub, the object store and the analysis on this machine; Ctrl-C ends them.
 
-    Jobs started with `fleetprof run` find it by the state directory, whether they were started before or after it.
+    Jobs started with `fleetprof run` find it through the state directory, whether they were started before or after it.
     """
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key belong together")

@@ -24,7 +24,10 @@ _MOST_SAID: Final = 8
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds `--trace-window` (a `Window`) and `--ranks`; `read_wanted` takes them out of the command's arguments."""
     command = click.option(
-        "--ranks", metavar="0,8,16-19", callback=read_ranks, help="Of these ranks  [default: those of the findings]."
+        "--ranks",
+        metavar="0,8,16-19",
+        callback=read_ranks,
+        help="Include these ranks  [default: those of the findings].",
     )(command)
     return click.option(
         "--trace-window",

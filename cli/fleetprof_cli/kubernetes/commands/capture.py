@@ -43,7 +43,7 @@ def command(**flags: Any) -> None:
     """Capture a few iterations of a running job on every rank: the same ones on all of them.
 
     KIND is as for kubectl (job, jobset, trainjob, pytorchjob, rayjob, lws, sts, deploy, pod …), or RESOURCE.GROUP for
-    any kind that owns pods. Ctrl-C takes the capture back; a second one leaves.
+    any kind that owns pods. Ctrl-C cancels the capture; a second Ctrl-C exits at once.
     """
     place, wishes = read_place(flags), read_wishes(flags)
     target, selector = flags["target"] or "", flags["selector"]

@@ -5,7 +5,7 @@ import click
 
 @click.command("completion")
 def command() -> None:
-    """Say how the shell completes `kubectl fleetprof`: kubectl itself asks `kubectl_complete-fleetprof`.
+    """Show how to complete `kubectl fleetprof` in a shell: kubectl asks `kubectl_complete-fleetprof`.
 
     \b
     bash:  source <(kubectl completion bash)

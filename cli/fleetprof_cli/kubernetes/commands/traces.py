@@ -21,7 +21,9 @@ from fleetprof_cli.terminal.status_text import size_text
 @click.option(
     "-o", "--out", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), required=True, help="Where to."
 )
-@click.option("--ranks", metavar="0,8,16-19", callback=read_ranks, help="Of these ranks  [default: all].")
+@click.option(
+    "--ranks", metavar="0,8,16-19", callback=read_ranks, help="Fetch the traces of these ranks  [default: all]."
+)
 @store_options
 @place_options
 def command(name: str, out: Path, ranks: list[int] | None, store: str, s3_endpoint: str, **flags: Any) -> None:
