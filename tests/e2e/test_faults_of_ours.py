@@ -67,7 +67,7 @@ def test_sidecar_killed(hub: Local, llama: Job, state: RankState) -> None:
         assert outcome(status) == ("True", "Complete"), str(status)
     llama.await_steps()  # which the sidecar that came in its place has heard of
     again = hub.await_end(hub.submit("llama", iterations=2))
-    assert outcome(again) == ("True", "Complete"), failures(again)
+    assert outcome(again) == ("True", "Complete"), str(again)
 
 
 def test_the_training_ended_as_if_no_sidecar_had_died(llama: Job) -> None:

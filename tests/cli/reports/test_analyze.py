@@ -52,8 +52,8 @@ def test_elsewhere_nothing_is_seen() -> None:
 def test_interrupted_it_says_so_without_a_traceback(environment: dict[str, str], tmp_path: Path) -> None:
     folder = tmp_path / "traces"
     folder.mkdir()
-    (folder / "rank0.json").write_text(plant(0, iterations=40).text())
-    for rank in range(1, 400):  # as much as two processes read in half a minute
+    (folder / "rank0.json").write_text(plant(0, iterations=600).text())  # open for as long as it is read
+    for rank in range(1, 400):  # as much as two processes read in minutes
         (folder / f"rank{rank}.json").hardlink_to(folder / "rank0.json")
     command = [sys.executable, "-m", "fleetprof_cli.main", "analyze", str(folder), "--jobs", "2"]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
