@@ -66,8 +66,9 @@ def test_sidecar_killed(hub: Local, llama: Job, state: RankState) -> None:
     else:
         assert outcome(status) == ("True", "Complete"), str(status)
     llama.await_steps()  # which the sidecar that came in its place has heard of
-    again = hub.await_end(hub.submit("llama", iterations=2))
-    assert outcome(again) == ("True", "Complete"), str(again)
+    again = hub.await_end(hub.submit("llama", iterations=5))
+    # That all ranks begin with one step is asserted where nothing else keeps the machine busy (test_capture).
+    assert (outcome(again)[0], failures(again)) == ("True", {}), str(again)
 
 
 def test_the_training_ended_as_if_no_sidecar_had_died(llama: Job) -> None:
