@@ -9,7 +9,7 @@ BENCH_ARGS ?=
 # Most tests wait, for a poll or a process: three at a time keep two cores busy. A session's fixtures are per worker.
 WORKERS ?= 3
 PARALLEL := -n $(WORKERS) --dist loadgroup
-# In `make test` two parts of that kind run at once, and leave the processor to the third, which waits most.
+# Beside the tests on Kubernetes, which wait most and go first.
 BESIDE := -n 2 --dist loadgroup
 UV := .ci/uv
 PYTHON := .venv/bin/python
@@ -24,30 +24,32 @@ demo: torch  ## Train a small model on four ranks, capture it, show the report (
 test: base  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a real Kubernetes
 	rm -rf build/tests
 	began=$$SECONDS; code=0; \
-	$(MAKE) --no-print-directory --keep-going -j $(words $(PARTS)) $(PARTS) || code=$$?; \
+	for parts in "$(BUILDS)" part/tests "$(CLUSTER_TESTS)"; do \
+	    $(MAKE) --no-print-directory --keep-going -j 3 $$parts || code=$$?; \
+	done; \
 	echo; cat build/tests/*.time; printf 'All of it took %d s.\n' $$((SECONDS - began)); exit $$code
 
-# The parts of `make test` run side by side: the cluster's programs are built first, and the tests on Kubernetes mostly
-# wait. Each is a target for make alone; `.ci/part` keeps its output apart and takes its time.
-PARTS := part/api-server-programs part/programs part/kubernetes part/api-server part/tests part/lint
+# The parts of `make test`: what has to be built, and lint; the tests of PyTorch jobs by themselves, since overloaded cores
+# fail them; then the two parts that mostly wait for a cluster, side by side. Each is a target for make alone; `.ci/part` keeps
+# its output apart and takes its time.
+BUILDS := part/peers part/programs part/lint
+CLUSTER_TESTS := part/kubernetes part/api-server
 PART := .ci/part
 
-part/api-server-programs:
-	-$(PART) api-server-programs env $(CLUSTER) api-server
+# The programs of an API server, helm among them, come first.
+part/programs:
+	-$(PART) programs bash -euc 'env $(CLUSTER) api-server; env $(CLUSTER) programs'
 
-part/programs: part/api-server-programs
-	-$(PART) programs env $(CLUSTER) programs
-
-part/kubernetes: part/programs
+part/kubernetes:
 	$(PART) kubernetes $(PYTHON) -m pytest -m cluster tests/e2e/kubernetes $(PYTEST_ARGS)
 
-# With what needs helm alone, which is one of the programs.
-part/api-server: part/api-server-programs
+# With what needs helm alone.
+part/api-server:
 	$(PART) api-server nice -n 5 $(PYTHON) -m pytest $(BESIDE) -m "cluster or helm" --ignore tests/e2e/kubernetes $(PYTEST_ARGS)
 
-part/tests: part/peers
+part/tests:
 	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$(.ci/older-torch)" \
-	    $(PART) tests nice -n 5 $(PYTHON) -m pytest $(BESIDE) -m "not cluster and not helm" $(PYTEST_ARGS)
+	    $(PART) tests $(PYTHON) -m pytest $(PARALLEL) -m "not cluster and not helm" $(PYTEST_ARGS)
 
 # PyTorch in both versions, the S3 server, HTA and a browser.
 part/peers:
@@ -121,4 +123,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: $(PARTS) part/peers help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer bench-real fuzz generate clean base torch
+.PHONY: $(BUILDS) $(CLUSTER_TESTS) part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer bench-real fuzz generate clean base torch
