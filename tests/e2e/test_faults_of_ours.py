@@ -15,19 +15,13 @@ STATES = [RankState.ASKED, RankState.ARMED, RankState.STARTED, RankState.WRITTEN
 
 
 @pytest.fixture(scope="module")
-def llama(hub: Local) -> Job:
-    """A job of two ranks whose sidecar the next tests harm; the last of them ends it."""
-    return hub.run_shared("llama", ranks=2)
-
-
-@pytest.fixture(scope="module")
 def alone(hub: Local) -> Job:
     """A job of one process whose hub is killed."""
     return hub.run_shared("alone", ranks=1)
 
 
-def test_when_all_orders_arrive_too_late_a_second_start_is_agreed_on(hub: Local, llama: Job) -> None:
-    llama.await_steps()
+def test_when_all_orders_arrive_too_late_a_second_start_is_agreed_on(hub: Local) -> None:
+    llama = hub.run_shared("llama", ranks=2)
     sidecar = llama.sidecar_pid()
     os.kill(sidecar, signal.SIGSTOP)  # the hub still has its latest word, and plans a start within 3 s
     try:
@@ -44,11 +38,14 @@ def test_when_all_orders_arrive_too_late_a_second_start_is_agreed_on(hub: Local,
     assert re.search(r"a second start, as no rank took its order before the first \(2 (TooLate|NotPolling)\)", resolved)
     report = hub.report(uid)
     assert [len(rank.iterations) for rank in report.ranks] == [5, 5]
+    assert llama.stop() == 0
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_sidecar_killed(hub: Local, llama: Job, state: RankState) -> None:
-    uid = hub.submit("llama", iterations=40)
+def test_sidecar_killed(hub: Local, state: RankState) -> None:
+    # A job of its own: after a sidecar has died, Kineto asks more seldom for a while.
+    llama = hub.run_shared(f"llama-{state.lower()}", ranks=2)
+    uid = hub.submit(llama.name, iterations=40)
     hub.await_state(uid, state, ranks=2)
     os.kill(llama.sidecar_pid(), signal.SIGKILL)
 
@@ -66,13 +63,10 @@ def test_sidecar_killed(hub: Local, llama: Job, state: RankState) -> None:
     else:
         assert outcome(status) == ("True", "Complete"), str(status)
     llama.await_steps()  # which the sidecar that came in its place has heard of
-    again = hub.await_end(hub.submit("llama", iterations=5))
+    again = hub.await_end(hub.submit(llama.name, iterations=5))
     # That all ranks begin with one step is asserted where nothing else keeps the machine busy (test_capture).
     assert (outcome(again)[0], failures(again)) == ("True", {}), str(again)
-
-
-def test_the_training_ended_as_if_no_sidecar_had_died(llama: Job) -> None:
-    assert llama.stop() == 0
+    assert llama.stop() == 0  # as if no sidecar had died
 
 
 @pytest.mark.parametrize("state", STATES)
