@@ -104,7 +104,6 @@ class Agent:
         self._next_hello = 0
         self._next_slow_sample = 0
         self._idle_step = 0  # the last one at which the job's own profile had Kineto
-        self._slow_sample_ns = SLOW_SAMPLE_NS
         self._per_iteration = 1
         self._channel: Channel | None = None
         self._hello: dict[str, Any] = {}

@@ -20,7 +20,6 @@ _PLACE_CHARACTERS: Final = 64
 _MOST_REMEMBERED: Final = 100_000
 
 PlaceKey = tuple[Scalar, Scalar]
-ShapeKey = tuple[bytes, bytes]
 
 
 class Names(dict[str, int]):
