@@ -156,10 +156,10 @@ class IdlePlace(msgspec.Struct, kw_only=True, frozen=True):
     kind: Annotated[str, Meta(description="kind of the finding that it is a part of")]
     time_ns: Annotated[int, Meta(description="idle time of that cause in these gaps", ge=0)]
     count: Annotated[int, Meta(description="these gaps", ge=0)]
-    work_before: Annotated[str, Meta(description="device work that ends where the gap begins; empty: none")] = ""
-    stream_before: Annotated[str, Meta(description="the stream of that work")] = ""
-    work_behind: Annotated[str, Meta(description="device work that ends the gap")] = ""
-    stream_behind: Annotated[str, Meta(description="the stream of that work")] = ""
+    after_work: Annotated[str, Meta(description="device work that ends where the gap begins; empty: none")] = ""
+    after_stream: Annotated[str, Meta(description="the stream of that work")] = ""
+    before_work: Annotated[str, Meta(description="device work that ends the gap")] = ""
+    before_stream: Annotated[str, Meta(description="the stream of that work")] = ""
     operator: Annotated[str, Meta(description="innermost operator that launched it; empty: none")] = ""
     after: Annotated[
         str, Meta(description="operator that ended last before that launch on its thread; empty: none")

@@ -158,11 +158,11 @@ def test_advice_on_communication_follows_from_what_is_sent(
 
 @pytest.mark.parametrize(("place", "end"), [
     (IdlePlace(kind="python", time_ns=5, count=1), "between operators"),
-    (IdlePlace(kind="python", time_ns=5, count=1, after="aten::item", before="aten::mm", work_before="gemm",
-               stream_before="7", work_behind="relu", stream_behind="9"),
-     "between operators, most of it between aten::item and aten::mm, behind gemm on stream 7 and before relu on "
+    (IdlePlace(kind="python", time_ns=5, count=1, after="aten::item", before="aten::mm", after_work="gemm",
+               after_stream="7", before_work="relu", before_stream="9"),
+     "between operators, most of it between aten::item and aten::mm, after gemm on stream 7 and before relu on "
      "stream 9"),
-    (IdlePlace(kind="python", time_ns=5, count=1, work_behind="relu", stream_behind="9"),
+    (IdlePlace(kind="python", time_ns=5, count=1, before_work="relu", before_stream="9"),
      "between operators, most of it before relu on stream 9"),
     (IdlePlace(kind="optimizer", time_ns=9, count=1, after="aten::add_"), "between operators"),
 ])  # fmt: skip

@@ -23,8 +23,8 @@ def say_idle_place(place: IdlePlace) -> str:
     between = ""
     if place.after or place.before:
         between = f" between {_short(place.after) or 'the start'} and {_short(place.before) or 'the end'}"
-    ends = [f"behind {_short(place.work_before)} on stream {place.stream_before}"] if place.work_before else []
-    ends += [f"before {_short(place.work_behind)} on stream {place.stream_behind}"] if place.work_behind else []
+    ends = [f"after {_short(place.after_work)} on stream {place.after_stream}"] if place.after_work else []
+    ends += [f"before {_short(place.before_work)} on stream {place.before_stream}"] if place.before_work else []
     if not between and not ends:
         return ""
     return f", most of it{between}{',' if between and ends else ''}{' ' if ends else ''}{' and '.join(ends)}"

@@ -1,4 +1,4 @@
-"""Where a device's idle time lies: between which work on which streams, behind which operators, in which line of code.
+"""Where a device's idle time lies: between which work on which streams and which operators, in which line of code.
 
 Of each cause its longest gaps are looked at, and the pair of names that holds most of their time is kept. Guarantees:
 pure; at most one place of each cause on each device, none of causes that make no finding.
@@ -61,7 +61,7 @@ def find_idle_places(
         times: Counter[tuple[tuple[str, str], tuple[str, str]]] = Counter()
         for pair, time_ns in zip(pairs, one.time_ns.tolist(), strict=True):
             times[pair] += time_ns
-        before, behind = most = min(times, key=lambda pair: (-times[pair], pair))
+        (ended, began) = most = min(times, key=lambda pair: (-times[pair], pair))
         mine = np.array([pair == most for pair in pairs])
         gaps = one.gaps.select(mine)
         longest = gaps.select(np.array([int(one.time_ns[mine].argmax())]))
@@ -79,10 +79,10 @@ def find_idle_places(
                 kind=one.kind,
                 time_ns=times[most],
                 count=int(mine.sum()),
-                work_before=before[0],
-                stream_before=before[1],
-                work_behind=behind[0],
-                stream_behind=behind[1],
+                after_work=ended[0],
+                after_stream=ended[1],
+                before_work=began[0],
+                before_stream=began[1],
                 operator=operator,
                 after=after,
                 before=next_one,

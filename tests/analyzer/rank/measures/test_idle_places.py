@@ -53,8 +53,8 @@ SILENT = [
 def test_python_between_operators() -> None:
     (place,) = [one for one in find(SILENT) if one.kind == "python"]
     assert place == IdlePlace(
-        kind="python", time_ns=280 * US, count=1, work_before="gemm", stream_before="7", work_behind="relu",
-        stream_behind="9", operator="aten::clamp_min", after="aten::linear", before="aten::relu_",
+        kind="python", time_ns=280 * US, count=1, after_work="gemm", after_stream="7", before_work="relu",
+        before_stream="9", operator="aten::clamp_min", after="aten::linear", before="aten::relu_",
     )  # fmt: skip
 
 
@@ -62,8 +62,8 @@ def test_a_trace_without_operators_still_names_the_work_at_both_ends() -> None:
     """Work that was launched long before waits for another stream or rank."""
     events = [gpu("gemm", 0, 100, 1), gpu("nccl", 400, 500, 2, stream=20), launch(-20, 1), launch(-10, 2)]
     assert find(events) == [
-        IdlePlace(kind="waiting", time_ns=300 * US, count=1, work_before="gemm", stream_before="7", work_behind="nccl",
-                  stream_behind="20")
+        IdlePlace(kind="waiting", time_ns=300 * US, count=1, after_work="gemm", after_stream="7", before_work="nccl",
+                  before_stream="20")
     ]  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def test_the_pair_with_most_of_the_time_is_named_and_not_the_longest_gap() -> No
         events += [gpu(name, at + length, at + length + 50, number), launch(-150, number)]
         at += length + 50
     (place,) = find(events)
-    assert (place.work_before, place.work_behind, place.count, place.time_ns) == ("often", "often", 7, 700 * US)
+    assert (place.after_work, place.before_work, place.count, place.time_ns) == ("often", "often", 7, 700 * US)
 
 
 def test_little_idle_time_has_no_place() -> None:
@@ -87,7 +87,7 @@ def test_little_idle_time_has_no_place() -> None:
 def test_of_work_that_begins_together_the_one_launched_first_ends_the_gap() -> None:
     events = [gpu("a", 0, 100, 1), gpu("late", 400, 500, 2), gpu("early", 400, 450, 3, stream=8), launch(-40, 1),
               launch(-20, 2), launch(-30, 3)]  # fmt: skip
-    assert [(one.work_behind, one.stream_behind) for one in find(events)] == [("early", "8")]
+    assert [(one.before_work, one.before_stream) for one in find(events)] == [("early", "8")]
 
 
 def test_the_line_is_where_the_training_thread_was_in_the_gaps() -> None:
