@@ -9,7 +9,7 @@ BENCH_ARGS ?=
 # Most tests wait, for a poll or a process: three at a time keep two cores busy. A session's fixtures are per worker.
 WORKERS ?= 3
 PARALLEL := -n $(WORKERS) --dist loadgroup
-# Beside the tests on Kubernetes, which wait most and go first.
+# For the part beside the tests on Kubernetes.
 BESIDE := -n 2 --dist loadgroup
 UV := .ci/uv
 PYTHON := .venv/bin/python
@@ -29,9 +29,9 @@ test: base  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a r
 	done; \
 	echo; cat build/tests/*.time; printf 'All of it took %d s.\n' $$((SECONDS - began)); exit $$code
 
-# The parts of `make test`: what has to be built, and lint; the tests of PyTorch jobs by themselves, since overloaded cores
-# fail them; then the two parts that mostly wait for a cluster, side by side. Each is a target for make alone; `.ci/part` keeps
-# its output apart and takes its time.
+# The steps of `make test`: builds and lint; the tests of PyTorch jobs with nothing beside them, because jobs miss their start on
+# overloaded cores; then the two parts that mostly wait for a cluster. Each part is a target for make alone; `.ci/part`
+# keeps its output apart and measures its time.
 BUILDS := part/peers part/programs part/lint
 CLUSTER_TESTS := part/kubernetes part/api-server
 PART := .ci/part
@@ -43,7 +43,7 @@ part/programs:
 part/kubernetes:
 	$(PART) kubernetes $(PYTHON) -m pytest -m cluster tests/e2e/kubernetes $(PYTEST_ARGS)
 
-# With what needs helm alone.
+# These include the tests that need helm alone.
 part/api-server:
 	$(PART) api-server nice -n 5 $(PYTHON) -m pytest $(BESIDE) -m "cluster or helm" --ignore tests/e2e/kubernetes $(PYTEST_ARGS)
 
