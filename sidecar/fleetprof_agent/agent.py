@@ -334,6 +334,7 @@ class Agent:
             step=ring.step[last],
             at_unix_ns=ring.end_unix_ns[last],
             iteration_ns=iteration_ns,
+            fastest_iteration_ns=ring.fastest_iteration_ns(self._per_iteration),
             per_iteration=self._per_iteration,
             headroom_bytes=self._headroom_bytes,
             own_profile=self._own_profile.phase,

@@ -12,6 +12,7 @@ SIZE = 4096  # 8 s of 2 ms steps, half a MiB; a power of two
 MASK = SIZE - 1
 MEDIAN_OF = 32
 RECENT = 3
+IN_SUCCESSION = 4
 FEWEST = 2  # the first distance has the job's warm-up in it
 # A job steps its optimizers in a fixed order. Longer periods than this are taken for none.
 LONGEST_PERIOD = 32
@@ -51,14 +52,29 @@ class StepRing:
         That of the latest RECENT where it is less than half as long: a job that has just been compiled makes its next
         iterations in a hundredth of the time, and a step that is foretold by what was would be over too soon.
         """
-        count = self.count
-        first = max(per_iteration, count - MEDIAN_OF, count - SIZE + per_iteration)
-        ends = self.end_unix_ns
-        distances = [ends[row & MASK] - ends[(row - per_iteration) & MASK] for row in range(first, count)]
+        distances = self._read_distances(per_iteration)
         if len(distances) < FEWEST:
             return 0
         usual, recent = _lower_median(distances), _lower_median(distances[-RECENT:])
         return max(0, recent if 2 * recent < usual else usual)
+
+    def fastest_iteration_ns(self, per_iteration: int) -> int:
+        """Mean of the fastest IN_SUCCESSION of the same distances; 0 while there are fewer.
+
+        On a machine that others use, a job makes its iterations as the others let it: this is how soon the next ones
+        may come.
+        """
+        distances = self._read_distances(per_iteration)
+        if len(distances) < IN_SUCCESSION:
+            return 0
+        starts = range(len(distances) - IN_SUCCESSION + 1)
+        return max(0, min(sum(distances[start : start + IN_SUCCESSION]) for start in starts) // IN_SUCCESSION)
+
+    def _read_distances(self, per_iteration: int) -> list[int]:
+        count = self.count
+        first = max(per_iteration, count - MEDIAN_OF, count - SIZE + per_iteration)
+        ends = self.end_unix_ns
+        return [ends[row & MASK] - ends[(row - per_iteration) & MASK] for row in range(first, count)]
 
 
 def _lower_median(values: list[int]) -> int:

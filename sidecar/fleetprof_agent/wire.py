@@ -11,10 +11,10 @@ agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
           report (heals a restarted sidecar). Before that, when PyTorch's import begins (no torch, no kineto) and when
           it is over: role is WAITING, ranks are those of the environment, no device. Launchers and workers import
           PyTorch too, and say no more than that.
-  steps   step (KinetoStepTracker.current_step()), at_unix_ns, iteration_ns (by the latest ones), per_iteration
-          (optimizer steps per training iteration), headroom_bytes (what the process may still take of memory, read with
-          each hello; 0: not known), own_profile (as in "profile"); at most every REPORT_EVERY_S, sooner until
-          iteration_ns is known, and at once in answer to "query"
+  steps   step (KinetoStepTracker.current_step()), at_unix_ns, iteration_ns (by the latest ones), fastest_iteration_ns
+          (of them), per_iteration (optimizer steps per training iteration), headroom_bytes (what the process may still
+          take of memory, read with each hello; 0: not known), own_profile (as in "profile"); at most every
+          REPORT_EVERY_S, sooner until iteration_ns is known, and at once in answer to "query"
   profile own_profile: what the job's own torch.profiler is at, "" (nothing), "warmup" or "active"; when it changes
   times   capture, step: [..], end_unix_ns: [..]   ends of optimizer steps around a capture, in chunks, oldest first
   device  capture ("" outside a capture), columns as in fleetprof_api.samples.DeviceColumns, each a list

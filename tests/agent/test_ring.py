@@ -53,6 +53,22 @@ def test_iteration_time_is_what_the_next_ones_will_take_at_the_least(distances: 
 
 
 @pytest.mark.parametrize(
+    ("distances", "expected"),
+    [
+        ([10] * 3, 0),  # too few to tell
+        ([10] * 4, 10),
+        ([60] * 20 + [20, 22, 18, 20] + [60] * 8, 20),  # others left it the machine for a moment
+        ([60] * 20 + [1] + [60] * 8, 45),  # a single short one
+        ([1] * 4 + [60] * 32, 60),  # long ago
+    ],
+)
+def test_fastest_iterations_in_succession(distances: list[int], expected: int) -> None:
+    ring = fill(len(distances) + 1)
+    ring.end_unix_ns[: len(distances) + 1] = [1000 + end for end in accumulate(distances, initial=0)]
+    assert ring.fastest_iteration_ns(1) == expected
+
+
+@pytest.mark.parametrize(
     ("sequence", "known", "expected"),
     [
         ("", 1, 1),

@@ -345,6 +345,7 @@ class Process(_message.Message):
     RESTART_COUNT_FIELD_NUMBER: _builtins.int
     AGENT_WAITS_FIELD_NUMBER: _builtins.int
     MEMORY_HEADROOM_BYTES_FIELD_NUMBER: _builtins.int
+    POLL_LATENESS_NS_FIELD_NUMBER: _builtins.int
     process_id: _builtins.str
     """made by the sidecar, unique within it, stable for the life of the process"""
     pid: _builtins.int
@@ -377,6 +378,8 @@ class Process(_message.Message):
     """What the process may still take before a limit of its own, of its cgroup or of its machine is reached: the least of
     them, without what the kernel can reclaim at once. 0: unknown.
     """
+    poll_lateness_ns: _builtins.int
+    """how much later than its rhythm a poll came lately"""
     @_builtins.property
     def step(self) -> Global___StepState:
         """absent without the agent or before the first optimizer step"""
@@ -405,10 +408,11 @@ class Process(_message.Message):
         restart_count: _builtins.int = ...,
         agent_waits: _builtins.bool = ...,
         memory_headroom_bytes: _builtins.int = ...,
+        poll_lateness_ns: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "local_rank", b"local_rank", "rank", b"rank", "step", b"step", "world_size", b"world_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "agent_waits", b"agent_waits", "busy", b"busy", "device_kind", b"device_kind", "device_name", b"device_name", "first_seen_unix_ns", b"first_seen_unix_ns", "has_agent", b"has_agent", "last_poll_unix_ns", b"last_poll_unix_ns", "local_rank", b"local_rank", "memory_headroom_bytes", b"memory_headroom_bytes", "pid", b"pid", "poll_interval_ns", b"poll_interval_ns", "polls_kineto", b"polls_kineto", "process_id", b"process_id", "python_version", b"python_version", "rank", b"rank", "rank_source", b"rank_source", "restart_count", b"restart_count", "role", b"role", "step", b"step", "torch_version", b"torch_version", "world_size", b"world_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "agent_waits", b"agent_waits", "busy", b"busy", "device_kind", b"device_kind", "device_name", b"device_name", "first_seen_unix_ns", b"first_seen_unix_ns", "has_agent", b"has_agent", "last_poll_unix_ns", b"last_poll_unix_ns", "local_rank", b"local_rank", "memory_headroom_bytes", b"memory_headroom_bytes", "pid", b"pid", "poll_interval_ns", b"poll_interval_ns", "poll_lateness_ns", b"poll_lateness_ns", "polls_kineto", b"polls_kineto", "process_id", b"process_id", "python_version", b"python_version", "rank", b"rank", "rank_source", b"rank_source", "restart_count", b"restart_count", "role", b"role", "step", b"step", "torch_version", b"torch_version", "world_size", b"world_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__local_rank: _TypeAlias = _typing.Literal["local_rank"]  # noqa: Y015
     _WhichOneofArgType__local_rank: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank"]  # noqa: Y015
@@ -433,6 +437,7 @@ class StepState(_message.Message):
     AT_UNIX_NS_FIELD_NUMBER: _builtins.int
     ITERATION_NS_FIELD_NUMBER: _builtins.int
     STEPS_PER_ITERATION_FIELD_NUMBER: _builtins.int
+    FASTEST_ITERATION_NS_FIELD_NUMBER: _builtins.int
     step: _builtins.int
     """PyTorch's KinetoStepTracker.current_step()"""
     at_unix_ns: _builtins.int
@@ -440,6 +445,8 @@ class StepState(_message.Message):
     """median of the latest iterations, 0 when unknown"""
     steps_per_iteration: _builtins.int
     """optimizer steps per training iteration, 1 for one optimizer"""
+    fastest_iteration_ns: _builtins.int
+    """mean of the fastest few in succession of them, 0 when unknown"""
     def __init__(
         self,
         *,
@@ -447,10 +454,11 @@ class StepState(_message.Message):
         at_unix_ns: _builtins.int = ...,
         iteration_ns: _builtins.int = ...,
         steps_per_iteration: _builtins.int = ...,
+        fastest_iteration_ns: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_unix_ns", b"at_unix_ns", "iteration_ns", b"iteration_ns", "step", b"step", "steps_per_iteration", b"steps_per_iteration"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_unix_ns", b"at_unix_ns", "fastest_iteration_ns", b"fastest_iteration_ns", "iteration_ns", b"iteration_ns", "step", b"step", "steps_per_iteration", b"steps_per_iteration"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

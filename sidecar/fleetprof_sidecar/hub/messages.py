@@ -81,6 +81,7 @@ def make_process(view: ProcessView) -> hub_pb2.Process:
         first_seen_unix_ns=view.first_seen_unix_ns,
         last_poll_unix_ns=view.last_poll_unix_ns,
         poll_interval_ns=view.poll_interval_ns if view.polls_steadily else 0,
+        poll_lateness_ns=view.poll_lateness_ns,
         restart_count=view.restart_count,
         memory_headroom_bytes=view.memory_headroom_bytes,
         step=None
@@ -90,6 +91,7 @@ def make_process(view: ProcessView) -> hub_pb2.Process:
             at_unix_ns=step.at_unix_ns,
             iteration_ns=step.iteration_ns,
             steps_per_iteration=step.steps_per_iteration,
+            fastest_iteration_ns=step.fastest_iteration_ns,
         ),
     )
 

@@ -60,13 +60,14 @@ class AgentHello:
 
 @dataclass(frozen=True, slots=True)
 class AgentSteps:
-    """Where the training stands: `step` optimizer steps at `at_unix_ns`. `headroom_bytes` 0: not known."""
+    """Where the training stands: `step` optimizer steps at `at_unix_ns`. 0: not known."""
 
     pid: int
     step: int
     at_unix_ns: int
     iteration_ns: int
     per_iteration: int
+    fastest_iteration_ns: int = 0
     headroom_bytes: int = 0
     own_profile: str = ""
 
@@ -123,6 +124,7 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
                 at_unix_ns=_integer(fields, "at_unix_ns", 0, _INT64),
                 iteration_ns=_integer(fields, "iteration_ns", 0, _INT64, default=0),
                 per_iteration=_integer(fields, "per_iteration", 1, 10_000, default=1),
+                fastest_iteration_ns=_integer(fields, "fastest_iteration_ns", 0, _INT64, default=0),
                 headroom_bytes=_integer(fields, "headroom_bytes", 0, _INT64, default=0),
                 own_profile=_matching(fields, "own_profile", _OWN_PROFILE),
             )

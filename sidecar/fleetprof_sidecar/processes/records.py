@@ -266,6 +266,7 @@ class ProcessRecord:
             first_seen_unix_ns=self.first_seen_unix_ns,
             last_poll_unix_ns=kineto.last_poll_unix_ns if kineto is not None else 0,
             poll_interval_ns=int(kineto.rhythm.interval_ns) if kineto is not None else 0,
+            poll_lateness_ns=int(kineto.rhythm.lateness_ns) if kineto is not None else 0,
             polls_steadily=kineto is not None and kineto.rhythm.is_steady,
             step=self.step,
             memory_headroom_bytes=agent.headroom_bytes if agent is not None else self.headroom_bytes,

@@ -207,7 +207,11 @@ class ProcessTable:
                     before = process.agent.step
                     process.agent.headroom_bytes = message.headroom_bytes
                     process.agent.step = StepView(
-                        message.step, message.at_unix_ns, message.iteration_ns, message.per_iteration
+                        message.step,
+                        message.at_unix_ns,
+                        message.iteration_ns,
+                        message.per_iteration,
+                        message.fastest_iteration_ns,
                     )
                     self._note_own_profile(process, message.own_profile, now)
                     if message.iteration_ns and (before is None or not before.iteration_ns):

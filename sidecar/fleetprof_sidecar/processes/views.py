@@ -26,6 +26,7 @@ class StepView:
     at_unix_ns: int
     iteration_ns: int
     steps_per_iteration: int
+    fastest_iteration_ns: int = 0
 
     def latest_step(self, now_unix_ns: int) -> int:
         """Where the process is likely to be now.
@@ -70,6 +71,7 @@ class ProcessView:
     poll_interval_ns: int
     polls_steadily: bool
     step: StepView | None
+    poll_lateness_ns: int = 0
     memory_headroom_bytes: int = 0  # as the agent reads it; 0: not known
 
 

@@ -44,6 +44,21 @@ def test_rhythm(elapsed_ms: list[float], interval_ms: float, steady: bool) -> No
     assert (rhythm.interval_ns / MS, rhythm.is_steady) == (interval_ms, steady)
 
 
+@pytest.mark.parametrize(
+    ("elapsed_ms", "lateness_ms"),
+    [
+        ([1000, 1000, 1000], 0),
+        ([1000, 1000, 1400], 400),
+        ([1000, 1000, 800], 0),
+        ([1000, 1000, 1400, 1100], 320),  # the interval is 1100 by then: punctual, and not yet forgotten
+        ([1000, 1000, 6300], 0),  # not late, but out of rhythm
+        ([1000, 1000, 1400, *[1000] * 40], 0),
+    ],
+)
+def test_lateness(elapsed_ms: list[float], lateness_ms: int) -> None:
+    assert round(note_all(elapsed_ms).lateness_ns / MS) == lateness_ms
+
+
 @given(st.lists(st.integers(-(10**9), 10**12)), st.integers(10**8, 10**10))
 def test_two_regular_polls_are_enough_whatever_came_before(before: list[int], interval_ns: int) -> None:
     rhythm = PollRhythm()

@@ -5,18 +5,21 @@ keep their rhythm and steps their pace within the allowances below.
 
 Kineto fetches a config only when it polls, so the lead is the time to the *slowest next poll*:
 
-    P  = max over ranks of (first expected poll after now + send time) + margin; margin = 0.4 s + interval / 10
-    step mode   F = max over ranks of (step + ceil((P - at) * 1.1 / step time)) + w * p + 2,
-                moved up until (F - 1) % p == 0
+    P  = max over ranks of (first expected poll after now + send time + margin)
+         margin = 0.4 s + interval / 10 + the lateness of recent polls, 5 s at most
+    step mode   F = max over ranks of (step + ceil((P - at) * pace)) + w * p + 2, moved up until (F - 1) % p == 0
+                pace: steps per second, a tenth more than the median, or that of the fastest recent steps if they were
+                quicker still, threefold at most
     time mode   T0 = P + warm-up + 1.75 s
 
 `F` is the first complete step in KinetoStepTracker's count; Kineto is sent F - 2 and begins inside the hook of step
 F - 1, hence + 2. `p` is the number of optimizer steps per training iteration: a window must not cut one in two
 (docs/kineto-protocol.md#a-start-at-one-step). `w` is the number of warm-up iterations: Kineto begins with them w * p
 steps before F - 2, and a config that arrives later than that shifts the window without a word, so it may be delivered
-until step F - 2 - w * p ends. The tenth covers steps that get faster. Step mode needs the agent in every rank, and
-steps that move. Times are those of the ranks' hosts; their clocks are taken to agree with the hub's within the margin
-(NTP).
+until step F - 2 - w * p ends. The tenth covers steps that get faster; where the machine is shared, steps and polls
+are as irregular as its load, so both allowances grow with what was seen of them. Step mode needs the agent in every
+rank, and steps that move. Times are those of the ranks' hosts; their clocks are taken to agree with the hub's within
+the margin (NTP).
 
 A client that could not reach its sidecar (which was killed, or stopped for a while) backs off for up to 5 s more. Until
 it polls regularly again, `find_unsteady` asks for patience, and a plan that is made all the same leaves it 10 s. So
@@ -37,7 +40,9 @@ MISSED_POLLS: Final = 3
 NEWS_NS: Final = 3 * SECOND_NS  # how old a heartbeat's news of a poll may be
 SEND_NS: Final = SECOND_NS // 10  # hub to sidecar's table of orders
 MARGIN_NS: Final = SECOND_NS * 4 // 10
+MOST_LATENESS_NS: Final = 5 * SECOND_NS
 PACE_PERCENT: Final = 110
+MOST_PACE_PERCENT: Final = 300
 TIME_LEAD_NS: Final = SECOND_NS * 7 // 4
 DELIVERY_MARGIN_NS: Final = SECOND_NS * 3 // 2  # before the warm-up, as the sidecar has it: Kineto looks once a second
 WARMUP_NS: Final = 2 * SECOND_NS  # of CUPTI, as the sidecar asks for it wherever a device may be
@@ -83,7 +88,7 @@ def expect_poll(process: pb.Process, now_unix_ns: int) -> int:
     since = sent - process.last_poll_unix_ns
     # A last poll in the future (clocks) gives no phase: then a whole interval may pass.
     next_poll = process.last_poll_unix_ns + math.ceil(since / interval) * interval if since >= 0 else sent + interval
-    return next_poll + MARGIN_NS + interval // 10
+    return next_poll + MARGIN_NS + interval // 10 + min(process.poll_lateness_ns, MOST_LATENESS_NS)
 
 
 def expect_any_poll(now_unix_ns: int) -> int:
@@ -129,9 +134,16 @@ def _step_ns(process: pb.Process) -> float:
     return process.step.iteration_ns / max(1, process.step.steps_per_iteration)
 
 
+def _pace_percent(process: pb.Process) -> float:
+    """How much faster than the median the next steps may come."""
+    usual, fastest = process.step.iteration_ns, process.step.fastest_iteration_ns
+    seen = 100 * usual / fastest if fastest > 0 else 0
+    return min(max(PACE_PERCENT, seen), MOST_PACE_PERCENT)
+
+
 def _plan_step(processes: Sequence[pb.Process], window: Window, polled_ns: int, now_unix_ns: int) -> Plan:
     reached = max(
-        p.step.step + math.ceil(max(0, polled_ns - p.step.at_unix_ns) * PACE_PERCENT / 100 / _step_ns(p))
+        p.step.step + math.ceil(max(0, polled_ns - p.step.at_unix_ns) * _pace_percent(p) / 100 / _step_ns(p))
         for p in processes
     )
     period = _common_period(processes)

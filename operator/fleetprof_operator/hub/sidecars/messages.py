@@ -120,9 +120,11 @@ def _check_processes(processes: Sequence[pb.Process]) -> None:
             raise ProtocolError(f"process.world_size: must be 0 to {MAX_RANK}, got {process.world_size}")
         for name, value in (
             ("poll_interval_ns", process.poll_interval_ns),
+            ("poll_lateness_ns", process.poll_lateness_ns),
             ("memory_headroom_bytes", process.memory_headroom_bytes),
             ("step.step", process.step.step),
             ("step.iteration_ns", process.step.iteration_ns),
+            ("step.fastest_iteration_ns", process.step.fastest_iteration_ns),
             ("step.steps_per_iteration", process.step.steps_per_iteration),
         ):
             if value < 0:

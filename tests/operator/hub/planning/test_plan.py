@@ -22,6 +22,7 @@ def rank(
     at: int = 0,
     iteration: int = 100,
     per: int = 1,
+    fastest: int = 0,
     **more: Any,
 ) -> pb.Process:
     """A rank; all times in ms, `polled` and `at` before now."""
@@ -31,7 +32,13 @@ def rank(
         "device_kind": "cpu",
         "last_poll_unix_ns": NOW - polled * MS,
         "poll_interval_ns": interval * MS,
-        "step": pb.StepState(step=step, at_unix_ns=NOW - at * MS, iteration_ns=iteration * MS, steps_per_iteration=per),
+        "step": pb.StepState(
+            step=step,
+            at_unix_ns=NOW - at * MS,
+            iteration_ns=iteration * MS,
+            steps_per_iteration=per,
+            fastest_iteration_ns=fastest * MS,
+        ),
     }
     return pb.Process(**(given_fields | more))
 
@@ -52,6 +59,8 @@ FIVE = Window(iterations=5)
         (rank(polled=6100), 100 + 10_000 + 400),  # it may be backing off
         (rank(polled=-500), 100 + 1000 + 500),  # its clock is ahead
         (rank(polled=1000, interval=5000), 4000 + 900),
+        (rank(polled=300, poll_lateness_ns=250 * MS), 700 + 500 + 250),  # its machine is busy
+        (rank(polled=300, poll_lateness_ns=60 * SECOND), 700 + 500 + 5000),
         (rank(polled=1000, interval=0), 100 + 10_000 + 400),  # it has polled once, or not regularly
     ],
 )
@@ -84,6 +93,9 @@ def test_whose_next_poll_nobody_can_foretell(ranks: list[pb.Process], says: str)
         ([rank(), rank(polled=0, interval=5000)], 100 + 65 + 2, 6600),  # the slowest poller decides
         ([rank(at=400)], 100 + 21 + 2, 1800),  # a step report that is old is carried forward
         ([rank(iteration=10_000)], 100 + 1 + 2, 20_000),
+        ([rank(fastest=95)], 119, 1800),  # within the tenth
+        ([rank(fastest=50)], 100 + 30 + 2, 3100),  # it was twice as fast for a moment, and may be again
+        ([rank(fastest=1)], 100 + 45 + 2, 4600),
         ([rank(iteration=2)], 100 + 825 + 2, 1652),
         # two optimizers: 50 ms a step, 33 steps, F = 135 → (F - 1) % 2 == 0
         ([rank(per=2)], 135, 1700),
@@ -175,6 +187,8 @@ RANKS = st.builds(
     step=st.integers(0, 10**7),
     at=st.integers(-2_000, 30_000),
     iteration=st.integers(0, 100_000),
+    fastest=st.integers(0, 100_000),
+    poll_lateness_ns=st.integers(0, 10 * SECOND),
     per=st.integers(1, 8),
     has_agent=st.booleans(),
     device_kind=st.sampled_from(["cpu", "cuda", ""]),
