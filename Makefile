@@ -6,11 +6,12 @@ SHELL := /bin/bash
 OUT ?= build/demo
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
-# Most tests wait, for a poll or a process: three at a time keep two cores busy. A session's fixtures are per worker.
+# Tests of PyTorch jobs mostly wait, for a poll or a process: three at a time. A session's fixtures are per worker.
 WORKERS ?= 3
 PARALLEL := -n $(WORKERS) --dist loadgroup
-# For the part beside the tests on Kubernetes.
 BESIDE := -n 2 --dist loadgroup
+# What need not be in time takes only what the others leave of the cores.
+YIELDING := nice -n 10
 UV := .ci/uv
 PYTHON := .venv/bin/python
 CLUSTER := PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -m cluster
@@ -24,16 +25,16 @@ demo: torch  ## Train a small model on four ranks, capture it, show the report (
 test: base  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a real Kubernetes
 	rm -rf build/tests
 	began=$$SECONDS; code=0; \
-	for parts in "$(BUILDS)" part/tests "$(CLUSTER_TESTS)"; do \
+	for parts in "$(BUILDS)" "$(TESTS)"; do \
 	    $(MAKE) --no-print-directory --keep-going -j 3 $$parts || code=$$?; \
 	done; \
 	echo; cat build/tests/*.time; printf 'All of it took %d s.\n' $$((SECONDS - began)); exit $$code
 
-# The steps of `make test`: builds and lint; the tests of PyTorch jobs with nothing beside them, because jobs miss their start on
-# overloaded cores; then the two parts that mostly wait for a cluster. Each part is a target for make alone; `.ci/part`
-# keeps its output apart and measures its time.
+# The steps of `make test`: builds and lint, then the tests, all of a step side by side. Jobs and pods are to start in time,
+# so the other tests yield to theirs. Each part is a target for make alone; `.ci/part` keeps its output apart and
+# measures its time.
 BUILDS := part/peers part/programs part/lint
-CLUSTER_TESTS := part/kubernetes part/api-server
+TESTS := part/kubernetes part/jobs part/tests
 PART := .ci/part
 
 # The programs of an API server, helm among them, come first.
@@ -41,15 +42,15 @@ part/programs:
 	-$(PART) programs bash -euc 'env $(CLUSTER) api-server; env $(CLUSTER) programs'
 
 part/kubernetes:
-	$(PART) kubernetes $(PYTHON) -m pytest -m cluster tests/e2e/kubernetes $(PYTEST_ARGS)
+	$(PART) kubernetes $(PYTHON) -m pytest tests/e2e/kubernetes $(PYTEST_ARGS)
 
-# These include the tests that need helm alone.
-part/api-server:
-	$(PART) api-server nice -n 5 $(PYTHON) -m pytest $(BESIDE) -m "cluster or helm" --ignore tests/e2e/kubernetes $(PYTEST_ARGS)
-
-part/tests:
+part/jobs:
 	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$(.ci/older-torch)" \
-	    $(PART) tests $(PYTHON) -m pytest $(PARALLEL) -m "not cluster and not helm" $(PYTEST_ARGS)
+	    $(PART) jobs $(PYTHON) -m pytest $(PARALLEL) -m "torch and not cluster" $(PYTEST_ARGS)
+
+# On an API server alone, with helm alone, and on nothing.
+part/tests:
+	$(PART) tests $(YIELDING) $(PYTHON) -m pytest $(BESIDE) -m "not torch" --ignore tests/e2e/kubernetes $(PYTEST_ARGS)
 
 # PyTorch in both versions, the S3 server, HTA and a browser.
 part/peers:
@@ -123,4 +124,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: $(BUILDS) $(CLUSTER_TESTS) part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer bench-real fuzz generate clean base torch
+.PHONY: $(BUILDS) $(TESTS) help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer bench-real fuzz generate clean base torch

@@ -24,13 +24,18 @@ from fleetprof_agent import wire
 from fleetprof_sidecar.kineto.config import StepStart, TimeStart, TraceOrder, build_config
 from fleetprof_sidecar.kineto.wire import RequestMessage, build_reply, parse
 from fleetprof_sidecar.sockets.directory import SocketDirectory, trainer_environment
+from harness.training import no_compiler
 
 PATIENCE_S = 60.0  # a torch import on a loaded machine takes its time; no test measures time with this
 SOON_MS = 5000  # a poll, and Kineto's look a second before the start, on a loaded machine
+WRITING_S = 20.0  # from the end of a window until its trace is there, on a loaded machine
 PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pathsep)
 
-PRELUDE = """\
+PRELUDE = f"""\
 import os, sys, time
+sys.path.append({str(Path(no_compiler.__file__).parent)!r})
+if "WITH_COMPILER" not in os.environ:
+    import no_compiler
 import torch
 
 def is_stopped():
@@ -127,12 +132,19 @@ class SidecarSide:
         """Has the next idle poll answered with an order for this window, and waits until it has been."""
         self._give(trace_id, StepStart(first_step=first_step, steps=steps), collect)
 
-    def order_soon(self, trace_id: str, duration_ms: int) -> None:
-        """The same for a window in time, some seconds ahead, once it is known that somebody polls."""
+    def order_soon(self, trace_id: str, duration_ms: int) -> Path:
+        """The trace of a window in time, some seconds ahead, once it is known that somebody polls.
+
+        Kineto drops an order that it gets after its start, as on a machine that stands still; it gets a later one then.
+        """
         with self._changed:
             assert self._changed.wait_for(lambda: bool(self.polls), PATIENCE_S), "nobody polls"
-        start_unix_ms = time.time_ns() // 1_000_000 + SOON_MS
-        self._give(trace_id, TimeStart(start_unix_ms=start_unix_ms, duration_ms=duration_ms), ())
+        for ahead_ms in (SOON_MS, 2 * SOON_MS, 4 * SOON_MS):
+            start_unix_ms = time.time_ns() // 1_000_000 + ahead_ms
+            self._give(trace_id, TimeStart(start_unix_ms=start_unix_ms, duration_ms=duration_ms), ())
+            if found := self._find_trace(trace_id, (ahead_ms + duration_ms) / 1e3 + WRITING_S):
+                return found
+        raise AssertionError("no trace")
 
     def _give(self, trace_id: str, start: StepStart | TimeStart, collect: tuple[str, ...]) -> None:
         output = f"{self.directory}/traces/{trace_id}.json"
@@ -163,12 +175,16 @@ class SidecarSide:
 
     def trace(self, trace_id: str) -> Path:
         """The finished trace of an order; waits for it."""
-        end = time.monotonic() + PATIENCE_S
+        found = self._find_trace(trace_id, PATIENCE_S)
+        assert found, "no trace"
+        return found
+
+    def _find_trace(self, trace_id: str, patience_s: float) -> Path | None:
+        end = time.monotonic() + patience_s
         while True:
             found = list(Path(self.directory, "traces").glob(f"{trace_id}_*.json"))
-            if found:
-                return found[0]
-            assert time.monotonic() < end, "no trace"
+            if found or time.monotonic() >= end:
+                return next(iter(found), None)
             time.sleep(0.02)
 
     def await_collecting(self, trace_id: str) -> None:

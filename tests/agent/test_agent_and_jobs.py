@@ -77,7 +77,7 @@ for _ in range(40):
 from torch.autograd.profiler import KinetoStepTracker
 print("steps", KinetoStepTracker.current_step())
 """
-    job = ground.start(python, prelude + script, COMPILED=compiled, TORCH_LOGS="recompiles")
+    job = ground.start(python, prelude + script, COMPILED=compiled, TORCH_LOGS="recompiles", WITH_COMPILER="1")
     assert job.wait() == 0
     assert "steps 40" in job.output
     assert "fleetprof_agent" not in job.output

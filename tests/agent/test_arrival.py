@@ -29,9 +29,8 @@ def test_a_process_says_that_it_imports_pytorch_before_kineto_asks_for_orders(
     assert (first["pid"], first["rank"], first["world_size"]) == (job.process.pid, 3, 4)
     assert ground.side.polls == []
 
-    ground.side.order_soon("cap", duration_ms=100)  # in the middle of the import
     trace = TraceCheck()
-    trace.feed(ground.side.trace("cap").read_bytes())
+    trace.feed(ground.side.order_soon("cap", duration_ms=100).read_bytes())  # in the middle of the import
     with pytest.raises(UnusableTrace) as refused:
         trace.finish()
     assert refused.value.reason == "EmptyTrace"

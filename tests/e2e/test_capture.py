@@ -17,8 +17,8 @@ PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pat
 
 @pytest.fixture(scope="module")
 def llama(hub: Local) -> Job:
-    """A job of four ranks that the next tests capture, and the last of them ends."""
-    return hub.run_shared("llama", ranks=4)
+    """A job of four ranks that the next tests capture, and the last of them ends; with the whole of PyTorch."""
+    return hub.run_shared("llama", ranks=4, environment={"WITH_COMPILER": "1"})
 
 
 @pytest.fixture(scope="module")

@@ -250,9 +250,17 @@ class Local:
             Job(name, folder, ranks, lambda: self._count_agents(name)), words, run_flags, environment or {}
         )
 
-    def run_shared(self, name: str, *, ranks: int, agents: int | None = None, run_flags: tuple[str, ...] = ()) -> Job:
+    def run_shared(
+        self,
+        name: str,
+        *,
+        ranks: int,
+        agents: int | None = None,
+        run_flags: tuple[str, ...] = (),
+        environment: dict[str, str] | None = None,
+    ) -> Job:
         """Starts a job that several tests capture, and waits for its first iterations; it outlasts all of them."""
-        job = self.run(name, "--seconds", "1800", ranks=ranks, run_flags=run_flags)
+        job = self.run(name, "--seconds", "1800", ranks=ranks, run_flags=run_flags, environment=environment)
         job.await_steps(agents)
         return job
 

@@ -1,7 +1,7 @@
 """A small training job with switches for the faults that the end-to-end tests plant. Knows nothing of fleetprof.
 
 One process trains alone; under torchrun the ranks train together over gloo. Each iteration waits `--pause` seconds for
-its "data", so that four ranks fit on two cores.
+its "data": four ranks that do not pause take two cores for themselves.
 """
 
 import argparse
@@ -19,6 +19,10 @@ if "HOLD_IMPORT" in os.environ:
 
     held_import.hold(os.environ["HOLD_IMPORT"])
 
+if "WITH_COMPILER" not in os.environ:
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # isolated Python leaves it out
+    import no_compiler  # noqa: F401
+
 import torch
 from torch import nn
 
@@ -35,7 +39,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=100_000, help="iterations before the job ends by itself")
     parser.add_argument("--seconds", type=float, default=120, help="the job ends by itself after this long")
-    parser.add_argument("--pause", type=float, default=0.02)
+    parser.add_argument("--pause", type=float, default=0.05)
     parser.add_argument("--load", type=float, default=0, help="seconds before the first iteration")
     parser.add_argument("--optimizers", type=int, default=1)
     parser.add_argument("--accumulate", type=int, default=1)

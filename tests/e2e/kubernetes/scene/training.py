@@ -5,7 +5,6 @@ It trains until `finish`, and then ends in the orderly way; `assert_undisturbed`
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from cluster.images import TRAINER
@@ -96,12 +95,15 @@ class Training:
         self.api.delete("ConfigMap", self.name, self.namespace)
 
     def objects(self) -> list[Object]:
-        """The Job, its script, and the Service by which its pods find each other."""
+        """The Job, its scripts, and the Service by which its pods find each other."""
         metadata = {"name": self.name, "namespace": self.namespace}
-        script = Path(TRAINING).read_text()
+        scripts = {
+            "train.py": TRAINING.read_text(),
+            "no_compiler.py": TRAINING.with_name("no_compiler.py").read_text(),
+        }
         service = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {"job-name": self.name}}
         return [
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"train.py": script}},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": scripts},
             {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": service},
             {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": self._job_spec()},
         ]
