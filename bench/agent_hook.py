@@ -82,7 +82,7 @@ def main() -> None:
 
         from fleetprof_agent import agent
 
-        agent.start()
+        agent.start(lambda: None)
         (ours,) = set(hooks.values()) - set(kineto.values())
         ways = {"bare": [], "empty_hook": [lambda _optimizer, _args, _kwargs: None], "agent": [ours]}
         rounds: dict[str, list[float]] = {name: [] for name in ways}

@@ -38,8 +38,8 @@ LIMIT_PERCENT = 1.0
 def work(kind: str) -> None:
     """One block after another; see the module."""
     import torch
-    from fleetprof_agent.schedule import Schedule
-    from fleetprof_agent.thread_samples import ThreadSamples
+    from fleetprof_agent.samples.schedule import Schedule
+    from fleetprof_agent.samples.thread_samples import ThreadSamples
     from torch import nn
 
     torch.set_num_threads(1)

@@ -16,15 +16,18 @@ import threading
 import time
 from typing import Any, Callable
 
-from fleetprof_agent import arrival, identity, kineto, nvml, own_profile, wire
+from fleetprof_agent import wire
+from fleetprof_agent.capture.memory_guard import MemoryGuard
+from fleetprof_agent.capture.watch import CaptureWatch, InvalidArm, make_columns
 from fleetprof_agent.channel import Channel
 from fleetprof_agent.errors import report_error
-from fleetprof_agent.memory import ProcessMemory, give_back
-from fleetprof_agent.memory_guard import MemoryGuard
-from fleetprof_agent.ring import MASK, StepRing, find_period
-from fleetprof_agent.schedule import Schedule
-from fleetprof_agent.thread_samples import ThreadSamples
-from fleetprof_agent.watch import CaptureWatch, InvalidArm, make_columns
+from fleetprof_agent.process import identity
+from fleetprof_agent.process.memory import ProcessMemory, give_back
+from fleetprof_agent.profiler import kineto, own_profile
+from fleetprof_agent.samples import nvml
+from fleetprof_agent.samples.schedule import Schedule
+from fleetprof_agent.samples.thread_samples import ThreadSamples
+from fleetprof_agent.steps.ring import MASK, StepRing, find_period
 
 SECOND_NS = 1_000_000_000
 LISTEN_NS = SECOND_NS // 4  # how long a command waits at most, if steps are shorter
@@ -45,8 +48,11 @@ FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SI
 Hook = Callable[[Any, Any, Any], None]
 
 
-def start() -> None:
-    """Registers the optimizer hook; torch.profiler has just been imported. Raises what goes wrong. Once per process."""
+def start(take: Callable[[], Channel | None]) -> None:
+    """Registers the optimizer hook; torch.profiler has just been imported. Raises what goes wrong. Once per process.
+
+    `take` hands over the socket that said that PyTorch was being imported; None when nothing was said.
+    """
     global _agent
     if _agent is not None:
         return
@@ -61,7 +67,7 @@ def start() -> None:
     _agent.place_hook = lambda what: _place(optimizer, handle, what or hook)
     os.register_at_fork(after_in_child=_agent.abandon)
     kineto.keep_forked_exits_short()
-    _agent.announce()
+    _agent.announce(take)
 
 
 _agent: Agent | None = None
@@ -114,13 +120,15 @@ class Agent:
         self._thread: threading.Thread | None = None
         self._trainer = 0, 0  # the thread that steps the optimizer: its identity, and its id at the kernel
 
-    def announce(self) -> None:
+    def announce(self, take: Callable[[], Channel | None]) -> None:
         """Says, before the first step, that there is an agent in this process: a request may wait for it then."""
         kineto_socket = identity.find_kineto_socket(self._directory)
+        channel = take()
         if not kineto_socket:
-            arrival.withdraw()
+            if channel is not None:
+                channel.close()
             return  # no orders reach this process
-        self._channel = arrival.take() or Channel(self._directory)
+        self._channel = channel or Channel(self._directory)
         atexit.register(self._leave)
         known = {**identity.describe_process(identity.loaded("torch")), **identity.read_ranks(dict(os.environ), None)}
         self._channel.send(

@@ -15,8 +15,9 @@ import atexit
 import os
 import time
 
-from fleetprof_agent import identity, wire
+from fleetprof_agent import wire
 from fleetprof_agent.channel import Channel
+from fleetprof_agent.process import identity
 
 _channel: Channel | None = None
 
@@ -38,7 +39,7 @@ def begin() -> None:
     try:
         from fleetprof_agent import agent
 
-        agent.start()
+        agent.start(take)
     except Exception:
         withdraw()
         raise

@@ -3,7 +3,7 @@
 import gc
 
 import pytest
-from fleetprof_agent.collector import LEAST_NS, MOST_KEPT, CollectorMarks
+from fleetprof_agent.samples.collector import LEAST_NS, MOST_KEPT, CollectorMarks
 
 MS = 1_000_000
 
@@ -62,7 +62,7 @@ def test_no_more_are_kept_than_fit_in_a_datagram() -> None:
 
 
 def test_the_collector_is_heard_between_begin_and_end_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fleetprof_agent.collector.LEAST_NS", 0)
+    monkeypatch.setattr("fleetprof_agent.samples.collector.LEAST_NS", 0)
     marks = CollectorMarks()
     gc.collect()
     marks.begin()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleetprof_agent import identity, libc
+from fleetprof_agent.process import identity, libc
 
 FORKS = 40
 

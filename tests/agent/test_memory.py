@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from fleetprof_agent.memory import PAGE_BYTES, ProcessMemory, give_back
+from fleetprof_agent.process.memory import PAGE_BYTES, ProcessMemory, give_back
 
 MIB = 1 << 20
 GIB = 1 << 30

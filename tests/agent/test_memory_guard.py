@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from fleetprof_agent.memory_guard import BLIND_BYTES, FLOOR_BYTES, MIB, WRITE_FACTOR, MemoryGuard
+from fleetprof_agent.capture.memory_guard import BLIND_BYTES, FLOOR_BYTES, MIB, WRITE_FACTOR, MemoryGuard
 from fleetprof_api.report import recording
 
 GIB = 1 << 30

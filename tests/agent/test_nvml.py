@@ -6,7 +6,7 @@ from typing import Any
 
 import pynvml
 import pytest
-from fleetprof_agent.nvml import FIELDS, GPM_METRICS, open_device
+from fleetprof_agent.samples.nvml import FIELDS, GPM_METRICS, open_device
 from fleetprof_api.samples import DeviceColumns
 
 

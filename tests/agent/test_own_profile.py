@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fleetprof_agent.own_profile import ACTIVE, IDLE, WARMUP, OwnProfile
+from fleetprof_agent.profiler.own_profile import ACTIVE, IDLE, WARMUP, OwnProfile
 
 KINETO = ("prepare", "start", "stop")
 OTHER = ("start", "stop")  # nvtx, itt

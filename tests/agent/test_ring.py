@@ -4,7 +4,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from fleetprof_agent.ring import MASK, SIZE, StepRing, find_period
+from fleetprof_agent.steps.ring import MASK, SIZE, StepRing, find_period
 from hypothesis import given
 from hypothesis import strategies as st
 

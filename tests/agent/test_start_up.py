@@ -245,7 +245,7 @@ def test_pytorch_that_has_changed_is_left_alone(ground: Any) -> None:
 def test_the_jobs_own_nvml_library_is_not_replaced(ground: Any, tmp_path: Path) -> None:
     own = put(tmp_path / "own", {"pynvml.py": "whose = 'the job'"})
     code = (
-        "import pynvml, fleetprof_agent.nvml as n; ours = n.load_pynvml();"
+        "import pynvml, fleetprof_agent.samples.nvml as n; ours = n.load_pynvml();"
         "print(pynvml.whose, ours.__name__, ours.__file__, hasattr(ours, 'nvmlInit'))"
     )
     done = run(ground, code, path=(own,))

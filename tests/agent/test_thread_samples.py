@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleetprof_agent import stacks, wire
-from fleetprof_agent.schedule import Schedule
-from fleetprof_agent.stacks import StackTable
-from fleetprof_agent.thread_samples import COLUMNS, MOST_SAMPLES, ThreadSamples
+from fleetprof_agent import wire
+from fleetprof_agent.samples import stacks
+from fleetprof_agent.samples.schedule import Schedule
+from fleetprof_agent.samples.stacks import StackTable
+from fleetprof_agent.samples.thread_samples import COLUMNS, MOST_SAMPLES, ThreadSamples
 from fleetprof_api.samples import ThreadColumns
 
 MS = 1_000_000
@@ -174,7 +175,7 @@ def test_frames_are_let_go_and_code_too_once_it_is_over() -> None:
 
 
 def test_our_own_frames_are_not_the_jobs() -> None:
-    own = str(Path(stacks.__file__).with_name("agent.py"))
+    own = str(Path(wire.__file__).with_name("agent.py"))
     table, sent = StackTable(), Sent()
     assert table.intern(frame_of("record_step", file=own)) is None
     hook = frame_of("record_step", file=own)

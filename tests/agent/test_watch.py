@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from fleetprof_agent import wire
-from fleetprof_agent.ring import MASK, StepRing
-from fleetprof_agent.watch import CANCEL_DROPS, MOST_SAMPLES, SECOND_NS, CaptureWatch, InvalidArm
+from fleetprof_agent.capture.watch import CANCEL_DROPS, MOST_SAMPLES, SECOND_NS, CaptureWatch, InvalidArm
+from fleetprof_agent.steps.ring import MASK, StepRing
 
 ARM = {"t": "arm", "capture": "c1", "until_unix_ns": 100 * SECOND_NS, "sample_interval_ns": SECOND_NS // 10}
 CANCEL = {"t": "cancel", "capture": "c1"}

@@ -127,7 +127,7 @@ class ProcessRecord:
     def is_in_danger(self) -> bool:
         """Tells whether a trace of ours could meet the job's own profile, and no agent would keep them apart.
 
-        Kineto dies of a profile that begins while an on-demand trace is being ended (fleetprof_agent.kineto).
+        Kineto dies of a profile that begins while an on-demand trace is being ended (fleetprof_agent.profiler.kineto).
         """
         return self.profiles_itself and not self.has_agent
 

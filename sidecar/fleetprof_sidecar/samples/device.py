@@ -1,7 +1,7 @@
 """Device samples taken by the sidecar itself, for trainers without the agent: NVML behind a seam.
 
 Guarantees: no device, no driver, a driver that fails: no samples and no error. How one device is read is the agent's
-(fleetprof_agent.nvml), so that both sources give the same columns.
+(fleetprof_agent.samples.nvml), so that both sources give the same columns.
 """
 
 import importlib
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fleetprof_agent.nvml import DeviceSampler
+from fleetprof_agent.samples.nvml import DeviceSampler
 
 log = logging.getLogger(__name__)
 

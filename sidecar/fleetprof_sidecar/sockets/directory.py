@@ -119,31 +119,40 @@ class SocketDirectory:
 
 
 def _hand_over_agent(folder: int) -> None:
-    """Writes the agent into the open folder, and takes away what else of Python lies there."""
+    """Writes the agent into the open folder, and takes away what else lies there."""
     source = Path(fleetprof_agent.__file__).parent
-    package = {path.name: path for path in sorted(source.glob("*.py"))}
-    boot = package.pop("sitecustomize.py")
+    boot = source / "sitecustomize.py"
     pynvml = find_spec("pynvml")
-    if pynvml is not None and pynvml.origin is not None:
-        # Inside the package: beside it, it would stand before the job's own pynvml on PYTHONPATH.
-        package["pynvml.py"] = Path(pynvml.origin)
-    make_folder("fleetprof_agent", folder, 0o755)
-    with open_folder("fleetprof_agent", within=folder) as inner:
-        for name, origin in package.items():
-            write_whole(name, inner, origin.read_bytes())
-        _remove_others(inner, {*package})
+    # Inside the package: beside it, it would stand before the job's own pynvml on PYTHONPATH.
+    more = {"pynvml.py": Path(pynvml.origin)} if pynvml is not None and pynvml.origin is not None else {}
+    _copy_package(source, folder, more, without=boot.name)
     # Last: whoever finds it finds the rest.
     write_whole(boot.name, folder, boot.read_bytes())
-    _remove_others(folder, {boot.name})
+    _remove_others(folder, {boot.name, source.name})
+
+
+def _copy_package(source: Path, within: int, more: Mapping[str, Path] | None = None, *, without: str = "") -> None:
+    """Writes a package with the packages in it, and `more` modules."""
+    modules = {path.name: path for path in sorted(source.glob("*.py")) if path.name != without} | dict(more or {})
+    rooms = [path.parent for path in sorted(source.glob("*/__init__.py"))]
+    make_folder(source.name, within, 0o755)
+    with open_folder(source.name, within=within) as folder:
+        for room in rooms:
+            _copy_package(room, folder)
+        for name, origin in modules.items():
+            write_whole(name, folder, origin.read_bytes())
+        _remove_others(folder, {*modules, *(room.name for room in rooms)})
 
 
 def _remove_others(folder: int, names: set[str]) -> None:
-    """Of an older version: a module could be imported in place of a new one, and so could its compiled form."""
+    """Of an older version: a module or a package could be imported in place of a new one, also a compiled one."""
     for name in os.listdir(folder):
-        if name == "__pycache__":
-            shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
-        elif name.endswith(".py") and name not in names:
+        if name in names or name.startswith("."):  # hidden: a file that is being written
+            continue
+        try:
             os.unlink(name, dir_fd=folder)
+        except IsADirectoryError:
+            shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
 
 
 def _is_socket(path: Path) -> bool:

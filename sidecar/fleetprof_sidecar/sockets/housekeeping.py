@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Final
 
-from fleetprof_agent.memory import ProcessMemory
+from fleetprof_agent.process.memory import ProcessMemory
 
 from fleetprof_sidecar.processes.proc_files import read_environment
 from fleetprof_sidecar.processes.table import ProcessTable

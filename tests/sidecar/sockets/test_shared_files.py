@@ -1,6 +1,7 @@
 """A trainer puts links or files of others into the directory that it shares with the sidecar."""
 
 import os
+import shutil
 import socket
 import stat
 from pathlib import Path
@@ -51,12 +52,17 @@ def test_preparing_the_directory_writes_through_no_link(directory: Path, tmp_pat
     (directory / "agent/fleetprof_agent/agent.py").unlink()
     (directory / "agent/fleetprof_agent/agent.py").symlink_to(secret)
     (directory / "agent/fleetprof_agent/old.py").symlink_to(private / "kept.py")
+    shutil.rmtree(directory / "agent/fleetprof_agent/samples")
+    (directory / "agent/fleetprof_agent/samples").symlink_to(private)
+    (directory / "agent/fleetprof_agent/old").symlink_to(private)
     (directory / "agent/__pycache__").symlink_to(private)
     SocketDirectory(directory).prepare()
     assert secret.read_bytes() == SECRET
+    assert [path.name for path in private.iterdir()] == ["kept.py"]
     assert (private / "kept.py").read_text() == "kept"
+    assert (directory / "agent/fleetprof_agent/samples/nvml.py").is_file()
     assert "class Agent" in (directory / "agent/fleetprof_agent/agent.py").read_text()
-    assert not (directory / "agent/fleetprof_agent/old.py").is_symlink()
+    assert not any((directory / "agent/fleetprof_agent" / name).is_symlink() for name in ("old.py", "old"))
 
 
 @pytest.mark.attack

@@ -55,7 +55,7 @@ def test_a_prepared_directory_holds_what_trainers_need(short_directory):
     assert stat.S_IMODE(directory.traces.stat().st_mode) & 0o1777 == 0o1777
     assert (directory.path / "libkineto.conf").read_text() == "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1\n"
     handed_over = {str(path.relative_to(directory.agent)) for path in directory.agent.rglob("*") if path.is_file()}
-    assert {"fleetprof_agent/__init__.py", "fleetprof_agent/wire.py", "fleetprof_agent/pynvml.py"} <= handed_over
+    assert {f"fleetprof_agent/{name}.py" for name in ("__init__", "wire", "pynvml", "samples/nvml")} <= handed_over
     # Whatever else stood beside the package would stand before a module of the job.
     assert {name for name in handed_over if "/" not in name} == {"sitecustomize.py"}
     assert not any(name.startswith(".") or "/." in name for name in handed_over)
@@ -82,10 +82,15 @@ def test_traces_of_a_secretive_trainer_stay_readable(short_directory):
 def test_files_of_an_older_agent_do_not_stay(short_directory):
     directory = SocketDirectory(short_directory)
     directory.prepare()
-    (directory.agent / "fleetprof_agent" / "old.py").write_text("")
+    package = directory.agent / "fleetprof_agent"
+    (package / "old.py").write_text("")
+    (package / "samples/old.py").write_text("")
+    (package / "wire").mkdir()
+    (package / "wire/__init__.py").write_text("")  # would be imported in place of wire.py
     (directory.agent / "sitecustomize.py").write_text("broken(")
     directory.prepare()
-    assert not (directory.agent / "fleetprof_agent" / "old.py").exists()
+    assert not any((package / name).exists() for name in ("old.py", "samples/old.py", "wire"))
+    assert (package / "wire.py").is_file()
     compile((directory.agent / "sitecustomize.py").read_text(), "sitecustomize.py", "exec")
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from typing import Any, Callable
 
+import fleetprof_agent
+
 DEEPEST = 40  # frames of a stack, the innermost
 MOST_PLACES = 500
 MOST_STACKS = 600
@@ -64,7 +66,7 @@ class StackTable:
         return number
 
     def _intern_place(self, code: Any, line: int | None) -> int | None:
-        if code.co_filename.startswith(_HERE):
+        if code.co_filename.startswith(_AGENT):
             return _OURS
         function = getattr(code, "co_qualname", code.co_name)
         place = (
@@ -100,7 +102,7 @@ class StackTable:
         return True
 
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_AGENT = os.path.dirname(os.path.abspath(fleetprof_agent.__file__)) + os.sep
 
 
 def _clean(text: str) -> str:

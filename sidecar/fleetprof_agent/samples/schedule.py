@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from fleetprof_agent.control_groups import find_groups, read_text
+from fleetprof_agent.process.control_groups import find_groups, read_text
 
 try:
     import resource

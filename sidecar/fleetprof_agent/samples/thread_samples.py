@@ -16,10 +16,10 @@ import sys
 import time
 from typing import Any, Callable
 
-from fleetprof_agent.collector import CollectorMarks
 from fleetprof_agent.errors import report_error
-from fleetprof_agent.schedule import Schedule
-from fleetprof_agent.stacks import StackTable
+from fleetprof_agent.samples.collector import CollectorMarks
+from fleetprof_agent.samples.schedule import Schedule
+from fleetprof_agent.samples.stacks import StackTable
 
 SECOND_NS = 1_000_000_000
 MOST_SAMPLES = 600

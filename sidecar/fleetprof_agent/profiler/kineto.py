@@ -21,8 +21,8 @@ import sys
 import time
 from typing import Callable
 
-from fleetprof_agent import libc
-from fleetprof_agent.own_profile import OwnProfile
+from fleetprof_agent.process import libc
+from fleetprof_agent.profiler.own_profile import OwnProfile
 
 _LOOK_AGAIN_S = 0.01
 

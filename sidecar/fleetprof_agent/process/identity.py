@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import Any
 
-from fleetprof_agent import libc
+from fleetprof_agent.process import libc
 
 CLIENT_PREFIX = "dynoconfigclient"
 # A process with more descriptors than this is not searched to the end: 4,000 sockets take 64 ms (10: 0.1, 1,000: 11).

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from fleetprof_agent.memory_guard import MemoryGuard
-from fleetprof_agent.ring import MASK, StepRing
-from fleetprof_agent.thread_samples import ThreadSamples
+from fleetprof_agent.capture.memory_guard import MemoryGuard
+from fleetprof_agent.samples.thread_samples import ThreadSamples
+from fleetprof_agent.steps.ring import MASK, StepRing
 
 SECOND_NS = 1_000_000_000
 STEPS_BEFORE = 512  # rows sent from before the order

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 
-from fleetprof_agent.control_groups import find_groups, read_text
+from fleetprof_agent.process.control_groups import find_groups, read_text
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 NO_LIMIT_BYTES = 1 << 60

@@ -1,0 +1,1 @@
+"""Samples of the device and of the training thread."""

@@ -1,0 +1,1 @@
+"""The optimizer steps of this process."""
