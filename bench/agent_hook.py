@@ -55,12 +55,12 @@ def measure_in_place(torch, ways, width: int = 1024, iterations: int = 80, round
     }
 
 
-def measure_announcement(agent, directory: str) -> float:
+def measure_announcement(agent, current_step, directory: str) -> float:
     """Nanoseconds that an agent of its own takes to bind its socket and say that it is there."""
-    other = agent.Agent(directory, None)
-    took = measure(other.announce, 1)
-    atexit.unregister(other._leave)
-    other._leave()
+    other = agent.Agent(directory, current_step, agent.own_profile.OwnProfile())
+    took = measure(lambda: other.announce(lambda: None), 1)
+    atexit.unregister(other.leave)
+    other.leave()
     return took
 
 
@@ -82,6 +82,7 @@ def main() -> None:
 
         from fleetprof_agent import agent
 
+        current_step = torch.autograd.profiler.KinetoStepTracker.current_step
         agent.start(lambda: None)
         (ours,) = set(hooks.values()) - set(kineto.values())
         ways = {"bare": [], "empty_hook": [lambda _optimizer, _args, _kwargs: None], "agent": [ours]}
@@ -92,7 +93,7 @@ def main() -> None:
                 hooks.update(kineto)
                 hooks.update({-index - 1: hook for index, hook in enumerate(added)})
                 rounds[name].append(measure(optimizer.step, options.steps))
-        announced = [measure_announcement(agent, directory) for _ in range(options.rounds)]
+        announced = [measure_announcement(agent, current_step, directory) for _ in range(options.rounds)]
         alone = [measure(lambda: ours(optimizer, (), {}), 20 * options.steps) for _ in range(options.rounds)]
         nothing = [measure(lambda: None, 20 * options.steps) for _ in range(options.rounds)]
         hooks.clear()
@@ -113,7 +114,7 @@ def main() -> None:
         }
         json.dump(result, sys.stdout, indent=2)
         print()
-        agent._agent._leave()
+        agent._agent.leave()
         for leftover in Path(directory).iterdir():
             leftover.unlink()
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from fleetprof_agent.capture.memory_guard import MemoryGuard
+from fleetprof_agent.samples.nvml import make_columns
 from fleetprof_agent.samples.thread_samples import ThreadSamples
 from fleetprof_agent.steps.ring import MASK, StepRing
 
@@ -199,11 +200,6 @@ class CaptureWatch:
         self._samples.append({"at_unix_ns": now, **values})
         if len(self._samples) > MOST_SAMPLES:  # nobody listens: memory stays bounded
             del self._samples[0]
-
-
-def make_columns(samples: list[dict[str, int | None]]) -> dict[str, list[int | None]]:
-    """The fields of a "device" message from samples of the same fields."""
-    return {name: [sample[name] for sample in samples] for name in samples[0]}
 
 
 def _integer(fields: dict[str, Any], name: str) -> int:

@@ -36,6 +36,7 @@ class OnDemandTrace:
     def __init__(self, version: str, own: OwnProfile) -> None:
         self._own = own
         self._keeps_pending = not _drops_pending(version)
+        self.free_since_step = 0  # the last one at which the job's own profile had Kineto
         self._dropped: set[str] = set()  # files of traces that are no more: Kineto keeps them open
 
     def drop(self, capture: str, *, is_due: bool, is_ending: bool, begins: Callable[[], object]) -> bool:

@@ -10,7 +10,10 @@ The fields are those of fleetprof_api.samples.DeviceColumns.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any, Callable
+
+from fleetprof_agent.errors import report_error
 
 FIELDS = (
     "utilization_permille",
@@ -66,6 +69,21 @@ def open_device(nvml: Any, uuid: str, index: int | None, visible: str | None) ->
         except nvml.NVMLError:
             continue
     return None
+
+
+def open_sampler(device: dict[str, Any]) -> DeviceSampler | None:
+    """A sampler of what identity.read_device found; None where it cannot be sampled: another kind, no NVML.
+
+    In the first step, which is slow in any job: loading NVML takes tens of milliseconds.
+    """
+    if device["device_kind"] != "cuda":
+        return None
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    try:
+        return open_device(load_pynvml(), device["device_uuid"], device["device_index"], visible)
+    except Exception:  # no driver library, no pynvml: training without device samples
+        report_error()
+        return None
 
 
 class DeviceSampler:
@@ -154,3 +172,8 @@ class DeviceSampler:
             if metric.nvmlReturn == 0 and 0.0 <= metric.value <= 100.0:  # NaN fails the comparison
                 found[field] = round(metric.value * 10)
         return found
+
+
+def make_columns(samples: list[dict[str, int | None]]) -> dict[str, list[int | None]]:
+    """The fields of a "device" message from samples of the same fields."""
+    return {name: [sample[name] for sample in samples] for name in samples[0]}

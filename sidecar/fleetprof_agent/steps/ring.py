@@ -3,7 +3,7 @@
 Guarantees: `StepRing` holds SIZE rows from the start and never more; reading never stops a step from being recorded (a
 reader that is overtaken loses the oldest rows, it never gets a torn one: rows are read up to the count that was seen,
 and checked against it afterwards).
-The hook in agent.py writes the columns itself: a call per step would cost more than the work.
+The hook (hook.py) writes the columns itself: a call per step would cost more than the work.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ def frame(name: str, start: int, end: int) -> dict[str, Any]:
         ("transformers/trainer.py(2200): train", False),
         ("numpy.py(1): mine", True),
         (f"{SITE}/anything/x.py(3): f", False),
-        ("fleetprof_agent/agent.py(136): record_step", False),
+        ("fleetprof_agent/steps/hook.py(83): record_step", False),
         ("<built-in function sleep>", False),
         ("nn.Module: Linear_0", False),
         ("<string>(1): f", False),
