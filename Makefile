@@ -100,8 +100,8 @@ fuzz: base  ## Read 10,000 damaged traces, each ends in a report; look for new e
 	    $$(grep -rlE '^from hypothesis' tests --include='test_*.py') $(PYTEST_ARGS)
 
 bench-analyzer: base  ## Measure the analyzer beside HTA and the floor, and its straggler verdicts (BENCH_ARGS)
-	nice -n 10 $(PYTHON) bench/analyzer.py $(BENCH_ARGS)
-	nice -n 10 $(PYTHON) bench/stragglers.py
+	nice -n 10 $(PYTHON) bench/analyzer/run.py $(BENCH_ARGS)
+	nice -n 10 $(PYTHON) bench/faults/stragglers.py
 
 bench-real: torch  ## Capture real programs of well-known packages; judge their stages by hidden annotations (BENCH_ARGS)
 	nice -n 5 $(PYTHON) bench/real/run.py $(BENCH_ARGS)

@@ -23,14 +23,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
-import captures  # noqa: E402
-import fanout  # noqa: E402
-import hub_events  # noqa: E402
-import hub_neighbours  # noqa: E402
-import idle_cost  # noqa: E402
-import thread_samples  # noqa: E402
+from capture import captures, fanout  # noqa: E402
+from cost import idle_cost, thread_samples  # noqa: E402
 from figures import Figure  # noqa: E402
 from harness.training.local_system import Local, make_local  # noqa: E402
+from hub import events, neighbours  # noqa: E402
 
 SECTIONS = ["captures", "idle", "samples", "fanout", "hub"]
 
@@ -61,7 +58,7 @@ def main() -> None:
     if "fanout" in only:
         figures += _with_system(fanout.measure)
     if "hub" in only:
-        figures += hub_events.measure(1000 if arguments.quick else hub_events.RANKS) + hub_neighbours.measure()
+        figures += events.measure(1000 if arguments.quick else events.RANKS) + neighbours.measure()
     _print(figures)
     if not arguments.quick:
         _write(figures)

@@ -14,10 +14,10 @@ class Program:
     """A program below `programs/`; `words` makes its command line from the environment's folder of commands."""
 
     name: str
+    file: str
     package: str
     ranks: int
     words: Callable[[Path, str], list[str]]
-    file: str = ""
 
     @property
     def job(self) -> str:
@@ -26,7 +26,7 @@ class Program:
 
     def command(self, commands: Path) -> list[str]:
         """What its user types, by whole paths."""
-        return self.words(commands, str(PROGRAMS / f"{self.file or self.name}.py"))
+        return self.words(commands, str(PROGRAMS / f"{self.file}.py"))
 
 
 def _python(commands: Path, script: str) -> list[str]:
@@ -42,19 +42,19 @@ def _torchrun(commands: Path, script: str) -> list[str]:
 
 
 CATALOG = [
-    Program("hugging_face", "transformers", 2, _torchrun),
-    Program("lightning_ddp", "lightning", 2, _python),
-    Program("lightning_closure", "lightning", 1, _python),
-    Program("accelerate_loop", "accelerate", 2, _torchrun),
-    Program("fsdp2", "torch", 2, _torchrun),
-    Program("deepspeed_zero1", "deepspeed", 2, _torchrun),
-    Program("compiled", "torch", 2, _torchrun),
-    Program("torchvision_resnet", "torchvision", 1, _python),
-    Program("timm_vit", "timm", 1, _python),
-    Program("recommender", "torch", 2, _torchrun),
-    Program("lstm_language_model", "torch", 1, _python),
-    Program("accumulation", "torch", 2, _torchrun),
-    Program("streaming", "torch", 2, _torchrun),
-    Program("ipython", "ipython", 1, _ipython, "plain_loop"),
-    Program("jupyter_kernel", "ipykernel", 1, _python),
+    Program("hugging_face", "trainers/hugging_face", "transformers", 2, _torchrun),
+    Program("lightning_ddp", "trainers/lightning_ddp", "lightning", 2, _python),
+    Program("lightning_closure", "trainers/lightning_closure", "lightning", 1, _python),
+    Program("accelerate_loop", "trainers/accelerate_loop", "accelerate", 2, _torchrun),
+    Program("fsdp2", "plain/fsdp2", "torch", 2, _torchrun),
+    Program("deepspeed_zero1", "trainers/deepspeed_zero1", "deepspeed", 2, _torchrun),
+    Program("compiled", "plain/compiled", "torch", 2, _torchrun),
+    Program("torchvision_resnet", "models/torchvision_resnet", "torchvision", 1, _python),
+    Program("timm_vit", "models/timm_vit", "timm", 1, _python),
+    Program("recommender", "models/recommender", "torch", 2, _torchrun),
+    Program("lstm_language_model", "models/lstm_language_model", "torch", 1, _python),
+    Program("accumulation", "plain/accumulation", "torch", 2, _torchrun),
+    Program("streaming", "plain/streaming", "torch", 2, _torchrun),
+    Program("ipython", "plain/plain_loop", "ipython", 1, _ipython),
+    Program("jupyter_kernel", "plain/jupyter_kernel", "ipykernel", 1, _python),
 ]

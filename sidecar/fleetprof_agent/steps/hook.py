@@ -1,7 +1,7 @@
 """The optimizer hook: it records each step, and calls the agent at most every LISTEN_NS.
 
 Guarantees: no exception of ours reaches the training; a step costs a clock reading, three list writes and two
-comparisons (bench/agent_hook.py measures it); PyTorch's table of hooks never shrinks under its feet.
+comparisons (bench/cost/agent_hook.py measures it); PyTorch's table of hooks never shrinks under its feet.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def hta() -> Path:
 
 def ask(hta: Path, folder: Path, *, nanoseconds: bool) -> dict[str, Any]:
     environment = os.environ | ({"HTA_DISABLE_NS_ROUNDING": "1"} if nanoseconds else {})
-    command = [hta, ROOT / "bench/analyzer_peer.py", folder]
+    command = [hta, ROOT / "bench/analyzer/peer.py", folder]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)

@@ -1,6 +1,6 @@
 """What HTA does with a folder of traces, as far as fleetprof does the same; run by the interpreter of `.ci/hta`.
 
-    <hta python> bench/analyzer_peer.py FOLDER > answer.json
+    <hta python> bench/analyzer/peer.py FOLDER > answer.json
 
 Prints CPU seconds, wall seconds, peak memory of the process tree and HTA's own numbers, one JSON object.
 """

@@ -31,7 +31,7 @@ Way = Callable[[int], tuple[int, int]]
 
 @dataclass
 class Trainer:
-    """bench/iterations.py, between two blocks."""
+    """bench/cost/iterations.py, between two blocks."""
 
     process: subprocess.Popen[str]
     pid: int
@@ -60,7 +60,7 @@ class Trainer:
 
 @contextmanager
 def start_trainer(command: Sequence[str], environment: dict[str, str], core: int, warm_up: int) -> Iterator[Trainer]:
-    """Starts `command`, which is or starts bench/iterations.py, with all that it starts on that core."""
+    """Starts `command`, which is or starts bench/cost/iterations.py, with all that it starts on that core."""
     process = subprocess.Popen(
         ["taskset", "--cpu-list", str(core), *command],
         env=environment,

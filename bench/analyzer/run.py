@@ -1,6 +1,6 @@
 """`make bench-analyzer`: the analyzer beside Meta's HTA on the same traces in the same run, and beside the floor.
 
-    python bench/analyzer.py [--only SET]... [--repeat N] [--without-hta]
+    python bench/analyzer/run.py [--only SET]... [--repeat N] [--without-hta]
 
 Sets, made anew from real traces (`trace_sets`, ../shared/traces, or planted ones where that folder is not there):
 `one`, one rank of 1.5 million events; `stacks`, one rank with Python stacks and memory, on one line; `job`, 64 ranks of
@@ -29,12 +29,12 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent
+ROOT = HERE.parents[1]
 SHARED = ROOT.parent / "shared" / "traces"
-sys.path[:0] = [str(HERE), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
+from analyzer.trace_sets import Source  # noqa: E402
 from figures import Figure  # noqa: E402
-from trace_sets import Source  # noqa: E402
 
 ACCELERATED = (
     "import sys, json; from fleetprof_analyzer.capture.folder import analyze_directory as a;"
@@ -179,7 +179,7 @@ class Bench:
         if not self.peer:
             self.add(f"{name}: beside HTA", "not run")
             return
-        theirs = measure([self.peer, str(HERE / "analyzer_peer.py"), str(place)])
+        theirs = measure([self.peer, str(HERE / "peer.py"), str(place)])
         self.add(f"{name}: {json.loads(theirs.output)['peer']}", str(theirs))
         for kind, run in ours.items():
             cpu, memory = theirs.cpu_s / run.cpu_s, theirs.peak_mib / run.peak_mib
@@ -210,7 +210,7 @@ def main() -> None:
 
 def keep(figures: list[Figure], measured: list[str]) -> None:
     """Writes today's figures; those of sets that this run did not measure stay."""
-    results = HERE / "results" / f"analyzer-{time.strftime('%Y-%m-%d')}.json"
+    results = ROOT / "bench" / "results" / f"analyzer-{time.strftime('%Y-%m-%d')}.json"
     old = json.loads(results.read_text())["figures"] if results.exists() else []
     stay = [figure for figure in old if figure["name"].split(":")[0] not in measured]
     machine = {"cpus": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version(),

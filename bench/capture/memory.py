@@ -1,6 +1,6 @@
 """The memory contract on ten shapes of jobs and limits: is a job ever killed, and is a capture refused needlessly?
 
-    python bench/memory.py [--only N]... [--limit-mib MOST]
+    python bench/capture/memory.py [--only N]... [--limit-mib MOST]
 
 Needs root and a control group hierarchy that can be written to; each job runs in a group of its own of at most 4 GiB.
 Per shape one capture of a workload that nobody knows, as a user asks for it: its canary's one iteration tells the hub
@@ -19,10 +19,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-HERE = Path(__file__).parent
-TESTS = HERE.parent / "tests"
+TESTS = Path(__file__).parents[2] / "tests"
 JOB = TESTS / "harness" / "training" / "memory_job.py"
-sys.path[:0] = [str(HERE), str(TESTS)]
+sys.path.insert(0, str(TESTS))
 
 from fleetprof_api.hub import hub_pb2 as pb  # noqa: E402
 from fleetprof_api.report.recording import FLOOR_BYTES, MIB  # noqa: E402

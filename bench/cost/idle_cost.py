@@ -21,12 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cost.turns import BARE, Trainer, Way, compare, start_trainer
 from figures import Figure
 from harness.training.local_system import Local, processes_of, wait_until
-from turns import BARE, Trainer, Way, compare, start_trainer
 
 WORKER = Path(__file__).with_name("iterations.py")
-SIMULATION = Path(__file__).parent.parent / "tests" / "simulation" / "trainer.py"
+SIMULATION = Path(__file__).parents[2] / "tests" / "simulation" / "trainer.py"
 FLEETPROF = (sys.executable, "-m", "fleetprof_cli.main")
 WIDTH = 256
 # How long an iteration is: as in a fast training, and in the worst case.

@@ -1,11 +1,11 @@
 """What it costs a job that the agent looks at its training thread: the same trainer with looks and without, by turns.
 
-    python bench/thread_samples.py [--quick]
-    python bench/thread_samples.py --worker operators|python
+    python bench/cost/thread_samples.py [--quick]
+    python bench/cost/thread_samples.py --worker operators|python
 
 What can be counted is counted: the CPU time of the thread that looks, waits and wake-ups included. What that does to
 the trainer besides (caches, turns at the interpreter) only the clock can tell, as far as a shared machine lets it.
-The second form is a trainer as bench/iterations.py is one, for blocks "with" or "without" looks: for its length a
+The second form is a trainer as bench/cost/iterations.py is one, for blocks "with" or "without" looks: for its length a
 thread waits and looks as the agent's does in a capture, at the same code's own pace. An iteration is mostly operators,
 which let other threads run, or mostly Python, which does so when it is asked to.
 """
@@ -22,11 +22,11 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
+BENCH = Path(__file__).parents[1]
+sys.path[:0] = [str(BENCH), str(BENCH.parent / "tests")]
 
+from cost.turns import BARE, Way, compare, start_trainer  # noqa: E402
 from figures import Figure  # noqa: E402
-from turns import BARE, Way, compare, start_trainer  # noqa: E402
 
 KINDS = ("operators", "python")
 SAMPLED, CONTROL = "sampled", "control"

@@ -1,6 +1,6 @@
 """A trainer that runs blocks of iterations on command, so that several of them can take turns on one core.
 
-    python bench/iterations.py WIDTH BATCHES
+    python bench/cost/iterations.py WIDTH BATCHES
 
 An iteration is one optimizer step of a small model after BATCHES batches. Says its pid first. Then reads one line per
 block, a number of iterations and "with" or "without" PyTorch's hooks for all optimizers (Kineto's and what was added to

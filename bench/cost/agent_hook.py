@@ -1,4 +1,4 @@
-"""What the agent's hook costs per optimizer step: python bench/agent_hook.py [--steps N]
+"""What the agent's hook costs per optimizer step: python bench/cost/agent_hook.py [--steps N]
 
 Prints, as JSON, the median time of one optimizer step of a small model (ns) bare, with an empty hook and with the
 agent's, in interleaved rounds, and the hook's own time called in a loop (ns); `steps` per round; and the median time of

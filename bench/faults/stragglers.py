@@ -1,6 +1,6 @@
 """Right rank, right cause, no false alarm: the straggler analysis on planted faults, beside two simple rules.
 
-python bench/stragglers.py [--cases N] [--large N] [--foreign N] [--healthy N] [--seed S] [--workers W]
+python bench/faults/stragglers.py [--cases N] [--large N] [--foreign N] [--healthy N] [--seed S] [--workers W]
 
 Prints one line per class. "Apart" are cases that traces cannot tell (docs/measures.md#stragglers), or whose fault
 costs the job less than 1.2 % because something else hides it; they count for false ranks only. The rules: who waited
@@ -19,7 +19,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent.parent / "tests")]
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
 
 from fleetprof_analyzer.job.stragglers.verdict import find_stragglers  # noqa: E402
 from harness.traces import baselines  # noqa: E402
@@ -186,7 +187,7 @@ def main() -> None:
         print("\n".join(foreign_lines(arguments.foreign, arguments.seed, arguments.workers)))
         return
     found = list(answers(arguments.cases, arguments.large, arguments.seed, arguments.workers))
-    lines = [f"python bench/stragglers.py {' '.join(sys.argv[1:])}".rstrip(), "", *table(found)]
+    lines = [f"python bench/faults/stragglers.py {' '.join(sys.argv[1:])}".rstrip(), "", *table(found)]
     missed = [
         one.words
         for one in found
@@ -195,7 +196,7 @@ def main() -> None:
     lines += ["", *missed] if missed else []
     print("\n".join(lines))
     if arguments.cases >= _WHOLE:
-        results = Path(__file__).parent / "results" / f"stragglers-{time.strftime('%Y-%m-%d')}.txt"
+        results = ROOT / "bench" / "results" / f"stragglers-{time.strftime('%Y-%m-%d')}.txt"
         results.write_text("\n".join(lines) + "\n")
 
 

@@ -1,6 +1,7 @@
 """Jobs that profile themselves by PyTorch, Lightning, Hugging Face's Trainer and accelerate, captured in each phase.
 
-    python bench/own_profilers.py [--torch VERSION]... [--kind KIND]... [--times N] [--at-once N] [--home FOLDER]
+    python bench/capture/own_profilers.py [--torch VERSION]... [--kind KIND]... [--times N] [--at-once N]
+        [--home FOLDER]
 
 Makes an environment for each PyTorch in a temporary folder (--home keeps it) and prints a table: what each capture
 ended as, whether each trace of the job's own that came meanwhile is that of a run without us (the same operators,
@@ -25,7 +26,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
 
 import grpc  # noqa: E402
 from fleetprof_api.hub import hub_pb2 as pb  # noqa: E402
@@ -203,7 +205,7 @@ def make_environment(home: Path, version: str) -> Path:
     folder = home / f"torch-{version}"
     python = folder / "bin" / "python"
     if not python.exists():
-        uv = HERE.parent / ".ci" / "uv"
+        uv = ROOT / ".ci" / "uv"
         subprocess.run([uv, "venv", "-q", "--python", "3.11", folder], check=True)
         words = [uv, "pip", "install", "-q", "--python", python]
         subprocess.run([*words, f"torch=={version}", *PACKAGES, "numpy>=2.2", "setuptools"], check=True)

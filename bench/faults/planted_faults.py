@@ -1,8 +1,8 @@
 """Right rank, right cause, right line, no false alarm: real jobs with a planted fault, captured as a user does it.
 
-    python bench/planted_faults.py [--times N] [--cases A,B] [--ranks 2,4] [--iterations 20,10] [--seed S]
+    python bench/faults/planted_faults.py [--times N] [--cases A,B] [--ranks 2,4] [--iterations 20,10] [--seed S]
         [--keep FOLDER] [-o json]
-    python bench/planted_faults.py --judge FOLDER
+    python bench/faults/planted_faults.py --judge FOLDER
 
 Each case is one job (planted_job.py under torchrun, gloo), captured N times for each length of the window through
 `fleetprof up`, `run` and `capture`; the seed draws the rank that is at fault. The verdict is read from report.json.
@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
 
 import msgspec  # noqa: E402
 from fleetprof_analyzer.capture.folder import analyze_directory  # noqa: E402
@@ -301,7 +302,11 @@ def main() -> None:
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # jobs and hub are stopped on the way out
-    started = [f"python bench/planted_faults.py {' '.join(sys.argv[1:])}", f"load average {os.getloadavg()[0]:.1f}", ""]
+    started = [
+        f"python bench/faults/planted_faults.py {' '.join(sys.argv[1:])}",
+        f"load average {os.getloadavg()[0]:.1f}",
+        "",
+    ]
     answers = []
     for answer in judge_kept(given.judge, given.cases) if given.judge else run_jobs(plan(given), given.keep):
         answers.append(answer)
@@ -312,7 +317,8 @@ def main() -> None:
     lines = [*started, *table(answers), *(tell(one) for one in answers if not (one.rank and one.cause))]
     print("\n".join(lines))
     if given.times >= _WHOLE and not given.cases and not given.judge:
-        (HERE / "results" / f"planted-faults-{time.strftime('%Y-%m-%d')}.txt").write_text("\n".join(lines) + "\n")
+        results = ROOT / "bench" / "results" / f"planted-faults-{time.strftime('%Y-%m-%d')}.txt"
+        results.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

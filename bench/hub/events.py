@@ -1,6 +1,6 @@
 """The hub alone, without network or delay of the store: what does it cost when every rank tells of itself one by one?
 
-    python bench/hub_events.py [RANKS] [--profile]
+    python bench/hub/events.py [RANKS] [--profile]
 
 Ranks, eight to a sidecar, send ARMED, STARTED and WRITTEN as messages of their own, read from bytes as they come over a
 stream; the ledger is written and one watcher follows meanwhile. Prints CPU-seconds and how late the event loop was.
@@ -13,6 +13,9 @@ import cProfile
 import pstats
 import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from figures import Figure, quantile
 from fleetprof_api.hub import hub_pb2 as pb

@@ -19,7 +19,7 @@ from figures import Figure, quantile
 from fleetprof_api.hub import hub_pb2 as pb
 from harness.training.local_system import Local, outcome, states, wait_until
 
-SIMULATION = Path(__file__).parent.parent / "tests" / "simulation" / "trainer.py"
+SIMULATION = Path(__file__).parents[2] / "tests" / "simulation" / "trainer.py"
 SIDECARS = 32
 RANKS_EACH = 8
 GROUPS = 4  # processes that simulate
