@@ -53,7 +53,7 @@ def test_the_s3_server_is_named_once() -> None:
     package = re.search(r"github\.com/versity/versitygw\S+@v[\d.]+", (ROOT / ".ci/versitygw").read_text())
     assert package is not None
     assert package[0] in (ROOT / "tests/conftest.py").read_text()
-    assert package[0] in (ROOT / "tests/e2e/kubernetes/cluster/images.py").read_text()
+    assert package[0] in (ROOT / "tests/e2e/kubernetes/cluster/images/building.py").read_text()
 
 
 def test_nothing_tracked_names_a_machine() -> None:

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cluster import addresses, processes
+from cluster.local import addresses, processes
 from cluster.refusal import Failure
 from harness.training.local_system import wait_until
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from cluster.images import our_name
+from cluster.images.building import our_name
 from scene.api import Api, parse
 
 pytestmark = pytest.mark.cluster

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cluster.images import our_name, version
+from cluster.images.building import our_name, version
 from cluster.places import ROOT
 from scene.api import Api, wait_until
 from scene.installation import NAMESPACE, Installation

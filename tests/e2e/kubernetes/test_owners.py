@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from cluster.images import TRAINER
+from cluster.images.building import TRAINER
 from scene.api import Api, wait_until
 from scene.installation import Installation
 from scene.request import Request

@@ -4,8 +4,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cluster import binaries, debian, images
 from cluster.choice import Cluster, alone, choose_cluster
+from cluster.images import building
+from cluster.programs import binaries, debian
 from cluster.progress import say, step
 from cluster.refusal import Failure, Refusal
 from cluster.torch_files import ensure_torch
@@ -17,7 +18,7 @@ def load_images(cluster: Cluster) -> None:
     if tool is None:
         say("the images of a cluster that is not ours must be there already")
         return
-    names = images.build(tool)
+    names = building.build(tool)
     loaded = cluster.kubeconfig.with_name("images-loaded")
     known = loaded.read_text().splitlines() if loaded.is_file() else []
     current = [f"{name} {tool.identity(name)}" for name in names]

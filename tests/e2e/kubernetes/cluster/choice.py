@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cluster.current import CurrentCluster
-from cluster.image_tools import find_engine
+from cluster.images.tools import find_engine
 from cluster.kind import KindCluster
-from cluster.local import LocalCluster
+from cluster.local.local_cluster import LocalCluster
 from cluster.places import CACHE
 from cluster.progress import say
 from cluster.refusal import Refusal

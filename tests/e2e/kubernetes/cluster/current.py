@@ -6,7 +6,7 @@ The images must be there or pullable under their names, and PyTorch at the folde
 import os
 from pathlib import Path
 
-from cluster import binaries
+from cluster.programs import binaries
 from cluster.refusal import Refusal
 
 

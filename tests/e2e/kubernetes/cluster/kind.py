@@ -9,9 +9,9 @@ from typing import Final
 
 import yaml
 
-from cluster import binaries
-from cluster.image_tools import Engine, run
+from cluster.images.tools import Engine, run
 from cluster.places import BINARIES, KUBECONFIG, RUN, TORCH
+from cluster.programs import binaries
 from cluster.progress import step
 
 _NAME: Final = "fleetprof-e2e"

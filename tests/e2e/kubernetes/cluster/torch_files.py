@@ -8,7 +8,7 @@ import subprocess
 import tomllib
 from typing import Final
 
-from cluster.image_tools import run
+from cluster.images.tools import run
 from cluster.places import ROOT, TORCH
 from cluster.progress import step
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cluster.images import version
+from cluster.images.building import version
 from cluster.places import ROOT
 
 from scene.api import Api, Object, wait_until

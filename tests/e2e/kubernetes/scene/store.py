@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import botocore.exceptions
-from cluster.images import STORE
+from cluster.images.building import STORE
 from fleetprof_api.keys import ledger_key, report_key, report_page_key
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.report.report import Report

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.images import TRAINER
+from cluster.images.building import TRAINER
 from harness.training.local_system import TRAINING
 
 from scene.api import Api, Object, wait_until

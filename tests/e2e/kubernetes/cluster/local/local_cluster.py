@@ -11,12 +11,13 @@ from typing import Any, Final
 
 import kubernetes
 
-from cluster import binaries, control_plane, debian, network, node, processes
-from cluster.addresses import Addresses, choose_addresses, load_addresses
-from cluster.base_image import ensure_base
-from cluster.image_tools import Buildah
-from cluster.images import build_pause
+from cluster.images.base import ensure_base
+from cluster.images.building import build_pause
+from cluster.images.tools import Buildah
+from cluster.local import control_plane, network, node, processes
+from cluster.local.addresses import Addresses, choose_addresses, load_addresses
 from cluster.places import AUDIT_LOG, KUBECONFIG, RUN, TORCH
+from cluster.programs import binaries, debian
 from cluster.progress import step
 from cluster.refusal import Failure, Refusal
 

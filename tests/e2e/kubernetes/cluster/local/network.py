@@ -9,12 +9,12 @@ from typing import Final
 
 import yaml
 
-from cluster import processes
-from cluster.addresses import Addresses
-from cluster.binaries import BINARIES
-from cluster.control_plane import NODE
-from cluster.node import BRIDGE
+from cluster.local import processes
+from cluster.local.addresses import Addresses
+from cluster.local.control_plane import NODE
+from cluster.local.node import BRIDGE
 from cluster.places import KUBECONFIG, RUN
+from cluster.programs.binaries import BINARIES
 
 _FORWARDING: Final = Path("/proc/sys/net/ipv4/ip_forward")
 _FOUND: Final = RUN / "forwarding-before"

@@ -13,12 +13,12 @@ from typing import Final
 
 import yaml
 
-from cluster import processes
-from cluster.addresses import Addresses
-from cluster.binaries import BINARIES
-from cluster.control_plane import NODE, fetch
-from cluster.debian import CNI
+from cluster.local import processes
+from cluster.local.addresses import Addresses
+from cluster.local.control_plane import NODE, fetch
 from cluster.places import RUN
+from cluster.programs.binaries import BINARIES
+from cluster.programs.debian import CNI
 from cluster.refusal import Failure, Refusal
 
 SOCKET: Final = RUN / "containerd.sock"

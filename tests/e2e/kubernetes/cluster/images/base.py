@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from cluster.image_tools import Buildah, run
+from cluster.images.tools import Buildah, run
 from cluster.progress import say, step
 from cluster.refusal import Refusal
 

@@ -8,12 +8,12 @@ from typing import Final
 
 import yaml
 
-from cluster import processes
-from cluster.addresses import Addresses
-from cluster.binaries import BINARIES
-from cluster.certificates import Authority, write_token_key
-from cluster.debian import ETCD
+from cluster.local import processes
+from cluster.local.addresses import Addresses
+from cluster.local.certificates import Authority, write_token_key
 from cluster.places import AUDIT_LOG, KUBECONFIG, RUN
+from cluster.programs.binaries import BINARIES
+from cluster.programs.debian import ETCD
 
 NODE: Final = "fleetprof-e2e"
 # Started in this order, stopped in the other.

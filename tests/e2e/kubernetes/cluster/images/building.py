@@ -14,15 +14,15 @@ from typing import Final
 
 from fleetprof_api import __version__
 
-from cluster.binaries import install
-from cluster.image_tools import ImageTool
+from cluster.images.tools import ImageTool
 from cluster.places import CACHE, ROOT
+from cluster.programs.binaries import install
 from cluster.progress import say, step
 from cluster.refusal import Failure, Refusal
 
 STORE: Final = "ghcr.io/versity/versitygw:v1.8.0"
 TRAINER: Final = "localhost/fleetprof-e2e/trainer:1"
-_SOURCES: Final = Path(__file__).parents[1] / "images"
+_SOURCES: Final = Path(__file__).parents[2] / "images"
 _LAYERS_OF: Final = CACHE / "images/made-from"
 _STORE_PROGRAM: Final = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 

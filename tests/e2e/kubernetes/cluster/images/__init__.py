@@ -1,0 +1,1 @@
+"""The images of the tests: what builds them, and from which files."""

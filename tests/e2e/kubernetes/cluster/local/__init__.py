@@ -1,0 +1,1 @@
+"""The cluster of one node that is made of processes."""

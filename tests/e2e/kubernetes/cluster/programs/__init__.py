@@ -1,0 +1,1 @@
+"""What the cluster is built of: programs from Go modules and from Debian."""
