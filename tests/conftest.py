@@ -56,7 +56,7 @@ class S3Server:
     def start(self) -> None:
         """Starts the server and waits until it listens."""
         environment = os.environ | {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
-        command = [
+        command: list[str | Path] = [
             self._binary,
             "--port",
             f"127.0.0.1:{self.port}",

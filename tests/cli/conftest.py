@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fleetprof_cli.local.state import StateDirectory
@@ -40,7 +41,7 @@ def environment(state: StateDirectory, sockets: Path) -> dict[str, str]:
 def fleetprof(environment: dict[str, str]) -> Callable[..., Finished]:
     """Runs one command to its end."""
 
-    def run(*words: str, **options) -> Finished:
+    def run(*words: str, **options: Any) -> Finished:
         return subprocess.run(
             [sys.executable, "-m", "fleetprof_cli.main", *words],
             env=options.pop("env", environment),
@@ -56,11 +57,11 @@ def fleetprof(environment: dict[str, str]) -> Callable[..., Finished]:
 
 
 @pytest.fixture
-def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen]]:
+def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """Starts a command beside the test, its output in a file; it is ended after the test."""
-    started: list[subprocess.Popen] = []
+    started: list[subprocess.Popen[bytes]] = []
 
-    def begin(*words: str, log: str = "log") -> subprocess.Popen:
+    def begin(*words: str, log: str = "log") -> subprocess.Popen[bytes]:
         with (tmp_path / log).open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "fleetprof_cli.main", *words],
@@ -85,7 +86,7 @@ def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[...,
 
 
 @pytest.fixture
-def hub(start: Callable[..., subprocess.Popen], state: StateDirectory) -> subprocess.Popen:
+def hub(start: Callable[..., subprocess.Popen[bytes]], state: StateDirectory) -> subprocess.Popen[bytes]:
     """`fleetprof up`, answering."""
     process = start("up", log="up.log")
     wait_until(lambda: state.hub() is not None or process.poll() is not None, "the hub")
@@ -95,8 +96,8 @@ def hub(start: Callable[..., subprocess.Popen], state: StateDirectory) -> subpro
 
 @pytest.fixture
 def job(
-    hub: subprocess.Popen, start: Callable[..., subprocess.Popen], fleetprof: Callable[..., Finished]
-) -> subprocess.Popen:
+    hub: subprocess.Popen[bytes], start: Callable[..., subprocess.Popen[bytes]], fleetprof: Callable[..., Finished]
+) -> subprocess.Popen[bytes]:
     """`fleetprof run` with four simulated trainers, known to the hub and stepping."""
     trainers = f'exec "{sys.executable}" "{SIMULATION}" --directory "$KINETO_IPC_SOCKET_DIR" --ranks 4 --poll-ms 300'
     process = start("run", "--name", "sim", "--", "bash", "-c", trainers, log="job.log")

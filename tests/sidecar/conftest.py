@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fleetprof_sidecar.sockets import kineto_endpoint
@@ -70,7 +71,7 @@ def client(short_directory: str, patient_clients: None) -> Iterator[Callable[...
 
 def kineto_trace(trace_id: str, events: int = 3, padding: int = 0) -> bytes:
     """A trace with the frame that Kineto writes; `padding` bytes go into one event's arguments."""
-    lines = [
+    lines: list[dict[str, Any]] = [
         {
             "ph": "X",
             "cat": "cpu_op",

@@ -46,12 +46,11 @@ def make_trainers(
 
 def _parse_fault(text: str) -> tuple[str, Any]:
     name, _, value = text.partition("=")
-    kinds = {option.name: option.type for option in fields(Faults)}
+    kinds: dict[str, Any] = {option.name: option.type for option in fields(Faults)}
     if name not in kinds:
         raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(kinds)}")
-    return name, {bool: lambda: value in ("", "1", "true"), int: lambda: int(value), float: lambda: float(value)}[
-        kinds[name]  # type: ignore[index]
-    ]()
+    kind = kinds[name]
+    return name, value in ("", "1", "true") if kind is bool else kind(value)
 
 
 def main(arguments: list[str]) -> int:

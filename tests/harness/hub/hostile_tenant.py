@@ -41,8 +41,10 @@ class Hostile:
             ("grpc.enable_retries", 0),
         ]
 
-    def dial(self, channel: grpc.aio.Channel, token: str) -> grpc.aio.StreamStreamCall:
-        return HubStub(channel).Connect(metadata=(("authorization", f"Bearer {token}"),))  # type: ignore[return-value]
+    def dial(
+        self, channel: grpc.aio.Channel, token: str
+    ) -> grpc.aio.StreamStreamCall[pb.SidecarMessage, pb.HubMessage]:
+        return HubStub(channel).Connect(None, metadata=(("authorization", f"Bearer {token}"),))
 
     def channel(self) -> grpc.aio.Channel:
         return grpc.aio.secure_channel(self._target, self._credentials, options=self._options)
@@ -94,7 +96,7 @@ class Hostile:
                 await call.write(pb.SidecarMessage(event=event))
                 done["claims"] += 1
 
-    async def guess(self, _: int) -> None:
+    async def guess(self, pod: int) -> None:
         """Words that are no tokens."""
         async with self.channel() as channel:
             for _ in range(4):

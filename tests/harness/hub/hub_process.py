@@ -74,7 +74,7 @@ class Held:
             self.longest_s = max(self.longest_s, took)
             self.long += took > 0.05
 
-        asyncio.events.Handle._run = timed  # type: ignore[method-assign]
+        asyncio.events.Handle._run = timed  # type: ignore[assignment, method-assign]
 
 
 def describe_lag(lags: list[float], held: Held) -> dict[str, float]:

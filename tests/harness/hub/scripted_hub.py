@@ -128,7 +128,7 @@ class ScriptedHub(hub_pb2_grpc.HubServicer):
         return [e for e in self.events if e.capture_id == capture_id and e.rank == rank][-1]
 
     def processes(self) -> list[hub_pb2.Process]:
-        latest = [*self.hellos[-1:], *self.heartbeats[-1:]]
+        latest: list[hub_pb2.Hello | hub_pb2.Heartbeat] = [*self.hellos[-1:], *self.heartbeats[-1:]]
         return list(latest[-1].processes) if latest else []
 
     async def Connect(self, request_iterator: Any, context: Any) -> AsyncIterator[hub_pb2.HubMessage]:

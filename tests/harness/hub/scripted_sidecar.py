@@ -68,7 +68,7 @@ class ScriptedSidecar:
         """Dials and says hello with all that is held; returns after the welcome."""
         self._stack = AsyncExitStack()
         channel = await self._stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
-        self.call = HubStub(channel).Connect(metadata=(("authorization", f"Bearer {token}"),))
+        self.call = HubStub(channel).Connect(None, metadata=(("authorization", f"Bearer {token}"),))
         self._stack.callback(self.call.cancel)
         reader = asyncio.create_task(self._read())
         self._stack.push_async_callback(self._end, reader)
@@ -137,7 +137,9 @@ class ScriptedSidecar:
     async def beat(self) -> None:
         await self.call.write(pb.SidecarMessage(heartbeat=pb.Heartbeat(processes=self.processes)))
 
-    async def ask_upload(self, uid: str, order: pb.Order, data: bytes, kind: int = pb.TRACE) -> None:
+    async def ask_upload(
+        self, uid: str, order: pb.Order, data: bytes, kind: pb.ObjectKind.ValueType = pb.TRACE
+    ) -> None:
         parts = [pb.Part(size_bytes=len(data), sha256=hashlib.sha256(data).digest())]
         await self.call.write(
             pb.SidecarMessage(
@@ -147,7 +149,9 @@ class ScriptedSidecar:
             )
         )
 
-    async def upload(self, store: Puts, uid: str, order: pb.Order, data: bytes, kind: int = pb.TRACE) -> Any:
+    async def upload(
+        self, store: Puts, uid: str, order: pb.Order, data: bytes, kind: pb.ObjectKind.ValueType = pb.TRACE
+    ) -> Any:
         """Asks for a grant until there is one, uploads, reports; the verdict."""
         while True:
             await self.ask_upload(uid, order, data, kind)

@@ -228,7 +228,7 @@ class ApiServer:
 
     def _is_ready(self) -> bool:
         for process in self._processes:
-            assert process.poll() is None, f"{process.args} ended; see the logs in {self._folder}"
+            assert process.poll() is None, f"{process.args!r} ended; see the logs in {self._folder}"
         if not (self._folder / "apiserver.crt").exists():
             return False
         try:

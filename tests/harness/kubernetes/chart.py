@@ -154,7 +154,7 @@ def read_objects(text: str) -> Objects:
     return Objects(tuple(item for item in yaml.load_all(text, loader) if item))
 
 
-def matches(selector: dict, labels: dict[str, str]) -> bool:
+def matches(selector: dict[str, Any], labels: dict[str, str]) -> bool:
     """Kubernetes' own meaning of a selector's expressions."""
     assert selector.keys() == {"matchExpressions"}
     tests: dict[str, Callable[[str, list[str]], bool]] = {

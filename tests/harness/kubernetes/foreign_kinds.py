@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -54,7 +54,11 @@ def install_kinds(server: ApiServer, *kinds: str) -> None:
         made = server.kubectl("create", "-f", str(find_module(module) / path))
         assert made.returncode == 0, made.stderr
     for kind in kinds:
-        wait_until(lambda kind=kind: server.kubectl("explain", kind).returncode == 0, f"{kind} to be served")
+        wait_until(partial(_serves, server, kind), f"{kind} to be served")
+
+
+def _serves(server: ApiServer, kind: str) -> bool:
+    return server.kubectl("explain", kind).returncode == 0
 
 
 def read_constant(module: str, path: str, name: str) -> str:

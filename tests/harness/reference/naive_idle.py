@@ -59,14 +59,14 @@ Piece = tuple[int, int, tuple[str, ...]]
 """[begin, end) of idle time and the fields of IdleCauses that it counts for."""
 
 
-def naive_idle(rows: list[Row]) -> dict[str, Counter]:
+def naive_idle(rows: list[Row]) -> dict[str, Counter[str]]:
     """Causes by device, with the names of IdleCauses."""
     return {name: add_up(device.pieces()) for name, device in read_devices(rows).items()}
 
 
-def naive_idle_within(rows: list[Row], borders: list[int]) -> list[Counter]:
+def naive_idle_within(rows: list[Row], borders: list[int]) -> list[Counter[str]]:
     """The same for each window between two borders, over all devices; they reach beyond the devices' work."""
-    found = [Counter() for _ in borders[1:]]
+    found: list[Counter[str]] = [Counter() for _ in borders[1:]]
     for device in read_devices(rows).values():
         pieces = device.pieces_of_gaps() + device.pieces_before(borders[0]) + device.pieces_after(borders[-1])
         for causes, (begin, end) in zip(found, itertools.pairwise(borders), strict=True):
@@ -74,8 +74,8 @@ def naive_idle_within(rows: list[Row], borders: list[int]) -> list[Counter]:
     return found
 
 
-def add_up(pieces: list[Piece]) -> Counter:
-    causes: Counter = Counter()
+def add_up(pieces: list[Piece]) -> Counter[str]:
+    causes: Counter[str] = Counter()
     for left, right, names in pieces:
         for name in names:
             causes[name] += max(right - left, 0)
@@ -112,7 +112,7 @@ class Device:
     """One device's work and what the host did around it."""
 
     def __init__(
-        self, work: list[Row], calls: dict[int, Row], threads: dict[tuple[str, str], Thread], recorded: set
+        self, work: list[Row], calls: dict[int, Row], threads: dict[tuple[str, str], Thread], recorded: set[str]
     ) -> None:
         self.calls, self.threads, self.recorded, self.rows = calls, threads, recorded, work
         self.launching = {calls[row.correlation].place for row in work if row.correlation in calls}

@@ -1,5 +1,7 @@
 """Small reports by hand, for what is said of them."""
 
+from typing import Any, Literal
+
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import IdleCauses, Iteration, KindTotal, Rank, Report, TimeBreakdown
@@ -34,10 +36,10 @@ REDUCED = CommunicationStatistics(
 
 
 def job(
-    stragglers: Stragglers | None = None, time_ns: TimeBreakdown = GPU, *, ranks: int = 4, kind: str = "gpu",
-    idle_ns: IdleCauses | None = WAITING, **more: object,
+    stragglers: Stragglers | None = None, time_ns: TimeBreakdown = GPU, *, ranks: int = 4,
+    kind: Literal["gpu", "cpu"] = "gpu", idle_ns: IdleCauses | None = WAITING, **more: Any,
 ) -> Report:  # fmt: skip
-    basis = "device" if kind == "gpu" else "host"
+    basis: Literal["device", "host"] = "device" if kind == "gpu" else "host"
     iterations = [Iteration(index=n, start_ns=n, duration_ns=450 * MS) for n in range(10)]
     of_ranks = [
         Rank(
@@ -50,7 +52,7 @@ def job(
     return Report(ranks=of_ranks, totals=[total], stragglers=stragglers, **more)
 
 
-def late(*ranks: Straggler, **more: object) -> Stragglers:
+def late(*ranks: Straggler, **more: Any) -> Stragglers:
     return Stragglers(verdict="straggler", ranks=list(ranks), gain=0.31, iterations=list(range(10)), **more)
 
 

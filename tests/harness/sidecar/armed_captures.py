@@ -6,11 +6,13 @@ from typing import Any
 
 from fleetprof_api.hub import hub_pb2
 
+from harness.hub.scripted_hub import ScriptedHub
+
 NS = 10**9
 Await = Callable[..., Any]
 
 
-def arm(hub: Any, capture_id: str = "cap-1", iterations: int = 5, lead: int = 100, **more: Any) -> int:
+def arm(hub: ScriptedHub, capture_id: str = "cap-1", iterations: int = 5, lead: int = 100, **more: Any) -> int:
     """Arms every trainer that the hub knows with one first step ahead of all, and returns that step."""
     processes = [p for p in hub.processes() if p.role == hub_pb2.TRAINER and p.HasField("step")]
     assert processes
@@ -29,7 +31,7 @@ def arm(hub: Any, capture_id: str = "cap-1", iterations: int = 5, lead: int = 10
     return first_step
 
 
-def known_trainers(hub: Any, count: int) -> Callable[[], bool]:
+def known_trainers(hub: ScriptedHub, count: int) -> Callable[[], bool]:
     def are_known() -> bool:
         ready = [p for p in hub.processes() if p.role == hub_pb2.TRAINER and p.HasField("step") and p.polls_kineto]
         return len(ready) == count
@@ -37,5 +39,5 @@ def known_trainers(hub: Any, count: int) -> Callable[[], bool]:
     return are_known
 
 
-def reached(hub: Any, capture_id: str, rank: int, *states: str) -> Callable[[], bool]:
+def reached(hub: ScriptedHub, capture_id: str, rank: int, *states: str) -> Callable[[], bool]:
     return lambda: hub.state(capture_id, rank) in states

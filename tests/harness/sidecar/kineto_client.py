@@ -5,6 +5,7 @@ import socket
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from fleetprof_sidecar.kineto.wire import RequestMessage, build_request, parse_reply
 from fleetprof_sidecar.processes.table import ProcessTable
@@ -53,7 +54,7 @@ class Client:
 
 
 @contextlib.contextmanager
-def serving(directory: str, **options) -> Iterator[tuple[ProcessTable, KinetoEndpoint]]:
+def serving(directory: str, **options: Any) -> Iterator[tuple[ProcessTable, KinetoEndpoint]]:
     table = ProcessTable(RecordedAgents())
     endpoint = KinetoEndpoint(directory, table, **options)
     endpoint.start()

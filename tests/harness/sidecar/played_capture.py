@@ -30,7 +30,8 @@ TO_WRITTEN = [*TO_CHECKING, CHECKED]
 
 def play(events: list[c.Event], start: Terms | None = None) -> tuple[ProcessCapture, list[Effect]]:
     """The capture after all events, and the effects of the last one."""
-    capture, effects = begin(start or terms(), S), []
+    capture = begin(start or terms(), S)
+    effects: list[Effect] = []
     for event in events:
         capture, effects = advance(capture, event)
     return capture, effects

@@ -1,5 +1,7 @@
 """A process table on a clock of the test's, with the processes' ends of its datagrams."""
 
+from typing import Any, TypeVar
+
 from fleetprof_sidecar.kineto.wire import RequestMessage
 from fleetprof_sidecar.processes.agent_messages import AgentHello, AgentProfile, AgentReport, AgentSteps
 from fleetprof_sidecar.processes.table import ProcessTable
@@ -7,6 +9,8 @@ from fleetprof_sidecar.processes.views import Credentials
 
 S = 10**9
 OWN = Credentials(0, 1000)  # as seen across containers
+
+E = TypeVar("E")
 
 
 class RecordedAgents:
@@ -46,15 +50,15 @@ class World:
             self.configs.append((name, answers[0]))
         return answers[0]
 
-    def hello(self, token: str, pid: int = 7, kineto: str = "", credentials: Credentials = OWN, **known) -> None:
-        unknown = dict.fromkeys(("rank", "local_rank", "world_size"))
-        texts = dict.fromkeys(("role", "torch", "python", "device_kind", "device_name", "device_uuid", "host"), "")
-        numbers = {"ppid": 1, "uid": 1000, "restart_count": 0, "started_unix_ns": 0}
+    def hello(self, token: str, pid: int = 7, kineto: str = "", credentials: Credentials = OWN, **known: Any) -> None:
+        fields: dict[str, Any] = dict.fromkeys(("rank", "local_rank", "world_size"))
+        fields |= dict.fromkeys(("role", "torch", "python", "device_kind", "device_name", "device_uuid", "host"), "")
+        fields |= {"ppid": 1, "uid": 1000, "restart_count": 0, "started_unix_ns": 0}
         kineto = f"dynoconfigclient{kineto}" if kineto else ""
-        message = AgentHello(**{**unknown, **texts, **numbers, "pid": pid, "kineto": kineto, **known})
+        message = AgentHello(**{**fields, "pid": pid, "kineto": kineto, **known})
         self.table.record_agent(f"/run/fp/fleetprofagent{token}", message, credentials)
 
-    def say(self, token: str, message: AgentSteps | AgentReport) -> None:
+    def say(self, token: str, message: AgentSteps | AgentProfile | AgentReport) -> None:
         self.table.record_agent(f"/run/fp/fleetprofagent{token}", message, OWN)
 
     def steps(
@@ -71,7 +75,7 @@ class World:
     def profile(self, token: str, own_profile: str, pid: int = 7) -> None:
         self.say(token, AgentProfile(pid, own_profile))
 
-    def events_of(self, kind: type) -> list:
+    def events_of(self, kind: type[E]) -> list[E]:
         self.table.events.dispatch()
         return [event for event in self.events if isinstance(event, kind)]
 

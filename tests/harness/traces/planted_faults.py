@@ -57,7 +57,7 @@ class Case:
     def culprits(self) -> list[int]:
         """The ranks that may be named first."""
         if self.kind == "heavier_stage":
-            return self.shape.stage(self.fault.stage).tolist()
+            return [int(rank) for rank in self.shape.stage(self.fault.stage)]
         return [self.fault.rank] if self.fault.rank >= 0 else []
 
 

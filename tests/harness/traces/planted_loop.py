@@ -24,6 +24,11 @@ def row(
             "args": args}  # fmt: skip
 
 
+def numbered(sequence: int) -> dict[str, Any]:
+    """The argument by which autograd's functions find their operator."""
+    return {"Sequence number": sequence}
+
+
 def kernel(start: int, end: int, correlation: int, name: str = "gemm", category: str = "kernel") -> dict[str, Any]:
     return {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": 7, "ts": start, "dur": end - start,
             "args": {"device": 0, "stream": 7, "correlation": correlation}}  # fmt: skip
@@ -43,17 +48,17 @@ def iteration(
         row("aten::to", at + 60, at + 100),
         launch(at + 80, base + 1, name="cudaMemcpyAsync"),
         kernel(at + 82, at + 90, base + 1, "Memcpy HtoD (Pinned -> Device)", "gpu_memcpy"),
-        row("aten::linear", at + 150, at + 300, **{"Sequence number": base + 1}),
-        row("aten::addmm", at + 160, at + 290, **{"Sequence number": base + 1}),
-        row("aten::relu", at + 310, at + 440, **{"Sequence number": base + 2}),
+        row("aten::linear", at + 150, at + 300, **numbered(base + 1)),
+        row("aten::addmm", at + 160, at + 290, **numbered(base + 1)),
+        row("aten::relu", at + 310, at + 440, **numbered(base + 2)),
         launch(at + 170, base + 2), kernel(at + 180, at + 400, base + 2),
-        row("aten::mse_loss", at + 450, at + 500, **{"Sequence number": base + 3}),
+        row("aten::mse_loss", at + 450, at + 500, **numbered(base + 3)),
         row("autograd::engine::evaluate_function: MseLossBackward0", at + 510, at + 560, thread=back,
-            **{"Sequence number": base + 3}),
+            **numbered(base + 3)),
         row("autograd::engine::evaluate_function: ReluBackward0", at + 570, at + 650, thread=back,
-            **{"Sequence number": base + 2}),
+            **numbered(base + 2)),
         row("autograd::engine::evaluate_function: AddmmBackward0", at + 660, at + 780, thread=back,
-            **{"Sequence number": base + 1}),
+            **numbered(base + 1)),
         row("aten::mm", at + 670, at + 770, thread=back),
         row("nccl:all_reduce", at + 775, at + 800, thread=back, category="user_annotation"),
         launch(at + 680, base + 3, back), kernel(at + 700, at + 860, base + 3),

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,17 @@ class Recorded:
         default_factory=list
     )  # (place in stage, category, name, start, duration)
 
-    def add(self, category, name, place, start, duration, correlation=-1, grid=None, collective=None) -> None:
+    def add(
+        self,
+        category: str,
+        name: str,
+        place: str,
+        start: ArrayLike,
+        duration: ArrayLike,
+        correlation: int = -1,
+        grid: np.ndarray | None = None,
+        collective: tuple[Any, ...] | None = None,
+    ) -> None:
         self.category.append(category)
         self.name.append(name)
         self.place.append(place)

@@ -130,13 +130,13 @@ def _describe(job: Job, stage: Any, column: int, one: tuple[Any, ...], said: Cla
             elements_out=elements, data_type="bfloat16", sequence=sequence if said.pair_sequence else None, **ends,
         )  # fmt: skip
     group = next(g for g in stage.groups[family] if column in g)
-    members = [int(rank) for rank in stage.ranks[group]]
+    members = tuple(int(rank) for rank in stage.ranks[group])
     if kind == "barrier":
         return Collective(elements_in=1)  # all that gloo says
     if not said.groups:
         return Collective()
     return Collective(
-        name=_KINDS[kind], group_name=f"{family}_{members[0]}", group_ranks=str(members), group_size=len(members),
+        name=_KINDS[kind], group_name=f"{family}_{members[0]}", group_ranks=str(list(members)), group_size=len(members),
         elements_in=elements, elements_out=elements, data_type="bfloat16", sequence=sequence if said.sequence else None,
     )  # fmt: skip
 
@@ -149,7 +149,8 @@ def samples_of(job: Job, trace: Trace) -> RankSamples | None:
         return None
     marks = [(n, s, d) for n, s, d in zip(trace.rows.name, trace.rows.start_ns, trace.rows.duration_ns, strict=True)]
     steps = sorted((s, d) for n, s, d in marks if trace.names[n].startswith("ProfilerStep"))
-    at, clock = [], []
+    at: list[int] = []
+    clock: list[int | None] = []
     for number, (start, length) in enumerate(steps):
         for moment in range(int(start), int(start + length), 10_000_000):
             at.append(moment)

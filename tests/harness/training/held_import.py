@@ -5,15 +5,15 @@ import sys
 import time
 
 
-def hold(until_file):
+def hold(until_file: str) -> None:
     """From now on, until this file is there."""
     sys.meta_path.insert(0, _HeldImport(until_file))
 
 
 class _HeldImport:
-    def __init__(self, until_file):
+    def __init__(self, until_file: str) -> None:
         self._until_file = until_file
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         while name == "torch.profiler" and not os.path.exists(self._until_file):
             time.sleep(0.02)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 import grpc
 import msgspec
@@ -28,7 +29,10 @@ TRAINING = Path(__file__).with_name("training.py")
 PATIENCE_S = 60.0
 
 
-def wait_until(happened: Callable[[], object], what: str, patience_s: float = PATIENCE_S):
+T = TypeVar("T")
+
+
+def wait_until(happened: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S) -> T:
     """The first true answer of `happened`; fails the test with `what` when none comes."""
     end = time.monotonic() + patience_s
     while time.monotonic() < end:
@@ -49,9 +53,8 @@ def processes_of(session_leader: int) -> list[tuple[int, int, str]]:
             except OSError:
                 continue
             table[int(entry.name)] = (int(stat.rpartition(")")[2].split()[1]), command)
-    family, found = {session_leader}, True
-    while found:
-        found = {pid for pid, (ppid, _) in table.items() if ppid in family and pid not in family}
+    family = {session_leader}
+    while found := {pid for pid, (ppid, _) in table.items() if ppid in family and pid not in family}:
         family |= found
     return [(pid, *table[pid]) for pid in sorted(family) if pid in table]
 
@@ -64,7 +67,7 @@ class Job:
     folder: Path
     world_size: int
     agents_seen: Callable[[], int]
-    process: subprocess.Popen = field(init=False)
+    process: subprocess.Popen[bytes] = field(init=False)
 
     @property
     def output(self) -> Path:
@@ -128,7 +131,7 @@ class Job:
 class Command:
     """A `fleetprof` command that runs beside the test."""
 
-    process: subprocess.Popen
+    process: subprocess.Popen[bytes]
     output: Path
 
     def said(self) -> str:
@@ -142,7 +145,7 @@ class Local:
 
     folder: Path
     environment: dict[str, str]
-    hub: subprocess.Popen | None = None
+    hub: subprocess.Popen[bytes] | None = None
     jobs: list[Job] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     extra_up: list[str] = field(default_factory=list)
@@ -152,7 +155,7 @@ class Local:
     def state(self) -> Path:
         return self.folder / "state"
 
-    def command(self, *words: str, **options) -> subprocess.CompletedProcess:
+    def command(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Runs one `fleetprof` command to its end."""
         return subprocess.run(
             [sys.executable, "-m", "fleetprof_cli.main", *words],
@@ -181,7 +184,7 @@ class Local:
     def up(self) -> None:
         """Starts the hub and waits until it answers."""
         log = (self.folder / "up.log").open("ab")
-        self.hub = subprocess.Popen(
+        self.hub = hub = subprocess.Popen(
             [sys.executable, "-m", "fleetprof_cli.main", "up", *self.extra_up],
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -189,8 +192,8 @@ class Local:
             stderr=log,
         )
         log.close()
-        wait_until(lambda: self._answers() or self.hub.poll() is not None, "the hub", 120)
-        assert self.hub.poll() is None, (self.folder / "up.log").read_text()[-3000:]
+        wait_until(lambda: self._answers() or hub.poll() is not None, "the hub", 120)
+        assert hub.poll() is None, (self.folder / "up.log").read_text()[-3000:]
 
     def _answers(self) -> bool:
         try:
@@ -205,8 +208,8 @@ class Local:
         self.hub.kill()
         self.hub.wait(10)
 
-    def _metadata(self) -> list[tuple[str, str]]:
-        return [("authorization", f"Bearer {(self.state / 'token').read_text().strip()}")]
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        return (("authorization", f"Bearer {(self.state / 'token').read_text().strip()}"),)
 
     def captures(self) -> CapturesStub:
         """The hub's service for clients, over a channel to where the hub is now."""
@@ -289,7 +292,7 @@ class Local:
         sidecars = [sidecar for sidecar in self.fleet().sidecars if sidecar.identity.workload.name == name]
         return sum(process.step.iteration_ns > 0 for sidecar in sidecars for process in sidecar.processes)
 
-    def submit(self, name: str, *, iterations: int = 5, deadline_s: int = 60, **spec) -> str:
+    def submit(self, name: str, *, iterations: int = 5, deadline_s: int = 60, **spec: Any) -> str:
         """Asks for a capture of a job; its uid."""
         request = {
             "apiVersion": "fleetprof.io/v1alpha1",
@@ -356,8 +359,8 @@ class Local:
         for job in self.jobs:
             if job.process.poll() is None:
                 family = processes_of(job.process.pid)
-                for pid, _, command in family:
-                    if "fleetprof" not in command or str(TRAINING) in command:
+                for pid, _, line in family:
+                    if "fleetprof" not in line or str(TRAINING) in line:
                         _kill(pid, signal.SIGTERM)
                 try:
                     job.process.wait(40)

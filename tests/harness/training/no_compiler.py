@@ -7,30 +7,36 @@ WITH_COMPILER in its environment.
 
 import sys
 import types
+from typing import Any
 
 
 class _Nothing(types.ModuleType):
     """Has every name, and can be called; each name is nothing again."""
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         setattr(self, name, _Nothing(name))
         return getattr(self, name)
 
-    def __call__(self, *_, **__):
+    def __call__(self, *_: object, **__: object) -> "_Nothing":
         return self
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return False
 
 
-def _pass_by(function=None, recursive=True, **_):
+def _pass_by(function: Any = None, recursive: bool = True, **_: object) -> Any:
     return function
 
 
-for _name in ("torch._dynamo", "torch._inductor", "torch._inductor.config"):
-    sys.modules[_name] = _Nothing(_name)
-    sys.modules[_name].__path__ = []
-sys.modules["torch._dynamo"].disable = _pass_by
-sys.modules["torch._inductor"].config = sys.modules["torch._inductor.config"]
+def _put(name: str, **attributes: object) -> _Nothing:
+    module = sys.modules[name] = _Nothing(name)
+    module.__path__ = []
+    for attribute, value in attributes.items():
+        setattr(module, attribute, value)
+    return module
+
+
+_put("torch._dynamo", disable=_pass_by)
+_put("torch._inductor", config=_put("torch._inductor.config"))

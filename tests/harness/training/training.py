@@ -28,14 +28,14 @@ from torch import nn
 
 
 class Batches(torch.utils.data.Dataset):
-    def __len__(self):
+    def __len__(self) -> int:
         return 1_000_000
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> torch.Tensor:
         return torch.full((16,), float(index % 7))
 
 
-def parse_arguments():
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=100_000, help="iterations before the job ends by itself")
     parser.add_argument("--seconds", type=float, default=120, help="the job ends by itself after this long")
@@ -54,7 +54,7 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def strike(fault):
+def strike(fault: str) -> None:
     if fault == "exit":
         sys.exit(7)
     if fault == "raise":
@@ -65,12 +65,12 @@ def strike(fault):
     time.sleep(60)
 
 
-def main():
+def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(1)
     rank = int(os.environ.get("RANK", "0"))
     world_size = 1 if arguments.no_group else int(os.environ.get("WORLD_SIZE", "1"))
-    model = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 16))
+    model: nn.Module = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 16))
     if world_size > 1:
         torch.distributed.init_process_group("gloo")
         model = nn.parallel.DistributedDataParallel(model)

@@ -18,19 +18,19 @@ WIDTH = 256
 
 
 class Batches(torch.utils.data.Dataset):
-    def __init__(self, seconds):
+    def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
-    def __len__(self):
+    def __len__(self) -> int:
         return 1_000_000
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> torch.Tensor:
         if self.seconds:  # to sleep for no time would let others have the core
             time.sleep(self.seconds)
         return torch.full((64, WIDTH), float(index % 7))
 
 
-def parse_arguments():
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--fault", choices=["none", "loader", "host", "core"], default="none")
     parser.add_argument("--fault-rank", type=int, default=0)
@@ -43,7 +43,7 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def slow_core(core):
+def slow_core(core: int) -> "subprocess.Popen[bytes]":
     """Ties this process to one core and lets it run a fifth of the time, as a quota would; the child ends with it."""
     os.sched_setaffinity(0, {core})
     quota = (
@@ -58,18 +58,20 @@ def slow_core(core):
     return subprocess.Popen([sys.executable, "-S", "-c", quota], env={})
 
 
-def work_in_python(seconds):
+def work_in_python(seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         sum(range(1000))
 
 
-def main():
+def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(1)
     rank = int(os.environ["RANK"])
     at_fault = rank == arguments.fault_rank
-    model = nn.Sequential(*(layer for _ in range(arguments.repeat) for layer in (nn.Linear(WIDTH, WIDTH), nn.ReLU())))
+    model: nn.Module = nn.Sequential(
+        *(layer for _ in range(arguments.repeat) for layer in (nn.Linear(WIDTH, WIDTH), nn.ReLU()))
+    )
     torch.distributed.init_process_group("gloo")
     model = nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)

@@ -11,8 +11,7 @@ import yaml
 from cluster.local import processes
 from cluster.local.addresses import Addresses
 from cluster.local.certificates import Authority, write_token_key
-from cluster.places import AUDIT_LOG, KUBECONFIG, RUN
-from cluster.programs.binaries import BINARIES
+from cluster.places import AUDIT_LOG, BINARIES, KUBECONFIG, RUN
 from cluster.programs.debian import ETCD
 
 NODE: Final = "fleetprof-e2e"
@@ -51,7 +50,7 @@ def _write_certificates(addresses: Addresses) -> None:
 def _start_etcd(addresses: Addresses) -> None:
     client = f"http://127.0.0.1:{addresses.ports['etcd']}"
     peer = f"http://127.0.0.1:{addresses.ports['etcd_peer']}"
-    command = [
+    command: list[str | Path] = [
         ETCD,
         f"--data-dir={RUN / 'etcd'}",
         f"--listen-client-urls={client}",
@@ -70,7 +69,7 @@ def _start_api_server(addresses: Addresses) -> None:
         "rules": [{"level": "Metadata"}],
     }
     (RUN / "audit-policy.yaml").write_text(yaml.safe_dump(policy))
-    command = [
+    command: list[str | Path] = [
         BINARIES / "kube-apiserver",
         f"--etcd-servers=http://127.0.0.1:{addresses.ports['etcd']}",
         f"--advertise-address={addresses.node_ip}",
@@ -110,7 +109,7 @@ def _start_controllers(addresses: Addresses) -> None:
         "--bind-address=127.0.0.1",
         "--leader-elect=false",
     ]
-    controller_manager = [
+    controller_manager: list[str | Path] = [
         BINARIES / "kube-controller-manager",
         *common,
         f"--secure-port={addresses.ports['controller_manager']}",
@@ -124,8 +123,8 @@ def _start_controllers(addresses: Addresses) -> None:
         "--node-monitor-grace-period=120s",
     ]
     processes.start(RUN, "controller-manager", controller_manager)
-    scheduler = [BINARIES / "kube-scheduler", *common, f"--secure-port={addresses.ports['scheduler']}"]
-    processes.start(RUN, "scheduler", scheduler)
+    secure_port = f"--secure-port={addresses.ports['scheduler']}"
+    processes.start(RUN, "scheduler", [BINARIES / "kube-scheduler", *common, secure_port])
 
 
 def _is_ready(addresses: Addresses) -> bool:

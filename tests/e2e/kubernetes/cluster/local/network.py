@@ -13,8 +13,7 @@ from cluster.local import processes
 from cluster.local.addresses import Addresses
 from cluster.local.control_plane import NODE
 from cluster.local.node import BRIDGE
-from cluster.places import KUBECONFIG, RUN
-from cluster.programs.binaries import BINARIES
+from cluster.places import BINARIES, KUBECONFIG, RUN
 
 _FORWARDING: Final = Path("/proc/sys/net/ipv4/ip_forward")
 _FOUND: Final = RUN / "forwarding-before"
@@ -43,11 +42,11 @@ def stop(addresses: Addresses | None) -> None:
     processes.stop(RUN, "coredns")
     processes.stop(RUN, "kube-proxy")
     if _PROXY_CONFIG.is_file():
-        command = [BINARIES / "kube-proxy", "--cleanup", "--config", _PROXY_CONFIG]
+        command: list[str | Path] = [BINARIES / "kube-proxy", "--cleanup", "--config", _PROXY_CONFIG]
         subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
-        for rule in _LEFT_BY_PROXY:
+        for left in _LEFT_BY_PROXY:
             for program in ("iptables", "ip6tables"):
-                subprocess.run([program, "-w", "-t", "filter", *rule], capture_output=True, check=False)
+                subprocess.run([program, "-w", "-t", "filter", *left], capture_output=True, check=False)
     for rule in _rules(addresses) if addresses else ():
         while _change_rule("-D", rule):
             continue  # a killed run and the next may both have added it

@@ -16,8 +16,7 @@ import yaml
 from cluster.local import processes
 from cluster.local.addresses import Addresses
 from cluster.local.control_plane import NODE, fetch
-from cluster.places import RUN
-from cluster.programs.binaries import BINARIES
+from cluster.places import BINARIES, RUN
 from cluster.programs.debian import CNI
 from cluster.refusal import Failure, Refusal
 
@@ -52,7 +51,7 @@ def start_containerd(addresses: Addresses) -> None:
     _write_network(addresses)
     config = RUN / "containerd.toml"
     config.write_text(_containerd_config())
-    command = [BINARIES / "containerd", "--config", config]
+    command: list[str | Path] = [BINARIES / "containerd", "--config", config]
     environment = os.environ | {"PATH": f"{BINARIES}:{os.environ['PATH']}"}
     processes.start(RUN, "containerd", command, environment)
     processes.wait_for(_containerd_answers, "an answer", RUN, "containerd")
@@ -62,7 +61,7 @@ def start_kubelet(addresses: Addresses) -> None:
     """Returns when the kubelet is healthy; wants the API server, and the pause image in containerd."""
     config = RUN / "kubelet.yaml"
     config.write_text(yaml.safe_dump(_kubelet_config(addresses)))
-    command = [
+    command: list[str | Path] = [
         BINARIES / "kubelet",
         f"--config={config}",
         f"--kubeconfig={RUN / 'node.kubeconfig'}",
