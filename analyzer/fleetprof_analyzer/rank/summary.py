@@ -27,7 +27,7 @@ from fleetprof_analyzer.rank.measures.device_time import add_idle, add_iteration
 from fleetprof_analyzer.rank.measures.devices import split_devices
 from fleetprof_analyzer.rank.measures.energy import Energies, measure_energy
 from fleetprof_analyzer.rank.measures.host_activity import read_host
-from fleetprof_analyzer.rank.measures.idle_places import find_idle_places
+from fleetprof_analyzer.rank.measures.idle.places import find_idle_places
 from fleetprof_analyzer.rank.measures.kernels.kernels import KernelGroup, measure_kernels
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
 from fleetprof_analyzer.rank.measures.kernels.launch_statistics import measure_launches

@@ -14,7 +14,7 @@ from fleetprof_analyzer.rank.measures.breakdown import measure_device
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.rank.measures.host_activity import HostRows
 from fleetprof_analyzer.rank.measures.idle.idle import measure_idle, measure_stream_idle
-from fleetprof_analyzer.rank.measures.idle_places import LongGaps
+from fleetprof_analyzer.rank.measures.idle.places import LongGaps
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.trace.trace import Trace
 

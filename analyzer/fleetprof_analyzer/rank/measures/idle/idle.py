@@ -24,7 +24,7 @@ from fleetprof_analyzer.rank.measures.idle.gaps import (
     find_gaps,
     join_gaps,
 )
-from fleetprof_analyzer.rank.measures.idle_places import LongGaps, choose_longest
+from fleetprof_analyzer.rank.measures.idle.places import LongGaps, choose_longest
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.trace.intervals import Union, covered
 from fleetprof_analyzer.trace.ordering import distinct

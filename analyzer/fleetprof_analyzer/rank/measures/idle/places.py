@@ -19,10 +19,12 @@ from fleetprof_analyzer.rank.measures.kernels.kernels import short_name
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.trace.classes import is_host_annotation
 from fleetprof_analyzer.trace.naming import where_name
-from fleetprof_analyzer.trace.trace import Category, Int64s, Rows, Trace
+from fleetprof_analyzer.trace.trace import Bools, Category, Int64s, Rows, Trace
 
 _LEAST_PERMILLE: Final = 20  # the least that is a finding
 _MOST_GAPS: Final = 200
+_Work = tuple[str, str]
+"""Its name and its stream."""
 
 
 class LongGaps(NamedTuple):
@@ -52,44 +54,46 @@ def find_idle_places(
     """The place of each kind; `track`: samples of the training thread, None where it was not sampled."""
     if not chosen:
         return []
-    borders = _Borders(trace, work.rows, calls, chosen)
-    threads: dict[int, Rows] = {}
-    found = []
-    for one in chosen:
-        pairs = list(zip(map(borders.ends_at, one.gaps.begin_ns.tolist()),
-                         map(borders.begins_at, one.gaps.end_ns.tolist()), strict=True))  # fmt: skip
-        times: Counter[tuple[tuple[str, str], tuple[str, str]]] = Counter()
-        for pair, time_ns in zip(pairs, one.time_ns.tolist(), strict=True):
-            times[pair] += time_ns
-        (ended, began) = most = min(times, key=lambda pair: (-times[pair], pair))
-        mine = np.array([pair == most for pair in pairs])
-        gaps = one.gaps.select(mine)
-        longest = gaps.select(np.array([int(one.time_ns[mine].argmax())]))
-        thread = int(longest.thread[0])
-        if thread >= 0 and thread not in threads:
-            rows = trace.rows.select((trace.rows.place == thread) & (trace.rows.category == Category.OPERATOR))
-            threads[thread] = rows.select(~where_name(rows, trace.names, is_host_annotation))
-        until = np.clip(gaps.call_start_ns, gaps.begin_ns, gaps.end_ns).tolist()
-        spans = [(start, end) for start, end in zip(gaps.begin_ns.tolist(), until, strict=True) if end > start]
-        operator, after, next_one = ("", "", "")
-        if thread >= 0:
-            operator, after, next_one = _operators(trace, threads[thread], int(longest.call_start_ns[0]))
-        found.append(
-            IdlePlace(
-                kind=one.kind,
-                time_ns=times[most],
-                count=int(mine.sum()),
-                after_work=ended[0],
-                after_stream=ended[1],
-                before_work=began[0],
-                before_stream=began[1],
-                operator=operator,
-                after=after,
-                before=next_one,
-                place=find_code(trace, thread, track, spans) if spans else None,
-            )
-        )
+    borders, operators = _Borders(trace, work.rows, calls, chosen), _HostOperators(trace)
+    found = [_find_place(trace, one, borders, operators, track) for one in chosen]
     return sorted(found, key=lambda place: (-place.time_ns, place.kind))
+
+
+def _find_place(
+    trace: Trace, one: LongGaps, borders: "_Borders", operators: "_HostOperators", track: Track | None
+) -> IdlePlace:
+    """Where most of these gaps' time lies, and what the host did in the longest of those that lie there."""
+    (ended, began), mine = _choose_neighbours(one, borders)
+    gaps, time_ns = one.gaps.select(mine), one.time_ns[mine]
+    longest = int(time_ns.argmax())
+    thread = int(gaps.thread[longest])
+    operator, after, before = operators.around(thread, int(gaps.call_start_ns[longest]))
+    until = np.clip(gaps.call_start_ns, gaps.begin_ns, gaps.end_ns).tolist()
+    spans = [(start, end) for start, end in zip(gaps.begin_ns.tolist(), until, strict=True) if end > start]
+    return IdlePlace(
+        kind=one.kind,
+        time_ns=int(time_ns.sum()),
+        count=len(time_ns),
+        after_work=ended[0],
+        after_stream=ended[1],
+        before_work=began[0],
+        before_stream=began[1],
+        operator=operator,
+        after=after,
+        before=before,
+        place=find_code(trace, thread, track, spans) if spans else None,
+    )
+
+
+def _choose_neighbours(one: LongGaps, borders: "_Borders") -> tuple[tuple[_Work, _Work], Bools]:
+    """The work before and after the gaps that hold most of the time together, and which gaps these are."""
+    pairs = list(zip(map(borders.ends_at, one.gaps.begin_ns.tolist()),
+                     map(borders.begins_at, one.gaps.end_ns.tolist()), strict=True))  # fmt: skip
+    times: Counter[tuple[_Work, _Work]] = Counter()
+    for pair, time_ns in zip(pairs, one.time_ns.tolist(), strict=True):
+        times[pair] += time_ns
+    most = min(times, key=lambda pair: (-times[pair], pair))
+    return most, np.array([pair == most for pair in pairs])
 
 
 class _Borders:
@@ -100,11 +104,11 @@ class _Borders:
         self._ending = _by_time(rows, rows.end_ns, np.concatenate([one.gaps.begin_ns for one in chosen]))
         self._beginning = _by_time(rows, rows.start_ns, np.concatenate([one.gaps.end_ns for one in chosen]))
 
-    def ends_at(self, at_ns: int) -> tuple[str, str]:
-        """(name, stream) of the longest work that ends then; empty where none does."""
+    def ends_at(self, at_ns: int) -> _Work:
+        """Of the longest work that ends then; empty where none does."""
         return self._name(self._ending.get(at_ns))
 
-    def begins_at(self, at_ns: int) -> tuple[str, str]:
+    def begins_at(self, at_ns: int) -> _Work:
         """Of the work that begins then the one that was launched first."""
         rows = self._beginning.get(at_ns)
         if rows is None or len(rows) == 1:
@@ -113,13 +117,50 @@ class _Borders:
         launched = np.array([self._calls.calls.start_ns[at] if at >= 0 else NEVER for at in call.tolist()])
         return self._name(rows.take(np.lexsort((rows.correlation, launched))[:1]))
 
-    def _name(self, rows: Rows | None) -> tuple[str, str]:
+    def _name(self, rows: Rows | None) -> _Work:
         if rows is None:
             return "", ""
         lasting = rows.select(rows.duration_ns > 0)
         rows = lasting if len(lasting) else rows
         at = int(rows.start_ns.argmin())
         return short_name(self._trace.names[rows.name[at]]), self._trace.places[rows.place[at]][1]
+
+
+class _HostOperators:
+    """The operators of host threads, each thread's taken out of the trace once."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._of_thread: dict[int, Rows] = {}
+
+    def around(self, thread: int, call_ns: int) -> tuple[str, str, str]:
+        """(innermost operator around a call, the last that ended before, the outermost around it or the next one).
+
+        Empty where the thread is not known (-1), or has none.
+        """
+        if thread < 0:
+            return "", "", ""
+        rows = self._select(thread)
+        start, end = rows.start_ns, rows.end_ns
+        around = np.flatnonzero((start <= call_ns) & (call_ns < end))
+        begin = int(start[around].min()) if len(around) else call_ns
+        ended, coming = np.flatnonzero(end <= begin), np.flatnonzero(start >= begin)
+
+        def name(at: int) -> str:
+            return short_name(self._trace.names[rows.name[at]])
+
+        inner = name(int(around[start[around].argmax()])) if len(around) else ""
+        # Of operators that end or begin together the outermost is meant.
+        after = name(int(ended[np.lexsort((start[ended], -end[ended]))[0]])) if len(ended) else ""
+        following = name(int(coming[np.lexsort((-end[coming], start[coming]))[0]])) if len(coming) else ""
+        return inner, after, following
+
+    def _select(self, thread: int) -> Rows:
+        if thread not in self._of_thread:
+            rows = self._trace.rows
+            rows = rows.select((rows.place == thread) & (rows.category == Category.OPERATOR))
+            self._of_thread[thread] = rows.select(~where_name(rows, self._trace.names, is_host_annotation))
+        return self._of_thread[thread]
 
 
 def _by_time(rows: Rows, times_ns: Int64s, wanted_ns: Int64s) -> dict[int, Rows]:
@@ -131,20 +172,3 @@ def _by_time(rows: Rows, times_ns: Int64s, wanted_ns: Int64s) -> dict[int, Rows]
     for position in chosen.tolist():
         positions.setdefault(int(times_ns[position]), []).append(position)
     return {time: rows.take(np.array(of_time)) for time, of_time in positions.items()}
-
-
-def _operators(trace: Trace, operators: Rows, call_ns: int) -> tuple[str, str, str]:
-    """(innermost operator around a call, the last that ended before, the outermost around it or the next one)."""
-    start, end = operators.start_ns, operators.end_ns
-    around = np.flatnonzero((start <= call_ns) & (call_ns < end))
-    begin = int(start[around].min()) if len(around) else call_ns
-    ended, coming = np.flatnonzero(end <= begin), np.flatnonzero(start >= begin)
-
-    def name(at: int) -> str:
-        return short_name(trace.names[operators.name[at]])
-
-    inner = name(int(around[start[around].argmax()])) if len(around) else ""
-    # Of operators that end or begin together the outermost is meant.
-    after = name(int(ended[np.lexsort((start[ended], -end[ended]))[0]])) if len(ended) else ""
-    following = name(int(coming[np.lexsort((-end[coming], start[coming]))[0]])) if len(coming) else ""
-    return inner, after, following
