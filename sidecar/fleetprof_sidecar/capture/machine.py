@@ -33,7 +33,6 @@ from fleetprof_sidecar.capture.events import (
 )
 from fleetprof_sidecar.capture.finished_trace import (
     STORE_PATIENCE_NS,
-    begin_delivery,
     deliver,
     give_up_delivery,
     keep,
@@ -42,6 +41,7 @@ from fleetprof_sidecar.capture.finished_trace import (
 from fleetprof_sidecar.capture.orders import window_end_unix_ns
 from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture, Terms
 from fleetprof_sidecar.capture.reasons import explain_end_of_process, explain_expiry, explain_missing_file
+from fleetprof_sidecar.capture.trace_file import accept_file, see_final, see_tmp, to_armed, to_started
 from fleetprof_sidecar.processes.events import BusyChanged, Delivered, Expired, Gone, OwnProfileBegan
 
 # How long an agent may take to confirm that it dropped the trace: it answers from the next optimizer step.
@@ -106,12 +106,12 @@ def advance(capture: ProcessCapture, event: Event) -> Transition:
                 )
         case Delivered(_, at):
             if capture.state == RankState.ASKED:
-                return _to_armed(capture, at), [Effect.REPORT]
+                return to_armed(capture, at), [Effect.REPORT]
         case BusyChanged(_, busy, at, step):
             if capture.awaits_file and capture.state != RankState.ASKED:
                 moved = msgspec.structs.replace(capture, last_sign_unix_ns=at)
                 if capture.state == RankState.ARMED and busy and capture.terms.is_due(at, step):
-                    return _to_started(moved, at), [Effect.REPORT]
+                    return to_started(moved, at), [Effect.REPORT]
                 return moved, []
         case OwnProfileBegan(_, at):
             if capture.awaits_file and capture.state != RankState.ASKED and not capture.own_profile_unix_ns:
@@ -120,11 +120,11 @@ def advance(capture: ProcessCapture, event: Event) -> Transition:
                     capture, own_profile_unix_ns=at, settle_unix_ns=at + OWN_PROFILE_PATIENCE_NS
                 ), []
         case TmpSeen():
-            return _see_tmp(capture, event)
+            return see_tmp(capture, event)
         case FinalSeen():
-            return _see_final(capture, event)
+            return see_final(capture, event)
         case FileChecked():
-            return _keep(capture, event)
+            return accept_file(capture, event)
         case FileRejected(name, reason, message, at):
             if capture.file_name == name and capture.state == RankState.STARTED:
                 return end_failed(capture, reason, message, at)
@@ -169,82 +169,6 @@ def _clean_up(capture: ProcessCapture, event: Event) -> list[Effect]:
     if isinstance(event, Delivered) and capture.terms.has_agent and not capture.armed_unix_ns:
         return [Effect.CANCEL_IN_PROCESS, Effect.DISCARD]
     return [Effect.DISCARD] if isinstance(event, Delivered | FinalSeen) else []
-
-
-def _to_armed(capture: ProcessCapture, at: int) -> ProcessCapture:
-    return msgspec.structs.replace(capture, state=RankState.ARMED, armed_unix_ns=at, last_sign_unix_ns=at)
-
-
-def _to_started(capture: ProcessCapture, at: int) -> ProcessCapture:
-    # A file without a delivery: we were away, or the endpoint's event is still on its way.
-    armed = capture if capture.state == RankState.ARMED else _to_armed(capture, at)
-    return msgspec.structs.replace(armed, state=RankState.STARTED, started_unix_ns=at, last_sign_unix_ns=at)
-
-
-def _see_tmp(capture: ProcessCapture, event: TmpSeen) -> Transition:
-    if not capture.awaits_file or capture.tmp_bytes == event.size_bytes:
-        return capture, []
-    at = event.at_unix_ns
-    after = msgspec.structs.replace(capture, tmp_bytes=event.size_bytes, last_sign_unix_ns=at)
-    effects = []
-    if capture.state != RankState.STARTED:
-        after = _to_started(after, at)
-        effects = [Effect.REPORT]
-    if _is_too_large(after, event.size_bytes):
-        return _fail_too_large(after, event.size_bytes, at)
-    return after, effects
-
-
-def _see_final(capture: ProcessCapture, event: FinalSeen) -> Transition:
-    if not capture.awaits_file:
-        return capture, []
-    at = event.at_unix_ns
-    after = capture if capture.state == RankState.STARTED else _to_started(capture, at)
-    after = msgspec.structs.replace(after, trace_bytes=event.size_bytes, written_unix_ns=at)
-    if capture.cancel_reason is not None:
-        return end_failed(after, capture.cancel_reason, f"{capture.cancel_message}; the trace is discarded", at)
-    if _is_too_large(after, event.size_bytes):
-        return _fail_too_large(after, event.size_bytes, at)
-    after = msgspec.structs.replace(after, file_name=event.name)
-    effects = [Effect.COMPRESS]
-    if capture.state == RankState.ASKED:
-        effects.insert(0, Effect.WITHDRAW_ORDER)
-    if capture.state != RankState.STARTED:
-        effects.append(Effect.REPORT)
-    return after, effects
-
-
-def _is_too_large(capture: ProcessCapture, size_bytes: int) -> bool:
-    return 0 < capture.terms.max_trace_bytes < size_bytes
-
-
-def _fail_too_large(capture: ProcessCapture, size_bytes: int, at: int) -> Transition:
-    limit = capture.terms.max_trace_bytes
-    message = f"the trace has {size_bytes} bytes or more, limits.maxTraceBytes allows {limit}; capture fewer iterations"
-    return end_failed(capture, Reason.TRACE_TOO_LARGE, message, at)
-
-
-def _keep(capture: ProcessCapture, event: FileChecked) -> Transition:
-    if capture.state != RankState.STARTED or capture.file_name != event.name:
-        return capture, []
-    if event.trace_id != capture.terms.trace_id:
-        message = f"the file carries the trace id {event.trace_id[:80]!r}, this request's is {capture.terms.trace_id!r}"
-        return end_failed(capture, Reason.WRONG_TRACE, message, event.at_unix_ns)
-    cost = msgspec.structs.replace(
-        capture.cost or RecordingCost(),
-        iterations=0 if capture.terms.first_step is None else capture.terms.iterations,
-        events=event.events,
-        trace_bytes=event.trace_bytes,
-    )
-    kept = msgspec.structs.replace(
-        capture,
-        state=RankState.WRITTEN,
-        trace=event.stored,
-        trace_bytes=event.trace_bytes,
-        file_name="",
-        cost=cost,
-    )
-    return kept, [Effect.REPORT, Effect.TELL_AGENT_DONE, *begin_delivery(kept)]
 
 
 def _note_memory(capture: ProcessCapture, event: MemoryMeasured) -> Transition:

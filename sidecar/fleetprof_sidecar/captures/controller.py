@@ -16,14 +16,14 @@ from typing import Final
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.ledger import RankState, Reason
 
-from fleetprof_sidecar.capture.events import Cancel, FinalSeen, OrderRejected, PodEnded, Tick, TmpSeen, TraceWanted
+from fleetprof_sidecar.capture.events import Cancel, FinalSeen, OrderRejected, PodEnded, TmpSeen, TraceWanted
 from fleetprof_sidecar.capture.experience import Experience
 from fleetprof_sidecar.capture.machine import begin
 from fleetprof_sidecar.capture.order_limits import OverLimit, check_limits, check_room
 from fleetprof_sidecar.capture.orders import read_terms
 from fleetprof_sidecar.capture.process_capture import CaptureKey, ProcessCapture
 from fleetprof_sidecar.capture.slowdown import SlowdownWatches
-from fleetprof_sidecar.captures.event_translation import translate
+from fleetprof_sidecar.captures.event_translation import make_tick, translate
 from fleetprof_sidecar.captures.headroom import Disk, disk_need_bytes
 from fleetprof_sidecar.captures.held_captures import HeldCaptures
 from fleetprof_sidecar.captures.leftovers import Leftovers
@@ -271,17 +271,7 @@ class CaptureController:
         hint = self._work.problem_of(key)
         if capture.armed_unix_ns and capture.awaits_file:
             hint = self._traces.find_stray(capture.terms.pid, capture.armed_unix_ns)
-        self._held.apply(
-            key,
-            Tick(
-                at_unix_ns=now,
-                step=step.step if step is not None else None,
-                busy=view.busy if view is not None else None,
-                last_poll_unix_ns=view.last_poll_unix_ns if view is not None else 0,
-                profiles_itself=view is not None and view.profiles_itself,
-                hint=hint,
-            ),
-        )
+        self._held.apply(key, make_tick(view, hint, now))
 
     def _place_again(self, key: CaptureKey, view: ProcessView | None, now: int) -> None:
         """Places an order from before a restart, once its process and, where steps count, its agent are back."""

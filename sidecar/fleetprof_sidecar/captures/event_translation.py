@@ -1,4 +1,4 @@
-"""What an event of the process table means for one capture of that process.
+"""What the process table tells of a process, as events of one capture of it.
 
 Guarantees: changes nothing but the recorder that it is given; an event about another capture's order means nothing.
 """
@@ -15,6 +15,7 @@ from fleetprof_sidecar.capture.events import (
     Cancel,
     Event,
     MemoryMeasured,
+    Tick,
 )
 from fleetprof_sidecar.processes.events import (
     AgentMessage,
@@ -25,6 +26,7 @@ from fleetprof_sidecar.processes.events import (
     OwnProfileBegan,
     ProcessEvent,
 )
+from fleetprof_sidecar.processes.views import ProcessView
 from fleetprof_sidecar.samples.rank_samples import RankRecorder
 
 
@@ -40,6 +42,20 @@ def translate(
         case AgentMessage():
             return _hear_agent(event, capture_id, recorder, now_unix_ns)
     return []
+
+
+def make_tick(view: ProcessView | None, hint: str, now_unix_ns: int) -> Tick:
+    """What is seen of a capture's process now, if it is there. `hint`: what stands in the capture's way."""
+    if view is None:
+        return Tick(now_unix_ns, hint=hint)
+    return Tick(
+        at_unix_ns=now_unix_ns,
+        step=view.step.step if view.step is not None else None,
+        busy=view.busy,
+        last_poll_unix_ns=view.last_poll_unix_ns,
+        profiles_itself=view.profiles_itself,
+        hint=hint,
+    )
 
 
 def _hear_agent(message: AgentMessage, capture_id: str, recorder: RankRecorder | None, now_unix_ns: int) -> list[Event]:

@@ -6,7 +6,7 @@ Guarantees: no clock, no lock, no I/O; the table calls everything here under its
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleetprof_sidecar.processes.agent_messages import AgentHello
+from fleetprof_sidecar.processes.agent_messages import AgentHello, AgentSteps
 from fleetprof_sidecar.processes.rhythm import PollRhythm
 from fleetprof_sidecar.processes.roles import Environment, Role, RoleEvidence, RoleVerdict
 from fleetprof_sidecar.processes.views import Credentials, OrderRefused, ProcessView, StepView, Whereabouts
@@ -166,6 +166,15 @@ class ProcessRecord:
         assert self.agent is not None
         self.agent.hello = hello
         self.stepped = self.stepped or not hello.waits
+
+    def take_steps(self, steps: AgentSteps) -> bool:
+        """Its agent tells its progress. True when from now on a capture can begin with a step of it."""
+        assert self.agent is not None
+        before, self.agent.headroom_bytes = self.agent.step, steps.headroom_bytes
+        self.agent.step = StepView(
+            steps.step, steps.at_unix_ns, steps.iteration_ns, steps.per_iteration, steps.fastest_iteration_ns
+        )
+        return bool(steps.iteration_ns) and (before is None or not before.iteration_ns)
 
     def polls(self, now_unix_ns: int) -> bool:
         """Tells whether it asks for configs."""

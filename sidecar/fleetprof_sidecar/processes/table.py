@@ -39,7 +39,7 @@ from fleetprof_sidecar.processes.index import ProcessIndex
 from fleetprof_sidecar.processes.ports import AgentSender
 from fleetprof_sidecar.processes.records import Order, ProcessRecord
 from fleetprof_sidecar.processes.roles import Environment, Role
-from fleetprof_sidecar.processes.views import Credentials, OrderRefused, ProcessView, StepView, Whereabouts
+from fleetprof_sidecar.processes.views import Credentials, OrderRefused, ProcessView, Whereabouts
 
 
 class ProcessTable:
@@ -204,18 +204,9 @@ class ProcessTable:
                         self._processes.note_change()
                         self.events.put(Changed(process.process_id, now))
                 case AgentSteps():
-                    before = process.agent.step
-                    process.agent.headroom_bytes = message.headroom_bytes
-                    process.agent.step = StepView(
-                        message.step,
-                        message.at_unix_ns,
-                        message.iteration_ns,
-                        message.per_iteration,
-                        message.fastest_iteration_ns,
-                    )
+                    can_begin_with_step = process.take_steps(message)
                     self._note_own_profile(process, message.own_profile, now)
-                    if message.iteration_ns and (before is None or not before.iteration_ns):
-                        # From now on a capture can begin with a step of it.
+                    if can_begin_with_step:
                         self.events.put(Changed(process.process_id, now))
                 case AgentProfile():
                     self._note_own_profile(process, message.own_profile, now)

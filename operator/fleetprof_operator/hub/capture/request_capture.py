@@ -16,7 +16,7 @@ from typing import Final
 
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.ledger import LedgerEntry, RankState, Reason
+from fleetprof_api.ledger import RankState, Reason
 from fleetprof_api.request import ProfileRequest, Traces
 
 from fleetprof_operator.hub.capture import canary_stage
@@ -193,7 +193,7 @@ class RequestCapture:
 
     async def grant(self, asked: pb.UploadRequest, record: SidecarRecord) -> None:
         """Answers a sidecar's wish to upload."""
-        entry = self._entry_for_upload(record, asked.process_id)
+        entry = self._book.find_for_upload(record.sidecar_id, asked.process_id)
         if isinstance(entry, str):
             answer = pb.UploadGrant(capture_id=asked.capture_id, process_id=asked.process_id, object=asked.object)
             answer.refusal = entry
@@ -203,7 +203,7 @@ class RequestCapture:
 
     async def accept(self, done: pb.UploadDone, record: SidecarRecord) -> None:
         """Takes a finished upload."""
-        entry = self._entry_for_upload(record, done.process_id)
+        entry = self._book.find_for_upload(record.sidecar_id, done.process_id)
         answer: pb.UploadVerdict | None
         if isinstance(entry, str):
             answer = pb.UploadVerdict(capture_id=done.capture_id, process_id=done.process_id, object=done.object)
@@ -285,18 +285,6 @@ class RequestCapture:
             self._state.give_up(entry, Reason.INTERNAL, text)
         self._state.send_all(build_cancel(self.ledger.uid, Reason.INTERNAL, text))
         self._book.conclude("False", "Internal", text, now)
-
-    # ------------------------------------------------------------ inside
-
-    def _entry_for_upload(self, record: SidecarRecord, process_id: str) -> LedgerEntry | str:
-        entry = self._book.lines.find(record.sidecar_id, process_id)
-        if entry is None:
-            return "this process is not part of the capture"
-        if self.ledger.outcome:
-            return f"the capture has ended: {self.ledger.outcome}"
-        if self.ledger.cancelled_unix_ns:
-            return "the capture was cancelled; its traces are discarded"
-        return entry
 
     def _cancel_message(self) -> pb.HubMessage:
         return build_cancel(self.ledger.uid, Reason.CANCELLED, "cancelled by the user")

@@ -137,6 +137,17 @@ class LedgerBook:
 
     # ------------------------------------------------------------ the request
 
+    def find_for_upload(self, sidecar_id: str, process_id: str) -> LedgerEntry | str:
+        """The line of a process that may upload, or the sentence why it may not."""
+        entry = self.lines.find(sidecar_id, process_id)
+        if entry is None:
+            return "this process is not part of the capture"
+        if self._ledger.outcome:
+            return f"the capture has ended: {self._ledger.outcome}"
+        if self._ledger.cancelled_unix_ns:
+            return "the capture was cancelled; its traces are discarded"
+        return entry
+
     def name_requester(self, requester: str) -> None:
         """Who asked; the first name stands."""
         self._ledger.requester = self._ledger.requester or requester
