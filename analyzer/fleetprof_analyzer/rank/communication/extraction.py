@@ -6,29 +6,26 @@ UCC. Guarantees: pure; None where the trace holds no communication.
 """
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from fleetprof_api.samples import RankSamples
 
 from fleetprof_analyzer.rank.communication.chain.behind import find_behind
-from fleetprof_analyzer.rank.communication.chain.chain import Chain, Host, Work, build_chain, find_joins, next_owner
+from fleetprof_analyzer.rank.communication.chain.chain import Chain, Work, build_chain, find_joins, next_owner
 from fleetprof_analyzer.rank.communication.chain.gaps import Fill, add_fills, fill_segments
-from fleetprof_analyzer.rank.communication.chain.host_chain import Waits
 from fleetprof_analyzer.rank.communication.chain.program import assign_iterations, position_in_program
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits, waits_by_iteration
-from fleetprof_analyzer.rank.communication.kinds import kind_of
+from fleetprof_analyzer.rank.communication.host_waits import follows_chain, host_leads, read_host
+from fleetprof_analyzer.rank.communication.metadata_columns import read_metadata
 from fleetprof_analyzer.rank.communication.operations import (
     MOST_OPERATIONS_BYTES,
     Columns,
-    Group,
     RankOperations,
     encode,
 )
 from fleetprof_analyzer.rank.communication.operator_use import measure_operators
-from fleetprof_analyzer.rank.communication.process_group import group_of, peer_of
 from fleetprof_analyzer.rank.communication.sources import Source, read_source
 from fleetprof_analyzer.rank.communication.work import clock_by_iteration, sign_kernels, work_by_iteration
 from fleetprof_analyzer.rank.host.by_iteration import ThreadTimes, sum_up
@@ -36,13 +33,11 @@ from fleetprof_analyzer.rank.host.marks import HostMarks
 from fleetprof_analyzer.rank.host.track import Track
 from fleetprof_analyzer.rank.iterations import Iterations
 from fleetprof_analyzer.trace.problems import Kind, Problems
-from fleetprof_analyzer.trace.trace import Bools, Collective, Int32s, Int64s, Trace
+from fleetprof_analyzer.trace.trace import Bools, Int32s, Int64s, Trace
 
 log = logging.getLogger(__name__)
 
-_UNSAID: Final = Collective()
 _WHOLE_PERMILLE: Final = 500  # below, the trace holds a sample of the operators
-_SYNCHRONISED_SHARE: Final = 0.9
 
 
 def summarise_operations(
@@ -92,7 +87,7 @@ def extract_operations(
     source = read_source(trace, marks or HostMarks())
     if source is None:
         return None
-    said = _read_said(trace, source)
+    said = read_metadata(trace, source)
     iterations, iteration = assign_iterations(found, source.launch_ns, said.kind, said.group)
     position = position_in_program(iteration, said.kind, len(iterations))
     end = source.start_ns + source.duration_ns
@@ -103,11 +98,11 @@ def extract_operations(
         source.start_ns,
         end,
         source.tolerance_ns,
-        _host(source),
+        read_host(source),
     )
     chain = build_chain(work, find_joins(work, position))
     previous_end = _previous_end(source.place, source.start_ns, end)
-    after_local = _follows_chain(source, chain.reached_ns, said.kind)
+    after_local = follows_chain(source, chain.reached_ns, said.kind)
     ready = np.where(after_local, np.maximum(chain.reached_ns, previous_end), previous_end)
     launched = np.maximum(ready, source.launch_ns)
     behind = find_behind(source.place, launched, source.start_ns, end, position)
@@ -122,7 +117,7 @@ def extract_operations(
     )
     if work.host is not None:
         fill = _fill_host(source, chain, fill)
-    leads = work.host is not None and _leads(source)
+    leads = work.host is not None and host_leads(source)
     # Of a host that is followed anyway the chain with its gaps says nothing: left out, for the summary's size.
     begins = np.zeros(len(chain.mark_operation), np.bool_)
     begins[~chain.passed] = np.diff(iteration, prepend=-2)[chain.mark_operation[~chain.passed]] != 0
@@ -213,78 +208,6 @@ def _fill_host(source: Source, chain: Chain, fill: Fill) -> Fill:
     return replace(fill, data_ns=found.data_ns, collection_ns=found.collection_ns)
 
 
-def _host(source: Source) -> Host | None:
-    if source.row_launch_ns is None or source.waits is None:
-        return None
-    start, end = source.waits
-    waits = Waits(start, end, np.searchsorted(source.row_launch_ns, start).astype(np.int64))
-    return Host(source.row_launch_ns, source.launch_ns, waits, _held(source))
-
-
-def _held(source: Source) -> Bools:
-    """Operations of the host's backends that the host itself waits for: it launches nothing before their end."""
-    passed = _launched_meanwhile(source)
-    held = np.zeros(len(passed), np.bool_)
-    if source.on_host.any():
-        held[source.on_host] = passed[source.on_host].mean() <= 1 - _SYNCHRONISED_SHARE
-    return held
-
-
-def _leads(source: Source) -> bool:
-    """Whether the host goes on while its device communicates.
-
-    Where it never does, it waits in a way that was not recorded, and its time is no own time.
-    """
-    passed = _launched_meanwhile(source)[~source.on_host]
-    return len(passed) > 0 and float(passed.mean()) >= 1 - _SYNCHRONISED_SHARE
-
-
-def _launched_meanwhile(source: Source) -> Bools:
-    """Whether the host launched something between an operation's launch and its end."""
-    assert source.row_launch_ns is not None
-    launched = np.sort(np.concatenate((source.row_launch_ns, source.launch_ns)))
-    end = source.start_ns + source.duration_ns - source.tolerance_ns
-    return np.asarray(np.searchsorted(launched, source.launch_ns, side="right") < np.searchsorted(launched, end))
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What the operations' metadata say, as columns."""
-
-    kind: npt.NDArray[np.int8]
-    group: Int32s
-    groups: list[Group]
-    sequence: Int64s
-    elements: Int64s
-    peer: Int32s
-
-
-def _read_said(trace: Trace, source: Source) -> _Said:
-    kinds, groups, sequences, elements, peers = [], [], [], [], []
-    known: dict[Group, int] = {}
-    cache: dict[tuple[int, int], tuple[int, int, int]] = {}
-    for name, number in zip(source.name.tolist(), source.collective.tolist(), strict=True):
-        collective = trace.collectives[number] if number >= 0 else _UNSAID
-        if (name, number) not in cache:
-            group = group_of(collective, trace.metadata.groups)
-            kind = kind_of(collective.name, trace.names[name])
-            cache[name, number] = (kind, known.setdefault(group, len(known)), peer_of(collective, kind, group))
-        kind, group_number, peer_rank = cache[name, number]
-        kinds.append(kind)
-        groups.append(group_number)
-        peers.append(peer_rank)
-        sequences.append(-1 if collective.sequence is None else collective.sequence)
-        elements.append(-1 if collective.elements_in is None else collective.elements_in)
-    return _Said(
-        np.array(kinds, np.int8),
-        np.array(groups, np.int32),
-        list(known),
-        np.array(sequences, np.int64),
-        np.array(elements, np.int64),
-        np.array(peers, np.int32),
-    )
-
-
 def _previous_end(place: Int32s, start_ns: Int64s, end_ns: Int64s) -> Int64s:
     """The end of the operation before on the same stream or thread; the smallest integer where there is none."""
     order = np.lexsort((start_ns, place))
@@ -292,31 +215,6 @@ def _previous_end(place: Int32s, start_ns: Int64s, end_ns: Int64s) -> Int64s:
     same = place[order][1:] == place[order][:-1]
     previous[order[1:][same]] = end_ns[order[:-1][same]]
     return previous
-
-
-def _follows_chain(source: Source, reached_ns: Int64s, kind: npt.NDArray[np.int8]) -> Bools:
-    """Whether an operation begins only after the chain: always on a device, on its host where the host waits for it.
-
-    The host waits where it makes a call that does, since its last operation; where calls were not recorded, where it
-    is never ahead of its device.
-    """
-    follows = ~source.on_host
-    if source.kind == "cpu":
-        return np.ones(len(follows), np.bool_)
-    launch, waits = source.launch_ns, None if source.waits is None else source.waits[1]
-    if waits is None:
-        waited = launch >= reached_ns
-    else:
-        hosts = np.flatnonzero(source.on_host)
-        since = np.concatenate((launch[:1], launch[hosts[:-1]])) if len(hosts) else launch[:0]
-        waited = np.zeros(len(launch), np.bool_)
-        waited[hosts] = np.searchsorted(waits, launch[hosts]) > np.searchsorted(waits, since)
-    for one in np.unique(kind[source.on_host]):
-        here = source.on_host & (kind == one)
-        # The window's first one tells nothing: no work before it was recorded.
-        seen = here & (np.arange(len(here)) > 0)
-        follows[here] = seen.any() and waited[seen].mean() >= _SYNCHRONISED_SHARE
-    return follows
 
 
 def _joins_at_once(operation: Int32s, joins: Bools, count: int) -> Bools:

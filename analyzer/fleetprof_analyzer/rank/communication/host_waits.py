@@ -1,0 +1,76 @@
+"""When the host of a rank waits for its device or for an operation, and when it goes on beside them.
+
+Most traces do not say it: it is told from what the host launched meanwhile. Guarantees: pure.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetprof_analyzer.rank.communication.chain.chain import Host
+from fleetprof_analyzer.rank.communication.chain.host_chain import Waits
+from fleetprof_analyzer.rank.communication.sources import Source
+from fleetprof_analyzer.trace.trace import Bools, Int64s
+
+_SYNCHRONISED_SHARE: Final = 0.9
+
+
+def read_host(source: Source) -> Host | None:
+    """The host's launches and waits; None where they were not recorded."""
+    if source.row_launch_ns is None or source.waits is None:
+        return None
+    start, end = source.waits
+    waits = Waits(start, end, np.searchsorted(source.row_launch_ns, start).astype(np.int64))
+    return Host(source.row_launch_ns, source.launch_ns, waits, _held(source))
+
+
+def host_leads(source: Source) -> bool:
+    """Whether the host goes on while its device communicates.
+
+    Where it never does, it waits in a way that was not recorded, and its time is no own time.
+    """
+    passed = _launched_meanwhile(source)[~source.on_host]
+    return len(passed) > 0 and float(passed.mean()) >= 1 - _SYNCHRONISED_SHARE
+
+
+def follows_chain(source: Source, reached_ns: Int64s, kind: npt.NDArray[np.int8]) -> Bools:
+    """Whether an operation begins only after the chain: always on a device, on its host where the host waits for it.
+
+    The host waits where it makes a call that does, since its last operation; where calls were not recorded, where it
+    is never ahead of its device.
+    """
+    follows = ~source.on_host
+    if source.kind == "cpu":
+        return np.ones(len(follows), np.bool_)
+    launch, waits = source.launch_ns, None if source.waits is None else source.waits[1]
+    if waits is None:
+        waited = launch >= reached_ns
+    else:
+        hosts = np.flatnonzero(source.on_host)
+        since = np.concatenate((launch[:1], launch[hosts[:-1]])) if len(hosts) else launch[:0]
+        waited = np.zeros(len(launch), np.bool_)
+        waited[hosts] = np.searchsorted(waits, launch[hosts]) > np.searchsorted(waits, since)
+    for one in np.unique(kind[source.on_host]):
+        here = source.on_host & (kind == one)
+        # The window's first one tells nothing: no work before it was recorded.
+        seen = here & (np.arange(len(here)) > 0)
+        follows[here] = seen.any() and waited[seen].mean() >= _SYNCHRONISED_SHARE
+    return follows
+
+
+def _held(source: Source) -> Bools:
+    """Operations of the host's backends that the host itself waits for: it launches nothing before their end."""
+    passed = _launched_meanwhile(source)
+    held = np.zeros(len(passed), np.bool_)
+    if source.on_host.any():
+        held[source.on_host] = passed[source.on_host].mean() <= 1 - _SYNCHRONISED_SHARE
+    return held
+
+
+def _launched_meanwhile(source: Source) -> Bools:
+    """Whether the host launched something between an operation's launch and its end."""
+    assert source.row_launch_ns is not None
+    launched = np.sort(np.concatenate((source.row_launch_ns, source.launch_ns)))
+    end = source.start_ns + source.duration_ns - source.tolerance_ns
+    return np.asarray(np.searchsorted(launched, source.launch_ns, side="right") < np.searchsorted(launched, end))
