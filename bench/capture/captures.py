@@ -21,7 +21,9 @@ from fleetprof_sidecar.processes.roles import Role
 from fleetprof_sidecar.processes.table import ProcessTable
 from fleetprof_sidecar.sockets.directory import trainer_environment
 from fleetprof_sidecar.trainer_side import TrainerSide
-from harness.training.local_system import TRAINING, Local, outcome, wait_until
+from harness.training.local_job import TRAINING
+from harness.training.local_system import Local, outcome
+from harness.waiting import wait_until
 
 RANKS = 4
 ITERATIONS = 5

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from figures import Figure, quantile
 from fleetprof_api.hub import hub_pb2 as pb
-from harness.training.local_system import Local, outcome, states, wait_until
+from harness.training.local_system import Local, outcome, states
+from harness.waiting import wait_until
 
 SIMULATION = Path(__file__).parents[2] / "tests" / "simulation" / "trainer.py"
 SIDECARS = 32

@@ -25,8 +25,9 @@ sys.path.insert(0, str(TESTS))
 
 from fleetprof_api.hub import hub_pb2 as pb  # noqa: E402
 from fleetprof_api.report.recording import FLOOR_BYTES, MIB  # noqa: E402
-from harness.training.local_system import Local, make_local, wait_until  # noqa: E402
+from harness.training.local_system import Local, make_local  # noqa: E402
 from harness.training.memory_group import MemoryGroup, find_obstacle, memory_group  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
 
 EVERYTHING = ("Shapes", "Stacks")
 # Peak above what the process had, bytes per event, of each shape on PyTorch 2.15 without a limit.

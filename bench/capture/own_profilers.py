@@ -32,7 +32,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 import grpc  # noqa: E402
 from fleetprof_api.hub import hub_pb2 as pb  # noqa: E402
 from fleetprof_api.ledger import RankState  # noqa: E402
-from harness.training.local_system import Job, Local, make_local, outcome, wait_until  # noqa: E402
+from harness.training.local_job import Job  # noqa: E402
+from harness.training.local_system import Local, make_local, outcome  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
 
 PACKAGES = ("lightning", "transformers", "accelerate")
 JOB = HERE / "own_profiled_job.py"

@@ -23,7 +23,9 @@ from typing import Any
 
 from cost.turns import BARE, Trainer, Way, compare, start_trainer
 from figures import Figure
-from harness.training.local_system import Local, processes_of, wait_until
+from harness.training.local_job import processes_of
+from harness.training.local_system import Local
+from harness.waiting import wait_until
 
 WORKER = Path(__file__).with_name("iterations.py")
 SIMULATION = Path(__file__).parents[2] / "tests" / "simulation" / "trainer.py"

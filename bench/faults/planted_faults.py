@@ -7,18 +7,15 @@
 Each case is one job (planted_job.py under torchrun, gloo), captured N times for each length of the window through
 `fleetprof up`, `run` and `capture`; the seed draws the rank that is at fault. The verdict is read from report.json.
 --keep leaves the captures in FOLDER, and --judge FOLDER analyses them once more, without any job: for changes of the
-analyzer. The whole table goes to bench/results/. A line is right where the report's place lies in planted_job.py on a
-line that is marked for the fault, or in the function that holds one.
+analyzer. The whole table goes to bench/results/.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -26,142 +23,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cache
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
 import msgspec  # noqa: E402
+from faults.planted_table import table, tell  # noqa: E402
+from faults.planted_truth import CASES, JOB, Answer, Asked, judge  # noqa: E402
 from fleetprof_analyzer.capture.folder import analyze_directory  # noqa: E402
-from harness.training.local_system import Local, make_local, wait_until  # noqa: E402
+from harness.training.local_system import Local, make_local  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
 
-JOB = HERE / "planted_job.py"
 PATIENCE_S = 300.0
 _WHOLE = 5  # captures of each kind; a run of so many of all cases is kept in bench/results
-
-
-ALARMS = ("straggler", "slow_link", "heavy_stage", "moving_imbalance")
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What a report must say of a fault: the verdict, and one of the causes; `by_host` where a line is asked for."""
-
-    causes: tuple[str, ...]
-    verdict: str = "straggler"
-    by_host: bool = True
-
-
-CASES = {
-    "loader": Truth(("data_loading",)),
-    "disk": Truth(("data_loading",)),
-    "generator": Truth(("data_loading",)),
-    "busy_core": Truth(("cpu_contention",), by_host=False),
-    "contention": Truth(("cpu_contention",), by_host=False),
-    "collect": Truth(("garbage_collection",)),
-    "item": Truth(("host",)),
-    "hash": Truth(("host",)),
-    "python": Truth(("host",)),
-    "longer": Truth(("unequal_work",), by_host=False),
-    "backward_hook": Truth(("host",)),
-    "checkpoint": Truth(("host",)),
-    "rotating": Truth(("host",), verdict="moving_imbalance"),
-    "slow_everywhere": Truth(("data_loading",), verdict="nobody"),
-    "none": Truth((), verdict="nobody", by_host=False),
-    "generator_none": Truth((), verdict="nobody", by_host=False),
-}
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One capture of one job."""
-
-    case: str
-    ranks: int
-    iterations: int
-    culprit: int
-    number: int
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the report said of it; `line` is None where no place is given or asked for."""
-
-    asked: Asked
-    verdict: str
-    named: tuple[int, ...]
-    said: tuple[str, ...]  # causes
-    place: str
-    rank: bool
-    cause: bool
-    line: bool | None
-    undecided: bool
-    reason: str
-    gain: float
-
-
-@cache
-def planted_lines(job: Path) -> dict[str, set[int]]:
-    """Fault -> the lines of the job that are marked for it."""
-    found: dict[str, set[int]] = {}
-    for number, text in enumerate(job.read_text().splitlines(), 1):
-        if marked := re.search(r"# planted: ([\w ]+)$", text):
-            for case in marked[1].split():
-                found.setdefault(case, set()).add(number)
-    return found
-
-
-@cache
-def _functions(job: Path) -> list[range]:
-    """The lines of each function that holds nothing but a fault: `main` is too long to be a place."""
-    nodes = [node for node in ast.walk(ast.parse(job.read_text())) if isinstance(node, ast.FunctionDef)]
-    return [range(node.lineno, (node.end_lineno or 0) + 1) for node in nodes if node.name not in ("main", "generate")]
-
-
-def is_right_line(job: Path, case: str, file: str, line: int) -> bool:
-    if not file.endswith(JOB.name):
-        return False
-    marked = planted_lines(job).get(case, set())
-    return line in marked or any(line in lines and marked & set(lines) for lines in _functions(job))
-
-
-def judge(asked: Asked, report: dict[str, Any], job: Path = JOB) -> Answer:
-    """The report against the truth; `job`: the program as it ran."""
-    truth = CASES[asked.case]
-    found = report.get("stragglers") or {"verdict": "none", "ranks": []}
-    named = tuple(one["rank"] for one in found["ranks"])
-    causes = [one["cause"] for one in found["ranks"][:1]]
-    places = [one["place"] for one in found["ranks"][:1] if one.get("place")]
-    if truth.verdict != "straggler":
-        # Nobody is to be named; what it is stands with the verdict and in the findings.
-        causes = [found["cause"]] if found.get("cause") else []
-        places = [found["place"]] if found.get("place") else []
-        for finding in report["findings"]:
-            causes.append(finding["kind"])
-            places += [finding["place"]] if finding.get("place") else []
-    right_verdict = found["verdict"] == truth.verdict
-    rank = right_verdict and named[:1] == ((asked.culprit,) if truth.verdict == "straggler" else ())
-    place = places[0] if places else None
-    line = None
-    if truth.by_host and place is not None:
-        line = is_right_line(job, asked.case, place["file"], place["line"])
-    return Answer(
-        asked=asked,
-        verdict=found["verdict"],
-        named=named,
-        said=tuple(causes),
-        place="" if place is None else f"{place['file'].rpartition('/')[2]}:{place['line']} {place['function']}",
-        rank=rank,
-        cause=rank and (not truth.causes or bool(set(truth.causes) & set(causes))),
-        line=line,
-        undecided=found["verdict"] == "undecided",
-        reason=found.get("reason", ""),
-        gain=found.get("gain", 0.0),
-    )
 
 
 def _environment(local: Local, asked: Asked) -> dict[str, str]:
@@ -244,50 +120,6 @@ def judge_kept(folder: Path, cases: str) -> Iterator[Answer]:
         if not cases or asked.case in cases.split(","):
             report = analyze_directory(written.parent)
             yield judge(asked, json.loads(msgspec.json.encode(report)), written.with_name(JOB.name))
-
-
-def tell(answer: Answer) -> str:
-    asked = answer.asked
-    marks = "".join("·" if mark is None else "-+"[mark] for mark in (answer.rank, answer.cause, answer.line))
-    return (
-        f"{marks} {asked.case} {asked.ranks} ranks, {asked.iterations} iterations, rank {asked.culprit}: "
-        f"{answer.verdict} {list(answer.named)} {list(answer.said[:2])} {100 * answer.gain:.0f} % {answer.place} "
-        f"({answer.reason[:110]})"
-    )
-
-
-def table(answers: Sequence[Answer]) -> list[str]:
-    """One line for each case, and the sums, for each length of the window."""
-    lines = []
-    for length in sorted({one.asked.iterations for one in answers}, reverse=True):
-        of_length = [one for one in answers if one.asked.iterations == length]
-        lines += [
-            f"{length} iterations",
-            f"{'case':<20}{'captures':>9}{'rank':>15}{'cause':>15}{'line':>15}{'undecided':>11}",
-        ]
-        for case in CASES:
-            if of_case := [one for one in of_length if one.asked.case == case]:
-                lines.append(_line(case, of_case))
-        faults = [one for one in of_length if CASES[one.asked.case].causes]
-        healthy = [one for one in of_length if not CASES[one.asked.case].causes]
-        lines.append(_line("all faults", faults))
-        alarms = sum(bool(one.named) or one.verdict in ALARMS for one in healthy)
-        lines += [f"false alarms on healthy runs: {_share(alarms, len(healthy))}", ""]
-    return lines
-
-
-def _line(case: str, answers: Sequence[Answer]) -> str:
-    hosts = [one for one in answers if CASES[one.asked.case].by_host]
-    given = sum(one.undecided for one in answers)
-    return (
-        f"{case:<20}{len(answers):>9}{_share(sum(one.rank for one in answers), len(answers)):>15}"
-        f"{_share(sum(one.cause for one in answers), len(answers)):>15}"
-        f"{_share(sum(bool(one.line) for one in hosts), len(hosts)):>15}{given:>11}"
-    )
-
-
-def _share(count: int, of: int) -> str:
-    return f"{count}/{of} {100 * count / of:.0f} %" if of else "-"
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """A small DDP transformer on gloo with one planted fault: torchrun planted_job.py; knows nothing of us.
 
-PLANT: the fault, of CASES there. PLANT_RANK: its rank. PLANT_FOLDER: a folder for its files; the job ends when
-`stop` is there. Lines that end in `# planted: FAULT` hold that fault: planted_faults.py reads them as the truth.
+PLANT: the fault, of CASES in planted_truth.py. PLANT_RANK: its rank. PLANT_FOLDER: a folder for its files; the job
+ends when `stop` is there. Lines that end in `# planted: FAULT` hold that fault: planted_truth.py reads them.
 """
 
 from __future__ import annotations

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from catalog import Program
-from harness.training.local_system import Local, make_local, processes_of, wait_until
+from harness.training.local_job import processes_of
+from harness.training.local_system import Local, make_local
+from harness.waiting import wait_until
 
 ITERATIONS = 20
 DEADLINE_S = 300  # torch.compile took more than 150 s on two cores with a load of 16

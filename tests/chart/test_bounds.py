@@ -10,7 +10,7 @@ from fleetprof_operator.hub.bounds import AllBounds, find_beyond, parse_bounds
 from harness.kubernetes import chart
 from harness.kubernetes.api_server import ApiServer, serve_requests
 from harness.kubernetes.chart import NAMESPACED, VALUE_SETS
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 

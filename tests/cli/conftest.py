@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fleetprof_cli.local.state import StateDirectory
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 
 SIMULATION = Path(__file__).parents[1] / "simulation" / "trainer.py"
 Finished = subprocess.CompletedProcess[str]

@@ -7,7 +7,9 @@ import time
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from harness.training.local_system import Job, Local, failures, outcome, wait_until
+from harness.training.local_job import Job
+from harness.training.local_system import Local, failures, outcome
+from harness.waiting import wait_until
 
 pytestmark = pytest.mark.torch
 

@@ -2,7 +2,8 @@
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from harness.training.local_system import Job, Local, failures, outcome, states
+from harness.training.local_job import Job
+from harness.training.local_system import Local, failures, outcome, states
 
 pytestmark = pytest.mark.torch
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.report.recording import MIB
-from harness.training.local_system import Local, wait_until
+from harness.training.local_system import Local
 from harness.training.memory_group import MemoryGroup, find_obstacle, memory_group
+from harness.waiting import wait_until
 
 pytestmark = pytest.mark.torch
 

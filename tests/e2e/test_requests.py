@@ -6,7 +6,9 @@ import sys
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from harness.training.local_system import Job, Local, failures, outcome, states, wait_until
+from harness.training.local_job import Job
+from harness.training.local_system import Local, failures, outcome, states
+from harness.waiting import wait_until
 
 pytestmark = pytest.mark.torch
 

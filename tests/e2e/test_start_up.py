@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from harness.training.local_system import Local, wait_until
+from harness.training.local_system import Local
+from harness.waiting import wait_until
 
 pytestmark = pytest.mark.torch
 

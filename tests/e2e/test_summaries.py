@@ -1,7 +1,8 @@
 """Summaries made beside real training: the report is whole, and the traces stay where they were taken."""
 
 import pytest
-from harness.training.local_system import Job, Local, outcome, states
+from harness.training.local_job import Job
+from harness.training.local_system import Local, outcome, states
 
 pytestmark = pytest.mark.torch
 

@@ -2,7 +2,9 @@
 
 import pytest
 from fleetprof_api.ledger import RankState
-from harness.training.local_system import Job, Local, outcome, states, wait_until
+from harness.training.local_job import Job
+from harness.training.local_system import Local, outcome, states
+from harness.waiting import wait_until
 
 pytestmark = pytest.mark.torch
 

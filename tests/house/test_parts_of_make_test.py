@@ -6,7 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 
 PART = Path(__file__).parents[2] / ".ci/part"
 

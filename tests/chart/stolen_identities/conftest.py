@@ -25,7 +25,7 @@ from harness.kubernetes.stolen_identities import (
     must,
     widen,
 )
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 
 
 @pytest.fixture(scope="package")

@@ -9,7 +9,7 @@ from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters
 from harness.kubernetes.api_server import ApiServer
 from harness.kubernetes.stolen_identities import BINDINGS, DENIED, HOOKS, OPERATOR, REQUESTS, must, profile_request
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from fleetprof_cli.local.state import StateDirectory
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 
 Finished = subprocess.CompletedProcess[str]
 Start = Callable[..., subprocess.Popen]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from fleetprof_api.report.report import read_report
-from harness.training.local_system import processes_of, wait_until
+from harness.training.local_job import processes_of
+from harness.waiting import wait_until
 
 Finished = subprocess.CompletedProcess[str]
 

@@ -14,7 +14,8 @@ import pytest
 from fleetprof_api.memory_shortage import SERVICE
 from fleetprof_cli.local.run.run_folder import run_folders
 from fleetprof_cli.local.state import StateDirectory
-from harness.training.local_system import processes_of, wait_until
+from harness.training.local_job import processes_of
+from harness.waiting import wait_until
 
 SIMULATION = Path(__file__).parents[2] / "simulation" / "trainer.py"
 Finished = subprocess.CompletedProcess[str]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fleetprof_cli.local.run.run_folder import run_folders
 from fleetprof_cli.local.state import StateDirectory
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 
 pytestmark = pytest.mark.s3
 

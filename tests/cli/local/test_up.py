@@ -21,7 +21,7 @@ from fleetprof_cli.local.network import make_certificate
 from fleetprof_cli.local.run.run_folder import run_folders
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.store_location import parse_store
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 
 Finished = subprocess.CompletedProcess[str]
 Start = Callable[..., subprocess.Popen]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fleetprof_cli.terminal.reading_progress import show_reading
 from harness.traces.planted_traces import plant
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 from rich.console import Console
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cluster.local import addresses, processes
 from cluster.refusal import Failure
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 
 
 def test_a_process_is_stopped_by_its_pid_file(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 
 KUBERNETES = "1.36.3"
 CRD_FILE = Path(__file__).parents[3] / "crds/fleetprof.io_profilerequests.yaml"

@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 from harness.kubernetes.api_server import ApiServer
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 
 CERT_MANAGER: Final = "github.com/cert-manager/cert-manager@v1.19.1"
 JOBSET: Final = "sigs.k8s.io/jobset@v0.8.2"

@@ -12,10 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc
 import msgspec
@@ -25,118 +24,8 @@ from fleetprof_api.hub.local_hub import find_hub
 from fleetprof_api.ledger import RankState
 from fleetprof_api.report.report import Report
 
-TRAINING = Path(__file__).with_name("training.py")
-PATIENCE_S = 60.0
-
-
-T = TypeVar("T")
-
-
-def wait_until(happened: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S) -> T:
-    """The first true answer of `happened`; fails the test with `what` when none comes."""
-    end = time.monotonic() + patience_s
-    while time.monotonic() < end:
-        if answer := happened():
-            return answer
-        time.sleep(0.05)
-    raise AssertionError(f"waited {patience_s:.0f} s in vain for {what}")
-
-
-def processes_of(session_leader: int) -> list[tuple[int, int, str]]:
-    """(pid, ppid, command line) of a process and all its descendants."""
-    table = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_text()
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-            except OSError:
-                continue
-            table[int(entry.name)] = (int(stat.rpartition(")")[2].split()[1]), command)
-    family = {session_leader}
-    while found := {pid for pid, (ppid, _) in table.items() if ppid in family and pid not in family}:
-        family |= found
-    return [(pid, *table[pid]) for pid in sorted(family) if pid in table]
-
-
-@dataclass
-class Job:
-    """A running `fleetprof run -- …`."""
-
-    name: str
-    folder: Path
-    world_size: int
-    agents_seen: Callable[[], int]
-    process: subprocess.Popen[bytes] = field(init=False)
-
-    @property
-    def output(self) -> Path:
-        """What the job printed."""
-        return self.folder / "output"
-
-    def await_steps(self, agents: int | None = None) -> None:
-        """Returns once every rank has made its first iterations, and the hub has heard so from `agents` (all) of them.
-
-        A loaded machine imports PyTorch for so long that the hub would not wait for an agent's first word any more.
-        """
-        wait_until(
-            lambda: (
-                all((self.folder / f"progress.{rank}").exists() for rank in range(self.world_size))
-                or self.process.poll() is not None
-            ),
-            f"the first iterations of {self.name}\n{self.output.read_text()[-2000:]}",
-            120,
-        )
-        assert self.process.poll() is None, self.output.read_text()[-3000:]
-        wanted = self.world_size if agents is None else agents
-        wait_until(lambda: self.agents_seen() >= wanted, f"{wanted} agents of {self.name}")
-
-    def sidecar_pid(self) -> int:
-        """The pid of the sidecar that is there now."""
-        return wait_until(
-            lambda: next(
-                (
-                    p
-                    for p, pp, c in processes_of(self.process.pid)
-                    if "fleetprof_sidecar.main" in c and pp == self.process.pid
-                ),
-                0,
-            ),
-            "the sidecar",
-        )
-
-    def trainer_pid(self, rank: int) -> int:
-        """The pid of one rank's training process."""
-
-        def find() -> int:
-            for pid, _, command in processes_of(self.process.pid):
-                if str(TRAINING) in command and "distributed.run" not in command and "fleetprof" not in command:
-                    environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-                    if f"RANK={rank}".encode() in environ or self.world_size == 1:
-                        return pid
-            return 0
-
-        return wait_until(find, f"rank {rank}'s process")
-
-    def touch(self, name: str) -> None:
-        (self.folder / name).touch()
-
-    def stop(self) -> int:
-        """Ends the training in the orderly way; the exit code of `fleetprof run`."""
-        self.touch("stop")
-        return self.process.wait(90)
-
-
-@dataclass
-class Command:
-    """A `fleetprof` command that runs beside the test."""
-
-    process: subprocess.Popen[bytes]
-    output: Path
-
-    def said(self) -> str:
-        """All that it wrote so far."""
-        return self.output.read_text()
+from harness.training.local_job import TRAINING, Command, Job, processes_of
+from harness.waiting import PATIENCE_S, wait_until
 
 
 @dataclass

@@ -16,7 +16,7 @@ import pytest
 from fleetprof_operator.identity.certificates import Certificates, renew_certificates
 from harness.kubernetes.api_server import ApiServer
 from harness.kubernetes.pods_to_inject import pods
-from harness.training.local_system import wait_until
+from harness.waiting import wait_until
 from hypothesis import HealthCheck, event, given, settings
 
 pytestmark = pytest.mark.cluster

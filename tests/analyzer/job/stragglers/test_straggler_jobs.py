@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from fleetprof_api.report.stragglers import Stragglers
-from harness.training.local_system import Job, Local, make_local, outcome, wait_until
+from harness.training.local_job import Job
+from harness.training.local_system import Local, make_local, outcome
+from harness.waiting import wait_until
 
 pytestmark = pytest.mark.torch
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.images.building import TRAINER
-from harness.training.local_system import TRAINING
+from harness.training.local_job import TRAINING
 
 from scene.api import Api, Object, wait_until
 from scene.namespaces import TORCH_CLAIM

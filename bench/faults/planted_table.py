@@ -1,0 +1,53 @@
+"""The answers to planted faults in words: a line for each capture, and a table of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from faults.planted_truth import CASES, Answer
+
+ALARMS = ("straggler", "slow_link", "heavy_stage", "moving_imbalance")
+
+
+def tell(answer: Answer) -> str:
+    asked = answer.asked
+    marks = "".join("·" if mark is None else "-+"[mark] for mark in (answer.rank, answer.cause, answer.line))
+    return (
+        f"{marks} {asked.case} {asked.ranks} ranks, {asked.iterations} iterations, rank {asked.culprit}: "
+        f"{answer.verdict} {list(answer.named)} {list(answer.said[:2])} {100 * answer.gain:.0f} % {answer.place} "
+        f"({answer.reason[:110]})"
+    )
+
+
+def table(answers: Sequence[Answer]) -> list[str]:
+    """One line for each case, and the sums, for each length of the window."""
+    lines = []
+    for length in sorted({one.asked.iterations for one in answers}, reverse=True):
+        of_length = [one for one in answers if one.asked.iterations == length]
+        lines += [
+            f"{length} iterations",
+            f"{'case':<20}{'captures':>9}{'rank':>15}{'cause':>15}{'line':>15}{'undecided':>11}",
+        ]
+        for case in CASES:
+            if of_case := [one for one in of_length if one.asked.case == case]:
+                lines.append(_line(case, of_case))
+        faults = [one for one in of_length if CASES[one.asked.case].causes]
+        healthy = [one for one in of_length if not CASES[one.asked.case].causes]
+        lines.append(_line("all faults", faults))
+        alarms = sum(bool(one.named) or one.verdict in ALARMS for one in healthy)
+        lines += [f"false alarms on healthy runs: {_share(alarms, len(healthy))}", ""]
+    return lines
+
+
+def _line(case: str, answers: Sequence[Answer]) -> str:
+    hosts = [one for one in answers if CASES[one.asked.case].by_host]
+    given = sum(one.undecided for one in answers)
+    return (
+        f"{case:<20}{len(answers):>9}{_share(sum(one.rank for one in answers), len(answers)):>15}"
+        f"{_share(sum(one.cause for one in answers), len(answers)):>15}"
+        f"{_share(sum(bool(one.line) for one in hosts), len(hosts)):>15}{given:>11}"
+    )
+
+
+def _share(count: int, of: int) -> str:
+    return f"{count}/{of} {100 * count / of:.0f} %" if of else "-"

@@ -1,0 +1,133 @@
+"""What was planted, and whether a report says so: the rank, the cause, the line of code.
+
+A line is right where the report's place lies in planted_job.py on a line that is marked for the fault, or in the
+function that holds one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+JOB = Path(__file__).with_name("planted_job.py")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a report must say of a fault: the verdict, and one of the causes; `by_host` where a line is asked for."""
+
+    causes: tuple[str, ...]
+    verdict: str = "straggler"
+    by_host: bool = True
+
+
+CASES = {
+    "loader": Truth(("data_loading",)),
+    "disk": Truth(("data_loading",)),
+    "generator": Truth(("data_loading",)),
+    "busy_core": Truth(("cpu_contention",), by_host=False),
+    "contention": Truth(("cpu_contention",), by_host=False),
+    "collect": Truth(("garbage_collection",)),
+    "item": Truth(("host",)),
+    "hash": Truth(("host",)),
+    "python": Truth(("host",)),
+    "longer": Truth(("unequal_work",), by_host=False),
+    "backward_hook": Truth(("host",)),
+    "checkpoint": Truth(("host",)),
+    "rotating": Truth(("host",), verdict="moving_imbalance"),
+    "slow_everywhere": Truth(("data_loading",), verdict="nobody"),
+    "none": Truth((), verdict="nobody", by_host=False),
+    "generator_none": Truth((), verdict="nobody", by_host=False),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One capture of one job."""
+
+    case: str
+    ranks: int
+    iterations: int
+    culprit: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the report said of it; `line` is None where no place is given or asked for."""
+
+    asked: Asked
+    verdict: str
+    named: tuple[int, ...]
+    said: tuple[str, ...]  # causes
+    place: str
+    rank: bool
+    cause: bool
+    line: bool | None
+    undecided: bool
+    reason: str
+    gain: float
+
+
+@cache
+def planted_lines(job: Path) -> dict[str, set[int]]:
+    """Fault -> the lines of the job that are marked for it."""
+    found: dict[str, set[int]] = {}
+    for number, text in enumerate(job.read_text().splitlines(), 1):
+        if marked := re.search(r"# planted: ([\w ]+)$", text):
+            for case in marked[1].split():
+                found.setdefault(case, set()).add(number)
+    return found
+
+
+@cache
+def _functions(job: Path) -> list[range]:
+    """The lines of each function that holds nothing but a fault: `main` is too long to be a place."""
+    nodes = [node for node in ast.walk(ast.parse(job.read_text())) if isinstance(node, ast.FunctionDef)]
+    return [range(node.lineno, (node.end_lineno or 0) + 1) for node in nodes if node.name not in ("main", "generate")]
+
+
+def is_right_line(job: Path, case: str, file: str, line: int) -> bool:
+    if not file.endswith(JOB.name):
+        return False
+    marked = planted_lines(job).get(case, set())
+    return line in marked or any(line in lines and marked & set(lines) for lines in _functions(job))
+
+
+def judge(asked: Asked, report: dict[str, Any], job: Path = JOB) -> Answer:
+    """The report against the truth; `job`: the program as it ran."""
+    truth = CASES[asked.case]
+    found = report.get("stragglers") or {"verdict": "none", "ranks": []}
+    named = tuple(one["rank"] for one in found["ranks"])
+    causes = [one["cause"] for one in found["ranks"][:1]]
+    places = [one["place"] for one in found["ranks"][:1] if one.get("place")]
+    if truth.verdict != "straggler":
+        # Nobody is to be named; what it is stands with the verdict and in the findings.
+        causes = [found["cause"]] if found.get("cause") else []
+        places = [found["place"]] if found.get("place") else []
+        for finding in report["findings"]:
+            causes.append(finding["kind"])
+            places += [finding["place"]] if finding.get("place") else []
+    right_verdict = found["verdict"] == truth.verdict
+    rank = right_verdict and named[:1] == ((asked.culprit,) if truth.verdict == "straggler" else ())
+    place = places[0] if places else None
+    line = None
+    if truth.by_host and place is not None:
+        line = is_right_line(job, asked.case, place["file"], place["line"])
+    return Answer(
+        asked=asked,
+        verdict=found["verdict"],
+        named=named,
+        said=tuple(causes),
+        place="" if place is None else f"{place['file'].rpartition('/')[2]}:{place['line']} {place['function']}",
+        rank=rank,
+        cause=rank and (not truth.causes or bool(set(truth.causes) & set(causes))),
+        line=line,
+        undecided=found["verdict"] == "undecided",
+        reason=found.get("reason", ""),
+        gain=found.get("gain", 0.0),
+    )
