@@ -2,7 +2,7 @@
 
 Guarantees: a pattern is plain text with `*` for anything: matching takes no longer than looking for each of its pieces
 once, whatever it says; the first pattern that fits counts. Rules of the fields: `fleetprof_api.request` (a request, or
-a file), crds/.
+a file).
 """
 
 import contextlib

@@ -10,7 +10,7 @@ from typing import Final
 import yaml
 from fleetprof_api.process.address import HostPort, parse_host_port
 from fleetprof_api.process.settings import SettingsParser, split_names
-from fleetprof_api.request.spec import read_quantity
+from fleetprof_api.request import read_quantity
 from fleetprof_store.location import StoreLocation, parse_location
 
 from fleetprof_operator.hub.bounds import AllBounds, parse_bounds

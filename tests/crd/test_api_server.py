@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from harness.kubernetes.api_server import ApiServer
-from harness.kubernetes.wrong_requests import REQUESTS, VALID
+from harness.kubernetes.request_documents import REQUESTS, VALID
 
 pytestmark = pytest.mark.cluster
 
@@ -87,13 +87,6 @@ def test_a_suspended_request_can_begin_and_never_be_suspended_again(api: ApiServ
     assert code == 422
     assert "spec.suspend can only go from true to false" in answer["message"]
     assert answer["details"]["causes"][0]["field"] == "spec.suspend"
-
-
-def test_any_kind_can_be_a_workload(api: ApiServer) -> None:
-    document = copy.deepcopy(VALID)
-    document["spec"]["target"]["workload"] = {"apiVersion": "ml.example/v2beta3", "kind": "MyJob2", "name": "a.b-c"}
-    code, answer = api.call("POST", f"{REQUESTS}?dryRun=All", document)
-    assert code == 201, answer
 
 
 STATUS = {

@@ -1,4 +1,4 @@
-"""What is made from the CRD is fresh, and the chart's template is the CRD with what Helm needs."""
+"""What is made of a request's types is fresh, and the chart's template is the CRD with what Helm needs."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The CRD and the typed Python are one: the same fields, bounds, values, defaults and words; the same requests pass.
+"""The same requests pass the CRD and the typed Python.
 
 One difference is known: Python takes an explicit null for a field that was left out, the API server refuses it.
 """
@@ -9,96 +9,15 @@ from typing import Any
 
 import jsonschema
 import pytest
-from fleetprof_api.request import ProfileRequest, Spec, Status
+from fleetprof_api.request import ProfileRequest
 from harness.kubernetes.api_server import ApiServer
-from harness.kubernetes.crd_documents import as_json_schema, documents, find_pattern
-from harness.kubernetes.wrong_requests import REQUESTS, VALID
+from harness.kubernetes.crd_documents import as_json_schema, documents
+from harness.kubernetes.request_documents import REQUESTS, VALID
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties")
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-
-
-def describe_crd(schema: dict[str, Any], path: str) -> dict[str, dict[str, Any]]:
-    """Every field of a CRD's schema: what both sides must agree on."""
-    found = {path: _facts(schema, schema.get("type", "string"), find_pattern(schema))}
-    if schema.get("x-kubernetes-int-or-string"):
-        found[path].pop("minimum")  # the pattern of the number's text says it
-    for name, inner in schema.get("properties", {}).items():
-        found |= describe_crd(inner, f"{path}.{name}")
-        found[f"{path}.{name}"]["required"] = name in schema.get("required", [])
-    for key, suffix in (("items", "[]"), ("additionalProperties", "{}")):
-        if isinstance(schema.get(key), dict):
-            found |= describe_crd(schema[key], f"{path}{suffix}")
-    return found
-
-
-def describe_python(model: type[BaseModel], path: str) -> dict[str, dict[str, Any]]:
-    """The same of a model."""
-    document = model.model_json_schema(by_alias=True)
-    definitions = document.get("$defs", {})
-
-    def visit(schema: dict[str, Any], path: str) -> dict[str, dict[str, Any]]:
-        words = {k: v for k, v in schema.items() if k in ("description", "default")}
-        while True:
-            if "$ref" in schema:
-                schema = definitions[schema["$ref"].rpartition("/")[2]] | words
-            elif "anyOf" in schema:
-                (schema,) = [option for option in schema["anyOf"] if option.get("type") != "null"]
-                schema = schema | words
-            else:
-                break
-        found = {path: _facts(schema, schema["type"], schema.get("pattern"))}
-        for name, inner in schema.get("properties", {}).items():
-            found |= visit(inner, f"{path}.{name}")
-            found[f"{path}.{name}"]["required"] = name in schema.get("required", [])
-        for key, suffix in (("items", "[]"), ("additionalProperties", "{}")):
-            if isinstance(schema.get(key), dict):
-                found |= visit(schema[key], f"{path}{suffix}")
-        return found
-
-    return visit(document, path)
-
-
-def _facts(schema: dict[str, Any], kind: str, pattern: str | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {"type": kind, "pattern": pattern, "enum": schema.get("enum")}
-    # A time has its own form, and a bound only so that the API server can reckon with it.
-    facts |= {bound: schema[bound] for bound in BOUNDS if bound in schema and schema.get("format") != "date-time"}
-    facts["default"] = schema.get("default") or None
-    return facts
-
-
-def words_of(schema: dict[str, Any], path: str) -> dict[str, str]:
-    found = {path: schema.get("description", "")}
-    for name, inner in schema.get("properties", {}).items():
-        found |= words_of(inner, f"{path}.{name}")
-    if "items" in schema:
-        found |= words_of(schema["items"], f"{path}[]")
-    return found
-
-
-@pytest.mark.parametrize(("model", "part"), [(Spec, "spec"), (Status, "status")])
-def test_fields_bounds_values_and_defaults_are_the_same(
-    schema: dict[str, Any], model: type[BaseModel], part: str
-) -> None:
-    in_crd = describe_crd(schema["properties"][part], part)
-    in_python = describe_python(model, part)
-    assert list(in_crd) == list(in_python)
-    for path, facts in in_crd.items():
-        assert facts == in_python[path], path
-
-
-@pytest.mark.parametrize(("model", "part"), [(Spec, "spec"), (Status, "status")])
-def test_explain_and_the_documentation_use_the_same_words(
-    schema: dict[str, Any], model: type[BaseModel], part: str
-) -> None:
-    from fleetprof_api.request.fields import list_fields
-
-    in_crd = words_of(schema["properties"][part], part)
-    for row in list_fields(model, f"{part}."):
-        assert row.meaning == in_crd[row.path], row.path
 
 
 def broken_structure(document: object) -> list[str]:

@@ -1,12 +1,13 @@
 """ProfileRequest: one bounded capture, as a user asks for it (`fleetprof.io/v1alpha1`, docs/design.md#a-request).
 
 Guarantees: `parse_request` either returns a request in which every rule holds, or raises `InvalidRequest` with *all*
-that is wrong, each with the field's path, the rule and the allowed values. The YAML that is applied to Kubernetes and
-the YAML that `fleetprof capture -f` takes are the same: crds/fleetprof.io_profilerequests.yaml has these fields, rules
-and words, and a test holds the two to each other. pydantic and PyYAML are imported here and nowhere else in the
-contract, so that the sidecar's image does without them.
+that is wrong, each with the field's path, the rule and the allowed values. These types are the one source of the kind:
+the CRD is made of them (crds/), so that the YAML that is applied to Kubernetes and the YAML that `fleetprof capture -f`
+takes are the same. pydantic and PyYAML are imported here and nowhere else in the contract, so that the sidecar's image
+does without them.
 """
 
+from fleetprof_api.request.analysis import Analysis, KernelClass, Resources, WorkClass, read_quantity
 from fleetprof_api.request.document import (
     API_VERSION,
     KIND,
@@ -18,20 +19,16 @@ from fleetprof_api.request.document import (
 from fleetprof_api.request.kernel_classes import load_kernel_classes, plain_classes
 from fleetprof_api.request.refusal import InvalidRequest
 from fleetprof_api.request.spec import (
-    Analysis,
     Canary,
     Collect,
-    KernelClass,
     Limits,
     Ranks,
     Redact,
-    Resources,
     Spec,
     Storage,
     ThreadSamples,
     Traces,
     Window,
-    WorkClass,
 )
 from fleetprof_api.request.status import Condition, Failure, Headline, RankCounts, Status
 from fleetprof_api.request.target import LabelRequirement, Selector, Target, WorkloadReference
@@ -69,4 +66,5 @@ __all__ = [
     "load_request",
     "parse_request",
     "plain_classes",
+    "read_quantity",
 ]

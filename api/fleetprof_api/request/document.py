@@ -1,12 +1,13 @@
 """The whole document: what is written in a file and applied to Kubernetes."""
 
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from fleetprof_api.request.part import DNS_LABEL, DNS_SUBDOMAIN, Part
+from fleetprof_api.request.part import Part
+from fleetprof_api.request.patterns import DNS_LABEL, NAME
 from fleetprof_api.request.refusal import InvalidRequest, say_problem
 from fleetprof_api.request.spec import Spec
 
@@ -19,21 +20,19 @@ class Metadata(BaseModel):
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow", frozen=True)
 
-    name: str | None = Field(
+    name: Annotated[str, NAME] | None = Field(
         default=None,
         min_length=1,
         max_length=52,
-        pattern=DNS_SUBDOMAIN,
         description="The request's name; made from `generateName` when absent.",
     )
     generate_name: str | None = Field(
         default=None, min_length=1, max_length=46, description="Beginning of a name that is made."
     )
-    namespace: str | None = Field(
+    namespace: Annotated[str, DNS_LABEL] | None = Field(
         default=None,
         min_length=1,
         max_length=63,
-        pattern=DNS_LABEL,
         description="Where the workload runs; `local` in local mode.",
     )
     labels: dict[str, str] = Field(default={}, description="Labels of the request.")
@@ -41,7 +40,11 @@ class Metadata(BaseModel):
 
 
 class ProfileRequest(Part):
-    """One bounded capture of a running training workload."""
+    """ProfileRequest asks for one bounded capture of a running training job: the same few iterations on every chosen
+    rank, stored in the object store and analysed. Everything in spec is fixed at creation, except suspend (from true to
+    false) and ttlSecondsAfterFinished. Delete the request to take the capture back. Wait for either end with:
+    kubectl wait --for=jsonpath='{.status.completionTime}' profreq/NAME
+    """
 
     api_version: Literal["fleetprof.io/v1alpha1"] = Field(description="Version of this form.")
     kind: Literal["ProfileRequest"] = Field(description="Kind of this document.")

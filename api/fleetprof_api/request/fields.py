@@ -4,34 +4,17 @@ Guarantees: read from the types of the request themselves, so that a rule is wri
 """
 
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-# What a pattern means; whoever adds a pattern to `request` adds its words here (a test sees to it).
-PATTERN_WORDS: Final[Mapping[str, str]] = {
-    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": "of a-z, 0-9 and -, beginning and ending with a letter or digit",
-    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$": "of a-z, 0-9, - and ., each part "
-    "beginning and ending with a letter or digit",
-    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
-    r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$": "that are a label's name, e.g. app, app.kubernetes.io/name",
-    r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$": "of letters, digits, -, _ and ., with a letter or digit at both "
-    "ends",
-    r"^([0-9]+([.][0-9]*)?|[.][0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$": "that is a quantity, e.g. 500m, 2Gi",
-    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?"
-    r"[A-Za-z0-9])$": "of letters and digits",
-    r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$": "of letters and digits",
-    r"^[ -~]*[ -)+-~][ -~]*$": "of printable ASCII, not of * alone, e.g. my_all_reduce*kernel",
-    r"^[A-Z][A-Za-z0-9]*$": "of letters and digits, beginning with a capital, e.g. Job",
-    r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?$": "that are a version or group/version, "
-    "e.g. v1, batch/v1, jobset.x-k8s.io/v1alpha2",
-}
+from fleetprof_api.request.patterns import Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +89,7 @@ def describe_rule(annotation: Any, metadata: Iterable[Any] = ()) -> str:
     if annotation is int:
         return f"a whole number{limits.range()}"
     if annotation is str:
-        return f"a text{limits.count('characters')}{limits.pattern and f' {PATTERN_WORDS[limits.pattern]}'}"
+        return f"a text{limits.count('characters')}{limits.words and f' {limits.words}'}"
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return _one_of([member.value for member in annotation])
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -127,7 +110,7 @@ class _Limits:
     high: int | None = None
     shortest: int | None = None
     longest: int | None = None
-    pattern: str = ""
+    words: str = ""
 
     @classmethod
     def read(cls, metadata: Iterable[Any]) -> "_Limits":
@@ -143,8 +126,8 @@ class _Limits:
                         found["shortest"] = part.min_length
                     case annotated_types.MaxLen():
                         found["longest"] = part.max_length
-                if pattern := getattr(part, "pattern", None):
-                    found["pattern"] = pattern
+                    case Pattern():
+                        found["words"] = part.words
         return cls(**found)
 
     def range(self) -> str:

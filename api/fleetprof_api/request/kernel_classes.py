@@ -13,9 +13,9 @@ import yaml
 from pydantic import Field, ValidationError
 
 from fleetprof_api import kernel_class
+from fleetprof_api.request.analysis import KernelClass
 from fleetprof_api.request.part import Part
 from fleetprof_api.request.refusal import InvalidRequest, say_problem
-from fleetprof_api.request.spec import KernelClass
 
 
 class _File(Part):

@@ -42,7 +42,7 @@ class InvalidRequest(ValueError):
 
 def say_problem(model: type[BaseModel], error: ErrorDetails) -> str:
     """The sentence about one of pydantic's errors in a document of this model."""
-    location = error["loc"]
+    location = (*error["loc"], *_field_of_rule(error))
     path = ""
     for part in location:
         path += f"[{part}]" if isinstance(part, int) else f"{'.' if path else ''}{part}"
@@ -59,8 +59,14 @@ def say_problem(model: type[BaseModel], error: ErrorDetails) -> str:
             shown = f", got {_show(given)}" if isinstance(given, str | int | float | bool | None) else ""
             said = f"must be {rule}{shown}"
         case _:
-            said = re.sub(r"^Input should", "should", error["msg"])
+            said = re.sub(r"^Input should", "should", error["msg"]).removeprefix(f"{path} ")
     return f"{path or 'request'}: {said}"[:600]
+
+
+def _field_of_rule(error: ErrorDetails) -> list[str]:
+    """Where in its object the field lies that a rule is about."""
+    field: str = error.get("ctx", {}).get("field", "") if error["type"] == "rule" else ""
+    return field.split(".") if field else []
 
 
 def _show(value: object) -> str:

@@ -5,14 +5,18 @@ where the request's own fields are not: a newer operator may say more.
 """
 
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-_CONDITION_TYPE: Final = (
-    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
-)
+from fleetprof_api.request.patterns import CONDITION_TYPE, REASON
+from fleetprof_api.request.rules import LIST_TYPE, Unique
+
+
+def _merged_by(field: str) -> dict[str, Any]:
+    """How the API server merges a list: entries with the same value of this field are one."""
+    return {LIST_TYPE: "map", "x-kubernetes-list-map-keys": [field]}
 
 
 class _Part(BaseModel):
@@ -22,17 +26,19 @@ class _Part(BaseModel):
 class Condition(_Part):
     """One aspect of a request (Kubernetes' metav1.Condition)."""
 
-    type: str = Field(min_length=1, max_length=316, pattern=_CONDITION_TYPE, description="What the condition is about.")
+    type: Annotated[str, CONDITION_TYPE] = Field(
+        min_length=1, max_length=316, description="What the condition is about."
+    )
     status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
     observed_generation: int | None = Field(
-        default=None, ge=0, description="The request's metadata.generation that the condition is about."
+        default=None,
+        ge=0,
+        json_schema_extra={"format": "int64"},
+        description="The request's metadata.generation that the condition is about.",
     )
     last_transition_time: datetime = Field(description="When `status` last changed.")
-    reason: str = Field(
-        min_length=1,
-        max_length=1024,
-        pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-        description="One CamelCase word for machines.",
+    reason: Annotated[str, REASON] = Field(
+        min_length=1, max_length=1024, description="One CamelCase word for machines."
     )
     message: str = Field(max_length=32_768, description="A sentence for people, with what to do.")
 
@@ -52,15 +58,10 @@ class RankCounts(_Part):
 class Failure(_Part):
     """One reason for which ranks have no trace."""
 
-    reason: str = Field(
-        min_length=1,
-        max_length=64,
-        pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-        description="The reason, as in the ledger.",
-    )
+    reason: Annotated[str, REASON] = Field(min_length=1, max_length=64, description="The reason, as in the ledger.")
     ranks: int = Field(ge=1, description="How many ranks failed for it.")
-    first_ranks: list[Annotated[int, Field(ge=0, le=1_000_000)]] = Field(
-        default=[], max_length=10, description="The first of these ranks, in order."
+    first_ranks: Annotated[list[Annotated[int, Field(ge=0, le=1_000_000)]], Field(max_length=10), Unique()] = Field(
+        default=[], description="The first of these ranks, in order."
     )
     message: str | None = Field(
         default=None,
@@ -91,13 +92,18 @@ class Headline(_Part):
 class Status(_Part):
     """What was seen to happen."""
 
-    conditions: Annotated[list[Condition], Field(max_length=16)] = Field(
+    conditions: list[Condition] = Field(
         default=[],
+        max_length=16,
+        json_schema_extra=_merged_by("type"),
         description="TargetsResolved, Captured, Uploaded, Analyzed and Succeeded. Succeeded is Unknown until the "
         "request ends; its reason tells how the request stands.",
     )
     observed_generation: int | None = Field(
-        default=None, ge=0, description="The request's metadata.generation that this status is about."
+        default=None,
+        ge=0,
+        json_schema_extra={"format": "int64"},
+        description="The request's metadata.generation that this status is about.",
     )
     target: str | None = Field(
         default=None,
@@ -112,8 +118,10 @@ class Status(_Part):
     ranks: RankCounts | None = Field(
         default=None, description="How many ranks got how far; the ledger of every rank is in the object store."
     )
-    failures: Annotated[list[Failure], Field(max_length=8)] = Field(
+    failures: list[Failure] = Field(
         default=[],
+        max_length=8,
+        json_schema_extra=_merged_by("reason"),
         description="Why ranks have no trace: the reasons that struck the most of them. All are in the ledger.",
     )
     headline: Headline | None = Field(default=None, description="The report in a few values.")

@@ -1,79 +1,88 @@
 """What to profile: a workload or a label selector."""
 
 import re
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field
 
-from fleetprof_api.request.part import DNS_SUBDOMAIN, Part, break_rule, require_exactly_one
+from fleetprof_api.request.part import Part
+from fleetprof_api.request.patterns import GROUP_VERSION, KIND, LABEL_NAME, LABEL_VALUE, NAME
+from fleetprof_api.request.rules import Rule, rule
 
 _CORE_KINDS: Final = ("Pod", "ReplicationController")  # all that own pods or are pods without an API group
-_LABEL_NAME: Final = (
-    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
-    r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-)
-_LABEL_VALUE: Final = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+_LabelValue = Annotated[str, Field(max_length=63), LABEL_VALUE]
+
+
+def _are_label_names(labels: dict[str, str]) -> bool:
+    return all(re.fullmatch(LABEL_NAME.regex, key) for key in labels)
 
 
 class WorkloadReference(Part):
     """A workload by reference; its ranks are found by the labels of its kind or by owner references."""
 
-    api_version: str = Field(
-        min_length=2,
-        max_length=317,
-        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?$",
-        description="API group and version of the workload's kind.",
+    api_version: Annotated[str, GROUP_VERSION] = Field(
+        min_length=2, max_length=317, description="API group and version of the workload's kind."
     )
-    kind: str = Field(
-        min_length=1, max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$", description="The workload's kind, as in its YAML."
-    )
-    name: str = Field(min_length=1, max_length=253, pattern=DNS_SUBDOMAIN, description="The workload's name.")
+    kind: Annotated[str, KIND] = Field(min_length=1, max_length=63, description="The workload's kind, as in its YAML.")
+    name: Annotated[str, NAME] = Field(min_length=1, max_length=253, description="The workload's name.")
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if "/" not in self.api_version and self.kind not in _CORE_KINDS:
-            raise break_rule(
-                "apiVersion must be group/version for this kind, for example batch/v1 for Job: without a group there "
-                f"are only {' and '.join(_CORE_KINDS)}"
-            )
-        return self
+    @rule(
+        f"self.apiVersion.contains('/') || self.kind in {list(_CORE_KINDS)}",
+        "spec.target.workload.apiVersion must be group/version for this kind, for example batch/v1 for Job: without a "
+        f"group there are only {' and '.join(_CORE_KINDS)}",
+        field="apiVersion",
+    )
+    def _has_a_group_or_is_of_the_core(self) -> bool:
+        return "/" in self.api_version or self.kind in _CORE_KINDS
 
 
 class LabelRequirement(Part):
     """One requirement of a label selector (Kubernetes' LabelSelectorRequirement)."""
 
-    key: str = Field(min_length=1, max_length=317, pattern=_LABEL_NAME, description="The label's name.")
+    key: Annotated[str, LABEL_NAME] = Field(min_length=1, max_length=317, description="The label's name.")
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
         description="How the label is compared with `values`."
     )
-    values: list[Annotated[str, Field(max_length=63, pattern=_LABEL_VALUE)]] | None = Field(
+    values: list[_LabelValue] | None = Field(
         default=None, max_length=32, description="What it is compared with, for In and NotIn."
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if (self.operator in ("Exists", "DoesNotExist")) == bool(self.values):
-            raise break_rule("values must be set for In and NotIn, and must not be set for Exists and DoesNotExist")
-        return self
+    @rule(
+        "(self.operator in ['Exists', 'DoesNotExist']) != (has(self.values) && size(self.values) > 0)",
+        "values must be set for In and NotIn, and must not be set for Exists and DoesNotExist",
+    )
+    def _has_values_where_they_count(self) -> bool:
+        return (self.operator in ("Exists", "DoesNotExist")) != bool(self.values)
 
 
 class Selector(Part):
     """A label selector (Kubernetes' LabelSelector); an empty one is refused."""
 
-    match_labels: dict[str, Annotated[str, Field(max_length=63, pattern=_LABEL_VALUE)]] | None = Field(
-        default=None, max_length=16, description="Labels that must all be there with these values."
-    )
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+
+    match_labels: (
+        Annotated[
+            dict[str, _LabelValue],
+            Field(max_length=16),
+            Rule(
+                f"self.all(key, {LABEL_NAME.matches('key')})",
+                "spec.target.selector.matchLabels must have label names, for example app or app.kubernetes.io/name",
+                _are_label_names,
+            ),
+        ]
+        | None
+    ) = Field(default=None, description="Labels that must all be there with these values.")
     match_expressions: list[LabelRequirement] | None = Field(
         default=None, max_length=16, description="Further requirements, all of which must hold."
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if not self.match_labels and not self.match_expressions:
-            raise break_rule("matchLabels or matchExpressions must hold something; an empty selector is refused")
-        if not all(re.fullmatch(_LABEL_NAME, key) for key in self.match_labels or {}):
-            raise break_rule("matchLabels must have label names, for example app or app.kubernetes.io/name")
-        return self
+    @rule(
+        "(has(self.matchLabels) && size(self.matchLabels) > 0) || "
+        "(has(self.matchExpressions) && size(self.matchExpressions) > 0)",
+        "spec.target.selector must hold matchLabels or matchExpressions; an empty selector is refused",
+    )
+    def _is_not_empty(self) -> bool:
+        return bool(self.match_labels or self.match_expressions)
 
     def matches(self, labels: dict[str, str]) -> bool:
         """Tells whether a pod with these labels is chosen."""
@@ -114,10 +123,12 @@ class Target(Part):
     )
     selector: Selector | None = Field(default=None, description="Pods by their labels; an empty selector is refused.")
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        require_exactly_one(self, "workload", "selector")
-        return self
+    @rule(
+        "has(self.workload) != has(self.selector)",
+        "exactly one of spec.target.workload and spec.target.selector must be set",
+    )
+    def _is_one(self) -> bool:
+        return (self.workload is None) != (self.selector is None)
 
     def text(self) -> str:
         """What is profiled, in short: `Job/llama` or the selector."""

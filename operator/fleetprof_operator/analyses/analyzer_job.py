@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fleetprof_api.request import Analysis
-from fleetprof_api.request.spec import read_quantity
+from fleetprof_api.request import Analysis, read_quantity
 
 from fleetprof_operator.kubernetes.cluster import Json
 

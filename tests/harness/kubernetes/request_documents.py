@@ -1,4 +1,4 @@
-"""Wrong requests, for the API server and the typed Python alike: what is wrong, the field, the API server's words."""
+"""Right and wrong requests, for the API server and the typed Python alike."""
 
 import copy
 from typing import Any
@@ -37,6 +37,40 @@ SPEC = "spec"
 TARGET = "spec.target"
 WORKLOAD = "spec.target.workload"
 EXPRESSION = "spec.target.selector.matchExpressions[0]"
+
+# path and value that leave the request right: the ends of bounds, and the other side of each rule
+RIGHT: list[tuple[str, Any]] = [
+    ("metadata.name", "a" * 52),
+    ("spec.target.workload", {"apiVersion": "v1", "kind": "Pod", "name": "a"}),
+    ("spec.target.workload", {"apiVersion": "v1", "kind": "ReplicationController", "name": "a.b-c"}),
+    ("spec.target.workload", {"apiVersion": "ml.example/v2beta3", "kind": "MyJob2", "name": "a" * 253}),
+    ("spec.target", {"selector": {"matchLabels": {f"example.com/a{n}": "" for n in range(16)}}}),
+    ("spec.target", _selected({"key": "a", "operator": "In", "values": ["b", ""]})),
+    ("spec.target", _selected({"key": "a.b/C_d", "operator": "DoesNotExist"})),
+    ("spec.target", _selected({"key": "a", "operator": "Exists", "values": []})),
+    ("spec.ranks", {"list": [0, 1_000_000]}),
+    ("spec.ranks", {"list": list(range(1024))}),
+    ("spec.ranks", {"sample": 1}),
+    ("spec.ranks", {"every": 100_000}),
+    ("spec.window", {"iterations": 100, "warmupIterations": 0}),
+    ("spec.window", {"durationMillis": 10}),
+    ("spec.window", {"durationMillis": 10_000}),
+    ("spec", {**VALID["spec"], "window": {"durationMillis": 60_000}, "ranks": {"every": 2}}),
+    ("spec.collect", []),
+    ("spec.collect", ["Shapes", "Stacks", "Modules", "Memory", "Flops", "DeviceMetrics"]),
+    ("spec.redact", ["Names", "Paths", "Shapes"]),
+    ("spec.limits", {}),
+    ("spec.limits", {"maxTraceBytes": 1 << 36, "maxSlowdownPercent": 0}),
+    ("spec.activeDeadlineSeconds", 86_400),
+    ("spec.ttlSecondsAfterFinished", 31_536_000),
+    ("spec.suspend", True),
+    ("spec.storage", {}),
+    ("spec.storage.profile", "a" * 63),
+    ("spec.analysis", {"parallelism": 1000, "resources": {}, "kernelClasses": []}),
+    ("spec.analysis.resources", {"requests": {"cpu": 0, "memory": "2G"}, "limits": {"cpu": "1e-3", "memory": "2Gi"}}),
+    ("spec.analysis.resources", {"requests": {"cpu": 4}, "limits": {"ephemeral-storage": ".5Gi"}}),
+    ("spec.analysis.kernelClasses", [{"pattern": "*a*", "class": "Compute"}] * 64),
+]
 
 # path and value that make the request wrong, the field that the API server names, its words
 WRONG: list[tuple[str, Any, str, str]] = [
@@ -147,7 +181,13 @@ WRONG: list[tuple[str, Any, str, str]] = [
         "spec.analysis.resources.requests",
         {"nvidia.com/gpu": 1},
         "spec.analysis.resources.requests",
-        "may name cpu, memory and ephemeral-storage",
+        "requests may name cpu, memory and ephemeral-storage",
+    ),
+    (
+        "spec.analysis.resources.limits",
+        {"disk": "1Gi"},
+        "spec.analysis.resources.limits",
+        "limits may name cpu, memory and ephemeral-storage",
     ),
     (
         "spec.analysis.resources",
