@@ -1,4 +1,4 @@
-"""Makes what follows from the types of a request: the CRD, the chart's template of it, the tables of docs/request.md.
+"""Makes what follows from the types of a request: CRD, the chart's template of it, rules and fields in docs/request.md.
 
 `--check` writes nothing and fails when something is stale. Run by `make generate`, checked by `make lint`.
 """
@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from fleetprof_crds.definition import make_definition
+from fleetprof_crds.definition import find_schema, make_definition
 from fleetprof_crds.definition_file import write_file, write_template
-from fleetprof_crds.fields_page import write_tables
+from fleetprof_crds.fields_page import write_page
 
 ROOT: Final = Path(__file__).parents[1]
 FILE: Final = ROOT / "crds/fleetprof.io_profilerequests.yaml"
@@ -23,7 +23,7 @@ def main() -> None:
     made = {
         FILE: write_file(definition),
         TEMPLATE: write_template(definition),
-        PAGE: write_tables(PAGE.read_text()),
+        PAGE: write_page(PAGE.read_text(), find_schema(definition)),
     }
     stale = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv:

@@ -74,6 +74,13 @@ def make_definition() -> dict[str, Any]:
     }
 
 
+def find_schema(definition: dict[str, Any]) -> Schema:
+    """The schema within a CRD of one version."""
+    (version,) = definition["spec"]["versions"]
+    schema: Schema = version["schema"]["openAPIV3Schema"]
+    return schema
+
+
 def _make_request_schema() -> Schema:
     """The schema of a request as Kubernetes stores it, with the status, and with what it checks of metadata itself."""
     schema = make_schema(ProfileRequest)

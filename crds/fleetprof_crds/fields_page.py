@@ -1,26 +1,49 @@
-"""The tables of docs/request.md: every field with its rule, its default and its meaning."""
+"""What docs/request.md says of fields: the rules between them, and each with its own rule and its meaning."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from fleetprof_api.request import ProfileRequest, Status
 from fleetprof_api.request.fields import FieldRow, list_fields
+from fleetprof_api.request.rules import CEL, LIST_TYPE
 
-_PLACE: Final = "<!-- The fields of {}, made by crds/generate.py: {} -->\n"
+from fleetprof_crds.structural_schema import Schema
 
-
-def write_tables(page: str) -> str:
-    """The page about requests, with its tables as the types are now."""
-    page = _with_table(page, "a request", [row for row in list_fields(ProfileRequest) if row.path != "status"])
-    return _with_table(page, "its status", list_fields(Status, "status."))
+_PLACE: Final = "<!-- The {}, made by crds/generate.py: {} -->\n"
 
 
-def _with_table(page: str, what: str, rows: Iterable[FieldRow]) -> str:
+def write_page(page: str, schema: Schema) -> str:
+    """The page about requests, with its rules and tables as the types are now; `schema` is that of the CRD."""
+    rules = [f"- `{path}`: {message}." for path, message in _list_rules(schema, "")]
+    page = _fill(page, "rules of a request", rules)
+    rows = [row for row in list_fields(ProfileRequest) if row.path != "status"]
+    page = _fill(page, "fields of a request", _make_table(rows))
+    return _fill(page, "fields of its status", _make_table(list_fields(Status, "status.")))
+
+
+def _list_rules(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
+    """Path and sentence of each rule of a new request. The forms of texts are left to the table, which has them."""
+    for rule in schema.get(CEL, []):
+        if "oldSelf" not in rule["rule"] and not rule["rule"].startswith("self.matches("):
+            field = f"{path}{rule.get('fieldPath', '')}".removeprefix(".")
+            yield field, rule["message"].removeprefix(f"{field} ")
+    if schema.get(LIST_TYPE) == "set":
+        yield path, "must not name a value twice"
+    for name, inner in schema.get("properties", {}).items():
+        if path or name != "status":
+            yield from _list_rules(inner, f"{path}.{name}".removeprefix("."))
+    if "items" in schema:
+        yield from _list_rules(schema["items"], f"{path}[]")
+
+
+def _make_table(rows: Iterable[FieldRow]) -> list[str]:
+    table = ["| field | rule | default | meaning |", "|---|---|---|---|"]
+    return table + [f"| `{row.path}` | {row.rule} | {row.default} | {row.meaning} |" for row in rows]
+
+
+def _fill(page: str, what: str, lines: list[str]) -> str:
     before, begin, rest = page.partition(_PLACE.format(what, "begin"))
     _, end, after = rest.partition(_PLACE.format(what, "end"))
-    assert begin, f"docs/request.md has lost the place of the table about {what}"
-    assert end, f"docs/request.md has lost the end of the table about {what}"
-    lines = ["| field | rule | default | meaning |", "|---|---|---|---|"]
-    lines += [f"| `{row.path}` | {row.rule} | {row.default} | {row.meaning} |" for row in rows]
-    table = "\n".join(lines)
-    return f"{before}{begin}{table}\n{end}{after}"
+    assert begin, f"docs/request.md has lost the place of the {what}"
+    assert end, f"docs/request.md has lost the end of the {what}"
+    return "\n".join([f"{before}{begin}{lines[0]}", *lines[1:], f"{end}{after}"])
