@@ -1,55 +1,29 @@
 """What was asked, from request.json and ledger.json, in the report's words.
 
-Guarantees: a request that cannot be read costs these words only; works without pydantic (the analyzer's image has
-none).
+Guarantees: a request that cannot be read is an empty one, and costs its words only; works without pydantic (the
+analyzer's image has none).
 """
 
 import msgspec
+from fleetprof_api.kernel_class import KernelClass, read_kernel_classes
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.report.report import RequestInfo
+from fleetprof_api.stored_request import ProfileRequest, Target
 
 
-class _Workload(msgspec.Struct):
-    kind: str = ""
-    name: str = ""
-
-
-class _Selector(msgspec.Struct, rename="camel"):
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[msgspec.Raw] | None = None
-
-
-class _Target(msgspec.Struct):
-    workload: _Workload | None = None
-    selector: _Selector | None = None
-
-
-class _Window(msgspec.Struct, rename="camel"):
-    iterations: int | None = None
-    duration_millis: int | None = None
-
-
-class _Spec(msgspec.Struct):
-    target: _Target = msgspec.field(default_factory=_Target)
-    window: _Window = msgspec.field(default_factory=_Window)
-    collect: list[str] = []
-
-
-class _Metadata(msgspec.Struct):
-    name: str | None = None
-
-
-class _Request(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
-def describe_request(data: bytes | None, uid: str, namespace: str, ledger: Ledger | None) -> RequestInfo:
-    """The request as the report shows it; what is not known stays empty."""
+def read_request(data: bytes | None) -> ProfileRequest | None:
+    """The request of a capture; None where the store has none."""
+    if data is None:
+        return None
     try:
-        request = msgspec.json.decode(data or b"{}", type=_Request)
+        return msgspec.json.decode(data, type=ProfileRequest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        request = _Request()
+        return ProfileRequest()
+
+
+def describe_request(asked: ProfileRequest | None, uid: str, namespace: str, ledger: Ledger | None) -> RequestInfo:
+    """The request as the report shows it; what is not known stays empty."""
+    request = asked or ProfileRequest()
     ledger = ledger or Ledger(uid=uid, name="", namespace=namespace)
     window = request.spec.window
     return RequestInfo(
@@ -68,11 +42,18 @@ def describe_request(data: bytes | None, uid: str, namespace: str, ledger: Ledge
         outcome=ledger.outcome,
         message=ledger.message,
         requester=ledger.requester,
-        collect=None if data is None else request.spec.collect,
+        collect=None if asked is None else request.spec.collect,
     )
 
 
-def _target(target: _Target) -> str:
+def asked_kernel_classes(asked: ProfileRequest | None) -> list[KernelClass]:
+    """The classes of kernels that it asks for, in their order; entries that break the rules are left out."""
+    analysis = None if asked is None else asked.spec.analysis
+    entries = [] if analysis is None else analysis.kernel_classes
+    return read_kernel_classes((entry.pattern, entry.class_.lower()) for entry in entries)
+
+
+def _target(target: Target) -> str:
     if target.workload is not None:
         return f"{target.workload.kind}/{target.workload.name}"
     if target.selector is None:

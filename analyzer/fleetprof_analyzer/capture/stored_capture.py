@@ -21,8 +21,7 @@ from fleetprof_api.samples import MOST_BYTES, MOST_DECODED_BYTES, RankSamples
 from fleetprof_api.samples import SCHEMA_VERSION as SAMPLES_VERSION
 from fleetprof_store.base import NotFound, Store
 
-from fleetprof_analyzer.capture.asked_classes import asked_kernel_classes
-from fleetprof_analyzer.capture.request_info import describe_request
+from fleetprof_analyzer.capture.request_info import asked_kernel_classes, describe_request, read_request
 from fleetprof_analyzer.rank.iterations import Asked
 from fleetprof_analyzer.trace.problems import Kind, Problems
 
@@ -61,14 +60,14 @@ def read_capture(store: Store, namespace: str, uid: str) -> StoredCapture:
     """What the store holds of a capture. Raises StoreError; ValueError for a name that cannot be."""
     problems: list[Problem] = []
     ledger = _read_ledger(store, namespace, uid, problems)
-    document = get_if_there(store, keys.request_key(namespace, uid))
-    request = describe_request(document, uid, namespace, ledger)
+    asked = read_request(get_if_there(store, keys.request_key(namespace, uid)))
+    request = describe_request(asked, uid, namespace, ledger)
     return StoredCapture(
         namespace=namespace,
         uid=uid,
         request=request,
         asked=Asked(
-            request.start_mode, request.asked_first_step, request.asked_iterations, asked_kernel_classes(document)
+            request.start_mode, request.asked_first_step, request.asked_iterations, asked_kernel_classes(asked)
         ),
         ledger=ledger,
         ranks=_list_ranks(store, namespace, uid),

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleetprof_analyzer.capture.asked_classes import asked_kernel_classes
 from fleetprof_analyzer.capture.folder import analyze_directory
+from fleetprof_analyzer.capture.request_info import asked_kernel_classes, read_request
 from fleetprof_analyzer.capture.store import analyze_capture, merge_capture, summarise_ranks
 from fleetprof_analyzer.rank.stored_summary import unpack_summary
 from fleetprof_analyzer.trace.classes import WorkClass, classify_kernel
@@ -121,7 +121,7 @@ def test_entries_from_elsewhere_that_break_the_rules_are_left_out() -> None:
     ],
 )
 def test_a_stored_request_says_its_classes(document: bytes | None, found: list[KernelClass]) -> None:
-    assert asked_kernel_classes(document) == found
+    assert asked_kernel_classes(read_request(document)) == found
 
 
 # ---------------------------------------------------------------- reports
