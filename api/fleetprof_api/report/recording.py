@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from fleetprof_api.choices import Collect
 from fleetprof_api.ledger import RecordingCost, RecordingEstimate
 
 MIB: Final = 1 << 20
@@ -61,7 +62,7 @@ def learn(costs: Iterable[RecordingCost]) -> RecordingEstimate | None:
 
 def need_of(estimate: RecordingEstimate, iterations: int, collect: Collection[str]) -> Need:
     """What a window of so many iterations takes; at least one is counted."""
-    options = ("Stacks" in collect, "Shapes" in collect)
+    options = (Collect.STACKS in collect, Collect.SHAPES in collect)
     per_iteration = estimate.events_per_iteration
     memory = per_iteration * _MEMORY_PER_EVENT[options]
     if estimate.memory_bytes_per_iteration:
@@ -78,7 +79,7 @@ def need_of(estimate: RecordingEstimate, iterations: int, collect: Collection[st
 
 def covers(collected: Collection[str], collect: Collection[str]) -> bool:
     """Tells whether a recording with `collected` says enough of one with `collect`: it had all that makes it larger."""
-    return all(option in collected for option in ("Stacks", "Shapes") if option in collect)
+    return all(option in collected for option in (Collect.STACKS, Collect.SHAPES) if option in collect)
 
 
 def say_bytes(size_bytes: int) -> str:

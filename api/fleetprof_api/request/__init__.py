@@ -7,6 +7,7 @@ takes are the same. pydantic and PyYAML are imported here and nowhere else in th
 does without them.
 """
 
+from fleetprof_api.choices import Collect, Traces
 from fleetprof_api.request.analysis import Analysis, KernelClass, Resources, WorkClass, read_quantity
 from fleetprof_api.request.document import (
     API_VERSION,
@@ -20,14 +21,12 @@ from fleetprof_api.request.kernel_classes import load_kernel_classes, plain_clas
 from fleetprof_api.request.refusal import InvalidRequest
 from fleetprof_api.request.spec import (
     Canary,
-    Collect,
     Limits,
     Ranks,
     Redact,
     Spec,
     Storage,
     ThreadSamples,
-    Traces,
     Window,
 )
 from fleetprof_api.request.status import Condition, Failure, Headline, RankCounts, Status

@@ -6,7 +6,9 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from fleetprof_api.choices import Collect, Traces
 from fleetprof_api.limits import (
+    HIGHEST_RANK,
     LEAST_TRACE_BYTES,
     LONGEST_DEADLINE_NS,
     LONGEST_WINDOW_NS,
@@ -26,25 +28,6 @@ from fleetprof_api.request.rules import Cel, Unique, rule
 from fleetprof_api.request.target import Target
 
 _LONGEST_MILLIS: Final = LONGEST_WINDOW_OF_ALL_RANKS_NS // 10**6
-
-
-class Collect(StrEnum):
-    """What to record beside operators and kernels; each costs time in the trainer."""
-
-    SHAPES = "Shapes"
-    STACKS = "Stacks"
-    MODULES = "Modules"
-    MEMORY = "Memory"
-    FLOPS = "Flops"
-    DEVICE_METRICS = "DeviceMetrics"
-
-
-class Traces(StrEnum):
-    """Which ranks upload a whole trace."""
-
-    FULL = "Full"
-    SUMMARY = "Summary"
-    AUTO = "Auto"
 
 
 class Canary(StrEnum):
@@ -75,7 +58,7 @@ class Ranks(Part):
 
     list_: (
         Annotated[
-            list[Annotated[int, Field(ge=0, le=1_000_000)]],
+            list[Annotated[int, Field(ge=0, le=HIGHEST_RANK)]],
             Field(min_length=1, max_length=MOST_LISTED_RANKS),
             Unique(),
         ]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from fleetprof_api.limits import HIGHEST_RANK
 from fleetprof_api.request.patterns import CONDITION_TYPE, REASON
 from fleetprof_api.request.rules import LIST_TYPE, Unique
 
@@ -60,7 +61,7 @@ class Failure(_Part):
 
     reason: Annotated[str, REASON] = Field(min_length=1, max_length=64, description="The reason, as in the ledger.")
     ranks: int = Field(ge=1, description="How many ranks failed for it.")
-    first_ranks: Annotated[list[Annotated[int, Field(ge=0, le=1_000_000)]], Field(max_length=10), Unique()] = Field(
+    first_ranks: Annotated[list[Annotated[int, Field(ge=0, le=HIGHEST_RANK)]], Field(max_length=10), Unique()] = Field(
         default=[], description="The first of these ranks, in order."
     )
     message: str | None = Field(

@@ -11,6 +11,7 @@ note, never a failure.
 from typing import Final
 
 import msgspec
+from fleetprof_api.choices import Traces
 from fleetprof_api.ledger import RankState, Reason
 
 from fleetprof_sidecar.capture.end import Transition, end_delivered, end_failed
@@ -25,7 +26,7 @@ from fleetprof_sidecar.capture.events import (
     TraceWanted,
     UploadEnded,
 )
-from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture, TraceDelivery
+from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture
 
 # A finished trace outlives its request by this much while the store is away, or the hub silent.
 STORE_PATIENCE_NS: Final = 300_000_000_000
@@ -33,7 +34,7 @@ STORE_PATIENCE_NS: Final = 300_000_000_000
 
 def begin_delivery(capture: ProcessCapture) -> list[Effect]:
     """What is to be done with a trace that was just written, or of which nothing was done before a restart."""
-    if capture.terms.traces is TraceDelivery.FULL and not capture.terms.canary:
+    if capture.terms.traces is Traces.FULL and not capture.terms.canary:
         return [Effect.UPLOAD_TRACE, Effect.GATHER_SAMPLES]
     return [Effect.GATHER_SAMPLES]
 
@@ -43,7 +44,7 @@ def resume_delivery(capture: ProcessCapture) -> list[Effect]:
     if capture.terms.canary:
         return [] if capture.time_cost is not None else [Effect.GATHER_SAMPLES]
     gathered = capture.samples is not None or bool(capture.samples_note)
-    if capture.terms.traces is TraceDelivery.FULL and not capture.trace_stored:
+    if capture.terms.traces is Traces.FULL and not capture.trace_stored:
         return begin_delivery(capture)[: 1 if gathered else 2]
     return _next(capture, 0)[1] if gathered else [Effect.GATHER_SAMPLES]
 
@@ -58,7 +59,7 @@ def deliver(capture: ProcessCapture, event: Event) -> Transition:
             changes = {"samples": stored, "samples_note": "" if stored else note or "none"}
         case SummaryReady(stored, note, at) if capture.summary is None and not capture.summary_note:
             changes = {"summary": stored, "summary_note": "" if stored else note or "unknown"}
-            if stored is None and capture.terms.traces is TraceDelivery.SUMMARY:
+            if stored is None and capture.terms.traces is Traces.SUMMARY:
                 return end_failed(capture, Reason.SUMMARY_FAILED, f"no summary could be made: {note}", at)
         case SummaryStored() if capture.summary is not None and not capture.summary_stored:
             changes = {"summary_stored": True}
@@ -107,7 +108,7 @@ def keep(capture: ProcessCapture, event: Event) -> Transition:
 def _next(capture: ProcessCapture, at: int) -> Transition:
     """What follows from what is there, stored and gathered."""
     gathered = capture.samples is not None or bool(capture.samples_note)
-    if capture.terms.traces is not TraceDelivery.FULL:
+    if capture.terms.traces is not Traces.FULL:
         if not gathered:
             return capture, []
         if capture.summary is None and not capture.summary_note:

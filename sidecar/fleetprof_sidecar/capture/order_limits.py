@@ -10,6 +10,7 @@ limit.
 from collections.abc import Iterable
 from typing import Final
 
+from fleetprof_api.choices import Collect
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.kernel_class import MOST_KERNEL_CLASSES
 from fleetprof_api.limits import (
@@ -19,7 +20,6 @@ from fleetprof_api.limits import (
     MOST_SLOWDOWN_PERCENT,
     MOST_TRACE_BYTES,
     MOST_WARMUP_ITERATIONS,
-    OPTIONS,
 )
 
 from fleetprof_sidecar.capture.process_capture import ProcessCapture
@@ -30,6 +30,7 @@ MOST_CAPTURES: Final = 16
 # The hub's clock and ours.
 _CLOCKS_NS: Final = 600_000_000_000
 _LAST_STEP: Final = 2**31
+_OPTIONS: Final = frozenset(Collect)
 
 
 class OverLimit(ValueError):
@@ -50,14 +51,14 @@ def check_limits(arm: hub_pb2.Arm, now_unix_ns: int) -> None:
         ("give_up_unix_ns", arm.give_up_unix_ns, now_unix_ns + LONGEST_DEADLINE_NS + _CLOCKS_NS),
         ("start_unix_ns", arm.start_unix_ns, now_unix_ns + LONGEST_DEADLINE_NS + _CLOCKS_NS),
         ("orders", len(arm.orders), MAX_PROCESSES),
-        ("collect", len(arm.collect), len(OPTIONS)),
+        ("collect", len(arm.collect), len(Collect)),
         ("kernel_classes", len(arm.kernel_classes), MOST_KERNEL_CLASSES),
     ):
         if not 0 <= value <= most:
             raise OverLimit(f"{field} {value}: must be from 0 to {most}, the sidecar's own limit")
     for option in arm.collect:
-        if option not in OPTIONS:
-            raise OverLimit(f"collect {option[:40]!r}: must be one of {', '.join(OPTIONS)}")
+        if option not in _OPTIONS:
+            raise OverLimit(f"collect {option[:40]!r}: must be one of {', '.join(Collect)}")
 
 
 def check_room(arm: hub_pb2.Arm, captures: Iterable[ProcessCapture]) -> None:

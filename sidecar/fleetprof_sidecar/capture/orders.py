@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Any, Final
 
+from fleetprof_api.choices import Traces
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.kernel_class import read_kernel_classes
 from fleetprof_api.ledger import RecordingEstimate
-from fleetprof_api.limits import LONGEST_WINDOW_NS, MOST_TRACE_BYTES
+from fleetprof_api.limits import HIGHEST_RANK, LONGEST_WINDOW_NS, MOST_TRACE_BYTES
 from fleetprof_api.report.recording import BLIND_ITERATION_BYTES, need_of
 
-from fleetprof_sidecar.capture.process_capture import Terms, TraceDelivery, check_capture_id
+from fleetprof_sidecar.capture.process_capture import Terms, check_capture_id
 from fleetprof_sidecar.kineto.config import StepStart, TimeStart, TraceOrder, build_config, latest_delivery_unix_ns
 from fleetprof_sidecar.processes.views import ProcessView, StepView
 
@@ -18,7 +19,7 @@ _BLIND_WINDOW_NS: Final = 3_000_000_000
 _FASTEST_SAMPLES_NS: Final = 10_000_000
 _USUAL_SAMPLES_NS: Final = 200_000_000
 _SLOWEST_SAMPLES_NS: Final = 10_000_000_000
-_TRACES: Final = {hub_pb2.TRACES_SUMMARY: TraceDelivery.SUMMARY, hub_pb2.TRACES_AUTO: TraceDelivery.AUTO}
+_TRACES: Final = {hub_pb2.TRACES_SUMMARY: Traces.SUMMARY, hub_pb2.TRACES_AUTO: Traces.AUTO}
 
 
 def read_terms(
@@ -29,8 +30,8 @@ def read_terms(
     `known`: what its last recording took; the hub's estimate counts first. Raises ValueError naming the wrong field.
     """
     check_capture_id(arm.capture_id)
-    if not 0 <= order.rank <= 1_000_000:
-        raise ValueError(f"orders.rank {order.rank} must be from 0 to 1000000")
+    if not 0 <= order.rank <= HIGHEST_RANK:
+        raise ValueError(f"orders.rank {order.rank} must be from 0 to {HIGHEST_RANK}")
     if not 0 < len(order.process_id) <= 256:
         raise ValueError("orders.process_id must have 1 to 256 characters")
     start = arm.WhichOneof("start")
@@ -65,7 +66,7 @@ def read_terms(
         max_slowdown_percent=arm.max_slowdown_percent,
         sample_interval_ns=sample_interval_ns(arm.sample_interval_ns),
         thread_samples=arm.thread_samples,
-        traces=_TRACES.get(arm.traces, TraceDelivery.FULL),
+        traces=_TRACES.get(arm.traces, Traces.FULL),
         asked_iterations=arm.asked_iterations,
         canary=arm.canary,
         kernel_classes=read_kernel_classes((entry.pattern, entry.work_class) for entry in arm.kernel_classes),

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
+from fleetprof_api.choices import Collect, Traces
 from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.ledger import RankState, Reason, RecordingCost, TimeCost
 
@@ -21,14 +22,6 @@ def check_capture_id(capture_id: str) -> str:
     if not _CAPTURE_ID.fullmatch(capture_id):
         raise ValueError(f"capture id {capture_id[:80]!r} must be 1 to 63 of a-z 0-9 -, not beginning or ending with -")
     return capture_id
-
-
-class TraceDelivery(StrEnum):
-    """What of a rank's trace goes to the store: names of fleetprof_api.request.Traces."""
-
-    FULL = "Full"
-    SUMMARY = "Summary"
-    AUTO = "Auto"
 
 
 CaptureKey = tuple[str, str]
@@ -71,7 +64,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     max_slowdown_percent: int = 0
     sample_interval_ns: int = 0
     thread_samples: bool = False
-    traces: TraceDelivery = TraceDelivery.FULL
+    traces: Traces = Traces.FULL
     asked_iterations: int = 0  # also in a window by time; 0: a time was asked
     kernel_classes: list[KernelClass] = []
     memory_needed_bytes: int = 0  # estimates of what the whole window takes; 0: not known
@@ -94,12 +87,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def device_counters(self) -> bool:
         """Whether the device's profiling counters are to be sampled: a job or a monitor may use them for itself."""
-        return "DeviceMetrics" in self.collect
+        return Collect.DEVICE_METRICS in self.collect
 
     @property
     def samples_thread(self) -> bool:
         """Whether the agent notes where the training thread is: our Python would be in a trace with stacks."""
-        return self.thread_samples and "Stacks" not in self.collect
+        return self.thread_samples and Collect.STACKS not in self.collect
 
     @property
     def warmup_steps(self) -> int:
@@ -157,7 +150,7 @@ class ProcessCapture(msgspec.Struct, frozen=True, kw_only=True):
     def keeps_trace(self) -> bool:
         """Tells whether the trace waits in the spool for the hub to ask for it, or to let go."""
         return (
-            self.terms.traces is TraceDelivery.AUTO
+            self.terms.traces is Traces.AUTO
             and self.state == RankState.UPLOADED
             and self.trace is not None
             and not self.trace_stored

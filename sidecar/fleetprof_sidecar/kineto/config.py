@@ -12,9 +12,11 @@ Measured on PyTorch 2.13 and 2.15 (tests/sidecar/test_real_torch.py).
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from fleetprof_api.choices import Collect
 
 FIRST_STEP_OFFSET: Final = 2
 CUDA_WARMUP_S: Final = 2
@@ -26,13 +28,13 @@ So an order must be there a second before that (measured: 0.95 s are never enoug
 2.13 and 2.15; libkineto's AsyncActivityProfilerHandler).
 """
 
-_COLLECT: Final = {
-    "Shapes": ("PROFILE_REPORT_INPUT_SHAPES",),
-    "Stacks": ("PROFILE_WITH_STACK",),
-    "Modules": ("PROFILE_WITH_MODULES",),
-    "Memory": ("PROFILE_PROFILE_MEMORY",),
-    "Flops": ("PROFILE_WITH_FLOPS",),
-    "DeviceMetrics": (),  # sampled by the agent through NVML, nothing of Kineto's
+_COLLECT: Final[Mapping[str, tuple[str, ...]]] = {
+    Collect.SHAPES: ("PROFILE_REPORT_INPUT_SHAPES",),
+    Collect.STACKS: ("PROFILE_WITH_STACK",),
+    Collect.MODULES: ("PROFILE_WITH_MODULES",),
+    Collect.MEMORY: ("PROFILE_PROFILE_MEMORY",),
+    Collect.FLOPS: ("PROFILE_WITH_FLOPS",),
+    Collect.DEVICE_METRICS: (),  # sampled by the agent through NVML, nothing of Kineto's
 }
 _PATH: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+\.json")
 _TRACE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from fleetprof_api.choices import Traces
 from fleetprof_sidecar.capture import events as c
 from fleetprof_sidecar.capture.machine import advance, begin
-from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture, StoredFile, Terms, TraceDelivery
+from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture, StoredFile, Terms
 from fleetprof_sidecar.processes.events import Delivered
 
 S = 10**9
@@ -18,8 +19,8 @@ def terms(**more: Any) -> Terms:
     return Terms(**{**base, "iterations": 5, "give_up_unix_ns": GIVE_UP, "max_trace_bytes": 1000, **more})
 
 
-SUMMARY = terms(traces=TraceDelivery.SUMMARY)
-AUTO = terms(traces=TraceDelivery.AUTO)
+SUMMARY = terms(traces=Traces.SUMMARY)
+AUTO = terms(traces=Traces.AUTO)
 BLIND = terms(has_agent=False, first_step=None, start_unix_ns=10 * S, duration_ns=S)
 CHECKED = c.FileChecked(NAME, "cap-r3", 500, STORED, 40 * S)
 TO_ARMED = [Delivered("p", 2 * S)]

@@ -1,10 +1,11 @@
 """What can never happen to a capture, whatever is told in whatever order."""
 
 import msgspec
+from fleetprof_api.choices import Traces
 from fleetprof_api.ledger import RankState, Reason, TimeCost
 from fleetprof_sidecar.capture import events as c
 from fleetprof_sidecar.capture.machine import STORE_PATIENCE_NS, advance, begin, resume
-from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture, Terms, TraceDelivery
+from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture, Terms
 from fleetprof_sidecar.processes.events import BusyChanged, Delivered, Expired, Gone
 from harness.sidecar.played_capture import (
     AUTO,
@@ -86,7 +87,7 @@ def test_only_a_trace_that_was_found_to_be_ours_is_uploaded(start: Terms, histor
             assert ours
         if Effect.UPLOAD_TRACE in effects or capture.state == RankState.WRITTEN:
             assert capture.trace is not None
-            assert start.traces is not TraceDelivery.SUMMARY or Effect.UPLOAD_TRACE not in effects
+            assert start.traces is not Traces.SUMMARY or Effect.UPLOAD_TRACE not in effects
         if capture.state == RankState.UPLOADED:
             assert capture.trace_stored or capture.summary_stored
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.limits import HIGHEST_RANK
 from fleetprof_api.plain_text import make_printable
 from google.protobuf.message import DecodeError, Message
 
@@ -22,7 +23,6 @@ MAX_LABELS: Final = 128
 MAX_TEXT: Final = 1024
 MAX_WORD: Final = 256  # versions, kinds, names of devices
 MAX_IDENTITY_BYTES: Final = 64 << 10
-MAX_RANK: Final = 1_000_000
 PROTOCOL_VERSION: Final = 1
 _COSTS: Final = tuple(field.name for field in pb.RecordingCost.DESCRIPTOR.fields)
 _TIME_COSTS: Final = tuple(field.name for field in pb.TimeCost.DESCRIPTOR.fields)
@@ -116,8 +116,8 @@ def _check_processes(processes: Sequence[pb.Process]) -> None:
         seen.add(process.process_id)
         if process.HasField("rank"):
             _check_rank(process.rank)
-        if not 0 <= process.world_size <= MAX_RANK:
-            raise ProtocolError(f"process.world_size: must be 0 to {MAX_RANK}, got {process.world_size}")
+        if not 0 <= process.world_size <= HIGHEST_RANK:
+            raise ProtocolError(f"process.world_size: must be 0 to {HIGHEST_RANK}, got {process.world_size}")
         for name, value in (
             ("poll_interval_ns", process.poll_interval_ns),
             ("poll_lateness_ns", process.poll_lateness_ns),
@@ -171,8 +171,8 @@ def _check_id(field: str, value: str) -> None:
 
 
 def _check_rank(rank: int) -> None:
-    if not 0 <= rank <= MAX_RANK:
-        raise ProtocolError(f"rank: must be 0 to {MAX_RANK}, got {rank}")
+    if not 0 <= rank <= HIGHEST_RANK:
+        raise ProtocolError(f"rank: must be 0 to {HIGHEST_RANK}, got {rank}")
 
 
 def _check_count(field: str, count: int, most: int) -> None:
