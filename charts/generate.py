@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import yaml
+from fleetprof_api.choices import Collect
+from fleetprof_operator.hub.bounds import Bounds
 
 CHART: Final = Path(__file__).parent / "fleetprof"
 BEGIN: Final = "<!-- Made from values.yaml by charts/generate.py: begin -->\n"
@@ -38,6 +41,21 @@ _SELECTOR: Final = _closed(
         "items": _closed(key=_STRING, operator=_STRING, values={"type": "array", "items": _STRING}),
     },
 )
+
+
+def _describe_bounds() -> dict[str, Any]:
+    """The bounds of requests, as the operator reads them."""
+    _, types = msgspec.json.schema_components([Bounds])
+    fields: dict[str, Any] = types["Bounds"]["properties"]
+    options = {"type": "array", "items": {"enum": [option.value for option in Collect]}, "uniqueItems": True}
+    return _closed(
+        **{
+            name: options if name == "collect" else {key: field[key] for key in ("type", "minimum", "maximum")}
+            for name, field in fields.items()
+        }
+    )
+
+
 # Types of Kubernetes that several values have.
 DEFINITIONS: Final[dict[str, Any]] = {
     "digest": {"type": "string", "pattern": "^$|^sha256:[0-9a-f]{64}$"},
@@ -57,20 +75,7 @@ DEFINITIONS: Final[dict[str, Any]] = {
         effect={"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
         tolerationSeconds={"type": "integer"},
     ),
-    "bounds": _closed(
-        maxIterations={"type": "integer", "minimum": 1, "maximum": 100},
-        maxDurationMillis={"type": "integer", "minimum": 10, "maximum": 60_000},
-        collect={
-            "type": "array",
-            "items": {"enum": ["Shapes", "Stacks", "Modules", "Memory", "Flops", "DeviceMetrics"]},
-            "uniqueItems": True,
-        },
-        maxRanks={"type": "integer", "minimum": 0, "maximum": 1_000_000},
-        maxTraceBytes={"type": "integer", "minimum": 1 << 30, "maximum": 1 << 36},
-        capturesPerDay={"type": "integer", "minimum": 0, "maximum": 1000},
-        capturesPerDayOfNamespace={"type": "integer", "minimum": 0, "maximum": 2000},
-        cooldownSeconds={"type": "integer", "minimum": 0, "maximum": 86_400},
-    ),
+    "bounds": _describe_bounds(),
     "owner": {
         **_closed(apiGroup=_STRING, resources={"type": "array", "items": _STRING, "minItems": 1}),
         "required": ["apiGroup", "resources"],

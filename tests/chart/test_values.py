@@ -10,9 +10,11 @@ from types import ModuleType
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 import yaml
 from fleetprof_api import __version__
+from fleetprof_operator.hub.bounds import Bounds
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts/fleetprof"
@@ -35,6 +37,11 @@ def test_schema_and_readme_are_made_from_the_values(generate: ModuleType) -> Non
     sections = generate.read_sections((CHART / "values.yaml").read_text())
     assert generate.make_schema(sections) == (CHART / "values.schema.json").read_text()
     assert generate.make_tables(sections) in (CHART / "README.md").read_text()
+
+
+def test_the_bounds_of_requests_are_the_operators_own_unless_set() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert values["bounds"]["default"] == msgspec.to_builtins(Bounds())
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,16 @@ def list_fields(model: type[BaseModel], prefix: str = "") -> Iterator[FieldRow]:
             yield from list_fields(inner, f"{path}{suffix}.")
 
 
+def longest(model: type[BaseModel], attribute: str) -> int:
+    """The most characters, or items, that a field may have. Raises ValueError where its type has no such bound."""
+    field = model.model_fields[attribute]
+    _, inner = _unwrap(field.annotation)
+    most = _Limits.read([*field.metadata, *inner]).longest
+    if most is None:
+        raise ValueError(f"{model.__name__}.{attribute} has no bound")
+    return most
+
+
 def find_rule(model: type[BaseModel], location: Sequence[str | int]) -> str:
     """The rule of the field at an error's location, empty when the location names none."""
     annotation: Any = model

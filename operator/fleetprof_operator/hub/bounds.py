@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
+from fleetprof_api.limits import HIGHEST_RANK, LONGEST_WINDOW_NS, MOST_ITERATIONS, MOST_TRACE_BYTES
+from fleetprof_api.report.recording import DEFAULT_MAX_TRACE_BYTES
 from fleetprof_api.request import Collect, Spec
 from msgspec import Meta
 
@@ -16,16 +18,17 @@ from fleetprof_operator.hub.storage.workload_costs import WorkloadRecord
 BEYOND: Final = "BeyondBounds"
 """The reason of a request that asks for more than is allowed."""
 DAY_NS: Final = 86_400 * 10**9
+_LONGEST_MILLIS: Final = LONGEST_WINDOW_NS // 10**6
 
 
 class Bounds(msgspec.Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     """For the requests of one namespace. 0: no bound."""
 
-    max_iterations: Annotated[int, Meta(ge=1, le=100)] = 100
-    max_duration_millis: Annotated[int, Meta(ge=10, le=60_000)] = 60_000
+    max_iterations: Annotated[int, Meta(ge=1, le=MOST_ITERATIONS)] = MOST_ITERATIONS
+    max_duration_millis: Annotated[int, Meta(ge=10, le=_LONGEST_MILLIS)] = _LONGEST_MILLIS
     collect: list[Collect] = msgspec.field(default_factory=lambda: list(Collect))
-    max_ranks: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
-    max_trace_bytes: Annotated[int, Meta(ge=1 << 30, le=1 << 36)] = 1 << 36
+    max_ranks: Annotated[int, Meta(ge=0, le=HIGHEST_RANK)] = 0
+    max_trace_bytes: Annotated[int, Meta(ge=DEFAULT_MAX_TRACE_BYTES, le=MOST_TRACE_BYTES)] = MOST_TRACE_BYTES
     captures_per_day: Annotated[int, Meta(ge=0, le=1000)] = 0  # of one workload
     captures_per_day_of_namespace: Annotated[int, Meta(ge=0, le=2000)] = 0
     cooldown_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 0  # between two captures of one workload

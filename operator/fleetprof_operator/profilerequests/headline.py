@@ -9,11 +9,13 @@ import msgspec
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import KindTotal
 from fleetprof_api.report.stragglers import Stragglers
+from fleetprof_api.request import Headline
+from fleetprof_api.request.fields import longest
 
 from fleetprof_operator.kubernetes.cluster import Json
 
-_STRAGGLER: Final = 128
-_FINDING: Final = 512
+_STRAGGLER: Final = longest(Headline, "straggler")
+_FINDING: Final = longest(Headline, "top_finding")
 
 
 class _Essence(msgspec.Struct):

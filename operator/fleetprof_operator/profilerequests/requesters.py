@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fleetprof_api.pods import REQUESTED_BY_ANNOTATION
+from fleetprof_api.request import Status
+from fleetprof_api.request.fields import longest
 
 from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.profilerequests.status import parse_time
@@ -20,7 +22,7 @@ log = logging.getLogger(__name__)
 UNKNOWN: Final = "unknown"
 SETTLED_S: Final = 60
 """Every API server heeds a new guard by then, and Kubernetes' times are whole seconds."""
-_MOST: Final = 256
+_MOST: Final = longest(Status, "requester")
 _TRIES: Final = 3
 
 

@@ -12,15 +12,17 @@ from datetime import UTC, datetime
 from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.request import Failure, Status
+from fleetprof_api.request.fields import longest
 
 from fleetprof_operator.kubernetes.cluster import Json
 
 TYPES: Final = ("TargetsResolved", "Captured", "Uploaded", "Analyzed", "Succeeded")
 _MESSAGE: Final = 2000
-_TARGET: Final = 330
-_FAILURES: Final = 8
-_FAILED_RANKS: Final = 10
-_FAILURE_MESSAGE: Final = 512
+_TARGET: Final = longest(Status, "target")
+_FAILURES: Final = longest(Status, "failures")
+_FAILED_RANKS: Final = longest(Failure, "first_ranks")
+_FAILURE_MESSAGE: Final = longest(Failure, "message")
 
 
 @dataclass(frozen=True, slots=True)
