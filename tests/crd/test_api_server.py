@@ -73,6 +73,11 @@ def test_what_was_asked_cannot_be_changed(api: ApiServer, name: str, field: str,
     assert f"spec.{field} cannot be changed; create another ProfileRequest" in answer["message"]
 
 
+def test_every_field_of_spec_is_tried(schema: dict[str, Any]) -> None:
+    changeable = {"suspend", "ttlSecondsAfterFinished"}
+    assert {field for field, _ in CHANGES} == set(schema["properties"]["spec"]["properties"]) - changeable
+
+
 @pytest.mark.parametrize("value", [0, 60, None])
 def test_the_time_to_live_may_change(api: ApiServer, name: str, value: int | None) -> None:
     code, answer = api.call("PATCH", f"{REQUESTS}/{name}", {"spec": {"ttlSecondsAfterFinished": value}})
