@@ -1,7 +1,7 @@
 """What may change of a request after its creation: nothing, but for the fields that say so in their annotation.
 
-Guarantees: a new field is fixed unless somebody decides otherwise. Only the API server sees the request before and
-after a change, so that these rules are in CEL alone.
+Guarantees: a new field is fixed unless somebody decides otherwise. Only the API server sees a request before and after
+a change, so these rules are in CEL only.
 """
 
 from collections.abc import Iterator
