@@ -50,8 +50,8 @@ def _name(asked: Asked) -> str:
     return f"{asked.case.replace('_', '-')}-{asked.ranks}"
 
 
-def play(local: Local, job: Sequence[Asked]) -> Iterator[tuple[Asked, Path]]:
-    """One job and its captures; the folder of each."""
+def play(local: Local, job: Sequence[Asked]) -> Iterator[tuple[Asked, Path, Path]]:
+    """One job and its captures; the folder of each, and that of the job's files."""
     first = job[0]
     variables = _environment(local, first)
     folder = Path(variables["PLANT_FOLDER"])
@@ -71,7 +71,8 @@ def play(local: Local, job: Sequence[Asked]) -> Iterator[tuple[Asked, Path]]:
                 print(f"{asked}: capture ended with {taken.returncode}: {taken.stderr[-600:]}", file=sys.stderr)
                 continue
             uid = json.loads(taken.stdout)["uid"]
-            yield asked, next(path.parent for path in local.state.rglob("report.json") if path.parent.name == uid)
+            reports = local.state.rglob("report.json")
+            yield asked, next(path.parent for path in reports if path.parent.name == uid), folder
     finally:
         (folder / "stop").touch()
         running.process.wait(PATIENCE_S)
@@ -96,21 +97,22 @@ def run_jobs(jobs: Sequence[Sequence[Asked]], keep: Path | None) -> Iterator[Ans
             local.up()
             for job in jobs:
                 try:
-                    for asked, capture in play(local, job):
+                    for asked, capture, files in play(local, job):
                         if keep is not None:
-                            keep_capture(asked, capture, keep)
-                        yield judge(asked, json.loads((capture / "report.json").read_text()))
+                            keep_capture(asked, capture, files, keep)
+                        yield judge(asked, json.loads((capture / "report.json").read_text()), files)
                 except (AssertionError, subprocess.TimeoutExpired) as error:
                     print(f"{job[0].case} with {job[0].ranks} ranks is left out: {error}", file=sys.stderr, flush=True)
         finally:
             local.close()
 
 
-def keep_capture(asked: Asked, capture: Path, folder: Path) -> None:
+def keep_capture(asked: Asked, capture: Path, files: Path, folder: Path) -> None:
     kept = folder / f"{_name(asked)}-{asked.iterations}-{asked.number}-{time.time_ns() // 10**9}"
     shutil.copytree(capture, kept)
     (kept / "planted.txt").write_text(json.dumps(asdict(asked)))
-    shutil.copy(JOB, kept)
+    for path in (JOB, *files.glob("queue-*")):
+        shutil.copy(path, kept)
 
 
 def judge_kept(folder: Path, cases: str) -> Iterator[Answer]:
@@ -119,7 +121,8 @@ def judge_kept(folder: Path, cases: str) -> Iterator[Answer]:
         asked = Asked(**json.loads(written.read_text()))
         if not cases or asked.case in cases.split(","):
             report = analyze_directory(written.parent)
-            yield judge(asked, json.loads(msgspec.json.encode(report)), written.with_name(JOB.name))
+            kept = written.parent
+            yield judge(asked, json.loads(msgspec.json.encode(report)), kept, kept / JOB.name)
 
 
 def main() -> None:

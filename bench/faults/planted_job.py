@@ -1,7 +1,9 @@
 """A small DDP transformer on gloo with one planted fault: torchrun planted_job.py; knows nothing of us.
 
 PLANT: the fault, of CASES in planted_truth.py. PLANT_RANK: its rank. PLANT_FOLDER: a folder for its files; the job
-ends when `stop` is there. Lines that end in `# planted: FAULT` hold that fault: planted_truth.py reads them.
+ends when `stop` is there. Each rank writes into `queue-RANK` how long it has waited for a core, after each iteration:
+what other programs do to a healthy job is no false alarm. Lines that end in `# planted: FAULT` hold that fault:
+planted_truth.py reads them.
 """
 
 from __future__ import annotations
@@ -123,6 +125,11 @@ def make_garbage() -> list[list]:
     return rings
 
 
+def waited_ns() -> int:
+    """How long this thread has been ready to run without a core, as the kernel counts it."""
+    return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
+
+
 def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -141,6 +148,7 @@ def main() -> None:
     batches = generate() if FAULT.startswith("generator") else iter(DataLoader(Samples(), batch_size=BATCH))
     kept = make_garbage() if is_here("collect") else []  # noqa: F841 - it is looked through
     log = open(FOLDER / f"log-{RANK}", "w")  # noqa: SIM115 - it is written until the end
+    queue = open(FOLDER / f"queue-{RANK}", "w", buffering=1)  # noqa: SIM115
     stop, number = torch.zeros(1), 0
     while True:
         inputs, labels = next(batches)
@@ -153,6 +161,7 @@ def main() -> None:
         optimizer.step()
         optimizer.zero_grad()
         number += 1
+        queue.write(f"{time.time_ns()} {waited_ns()}\n")
         if is_here("hash"):
             for _ in range(3):
                 hashlib.pbkdf2_hmac("sha256", b"word", b"salt", 25_000)  # planted: hash

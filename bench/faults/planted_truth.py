@@ -1,5 +1,8 @@
 """What was planted, and whether a report says so: the rank, the cause, the line of code.
 
+Other programs may keep a healthy job's rank from the cores, and a report that says so is right. The job itself tells
+whether they did, by the kernel's count of its time in the run queue, which nothing of ours reads for it.
+
 A line is right where the report's place lies in planted_job.py on a line that is marked for the fault, or in the
 function that holds one.
 """
@@ -11,6 +14,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 JOB = Path(__file__).with_name("planted_job.py")
@@ -71,6 +75,7 @@ class Answer:
     undecided: bool
     reason: str
     gain: float
+    is_crowded: bool  # of a healthy job: the rank that is named waited for a core, and the report says so
 
 
 @cache
@@ -98,8 +103,27 @@ def is_right_line(job: Path, case: str, file: str, line: int) -> bool:
     return line in marked or any(line in lines and marked & set(lines) for lines in _functions(job))
 
 
-def judge(asked: Asked, report: dict[str, Any], job: Path = JOB) -> Answer:
-    """The report against the truth; `job`: the program as it ran."""
+def read_queued_ns(folder: Path, rank: int, start_unix_ns: int, end_unix_ns: int) -> int:
+    """How long a rank waited for a core between two times, by the counter that it wrote down."""
+    rows = [tuple(map(int, line.split())) for line in (folder / f"queue-{rank}").read_text().splitlines()]
+    counted = [count for at_unix_ns, count in rows if start_unix_ns <= at_unix_ns <= end_unix_ns]
+    return counted[-1] - counted[0] if counted else 0
+
+
+def _is_crowded(report: dict[str, Any], folder: Path) -> bool:
+    """Whether the rank that is named for want of a core lost half of its lateness there, beyond what others did."""
+    named = report["stragglers"]["ranks"][0]
+    queued = {}
+    for rank in report["ranks"]:
+        whole = [one for one in rank["iterations"] if one["complete"]]
+        end_unix_ns = whole[-1]["start_ns"] + whole[-1]["duration_ns"]
+        queued[rank["rank"]] = read_queued_ns(folder, rank["rank"], whole[0]["start_ns"], end_unix_ns) / len(whole)
+    usual = median(value for rank, value in queued.items() if rank != named["rank"])
+    return named["cause"] == "cpu_contention" and 2 * (queued[named["rank"]] - usual) >= named["lateness_ns"]
+
+
+def judge(asked: Asked, report: dict[str, Any], folder: Path, job: Path = JOB) -> Answer:
+    """The report against the truth; `folder`: the job's files, `job`: the program as it ran."""
     truth = CASES[asked.case]
     found = report.get("stragglers") or {"verdict": "none", "ranks": []}
     named = tuple(one["rank"] for one in found["ranks"])
@@ -130,4 +154,5 @@ def judge(asked: Asked, report: dict[str, Any], job: Path = JOB) -> Answer:
         undecided=found["verdict"] == "undecided",
         reason=found.get("reason", ""),
         gain=found.get("gain", 0.0),
+        is_crowded=not truth.causes and bool(named) and _is_crowded(report, folder),
     )
