@@ -36,6 +36,7 @@ pub struct Arguments<'t> {
     pub block: Piece<'t>,
     pub device_type: Piece<'t>,
     pub device_id: Piece<'t>,
+    pub dimensions: Piece<'t>,
     /// `SAYS_*`
     pub says: u8,
 }
@@ -56,6 +57,7 @@ impl Arguments<'_> {
             block: &[],
             device_type: &[],
             device_id: &[],
+            dimensions: &[],
             says: 0,
         }
     }
@@ -139,9 +141,13 @@ pub fn parse_arguments<'t>(text: &'t [u8], at: usize, found: &mut Arguments<'t>)
             Key::DeviceId => (found.device_id, at) = scalar(text, at)?,
             Key::Grid => (found.grid, at) = whole(text, at)?,
             Key::Block => (found.block, at) = whole(text, at)?,
-            Key::CollectiveName | Key::InputDims => {
-                found.says |= if key as u32 == Key::InputDims as u32 { SAYS_DIMENSIONS } else { SAYS_COLLECTIVE };
+            Key::CollectiveName => {
+                found.says |= SAYS_COLLECTIVE;
                 at = skip_value(text, at)?;
+            }
+            Key::InputDims => {
+                found.says |= SAYS_DIMENSIONS;
+                (found.dimensions, at) = whole(text, at)?;
             }
         }
         match next(text, at)? {

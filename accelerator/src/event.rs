@@ -16,7 +16,14 @@ pub struct Kept {
     pub last_on_device: i8,
     /// That of calls into the driver.
     pub call: i8,
+    /// That of operators, whose inputs are kept where their text is no longer than this.
+    pub operator: i8,
+    pub longest_inputs: usize,
 }
+
+/// Marks of the two kinds of shapes.
+const LAUNCH: u8 = 0;
+const INPUTS: u8 = 1;
 
 #[derive(Clone, Copy)]
 pub struct Row {
@@ -28,6 +35,7 @@ pub struct Row {
     /// Numbers of `Vocabulary`; later the reader's.
     pub name: u32,
     pub place: u32,
+    /// Of a kernel grid and block, of an operator its inputs.
     pub shape: Option<u32>,
     /// Where its arguments stand in the text.
     pub arguments: (u32, u32),
@@ -94,6 +102,11 @@ impl Kept {
     #[inline(always)]
     fn category_of(&self, text: Piece) -> Option<i8> {
         self.categories.iter().find(|(one, _)| one == text).map(|(_, code)| *code)
+    }
+
+    #[inline(always)]
+    fn says_inputs(&self, dimensions: Piece) -> bool {
+        !dimensions.is_empty() && dimensions.len() <= self.longest_inputs
     }
 
     #[inline(always)]
@@ -222,9 +235,12 @@ pub fn parse_event(
         external_id: arguments.external_id,
         name: vocabulary.names.number_of(code as u8, name, &[])?,
         place: vocabulary.place_of(on_device, first, second)?,
-        shape: match said(arguments.grid) {
-            true => Some(vocabulary.shapes.number_of(0, arguments.grid, arguments.block)?),
-            false => None,
+        shape: if said(arguments.grid) {
+            Some(vocabulary.shapes.number_of(LAUNCH, arguments.grid, arguments.block)?)
+        } else if code == kept.operator && kept.says_inputs(arguments.dimensions) {
+            Some(vocabulary.shapes.number_of(INPUTS, arguments.dimensions, &[])?)
+        } else {
+            None
         },
         arguments: (arguments_at.0 as u32, arguments_at.1 as u32),
         category: code,

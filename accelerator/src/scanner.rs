@@ -41,18 +41,21 @@ pub struct Scanner {
 #[pymethods]
 impl Scanner {
     /// `categories` are the kept ones and their codes, `last_on_device`, `call` and `frame` three of these; `instants`
-    /// how the names of instants begin that `scan` gives the places of. Of frames the class is asked for: those of
+    /// how the names of instants begin that `scan` gives the places of. Inputs of `operator` are numbered where their text
+    /// has at most `longest_inputs` bytes. Of frames the class is asked for: those of
     /// `frame_left_out` are not kept, of `frame_kept_long` only those of `shortest_frame_ns`. `numbered` are the
     /// categories whose external ids are handed over.
     #[new]
-    #[pyo3(signature = (*, categories, instants, last_on_device, call, frame, shortest_frame_ns, frame_kept_long,
-                        frame_left_out, numbered))]
+    #[pyo3(signature = (*, categories, instants, last_on_device, call, operator, longest_inputs, frame,
+                        shortest_frame_ns, frame_kept_long, frame_left_out, numbered))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         categories: Vec<(Vec<u8>, i8)>,
         instants: Vec<Vec<u8>>,
         last_on_device: i8,
         call: i8,
+        operator: i8,
+        longest_inputs: usize,
         frame: i8,
         shortest_frame_ns: i64,
         frame_kept_long: i8,
@@ -60,7 +63,7 @@ impl Scanner {
         numbered: Vec<i8>,
     ) -> Self {
         Scanner {
-            kept: Kept { categories, instants, last_on_device, call },
+            kept: Kept { categories, instants, last_on_device, call, operator, longest_inputs },
             frame,
             shortest_frame_ns,
             frame_kept_long,
@@ -202,8 +205,9 @@ impl Scanner {
             numbering.call_method1("place", (first, second))?.extract()
         })?;
         let shape = row.shape.map_or(Ok(-1), |shape| {
-            known_or(&mut words.shapes, shape, NUMBER, |grid, block| {
-                numbering.call_method1("shape", (grid, block))?.extract()
+            known_or(&mut words.shapes, shape, NUMBER, |first, second| match row.category == self.kept.operator {
+                true => numbering.call_method1("inputs", (first,))?.extract(),
+                false => numbering.call_method1("shape", (first, second))?.extract(),
             })
         })?;
         let communicates = name % 2 != 0;

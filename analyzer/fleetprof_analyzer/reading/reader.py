@@ -58,6 +58,7 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: Limits 
         names=list(vocabulary.names),
         places=list(vocabulary.places.places),
         shapes=list(vocabulary.shapes),
+        inputs=vocabulary.inputs.found,
         collectives=list(vocabulary.collectives),
         time_origin="unix" if absolute else "trace",
         window_start_ns=None if columns.window_start_ns is None else columns.window_start_ns + base_ns,

@@ -13,6 +13,7 @@ import numpy as np
 
 from fleetprof_analyzer.reading.columns.columns import INSTANTS, LEAST_FRAME_NS, Columns
 from fleetprof_analyzer.reading.columns.growing import NUMBERED
+from fleetprof_analyzer.reading.columns.vocabulary import LONGEST_INPUTS
 from fleetprof_analyzer.reading.event import LEFT_OUT, EventArgs, Instant
 from fleetprof_analyzer.trace.trace import CATEGORIES, COLUMNS, NO_ROWS, PYTHON_FUNCTION, Category, Rows
 
@@ -58,6 +59,8 @@ class Scanner:
             instants=[name.encode() for name in INSTANTS],
             last_on_device=int(Category.MEMSET),
             call=int(Category.RUNTIME),
+            operator=int(Category.OPERATOR),
+            longest_inputs=LONGEST_INPUTS,
             frame=_FRAME,
             shortest_frame_ns=LEAST_FRAME_NS,
             frame_kept_long=int(Category.FRAME),
@@ -123,6 +126,9 @@ class _Numbering:
 
     def shape(self, grid: bytes, block: bytes) -> int:
         return self._vocabulary.shapes.of(grid, block)
+
+    def inputs(self, dimensions: bytes) -> int:
+        return self._vocabulary.inputs[dimensions]
 
     def collective(self, arguments: bytes, communicates: bool) -> int:
         return self._vocabulary.collectives.of(_ARGS.decode(arguments), communicates=communicates)

@@ -61,6 +61,14 @@ Shape = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
+class Inputs:
+    """What an operator was given: the elements of each of its first inputs, 0 for what is no tensor."""
+
+    elements: tuple[int, ...]
+    text: str  # the dimensions of all inputs, cut
+
+
+@dataclass(frozen=True, slots=True)
 class Collective:
     """What a row says about its collective; "" and None where it does not. Texts are those of the trace."""
 
@@ -82,6 +90,7 @@ class Collective:
 class Rows:
     """Columns of equal length n. `name`, `place`, `shape`, `collective` index the lists of `Trace`.
 
+    `shape` is that of a kernel's launch, in `Trace.shapes`, or what an operator was given, in `Trace.inputs`.
     `correlation` joins device work with the RUNTIME row that launched it; `detail` is the size in bytes of a copy or
     set, and autograd's sequence number of an operator. `shape`, `collective`, `correlation` and `detail` are -1 where
     the row does not say them.
@@ -119,6 +128,11 @@ class Rows:
     def end_ns(self) -> Int64s:
         """Ends, shape (n,)."""
         return self.start_ns + self.duration_ns
+
+    @property
+    def launch_shape(self) -> Int32s:
+        """Those of kernels, -1 for all other rows, shape (n,)."""
+        return np.where(self.on_device, self.shape, np.int32(-1))
 
     @property
     def on_device(self) -> Bools:
@@ -200,6 +214,7 @@ class Trace:
     names: list[str]
     places: list[Place]
     shapes: list[Shape] = field(default_factory=list)
+    inputs: list[Inputs] = field(default_factory=list)
     collectives: list[Collective] = field(default_factory=list)
     time_origin: Literal["unix", "trace"] = "unix"
     window_start_ns: int | None = None  # "Iteration Start" of Kineto: when it began to record

@@ -121,6 +121,8 @@ ROWS = [
     '{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 20, "ts": 200, "dur": 4, "args": '
     '{"device": 0, "stream": "0x0", "Collective name": "allreduce", "In msg nelems": 4, "dtype": "Float", '
     '"Process Group Ranks": "[0, 1]", "Seq": 3, "correlation": 9}}',
+    '{"ph": "X", "cat": "cpu_op", "name": "aten::addmm", "pid": 12, "tid": 34, "ts": 7, "dur": 1.5, "args": '
+    '{"External id": 9, "Input Dims": [[512], [32, 512], [], [[4], [5, 6]]], "Input type": ["float"]}}',
     '{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":12,"tid":34,"ts":98,"dur":1,'
     '"args":{"cbid":211,"correlation":57541}}',
     '{"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": 7, "ts": 90.5, "dur": 0.96, "args": '
@@ -153,7 +155,8 @@ def content(columns: Columns) -> dict[str, Any]:
     rows, memory = columns.rows(), columns.memory.rows(0)
     return {
         "names": list(words.names), "places": list(words.places.places), "shapes": list(words.shapes),
-        "collectives": list(words.collectives), "events": columns.event_count, "end": columns.window_end_ns,
+        "inputs": words.inputs.found, "collectives": list(words.collectives), "events": columns.event_count,
+        "end": columns.window_end_ns,
         "memory": [list(getattr(memory, name)) for name in memory.__dataclass_fields__],
         "operators": columns.recorded_permille(),
         **{name: getattr(rows, name).tolist() for name in COLUMNS},
@@ -173,6 +176,19 @@ def decoded_block(text: bytes) -> dict[str, Any] | None:
 @pytest.mark.parametrize("row", ROWS)
 def test_a_row_of_each_kind_is_taken_as_it_is_decoded(row: str) -> None:
     assert taken_block(row.encode()) == decoded_block(row.encode()) is not None
+
+
+@pytest.mark.parametrize("value", [
+    "[]", "[[]]", "[[2, 3], [], [[4], [5, 6]]]", "[ [2,3] ]", "[[0, 5]]", "[[-1]]", "[[2, -3]]", "[[1.0]]", "[[1e2]]",
+    "[[true]]", "[[null]]", '[["4"]]', "[[[[4]]]]", "[[4], 5]", "[4]", "4", "null", '"[[4]]"', '{"a": [4]}',
+    "[[4611686018427387903]]", "[[4611686018427387904]]", "[[2305843009213693952, 2]]", "[[18446744073709551616]]",
+    f"[[{'9' * 400}]]", f"[[{'9' * 4000}]]", f"{'[' * 31}4{']' * 31}", f"{'[' * 2000}4{']' * 2000}",
+    f"[{', '.join(['[4]'] * 817)}]", f"[{', '.join(['[4]'] * 900)}]", "[[4]", "[[4,]]", "[[04]]",
+], ids=lambda value: value[:20])  # fmt: skip
+def test_dimensions_of_any_kind_are_not_taken_or_as_they_are_decoded(value: str) -> None:
+    row = f'{{"ph": "X", "cat": "cpu_op", "name": "op", "ts": 1, "dur": 2, "args": {{"Input Dims": {value}}}}}'
+    text = ", ".join([row, ROWS[0], row]).encode()
+    assert (found := taken_block(text)) is None or found == decoded_block(text)
 
 
 @pytest.mark.parametrize("value", ["true", "[1]", "{}", "null", '"4.96"', "4.9612", "1e2", "999999999999.1234"])

@@ -36,7 +36,15 @@ def test_a_nccl_kernel_says_its_collective() -> None:
 
 @pytest.mark.parametrize(
     ("dimensions", "elements"),
-    [([[66048]], 66048), ([[2, 3], [4]], 10), ([[[2, 3], [4]], [], "x"], 10), ([[], []], None), ("[[4]]", None)],
+    [
+        ([[66048]], 66048),
+        ([[2, 3], [4]], 10),
+        ([[[2, 3], [4]], [], [6]], 16),
+        ([[4], "x"], None),
+        ([[-4, -2]], None),
+        ([[], []], None),
+        ("[[4]]", None),
+    ],
 )
 def test_a_gloo_range_says_its_tensors(dimensions: Any, elements: int | None) -> None:
     found = collective_of("gloo:all_reduce", "user_annotation", **{"Input Dims": dimensions})

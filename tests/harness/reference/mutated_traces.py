@@ -30,6 +30,8 @@ TEXTS = ["", "\0", "\u202e", "a" * 5000, "ncclDevKernel_AllReduce", "Optimizer.s
          "ProfilerStep#99999999999999999", "autograd::engine::evaluate_function: MulBackward0", "gloo:all_reduce",
          "enumerate(DataLoader)#x", "Memcpy HtoD (Pageable -> Device)", "cudaStreamSynchronize",
          "cudaMalloc"]  # fmt: skip
+DIMENSIONS = [[[2, 3], []], [[[4], [5, 6]], [7]], [[-1]], [[2**61, 2]], [[2**61, 3]], [[10**30]], [[1.5]], [[True]],
+              [[[[1]]]], [["4"]], [[0, 5]], [3], [[4]] * 3000]  # fmt: skip
 CATEGORIES = ["kernel", "gpu_memcpy", "gpu_memset", "cpu_op", "user_annotation", "cuda_runtime", "cuda_driver",
               "python_function", "cuda_sync", "Kernel", "", None, 7]  # fmt: skip
 ARGUMENTS = ["correlation", "device", "stream", "bytes", "External id", "Sequence number", "grid", "block",
@@ -73,7 +75,7 @@ def _argument(make: random.Random, events: list[dict[str, Any]], head: dict[str,
     if events:
         event = make.choice(events)
         args = event.get("args")
-        changed = {make.choice(ARGUMENTS): make.choice([*NUMBERS, *TEXTS])}
+        changed = {make.choice(ARGUMENTS): make.choice([*NUMBERS, *TEXTS, *DIMENSIONS])}
         event["args"] = (args if isinstance(args, dict) else {}) | changed
 
 

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from fleetprof_api.report.stragglers import Cause
 
+from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.moving_pauses import pauses_move
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
@@ -103,17 +104,25 @@ def _find_moving(replay: Replay, table: OwnTime, *, on_host: bool) -> Cause | No
     }  # fmt: skip
     moving = {cause: _restlessness(values) for cause, values in causes.items()}
     most = max(moving, key=lambda one: moving[one])
+    alike = _all_alike(table)
     if not on_host:
-        return most
+        return None if alike and most == "unequal_work" else most
     if table.own_ns.shape[1] < _LEAST_SAMPLED:
         return None
     # Work on a host that others use is always restless: what pauses is looked at first.
     for cause, limit in _MOST_EXPLAINED.items():
         explained = _explained_by_waits(table, causes[cause])
         told = cause != "unequal_work" if explained is None else explained <= limit
+        told = told and not (alike and cause == "unequal_work")
         if told and moving[cause] >= _LEAST_OF_RESTLESSNESS * moving[most]:
             return cause if cause != "host" or pauses_move(replay, table) else None
     return None
+
+
+def _all_alike(table: OwnTime) -> bool:
+    """Whether the ranks of each role are known to have had tensors of the same sizes."""
+    roles = [np.flatnonzero(table.role == role).tolist() for role in np.unique(table.role)]
+    return bool(table.operators) and all(all_alike([table.operators[rank] for rank in role]) for role in roles)
 
 
 def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:

@@ -1,4 +1,6 @@
-"""What the operators of the training thread took by name: tells more work from a slow core, and names what exceeds.
+"""What the operators of the training thread took by name, and what they were given where shapes were recorded.
+
+Tells more work from a slow core, and names what exceeds.
 
 Guarantees: pure; a row's own time is without the rows that it encloses; at most `MOST_NAMES` names of a rank, those
 with the most own time; counted within the iterations only, so that ranks compare.
@@ -15,18 +17,20 @@ from fleetprof_analyzer.trace.classes import is_host_communication
 from fleetprof_analyzer.trace.intervals import covered, union
 from fleetprof_analyzer.trace.naming import matcher, where_name
 from fleetprof_analyzer.trace.ordering import order_by
-from fleetprof_analyzer.trace.trace import Bools, Category, Int64s, Rows, Trace
+from fleetprof_analyzer.trace.trace import Bools, Category, Int32s, Int64s, Rows, Trace
 
 MOST_NAMES: Final = 64
 _LONGEST_NAME: Final = 120
 _DEEPEST: Final = 64
+_LEAST_SAID: Final = 0.9  # of the calls
 
 
 class OperatorUse(msgspec.Struct, frozen=True):
     """Operators of one name on one rank over its iterations; own times, ns.
 
     `of_parameters`: in the optimizer's step, or where gradients enter and leave their buckets; their size is that of
-    the model, whatever the batch.
+    the model, whatever the batch. `elements` are those of each of the first inputs, on average over the calls that say
+    theirs; empty where less than nine in ten do. `inputs` are the dimensions of those calls with most of them, cut.
     """
 
     name: str
@@ -34,6 +38,8 @@ class OperatorUse(msgspec.Struct, frozen=True):
     count: int
     time_ns: int
     median_ns: int
+    elements: tuple[int, ...] = ()
+    inputs: str = ""
 
 
 def measure_operators(trace: Trace, thread: Rows, bounds: Sequence[tuple[int, int]]) -> list[OperatorUse]:
@@ -55,15 +61,31 @@ def measure_operators(trace: Trace, thread: Rows, bounds: Sequence[tuple[int, in
     by_owner, last = np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner, minlength=len(keys)))
     found = []
     for number in np.argsort(-total, kind="stable")[:MOST_NAMES].tolist():
-        times = own[by_owner[last[number - 1] if number else 0 : last[number]]]
+        mine = by_owner[last[number - 1] if number else 0 : last[number]]
+        times = own[mine]
         name, parameters = divmod(int(keys[number]), 2)
         found.append(
             OperatorUse(
                 trace.names[name][:_LONGEST_NAME], bool(parameters), len(times), int(total[number]),
-                int(np.median(times)),
+                int(np.median(times)), *_read_inputs(trace, rows.shape[mine]),
             )
         )  # fmt: skip
     return found
+
+
+def _read_inputs(trace: Trace, shapes: Int32s) -> tuple[tuple[int, ...], str]:
+    """(mean elements of each input, rounded down; the dimensions with most elements) of calls with these `shape`s."""
+    numbers, counts = np.unique(shapes[shapes >= 0], return_counts=True)
+    total = int(counts.sum())
+    if total == 0 or total < _LEAST_SAID * len(shapes):
+        return (), ""
+    said = [(trace.inputs[number], count) for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)]
+    width = max(len(inputs.elements) for inputs, _ in said)
+    sums = [0] * width
+    for inputs, count in said:
+        for place, elements in enumerate(inputs.elements):
+            sums[place] += count * elements
+    return tuple(one // total for one in sums), max(said, key=lambda one: one[1] * sum(one[0].elements))[0].text
 
 
 def own_times(start_ns: Int64s, end_ns: Int64s) -> Int64s:

@@ -31,7 +31,7 @@ def work_by_iteration(trace: Trace, local: Rows, launch_ns: Int64s, bounds: Boun
     at = np.searchsorted(starts, launch_ns, side="right") - 1
     inside = (at >= 0) & (launch_ns < np.array([end for _, end in bounds])[np.maximum(at, 0)])
     total = np.zeros(len(bounds))
-    np.add.at(total, at[inside], threads[local.shape[inside]])
+    np.add.at(total, at[inside], threads[local.launch_shape[inside]])
     return [float(value) for value in total] if total.any() else []
 
 
@@ -49,7 +49,7 @@ def sign_kernels(trace: Trace, local: Rows, overlapped: Bools) -> list[Signature
     rows = local.select(~overlapped)
     if len(rows) == 0:
         return []
-    key = rows.name.astype(np.int64) * (len(trace.shapes) + 1) + rows.shape + 1
+    key = rows.name.astype(np.int64) * (len(trace.shapes) + 1) + rows.launch_shape + 1
     keys, owner = np.unique(key, return_inverse=True)
     total = np.zeros(len(keys), np.int64)
     np.add.at(total, owner, rows.duration_ns)

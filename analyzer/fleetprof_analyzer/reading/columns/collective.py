@@ -4,12 +4,12 @@ PyTorch writes it into the kernel of NCCL and into `record_param_comms`; a `gloo
 only. Guarantees: any value that is not of the documented kind counts as unsaid; nothing is raised.
 """
 
-from math import prod
 from typing import Any, Final
 
 import msgspec
 
-from fleetprof_analyzer.reading.event import REFUSALS, EventArgs
+from fleetprof_analyzer.reading.columns.dimensions import count_elements, read_dimensions
+from fleetprof_analyzer.reading.event import EventArgs
 from fleetprof_analyzer.trace.trace import Collective
 
 _CHARACTERS: Final = 4096
@@ -48,21 +48,7 @@ def _text(value: Any) -> str:
     return value[:_CHARACTERS] if isinstance(value, str) else str(value) if isinstance(value, int) else ""
 
 
-def _read_dimensions(raw: msgspec.Raw) -> Any:
-    try:
-        return msgspec.json.decode(raw) if raw else None
-    except REFUSALS:
-        return None
-
-
 def _elements(raw: msgspec.Raw) -> int | None:
     """How many elements tensors of the dimensions `[[2, 3], [4], []]` hold together; scalars are left out."""
-    value = _read_dimensions(raw)
-    if not isinstance(value, list):
-        return None
-    shapes = [shape for shape in value if isinstance(shape, list) and shape]
-    flat = [shape for shape in shapes if all(isinstance(size, int) for size in shape)]
-    nested = [part for shape in shapes for part in shape if isinstance(part, list) and part]
-    flat += [part for part in nested if all(isinstance(size, int) for size in part)]
-    total = sum(prod(shape) for shape in flat)
+    total = sum(count_elements(item) or 0 for item in read_dimensions(raw) or [])
     return total if 0 < total < _LARGEST else None

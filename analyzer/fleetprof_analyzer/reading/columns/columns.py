@@ -46,7 +46,6 @@ _FRAMES: Final = _mask(FRAME)
 _KEPT: Final = _mask(*Category)
 _NOT_KEPT: Final = bytes({LEFT_OUT, FRAME, INSTANT})
 _ON_DEVICE: Final = _mask(Category.KERNEL, Category.MEMCPY, Category.MEMSET)
-_CALL: Final = _mask(Category.RUNTIME)
 
 
 def _lasts(duration_us: float | str | None) -> bool:
@@ -80,7 +79,7 @@ class Columns:
             return
         self.count_rows(len(kept))
         category = bytes(codes.translate(None, _NOT_KEPT))
-        on_device, calls = category.translate(_ON_DEVICE), category.translate(_CALL)
+        on_device = category.translate(_ON_DEVICE)
         # One plain loop per column: a call per event would take longer than decoding it.
         said = [event.args or _NOTHING_SAID for event in kept]
         of_device = list(compress(said, on_device))
@@ -89,7 +88,7 @@ class Columns:
         place = self._add_places(kept, of_device, on_device)
         pending = self._pending
         pending.place = place
-        self._add_collectives(said, name, calls)
+        self._add_tensors(said, name, category)
         pending.category += category
         pending.name += name
         pending.starts.append(join_tokens([event.ts for event in kept]))
@@ -120,6 +119,7 @@ class Columns:
         detail[on_device] = read_counts(pending.byte_count)
         shape, collective = np.full(len(category), -1, np.int32), np.full(len(category), -1, np.int32)
         shape[on_device] = read_numbers(pending.shape)
+        shape[list(pending.inputs)] = list(pending.inputs.values())
         collective[list(pending.collective)] = list(pending.collective.values())
         rows = Rows(
             category=category,
@@ -228,14 +228,18 @@ class Columns:
             numbers.append(number)
         return numbers
 
-    def _add_collectives(self, said: list[EventArgs], name: bytes, calls: bytes) -> None:
-        """Numbers what rows say of a collective; to be called before they are added."""
+    def _add_tensors(self, said: list[EventArgs], name: bytes, category: bytes) -> None:
+        """Numbers what rows say of a collective and of their inputs; to be called before they are added."""
+        telling = [at for at, args in enumerate(said) if args.dimensions or args.collective]
+        if not telling:
+            return
         vocabulary, pending = self.vocabulary, self._pending
-        communicates = vocabulary.names.communicate(read_numbers(name))
-        chosen = {at for at in np.flatnonzero(communicates).tolist() if said[at].dimensions}
-        chosen.update([at for at, args in enumerate(said) if args.collective])
-        before = len(pending.category)
-        for at in sorted(chosen):
-            if not calls[at]:
-                number = vocabulary.collectives.of(said[at], communicates=bool(communicates[at]))
+        communicates = vocabulary.names.communicate(read_numbers(name)).tobytes()
+        before, inputs = len(pending.category), vocabulary.inputs
+        for at in telling:
+            args, code = said[at], category[at]
+            if code == Category.OPERATOR and args.dimensions:
+                pending.inputs[before + at] = inputs[bytes(args.dimensions)]
+            if (communicates[at] or args.collective) and code != Category.RUNTIME:
+                number = vocabulary.collectives.of(args, communicates=bool(communicates[at]))
                 pending.collective[before + at] = number

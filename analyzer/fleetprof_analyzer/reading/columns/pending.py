@@ -62,7 +62,7 @@ class _Runs:
 class Pending:
     """Columns of n rows, of which m are of a device; `place` has their numbers where `place_keys` could not take them.
 
-    `collective` has the numbers of those rows, by position, that say one.
+    `collective` and `inputs` have the numbers of those rows, by position, that say one.
     """
 
     category: bytearray = field(default_factory=bytearray)
@@ -77,3 +77,4 @@ class Pending:
     byte_count: bytearray = field(default_factory=bytearray)  # of the m
     shape: bytearray = field(default_factory=bytearray)  # of the m
     collective: dict[int, int] = field(default_factory=dict)
+    inputs: dict[int, int] = field(default_factory=dict)

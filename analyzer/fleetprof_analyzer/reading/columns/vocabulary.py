@@ -9,15 +9,22 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.reading.columns.collective import read_collective
+from fleetprof_analyzer.reading.columns.dimensions import count_elements, read_dimensions
 from fleetprof_analyzer.reading.event import LEFT_OUT, EventArgs, Scalar
 from fleetprof_analyzer.trace.classes import is_collection, is_host_communication
 from fleetprof_analyzer.trace.limits import Limits, refuse
 from fleetprof_analyzer.trace.own_code import is_own_frame
-from fleetprof_analyzer.trace.trace import Bools, Category, Collective, Int32s, Place, Shape
+from fleetprof_analyzer.trace.trace import Bools, Category, Collective, Inputs, Int32s, Place, Shape
 
 _NAME_CHARACTERS: Final = 2048
 _PLACE_CHARACTERS: Final = 64
 _MOST_REMEMBERED: Final = 100_000
+LONGEST_INPUTS: Final = 4096
+"""Bytes of the dimensions of an operator's inputs; longer ones count as unsaid."""
+_INPUTS_BYTES: Final = 64 << 20  # of these texts together, with what keeping one takes besides
+_KEEPING_BYTES: Final = 500
+_MOST_INPUTS: Final = 8
+_INPUTS_CHARACTERS: Final = 120
 
 PlaceKey = tuple[Scalar, Scalar]
 
@@ -76,6 +83,28 @@ class Shapes(dict[Shape, int]):
         return self.setdefault((grid[:_PLACE_CHARACTERS], block[:_PLACE_CHARACTERS]), len(self))
 
 
+class InputShapes(dict[bytes, int]):
+    """Dimensions of an operator's inputs as the trace writes them -> number in `found`; -1 where they are unsaid."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Inputs] = []
+        self._free_bytes = _INPUTS_BYTES
+
+    def __missing__(self, text: bytes) -> int:
+        if len(text) > LONGEST_INPUTS:
+            return -1
+        self._free_bytes -= len(text) + _KEEPING_BYTES
+        if self._free_bytes < 0:
+            return -1
+        dimensions = read_dimensions(text)
+        number = self[text] = -1 if dimensions is None else len(self.found)
+        if dimensions is not None:
+            elements = tuple(count_elements(item) or 0 for item in dimensions[:_MOST_INPUTS])
+            self.found.append(Inputs(elements, str(dimensions)[:_INPUTS_CHARACTERS]))
+        return number
+
+
 class Collectives(dict[Collective, int]):
     """Collective -> number."""
 
@@ -106,5 +135,6 @@ class Vocabulary:
         self.names = Names(limits)
         self.places = Places()
         self.shapes = Shapes()
+        self.inputs = InputShapes()
         self.collectives = Collectives()
         self.frames = Frames()

@@ -52,6 +52,8 @@ def evidence(one: Evidence, peers: int = 1) -> str:
         shown, usual, per = duration(round(one.value)), duration(round(one.usual)), f" {one.unit[3:]}"
     elif one.unit == "%":
         shown, usual, per = f"{one.value:g} %", f"{one.usual:g} %", ""
+    elif one.unit.startswith("elements "):
+        shown, usual, per = f"{one.value:,.0f}", f"{one.usual:,.0f}", f" {one.unit}"
     else:
         shown, usual, per = f"{one.value:g} {one.unit}".rstrip(), f"{one.usual:g} {one.unit}".rstrip(), ""
     compared = f"; {usual} on the other ranks" if peers else f"; usually {usual}"

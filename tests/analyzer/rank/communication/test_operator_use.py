@@ -1,10 +1,12 @@
 """What operators took by name, and what that says of a rank beside its peers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.causes.operators import compare_work
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse, measure_operators, own_times
-from fleetprof_analyzer.trace.trace import Category, Metadata, Rows, Trace
+from fleetprof_analyzer.trace.trace import Category, Inputs, Metadata, Rows, Trace
 
 NAMES = ["aten::linear", "aten::mm", "Optimizer.step#SGD.step", "aten::add_", "c10d::allreduce_"]
 
@@ -41,6 +43,23 @@ def test_operators_by_name_within_the_iterations() -> None:
         OperatorUse("aten::add_", True, 1, 10, 10),  # in the optimizer's step: of the parameters
         OperatorUse("aten::add_", False, 1, 1, 1),
     ]
+
+
+@pytest.mark.parametrize(("shapes", "elements", "inputs"), [
+    ([0, 0, 1], (20, 5), "[[40], [5]]"),
+    ([0, 0, -1], (), ""),                        # less than nine in ten say theirs
+    ([0] * 9 + [-1], (10, 5), "[[10], [5]]"),
+    ([0, 0, 0, 2], (7, 3), "[[10], [5]]"),       # with fewer inputs
+    ([-1], (), ""),
+    ([3, 3], (2**61,), "[[2305843009213693952]]"),
+])  # fmt: skip
+def test_what_operators_were_given(shapes: list[int], elements: tuple[int, ...], inputs: str) -> None:
+    trace, thread = thread_of(*(("aten::mm", 10 * at, 10 * at + 5) for at in range(len(shapes))))
+    given = [((10, 5), "[[10], [5]]"), ((40, 5), "[[40], [5]]"), ((), "[]"), ((2**61,), f"[[{2**61}]]")]
+    trace = replace(trace, inputs=[Inputs(*one) for one in given])
+    thread = replace(thread, shape=np.array(shapes, np.int32))
+    (found,) = measure_operators(trace, thread, [(0, 1000)])
+    assert (found.elements, found.inputs) == (elements, inputs)
 
 
 def test_no_iterations_no_operators() -> None:

@@ -14,9 +14,10 @@ from fleetprof_analyzer.job.stragglers.causes import peers as reference
 from fleetprof_analyzer.job.stragglers.causes.cores import find_contention
 from fleetprof_analyzer.job.stragglers.causes.devices import comes_and_goes, find_slower_clock
 from fleetprof_analyzer.job.stragglers.causes.loaders import loading_ns
-from fleetprof_analyzer.job.stragglers.causes.operators import describe_exceeding, describe_work, find_exceeding
+from fleetprof_analyzer.job.stragglers.causes.operators import Work, describe_exceeding, describe_work, find_exceeding
 from fleetprof_analyzer.job.stragglers.causes.pauses import find_collections
 from fleetprof_analyzer.job.stragglers.causes.rhythm import find_rhythm
+from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import describe_same_sizes
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import compare_operators, more_threads
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
@@ -74,12 +75,13 @@ def explain_work(table: OwnTime, candidate: Candidate) -> Explained:
     """The cause of a candidate that was given more to do than its peers, with how much more."""
     work = compare_operators(table, candidate.rank)
     more = more_threads(table, candidate)
+    sized = describe_work(work) if work is not None and work.sizes is not None else []
     if more is not None:
         launched = Evidence(
             measure="threads that its kernels launch, over the peers'", value=round(100 * (1 + more), 1), usual=100,
             unit="%",
         )  # fmt: skip
-        return Explained("unequal_work", [launched])
+        return Explained("unequal_work", [*sized, launched])
     return Explained("unequal_work", [] if work is None else describe_work(work))
 
 
@@ -164,22 +166,34 @@ def _explain_host(
     table: OwnTime, candidate: Candidate, collection: float, operators: float, host: float, *, rhythm: bool
 ) -> tuple[Cause, list[Evidence]]:
     """Which of the causes on the host; excess in runs of the collector, in operators, and in all, ns per iteration."""
+    work = compare_operators(table, candidate.rank)
+    sizes = None if work is None else work.sizes
+    has_more = work is not None and _has_more_work(table, candidate, work, host)
+    if work is not None and has_more and sizes is not None:
+        # Sizes are certain, and who has more to do also waits longer for a core.
+        return "unequal_work", describe_work(work)
     contention = find_contention(table, candidate, host, operators)
     if contention is not None:
         return "cpu_contention", contention
+    if work is not None and has_more:
+        return "unequal_work", describe_work(work)
     mine, peers = _operators(table, candidate)
     iterations = table.own_ns.shape[1]
-    if candidate.pattern == "persistent":
-        work = compare_operators(table, candidate.rank)
-        # Both in proportion to what is usual: other processes on the cores make all of it longer.
-        usual = max(float(np.median(table.own_ns[table.peers(candidate.rank)])), 1.0) if peers else 1.0
-        if work is not None and work.is_more and work.more_ns >= _MOST_OF_WORK * host * work.usual_ns / usual:
-            return "unequal_work", describe_work(work)
     if collection or not rhythm:
         collected = find_collections(table, candidate, collection, operators, host)
         if collected is not None:
             return "garbage_collection", [collected]
-    return "host", describe_exceeding(find_exceeding(mine, peers, iterations, host))
+    exceeding = describe_exceeding(find_exceeding(mine, peers, iterations, host))
+    return "host", exceeding + ([] if sizes is None else describe_same_sizes(sizes))
+
+
+def _has_more_work(table: OwnTime, candidate: Candidate, work: Work, host: float) -> bool:
+    """Whether the rank has more to do in all iterations, worth enough of its excess on the host, ns per iteration."""
+    if candidate.pattern != "persistent" or not work.is_more:
+        return False
+    # Both in proportion to what is usual: other processes on the cores make all of it longer.
+    usual = max(float(np.median(table.own_ns[table.peers(candidate.rank)])), 1.0)
+    return work.more_ns >= _MOST_OF_WORK * host * work.usual_ns / usual
 
 
 def _operators(table: OwnTime, candidate: Candidate) -> tuple[Sequence[OperatorUse], list[Sequence[OperatorUse]]]:

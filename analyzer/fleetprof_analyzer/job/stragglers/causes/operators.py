@@ -2,7 +2,8 @@
 
 The median of an operator's name stands for its work: what takes the core away lengthens a few runs of it, more work all
 of them. Operators of the model's parameters (the optimizer's, gradient buckets') have the same to do whatever the
-batch, so a slow core shows in them too, and a larger batch does not. Guarantees: pure; at most `MOST_SHOWN` names.
+batch, so a slow core shows in them too, and a larger batch does not. Where traces say what operators were given, the
+sizes of their tensors decide instead of these times. Guarantees: pure; at most `MOST_SHOWN` names.
 """
 
 from collections.abc import Sequence
@@ -13,12 +14,17 @@ from typing import Final
 
 from fleetprof_api.report.stragglers import Evidence
 
+from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import (
+    MOST_SHOWN,
+    SAME_COUNT,
+    Sizes,
+    compare_sizes,
+    describe_sizes,
+)
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 
-MOST_SHOWN: Final = 3
 _LEAST_MORE: Final = 0.2  # work of the batch over that of the peers
 _MOST_OF_PARAMETERS: Final = 0.35  # of that, in operators of the parameters
-_SAME_COUNT: Final = 0.05
 _LEAST_SHARED: Final = 4  # names of operators
 _LEAST_EXCEEDING: Final = 0.1  # of the excess
 
@@ -38,10 +44,13 @@ class Work:
     extra_ns: float
     usual_ns: float
     extra: list[Evidence]  # the calls of those operators, the most time first
+    sizes: Sizes | None = None  # where traces say what operators were given: then `more_ns` is what sizes explain
 
     @property
     def is_more(self) -> bool:
         """Whether it was given more to do of the same, and is not just slower."""
+        if self.sizes is not None:
+            return bool(self.sizes.larger)
         return self.batch - 1 >= _LEAST_MORE and self.parameters - 1 <= _MOST_OF_PARAMETERS * (self.batch - 1)
 
 
@@ -56,7 +65,7 @@ def compare_work(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorU
     for use in mine:
         others = [table.get((use.name, use.of_parameters), _none_of(use)) for table in tables]
         usual_count, usual_ns = (median(getattr(other, name) for other in others) for name in ("count", "median_ns"))
-        if all(abs(other.count - use.count) <= _SAME_COUNT * use.count for other in others):
+        if all(abs(other.count - use.count) <= SAME_COUNT * use.count for other in others):
             ratios[use.of_parameters].append((use.median_ns / max(usual_ns, 1), use.count * usual_ns))
             more_ns += 0 if use.of_parameters else use.count * (use.median_ns - usual_ns)
         elif use.count > usual_count:
@@ -67,13 +76,15 @@ def compare_work(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorU
             extra.append(((use.count - usual_count) * use.median_ns, calls))
     told = len(ratios[False]) >= _LEAST_SHARED and ratios[True]
     extra.sort(key=lambda one: -one[0])
+    sizes = compare_sizes(mine, peers)
     return Work(
         batch=_weighted_median(ratios[False]) if told else nan,
         parameters=_weighted_median(ratios[True]) if told else nan,
-        more_ns=more_ns / max(iterations, 1),
+        more_ns=(more_ns if sizes is None else sizes.more_ns) / max(iterations, 1),
         extra_ns=sum(time_ns for time_ns, _ in extra) / max(iterations, 1),
         usual_ns=median(sum(one.count * one.median_ns for one in peer) for peer in peers if peer) / max(iterations, 1),
         extra=[calls for _, calls in extra[:MOST_SHOWN]],
+        sizes=sizes,
     )
 
 
@@ -92,7 +103,7 @@ def measure_stretch(mine: Sequence[OperatorUse], peers: Sequence[Sequence[Operat
     ratios = []
     for use in mine if tables else ():
         others = [table.get((use.name, use.of_parameters), _none_of(use)) for table in tables]
-        if all(abs(other.count - use.count) <= _SAME_COUNT * use.count for other in others):
+        if all(abs(other.count - use.count) <= SAME_COUNT * use.count for other in others):
             usual_ns = median(other.median_ns for other in others)
             whole += use.time_ns
             usual_whole += median(other.time_ns for other in others)
@@ -153,7 +164,7 @@ def describe_exceeding(found: Sequence[Exceeding]) -> list[Evidence]:
     """Calls where they differ, else the time."""
     evidence = []
     for one in found:
-        if abs(one.calls - one.usual_calls) > _SAME_COUNT * max(one.calls, 1):
+        if abs(one.calls - one.usual_calls) > SAME_COUNT * max(one.calls, 1):
             shown = (round(one.calls, 1), round(one.usual_calls, 1), "calls per iteration")
         else:
             shown = (round(one.time_ns), round(one.usual_ns), "ns per iteration")
@@ -163,7 +174,9 @@ def describe_exceeding(found: Sequence[Exceeding]) -> list[Evidence]:
 
 
 def describe_work(work: Work) -> list[Evidence]:
-    """The two ratios that tell more work from a slow core."""
+    """The larger tensors, or else the two ratios that tell more work from a slow core."""
+    if work.sizes is not None:
+        return describe_sizes(work.sizes)
     return [
         Evidence(
             measure="the same operators of the batch, at their medians", value=round(100 * work.batch, 1), usual=100,

@@ -1,4 +1,5 @@
-"""Which ranks have more to do than their peers: by the threads that kernels launch, or by operators at their medians.
+"""Which ranks have more to do than their peers: by the sizes of their tensors, by the threads that kernels launch, or
+by operators at their medians.
 
 What differs from iteration to iteration is moving work, no rank's own; these are ranks that have more throughout.
 Guarantees: pure; on a device only what was launched counts, never how long it took.
@@ -12,24 +13,47 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.causes.operators import Work, compare_work
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.trace.trace import Bools
 
 _EXPLAINED: Final = 0.5  # of the excess
 _LEAST_EXCESS: Final = 0.1  # of what peers take for their operators, at their medians
 
 
+def has_larger_tensors(table: OwnTime, candidate: Candidate) -> bool:
+    """Whether a rank that is late throughout was given so much larger tensors that its device is busy for longer."""
+    work = compare_operators(table, candidate.rank) if candidate.pattern == "persistent" else None
+    if work is None or work.sizes is None or not work.sizes.larger:
+        return False
+    peers, busy = table.peers(candidate.rank), table.parts_ns["busy"]
+    more_own, more_busy = (
+        float(np.median((values[candidate.rank] - np.median(values[peers], axis=0))[candidate.iterations]))
+        for values in (table.own_ns, busy)
+    )
+    enough = work.sizes.share > _EXPLAINED * _excess(table, candidate.rank, candidate.iterations)
+    return enough and more_busy >= _EXPLAINED * more_own
+
+
 def more_threads(table: OwnTime, candidate: Candidate) -> float | None:
-    """How many more threads the rank's kernels launch, as a share of the peers'; None where that is not its excess."""
+    """How many more threads the rank's kernels launch, as a share of the peers'; None where that is not its excess.
+
+    Where tensors are known to be no larger than the peers', other kernels were chosen for the same work.
+    """
     peers = table.peers(candidate.rank)
     if len(peers) == 0:
         return None
     mine, theirs = table.work[candidate.rank], np.median(table.work[peers], axis=0)
     known = candidate.iterations & np.isfinite(mine) & np.isfinite(theirs) & (theirs > 0)
-    if not known.any():
+    work = compare_operators(table, candidate.rank)
+    is_alike = work is not None and work.sizes is not None and not work.sizes.larger
+    if is_alike or not known.any():
         return None
     more = float(np.median(mine[known] / theirs[known])) - 1
-    own = np.median(table.own_ns[peers], axis=0)[known]
-    excess = float(np.median(table.own_ns[candidate.rank][known] / np.maximum(own, 1))) - 1
-    return more if more > _EXPLAINED * excess else None
+    return more if more > _EXPLAINED * _excess(table, candidate.rank, known) else None
+
+
+def _excess(table: OwnTime, rank: int, iterations: Bools) -> float:
+    own = np.median(table.own_ns[table.peers(rank)], axis=0)[iterations]
+    return float(np.median(table.own_ns[rank][iterations] / np.maximum(own, 1))) - 1
 
 
 def compare_operators(table: OwnTime, rank: int) -> Work | None:
@@ -48,7 +72,8 @@ def weigh_work(table: OwnTime, candidates: list[Candidate], *, on_host: bool) ->
     kept = []
     for candidate in candidates:
         more = more_threads(table, candidate) if candidate.by == "peers" else None
-        if more is None:
+        larger = candidate.by == "peers" and not on_host and has_larger_tensors(table, candidate)
+        if more is None and not larger:
             kept.append(candidate)
         elif candidate.pattern == "persistent":
             kept.append(replace(candidate, by="work"))
