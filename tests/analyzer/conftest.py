@@ -1,10 +1,9 @@
-"""Where the public traces lie (used in place, never copied), and a builder of traces with planted truth."""
+"""Where the public traces lie (used in place, never copied)."""
 
 from pathlib import Path
 
 import pytest
-
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "traces"
+from harness.traces.kept_traces import SHARED
 
 
 @pytest.fixture(scope="session")

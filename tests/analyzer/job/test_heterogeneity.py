@@ -15,6 +15,7 @@ from fleetprof_api.report.heterogeneity import Box, Heterogeneity, RankTable
 from fleetprof_api.report.report import Iteration, Rank, Report, TimeBreakdown, write_report
 from fleetprof_api.report.report_tables import Stages, StageTime
 from fleetprof_store.memory import MemoryStore
+from harness.traces.kept_traces import traces_in
 from harness.traces.planted_traces import plant_capture
 from hypothesis import given
 from hypothesis import strategies as st
@@ -151,10 +152,13 @@ def test_a_capture_shows_the_rank_that_waits_least() -> None:
     assert box.outside == [2]
 
 
-def test_cpu_only_ranks_have_the_time_of_their_host_by_iteration(shared_traces: Path, tmp_path: Path) -> None:
-    for trace in (shared_traces / "ddp4_gloo_cpu").glob("ddp4_full_*"):  # one of two recordings
-        (tmp_path / trace.name).symlink_to(trace)
+@pytest.mark.parametrize(("folder", "recording"), [("four_ranks", "rank"), ("ddp4_gloo_cpu", "ddp4_full_")])
+def test_cpu_only_ranks_have_the_time_of_their_host_by_iteration(tmp_path: Path, folder: str, recording: str) -> None:
+    for trace in traces_in(folder):
+        if trace.name.startswith(recording):  # one of two
+            (tmp_path / trace.name).symlink_to(trace)
     report = analyze_directory(tmp_path)
+    assert len(report.ranks) == 4
     for rank in report.ranks:
         for iteration in rank.iterations:
             t = iteration.time_ns

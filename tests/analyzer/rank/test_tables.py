@@ -6,7 +6,6 @@ import itertools
 import json
 from collections.abc import Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -35,11 +34,12 @@ from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_api.report.report import Rank
 from harness.reference.naive_events import load, read_rows
 from harness.reference.naive_tables import naive_communication, naive_copies, naive_kernels, naive_launches
+from harness.traces.kept_traces import GENERATED, traces_in
 from harness.traces.planted_traces import plant
 from hypothesis import given
 from hypothesis import strategies as st
 
-REAL = ["dlrm_v100_8ranks", "sampled_2of128", "nccl_a100", "df_index_v100", "resnet50_v100_old",
+REAL = [*GENERATED, "dlrm_v100_8ranks", "sampled_2of128", "nccl_a100", "df_index_v100", "resnet50_v100_old",
         "inference_h100_mi300", "mi250_amd", "gpu_only_mi210"]  # fmt: skip
 US = 1000
 
@@ -281,8 +281,8 @@ def test_a_naive_twin_agrees_on_planted_traces(seed: int) -> None:
 
 
 @pytest.mark.parametrize("folder", REAL)
-def test_a_naive_twin_agrees_on_real_traces(shared_traces: Path, folder: str) -> None:
-    for file in sorted((shared_traces / folder).iterdir()):
+def test_a_naive_twin_agrees_on_real_traces(folder: str) -> None:
+    for file in traces_in(folder):
         agree(load(file), gzip.decompress(file.read_bytes()))
 
 

@@ -17,9 +17,9 @@ from fleetprof_analyzer.trace.limits import Limits, Refused
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import COLUMNS, Trace
 from harness.reference.mutated_traces import mutate
+from harness.traces.kept_traces import COMMITTED, SHARED
 from harness.traces.planted_traces import plant
 
-SHARED = Path(__file__).parents[3].parent / "shared" / "traces"
 CASES = int(os.environ.get("FLEETPROF_FUZZ_CASES", "200"))
 _LARGE_BYTES = 900_000
 
@@ -70,10 +70,10 @@ def read_both(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, i
 
 
 def real_traces() -> list[Any]:
-    files = sorted(SHARED.rglob("*.json*")) if SHARED.is_dir() else []
     return [
-        pytest.param(file, id=file.relative_to(SHARED).as_posix())
-        for file in files
+        pytest.param(file, id=file.relative_to(folder).as_posix())
+        for folder in (COMMITTED, SHARED)
+        for file in sorted(folder.rglob("*.json*"))
         if file.stat().st_size < _LARGE_BYTES
     ]
 

@@ -4,11 +4,11 @@ import gzip
 import io
 import json
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
+from harness.traces.kept_traces import find
 
 ANNOTATION = "user_annotation"
 
@@ -55,13 +55,14 @@ def test_what_lies_within_blocks_or_between_them_is_missing(
 
 @pytest.mark.parametrize(
     ("file", "sampled"),
-    [("sampled_2of128/sampled_rank-0.json.gz", True), ("nccl_a100/nccl_data.json.gz", False),
+    [("four_ranks/rank0.json.gz", False), ("two_ranks_longer/rank1.json.gz", False),
+     ("sampled_2of128/sampled_rank-0.json.gz", True), ("nccl_a100/nccl_data.json.gz", False),
      ("df_index_v100/df_index_resolver.json.gz", False), ("resnet50_v100_old/worker0.pt.trace.json.gz", False),
      ("ddp4_gloo_cpu/ddp4_full_rank0.json.gz", False),
      ("dlrm_v100_8ranks/worker0_step_12.1694128201545.pt.trace.json.gz", False)],
 )  # fmt: skip
-def test_a_published_trace_holds_all_or_a_sample(shared_traces: Path, file: str, sampled: bool) -> None:
-    whole = gzip.decompress((shared_traces / file).read_bytes())
+def test_a_real_trace_holds_all_or_a_sample(file: str, sampled: bool) -> None:
+    whole = gzip.decompress(find(file).read_bytes())
     found = read_trace(io.BytesIO(whole), file, Problems()).recorded_permille
     assert found is not None
     assert found <= 20 if sampled else found >= 999

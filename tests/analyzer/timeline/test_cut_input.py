@@ -15,6 +15,7 @@ from fleetprof_api.report.report import Rank, Report, TimeBreakdown
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 from harness.reference.mutated_traces import mutate
 from harness.reference.perfetto_rules import Imported, import_trace
+from harness.traces.kept_traces import traces_in
 from harness.traces.planted_ranks import Rank as PlantedRank
 from harness.traces.planted_ranks import plant_rank, write_ranks
 from harness.traces.planted_traces import plant, to_json
@@ -80,12 +81,17 @@ def test_real_ranks_end_their_collectives_within_what_is_told(shared_traces: Pat
             assert max(ends) - min(ends) <= 2 * residual
 
 
-def test_a_cut_of_one_rank_measures_as_the_trace_does(shared_traces: Path, tmp_path: Path) -> None:
-    folder = shared_traces / "nccl_a100"
+@pytest.mark.parametrize("name", ["gpu_streams", "nccl_a100"])
+def test_a_cut_of_one_rank_measures_as_the_trace_does(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "whole"
+    folder.mkdir()
+    for file in traces_in(name):
+        (folder / file.name).symlink_to(file)
     parts: list[bytes] = []
     cut_directory(folder, Wanted(parse_window("all"), [0]), parts.append)
-    (tmp_path / "cut.json").write_bytes(b"".join(parts))
-    (whole,), (again,) = analyze_directory(folder).ranks, analyze_directory(tmp_path).ranks
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "cut.json").write_bytes(b"".join(parts))
+    (whole,), (again,) = analyze_directory(folder).ranks, analyze_directory(tmp_path / "cut").ranks
     for measure in ("rank", "time_ns", "idle_ns", "iterations", "stages", "launches", "copies", "start_ns"):
         assert getattr(again, measure) == getattr(whole, measure), measure
 

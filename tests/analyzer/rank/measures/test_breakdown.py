@@ -6,7 +6,6 @@ import itertools
 import json
 from collections import defaultdict
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from fleetprof_analyzer.trace.classes import WorkClass, classify_kernel, is_host
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Category, Metadata, Rows, Trace
 from fleetprof_api.report.report import TimeBreakdown
+from harness.traces.kept_traces import GENERATED, RECORDED, traces_in, truth_of
 from harness.traces.planted_traces import plant
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,9 +99,22 @@ def test_planted_truth_is_found_to_the_nanosecond(seed: int) -> None:
     assert {name: getattr(measure_device(work), name) for name in planted.truth} == planted.truth
 
 
+@pytest.mark.parametrize(("folder", "unit"), [("gpu_loop", "us"), ("gpu_one_step", "us"), ("gpu_streams", "ns")])
+def test_the_truth_of_generated_traces_is_found(folder: str, unit: str) -> None:
+    truth = truth_of(folder)[f"time_{unit}"]
+    (file,) = traces_in(folder)
+    (work,) = split_devices(read_trace(io.BytesIO(file.read_bytes()), "t", Problems()))
+    scale = {"us": 1000, "ns": 1}[unit]
+    assert {name: getattr(measure_device(work), name) for name in truth} == {
+        name: scale * value for name, value in truth.items()
+    }
+
+
 # ------------------------------------------------- a naive twin: plain json, Decimal, sets of points in a sweep
 
 REAL = [
+    *RECORDED,
+    *GENERATED,
     "cpu_only",
     "ddp4_gloo_cpu",
     "dlrm_v100_8ranks",
@@ -167,8 +180,8 @@ def sweep(work: list[tuple[WorkClass, int, int]]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("folder", REAL)
-def test_real_traces_agree_with_a_naive_twin_to_the_nanosecond(shared_traces: Path, folder: str) -> None:
-    for file in sorted((shared_traces / folder).iterdir()):
+def test_real_traces_agree_with_a_naive_twin_to_the_nanosecond(folder: str) -> None:
+    for file in traces_in(folder):
         data = gzip.decompress(file.read_bytes())
         kind, truth = naive(json.loads(data, parse_float=Decimal))
         trace = read_trace(io.BytesIO(data), file.name, Problems())

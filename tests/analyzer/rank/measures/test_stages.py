@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from fleetprof_analyzer.rank.measures.stages.stages import bound_by_passes, find
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.stage_names import function_of, is_loss_like
+from harness.traces.kept_traces import find, traces_in, truth_of
 from harness.traces.planted_loop import AUTOGRAD, MAIN, US, iteration, kernel, launch, measure, read, row, times
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -196,11 +196,22 @@ def test_whatever_is_in_a_trace_the_stages_add_up_to_its_iterations(rows: list[A
     assert bool(stages.reason) == (stages.iterations == 0)
 
 
+@pytest.mark.parametrize("folder", ["gpu_loop", "gpu_one_step"])
+def test_stages_that_were_counted_by_hand(folder: str) -> None:
+    (file,) = traces_in(folder)
+    trace = read_trace(io.BytesIO(file.read_bytes()), "t", Problems())
+    truth = truth_of(folder)
+    assert times(measure(trace)) == truth["stages_us"]
+    iterations = find_iterations(trace, None, Asked(), Problems()).iterations
+    assert [[i.index, i.start_ns // US, i.duration_ns // US] for i in iterations] == truth["iterations"]
+
+
 # ---------------------------------------------------------------- real traces, their marks removed
 
 TRUTH = {"## forward ##": "forward", "## backward ##": "backward", "## optimizer ##": "optimizer",
          "## zero_grad ##": "zero_grad", "## copy_batch_to_gpu ##": "data_loading"}  # fmt: skip
 STEPS, OPTIMIZER, ENGINE = r"^ProfilerStep", r"^Optimizer\.", r"^Distributed|DataLoader|evaluate_function"
+OURS = ("two_ranks_longer/rank0.json.gz", "two_ranks_longer/rank1.json.gz", "four_ranks/rank2.json.gz")
 NCCL = "nccl_a100/nccl_data.json.gz"
 DLRM = "dlrm_v100_8ranks/worker0_step_12.1694128201545.pt.trace.json.gz"
 
@@ -208,15 +219,15 @@ DLRM = "dlrm_v100_8ranks/worker0_step_12.1694128201545.pt.trace.json.gz"
 @pytest.mark.parametrize(
     ("file", "removed", "least"),
     [
+        *((rank, removed, least) for rank in OURS
+          for removed, least in (([], 99.5), ([OPTIMIZER], 96.0), ([OPTIMIZER, ENGINE], 92.5))),
         (NCCL, [], 99.5), (NCCL, [STEPS], 99.5), (NCCL, [STEPS, OPTIMIZER], 98.5),
         (NCCL, [STEPS, OPTIMIZER, ENGINE], 98.5), (DLRM, [], 99.0), (DLRM, [STEPS], 99.0),
         (DLRM, [STEPS, OPTIMIZER], 98.0), (DLRM, [STEPS, OPTIMIZER, ENGINE], 98.0),
     ],
 )  # fmt: skip
-def test_real_loops_with_their_annotations_removed(
-    shared_traces: Path, file: str, removed: list[str], least: float
-) -> None:
-    document = json.loads(gzip.decompress((shared_traces / file).read_bytes()), parse_float=Decimal)
+def test_real_loops_with_their_annotations_removed(file: str, removed: list[str], least: float) -> None:
+    document = json.loads(gzip.decompress(find(file).read_bytes()), parse_float=Decimal)
     events = document["traceEvents"]
     truth = [(e, TRUTH[e["name"]]) for e in events if e.get("name") in TRUTH and e["cat"] == "user_annotation"]
     gone = re.compile("|".join([r"^## .* ##$", *removed]))

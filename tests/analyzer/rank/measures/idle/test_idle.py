@@ -23,6 +23,7 @@ from fleetprof_analyzer.trace.trace import Trace
 from fleetprof_api.report.report import DeviceTime, IdleCauses, Iteration
 from harness.reference.naive_events import load, read_rows
 from harness.reference.naive_idle import naive_idle, naive_idle_within
+from harness.traces.kept_traces import GENERATED, traces_in, truth_of
 from harness.traces.planted_traces import plant
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -257,13 +258,20 @@ def test_a_naive_twin_agrees_on_planted_traces() -> None:
 
 @pytest.mark.parametrize(
     "folder",
-    ["dlrm_v100_8ranks", "sampled_2of128", "nccl_a100", "df_index_v100", "resnet50_v100_old", "inference_h100_mi300",
-     "mi250_amd", "gpu_only_mi210"],
+    [*GENERATED, "dlrm_v100_8ranks", "sampled_2of128", "nccl_a100", "df_index_v100", "resnet50_v100_old",
+     "inference_h100_mi300", "mi250_amd", "gpu_only_mi210"],
 )  # fmt: skip
-def test_a_naive_twin_agrees_on_real_traces(shared_traces: Path, folder: str) -> None:
-    for file in sorted((shared_traces / folder).iterdir()):
+def test_a_naive_twin_agrees_on_real_traces(folder: str) -> None:
+    for file in traces_in(folder):
         with file.open("rb") as opened:
             agree(load(file), read_trace(opened, file.name, Problems()))
+
+
+@pytest.mark.parametrize("folder", ["gpu_loop", "gpu_one_step"])
+def test_causes_that_were_counted_by_hand(folder: str) -> None:
+    (file,) = traces_in(folder)
+    (device,) = measure(read_trace(io.BytesIO(file.read_bytes()), "t", Problems()))
+    assert given_causes(device.idle_ns) == {name: value for name, value in truth_of(folder)["idle_us"].items() if value}
 
 
 @pytest.mark.parametrize(
