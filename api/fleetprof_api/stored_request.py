@@ -66,6 +66,7 @@ class Spec(msgspec.Struct, rename="camel"):
     target: Target = msgspec.field(default_factory=Target)
     window: Window = msgspec.field(default_factory=Window)
     collect: list[str] = []
+    traces: str = ""
     analysis: Analysis | None = None
 
 

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 _READ: Final = {
     "ProfileRequest": ("metadata", "spec"),
     "Metadata": ("name",),
-    "Spec": ("target", "window", "collect", "analysis"),
+    "Spec": ("target", "window", "collect", "traces", "analysis"),
     "Analysis": ("kernel_classes",),
 }
 _HEAD: Final = '''\

@@ -53,6 +53,11 @@ def asked_kernel_classes(asked: ProfileRequest | None) -> list[KernelClass]:
     return read_kernel_classes((entry.pattern, entry.class_.lower()) for entry in entries)
 
 
+def sends_chosen_traces(asked: ProfileRequest | None) -> bool:
+    """Whether the store gets the traces of the ranks that the report chooses, once it is made (`traces: Auto`)."""
+    return asked is not None and asked.spec.traces == "Auto"
+
+
 def _target(target: Target) -> str:
     if target.workload is not None:
         return f"{target.workload.kind}/{target.workload.name}"

@@ -8,6 +8,7 @@ replaced only by a whole report. Raises StoreError when the store does not answe
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -132,7 +133,12 @@ def _find(store: Store, namespace: str, uid: str) -> StoredCapture:
 
 def _write(store: Store, capture: StoredCapture, summaries: Sequence[RankSummary]) -> Report:
     report = assemble_capture(capture, summaries)
-    store.put(keys.report_page_key(capture.namespace, capture.uid), render_page(report, traces="").encode())
+    page_key = keys.report_page_key(capture.namespace, capture.uid)
+    # Whoever reads a page of a bucket has fetched that page alone.
+    traces = "" if Path(store.locate(page_key)).is_absolute() else None
+    kept = {rank for rank, files in capture.ranks.items() if files.trace_bytes is not None}
+    kept |= set(report.whole_traces) if capture.sends_chosen_traces else set()
+    store.put(page_key, render_page(report, traces, kept=[_source(rank) for rank in sorted(kept)]).encode())
     store.put(keys.report_key(capture.namespace, capture.uid), write_report(report))
     return report
 

@@ -21,7 +21,12 @@ from fleetprof_api.samples import MOST_BYTES, MOST_DECODED_BYTES, RankSamples
 from fleetprof_api.samples import SCHEMA_VERSION as SAMPLES_VERSION
 from fleetprof_store.base import NotFound, Store
 
-from fleetprof_analyzer.capture.request_info import asked_kernel_classes, describe_request, read_request
+from fleetprof_analyzer.capture.request_info import (
+    asked_kernel_classes,
+    describe_request,
+    read_request,
+    sends_chosen_traces,
+)
 from fleetprof_analyzer.rank.iterations import Asked
 from fleetprof_analyzer.trace.problems import Kind, Problems
 
@@ -49,6 +54,7 @@ class StoredCapture:
     ledger: Ledger | None = None
     ranks: dict[int, RankFiles] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    sends_chosen_traces: bool = False
 
     @property
     def is_there(self) -> bool:
@@ -72,6 +78,7 @@ def read_capture(store: Store, namespace: str, uid: str) -> StoredCapture:
         ledger=ledger,
         ranks=_list_ranks(store, namespace, uid),
         problems=problems,
+        sends_chosen_traces=sends_chosen_traces(asked),
     )
 
 

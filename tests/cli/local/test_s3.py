@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fleetprof_api import keys
 from fleetprof_cli.local.run.run_folder import run_folders
 from fleetprof_cli.local.state import StateDirectory
 from harness.waiting import wait_until
@@ -39,7 +40,12 @@ def hub(start: Start, state: StateDirectory, place: list[str]) -> subprocess.Pop
 
 
 def test_a_capture_from_the_command_to_the_report_in_a_bucket(
-    job: subprocess.Popen, fleetprof: Callable[..., Finished], state: StateDirectory, place: list[str], hub: Any
+    job: subprocess.Popen,
+    fleetprof: Callable[..., Finished],
+    state: StateDirectory,
+    place: list[str],
+    hub: Any,
+    s3_server: Any,
 ) -> None:
     done = fleetprof("capture", "sim", "--iterations", "3", "-o", "json")
     assert done.returncode == 0, done.stderr
@@ -58,6 +64,10 @@ def test_a_capture_from_the_command_to_the_report_in_a_bucket(
     same = fleetprof("diff", uid, f"{place[1]}?endpoint={place[3]}/v1/local/{uid}/report.html", "-o", "json")
     assert json.loads(same.stdout)["notes"][0] == "both are the same capture", same.stderr
     assert not state.default_store.exists()
+    bucket, _, prefix = place[1].removeprefix("s3://").partition("/")
+    stored = s3_server.make_store(bucket, prefix).get(keys.report_page_key("local", uid)).decode()
+    assert "<a href" not in stored
+    assert f"<code>fleetprof report {uid} --trace-window all</code> fetches the traces" in stored
 
 
 def test_credentials_that_are_wrong_are_said_by_up(

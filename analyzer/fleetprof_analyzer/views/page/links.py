@@ -1,10 +1,12 @@
-"""Ways from the page to the traces: a link where they lie beside it, and the command that opens them in Perfetto.
+"""Ways from the page to the traces: a link where they lie beside it, else the command that fetches them, and the one
+that opens them in Perfetto.
 
 Guarantees: a link is always relative and never leaves the folder of the traces; names of a trace are quoted for the
-address and for the shell.
+address and for the shell. `kept` are the sources whose trace was kept at all, None: those of all ranks.
 """
 
 import shlex
+from collections.abc import Collection
 from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import quote
@@ -19,25 +21,39 @@ _TRACES: Final = (".json", ".json.gz")
 _MOST_RANKS: Final = 4
 
 
-def trace_link(source: str, traces: str | None) -> str | Markup:
+def trace_link(source: str, traces: str | None, kept: Collection[str] | None = None) -> str | Markup:
     """The trace's name, as a link where `traces` is the way from the page to the folder that sources are named in."""
     shown = plain(source)
     path = PurePosixPath(source)
-    if traces is None or not source.endswith(_TRACES) or path.is_absolute() or ".." in path.parts:
+    if traces is None or not _is_trace(source, kept) or path.is_absolute() or ".." in path.parts:
         return shown
     address = quote(f"./{traces}/{source}" if traces else f"./{source}", safe="/.")
     return Markup('<a href="{}">{}</a>').format(address, shown)
 
 
-def perfetto_command(report: Report, command: str = "") -> str:
+def fetch_command(report: Report, traces: str | None, kept: Collection[str] | None = None) -> str:
+    """What fetches a capture's traces from its store; "" where the page links them, and where there are none."""
+    request = report.request
+    if traces is not None or request is None or not any(_is_trace(rank.source, kept) for rank in report.ranks):
+        return ""
+    if request.namespace in ("", _LOCAL):
+        return f"{_usual_command(report)} --trace-window all"
+    return f"kubectl fleetprof traces {_word(request.name)} -n {_word(request.namespace)} -o DIR"
+
+
+def perfetto_command(report: Report, command: str = "", kept: Collection[str] | None = None) -> str:
     """What writes the slowest iteration of the ranks that matter as one timeline; "" where no trace is known."""
-    if not any(rank.source.endswith(_TRACES) for rank in report.ranks):
+    if not any(_is_trace(rank.source, kept) for rank in report.ranks):
         return ""
     shown = command or _usual_command(report)
     late = [] if report.stragglers is None else [one.rank for one in report.stragglers.ranks]
     others = [rank.rank for rank in report.ranks if rank.rank is not None and rank.rank not in late]
     ranks = ",".join(map(str, sorted([*late, *others][:_MOST_RANKS]))) if late else ""
     return f"{shown} --trace-window worst" + (f" --ranks {ranks}" if ranks else "")
+
+
+def _is_trace(source: str, kept: Collection[str] | None) -> bool:
+    return source.endswith(_TRACES) and (kept is None or source in kept)
 
 
 def _usual_command(report: Report) -> str:

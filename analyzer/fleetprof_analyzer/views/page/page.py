@@ -6,6 +6,7 @@ page's own style sheet, by its hash; each chart has a text alternative, and its 
 
 import base64
 import hashlib
+from collections.abc import Collection
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -40,11 +41,14 @@ _QUANTITIES: Final = {
 }
 
 
-def render_page(report: Report, traces: str | None = None, command: str = "") -> str:
+def render_page(
+    report: Report, traces: str | None = None, command: str = "", *, kept: Collection[str] | None = None
+) -> str:
     """The whole page. Deterministic: the same report gives the same bytes.
 
     `traces`: the relative way from the page to the folder in which the ranks' sources lie, "" for its own; None where
-    they do not lie beside it. `command` is what shows this report again, for the hint about Perfetto.
+    they do not lie beside it. `kept` are the sources that a trace was kept of, None: all. `command` is what shows this
+    report again, for the hint about Perfetto.
     """
     template, style = _template()
     policy = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -57,7 +61,9 @@ def render_page(report: Report, traces: str | None = None, command: str = "") ->
         overlapping=any(total.time_ns.overlapped_communication for total in report.totals),
         devices=sorted({rank.device_name for rank in report.ranks if rank.device_name}),
         traces=traces,
-        perfetto=links.perfetto_command(report, command),
+        kept=None if kept is None else frozenset(kept),
+        fetch=links.fetch_command(report, traces, kept),
+        perfetto=links.perfetto_command(report, command, kept),
         samples=_sample_charts(report),
         ledger=ledger_words,
         moment=_moment,

@@ -3,7 +3,7 @@
 Guarantees: pure; the numbers are the report's; a table's columns are those that say something of this report.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import median
 from typing import Final
 
@@ -20,17 +20,17 @@ _MOST_COLLECTIVES: Final = 16
 _MOST_ITERATIONS: Final = 40
 
 
-def tabulate_ranks(report: Report, traces: str | None) -> Table:
-    """Every rank's numbers; with its trace linked where `traces` says where traces lie."""
+def tabulate_ranks(report: Report, traces: str | None, kept: Collection[str] | None) -> Table:
+    """Every rank's numbers; with its trace linked where `traces` says where traces lie and it is among those kept."""
     columns = [
         Column("Rank", "name"), Column("Kind", "left"), Column("Iterations", stays=True), Column("Median"),
         Column("Compute", stays=True), Column("Exposed comm."), Column("Overlapped"), Column("Exposed mem."),
         Column("Idle"), Column("Span", stays=True), Column("Trace", "left"),
     ]  # fmt: skip
-    return make_table(columns, (_rank_cells(rank, traces) for rank in report.ranks))
+    return make_table(columns, (_rank_cells(rank, traces, kept) for rank in report.ranks))
 
 
-def _rank_cells(rank: Rank, traces: str | None) -> list[str | Markup]:
+def _rank_cells(rank: Rank, traces: str | None, kept: Collection[str] | None) -> list[str | Markup]:
     time_ns = rank.time_ns
     parts = (
         time_ns.compute, time_ns.exposed_communication, time_ns.overlapped_communication, time_ns.exposed_memory,
@@ -43,7 +43,7 @@ def _rank_cells(rank: Rank, traces: str | None) -> list[str | Markup]:
         duration(median_iteration(rank)),
         *(share(part, time_ns.span) for part in parts),
         duration(time_ns.span),
-        links.trace_link(rank.source, traces),
+        links.trace_link(rank.source, traces, kept),
     ]
 
 

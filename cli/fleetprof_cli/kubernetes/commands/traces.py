@@ -13,6 +13,7 @@ from fleetprof_cli.kubernetes.request_state import RequestState
 from fleetprof_cli.kubernetes.requests import Requests
 from fleetprof_cli.kubernetes.results import Results
 from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.reports.fetched_page import link_traces
 from fleetprof_cli.terminal.status_text import size_text
 
 
@@ -40,6 +41,10 @@ def command(name: str, out: Path, ranks: list[int] | None, store: str, s3_endpoi
         say(f"{path} ({size_text(file_bytes)})")
     if not files:
         raise Failure(f"the store holds nothing of {name}", next_step="see how it ended: kubectl fleetprof list")
+    try:
+        link_traces(out)
+    except OSError as error:
+        say(f"report.html is as it was stored, without links to the traces: {error}")
     click.echo(out)
     say(f"{files} files, {size_text(size_bytes)}")
 
