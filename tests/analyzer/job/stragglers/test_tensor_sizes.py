@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.capture.folder import summarise_file
 from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike, compare_sizes
+from fleetprof_analyzer.job.stragglers.causes.unequal_work import find_more_work
+from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.verdict import find_stragglers, judge_summaries
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 from fleetprof_analyzer.rank.iterations import Asked
@@ -123,6 +125,17 @@ def test_sizes_that_are_not_known_tell_nothing(mine: list[OperatorUse], peers: l
 ])  # fmt: skip
 def test_ranks_with_the_same_tensors_move_no_work(ranks: list[list[OperatorUse]], alike: bool) -> None:
     assert all_alike(ranks) == alike
+
+
+@pytest.mark.parametrize(("elements", "suspected"), [(100, []), (115, []), (125, [2])])
+def test_sizes_alone_suspect_a_rank_that_has_much_more(elements: int, suspected: list[int]) -> None:
+    nothing, unsaid = np.zeros((4, 9), np.int64), np.full((4, 9), np.nan)
+    parts = dict.fromkeys(("busy", "data", "collection", "host"), nothing)
+    operators = [[uses(elements, us=120) if rank == LATE_RANK else uses()] for rank in range(4)]
+    table = OwnTime(
+        np.zeros(4, np.int64), nothing + 1, parts, nothing, parts, nothing, nothing, unsaid, unsaid, operators=operators
+    )
+    assert [(one.rank, one.by) for one in find_more_work(table)] == [(rank, "work") for rank in suspected]
 
 
 SHAPE = Shape(dp=8, layers=3)

@@ -17,6 +17,7 @@ from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 MOST_SHOWN: Final = 3
 SAME_COUNT: Final = 0.05
 _SAME_SIZE: Final = 0.02
+_MUCH_LARGER: Final = 1.2
 _LEAST_TOLD: Final = 0.5  # of what the operators of the batch take
 _MOST_SHAPE_CHARACTERS: Final = 80
 
@@ -42,6 +43,11 @@ class Sizes:
     larger: list[Larger]  # the most time first
     more_ns: float
     share: float
+
+    @property
+    def is_much_more(self) -> bool:
+        """Whether the operator that takes most of it has so much more that chance does not give it to a rank."""
+        return bool(self.larger) and self.larger[0].elements >= _MUCH_LARGER * max(self.larger[0].usual_elements, 1)
 
 
 def compare_sizes(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorUse]]) -> Sizes | None:

@@ -91,7 +91,8 @@ def find_more_work(table: OwnTime) -> list[Candidate]:
         if work is None:
             continue
         usual = max(work.usual_ns, 1.0)
-        more = work.more_ns / usual if work.is_more else 0.0
+        is_more = work.is_more and (work.sizes is None or work.sizes.is_much_more)
+        more = work.more_ns / usual if is_more else 0.0
         extra = work.extra_ns / usual
         if max(more, extra) >= _LEAST_EXCESS:
             by = "work" if more >= extra else "operators"
