@@ -1,9 +1,8 @@
 """Jobs of every make: the agent is silent where it should be, and what goes wrong in it is not theirs."""
 
-from typing import Any
-
 import pytest
 from fleetprof_agent import wire
+from harness.training.agent_ground import Ground
 
 pytestmark = pytest.mark.torch
 
@@ -43,7 +42,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_workers_are_silent(ground: Any, python: str, prelude: str, method: str) -> None:
+def test_workers_are_silent(ground: Ground, python: str, prelude: str, method: str) -> None:
     side = ground.side
     job = ground.start(python, prelude + WORKERS, METHOD=method)
     side.await_message("steps", lambda message: message["step"] > 10)
@@ -58,7 +57,7 @@ def test_workers_are_silent(ground: Any, python: str, prelude: str, method: str)
 
 @pytest.mark.parametrize("compiled", ["optimizer.step", "whole"])
 def test_compiled_training_is_counted_once_and_not_recompiled(
-    ground: Any, python: str, prelude: str, compiled: str
+    ground: Ground, python: str, prelude: str, compiled: str
 ) -> None:
     script = """
 model, optimizer = make()
@@ -84,7 +83,7 @@ print("steps", KinetoStepTracker.current_step())
     assert ground.side.await_message("bye")
 
 
-def test_error_of_ours_ends_the_agent_not_the_job(ground: Any, newest: str, prelude: str) -> None:
+def test_error_of_ours_ends_the_agent_not_the_job(ground: Ground, newest: str, prelude: str) -> None:
     """The agent fails at the first step: the training goes on, and nobody waits for the agent any more."""
     script = """
 from torch.optim import optimizer as module
@@ -102,7 +101,7 @@ print([name for name in os.listdir(os.environ["KINETO_IPC_SOCKET_DIR"]) if name.
     assert [message["role"] for message in ground.side.messages] == [wire.WAITING] * 2
 
 
-def test_directory_that_takes_no_socket_of_ours_leaves_the_job_alone(ground: Any, newest: str, prelude: str) -> None:
+def test_directory_that_takes_no_socket_of_ours_leaves_the_job_alone(ground: Ground, newest: str, prelude: str) -> None:
     script = """
 from torch.optim import optimizer as module
 for _ in range(20):
@@ -116,7 +115,7 @@ print([hook.__name__ for hook in module._global_optimizer_post_hooks.values()])
     assert ground.side.messages == []
 
 
-def test_isolated_interpreter_trains_without_the_agent(ground: Any, newest: str, prelude: str) -> None:
+def test_isolated_interpreter_trains_without_the_agent(ground: Ground, newest: str, prelude: str) -> None:
     script = """
 model, optimizer = make()
 for _ in range(5):

@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fleetprof_agent.process import identity, libc
+from harness.training.agent_ground import Ground
 
 FORKS = 40
 
@@ -100,7 +100,7 @@ os.waitpid(child, 0)
 
 
 @pytest.mark.attack
-def test_forked_child_loads_and_looks_up_nothing(ground: Any, newest: str, prelude: str) -> None:
+def test_forked_child_loads_and_looks_up_nothing(ground: Ground, newest: str, prelude: str) -> None:
     """A thread of the parent may have held the loader's lock at the fork: the child would wait for it for ever."""
     job = ground.start(newest, FORK_AND_LISTEN, "-W", "ignore")
     assert job.wait() == 0
@@ -150,7 +150,9 @@ os._exit(0)
 
 
 @pytest.mark.attack
-def test_forks_beside_threads_that_load_libraries_end_as_they_mean_to(ground: Any, newest: str, prelude: str) -> None:
+def test_forks_beside_threads_that_load_libraries_end_as_they_mean_to(
+    ground: Ground, newest: str, prelude: str
+) -> None:
     job = ground.start(newest, prelude + FORKS_BESIDE_A_LOADER, "-W", "ignore", FORKS=str(FORKS))
     assert job.wait() == 0
     assert job.output.splitlines()[-1] == f"ends {{0: {FORKS}}}"
@@ -221,7 +223,7 @@ print(json.dumps(observe()))
 
 
 @pytest.mark.attack
-def test_all_that_a_job_can_see_of_itself_is_as_without_us(ground: Any, python: str, prelude: str) -> None:
+def test_all_that_a_job_can_see_of_itself_is_as_without_us(ground: Ground, python: str, prelude: str) -> None:
     """After steps, reports and a capture: armed, watched, sampled, done with. Beside a job without the agent."""
     seen = {}
     for switch in ("1", "0"):

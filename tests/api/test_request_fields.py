@@ -2,7 +2,7 @@
 
 import pytest
 from fleetprof_api.request import Failure, ProfileRequest, Status, WorkloadReference
-from fleetprof_api.request.fields import field_names, find_rule, list_fields, longest
+from fleetprof_api.request.fields import FieldRow, field_names, find_rule, list_fields, longest
 from pydantic import BaseModel
 
 LABEL_VALUE = "a text of at most 63 characters of letters, digits, -, _ and ., with a letter or digit at both ends"
@@ -10,7 +10,7 @@ ROWS = list(list_fields(ProfileRequest))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.path for row in ROWS])
-def test_every_field_is_described(row) -> None:
+def test_every_field_is_described(row: FieldRow) -> None:
     assert row.rule != "any value"
     assert row.meaning.endswith(".")
 

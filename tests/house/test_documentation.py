@@ -8,7 +8,7 @@ import click
 import pytest
 from fleetprof_api.ledger import Reason
 from fleetprof_api.request import ProfileRequest, Status, load_request
-from fleetprof_api.request.fields import list_fields
+from fleetprof_api.request.fields import FieldRow, list_fields
 from fleetprof_cli.capture.request_flags import Wishes
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubectl import COMMANDS as ON_KUBERNETES
@@ -75,7 +75,7 @@ FIELDS = [row for row in list_fields(ProfileRequest) if row.path != "status"] + 
 
 
 @pytest.mark.parametrize("row", FIELDS, ids=lambda row: row.path)
-def test_every_field_of_a_request_is_documented_as_it_is(row) -> None:
+def test_every_field_of_a_request_is_documented_as_it_is(row: FieldRow) -> None:
     assert f"| `{row.path}` | {row.rule} | {row.default} | {row.meaning} |" in REQUEST
 
 

@@ -1,13 +1,13 @@
 """docs/security.md and the attacks agree: every threat has its tests, and every attack its threat."""
 
 import pytest
-from harness.reference.threats import PAGE, exists, find_marked, read_threats
+from harness.reference.threats import PAGE, Threat, exists, find_marked, read_threats
 
 THREATS = read_threats(PAGE.read_text())
 
 
 @pytest.mark.parametrize("threat", THREATS, ids=lambda threat: threat.text[:60])
-def test_every_threat_names_tests_that_are_there(threat) -> None:
+def test_every_threat_names_tests_that_are_there(threat: Threat) -> None:
     assert threat.tests, "no test stands beside this threat"
     assert [test for test in threat.tests if not exists(test)] == []
 

@@ -1,5 +1,7 @@
 """The text that names a store: read, written, and refused with the rule."""
 
+from pathlib import Path
+
 import pytest
 from fleetprof_store.directory import DirectoryStore
 from fleetprof_store.location import StoreLocation, open_location, parse_capture_address, parse_location
@@ -66,7 +68,7 @@ def test_a_text_with_a_credential_is_refused_without_repeating_it() -> None:
     assert "topsecret" not in str(caught.value)
 
 
-def test_a_directory_is_opened(tmp_path) -> None:
+def test_a_directory_is_opened(tmp_path: Path) -> None:
     store = open_location(parse_location(str(tmp_path)))
     assert isinstance(store, DirectoryStore)
     store.put("v1/a/b/c.json", b"{}")

@@ -31,7 +31,7 @@ def read_policy(bucket: str, user: str) -> str:
 @pytest.fixture(scope="module")
 def bucket(s3_server: Any) -> str:
     """With what is another team's in it."""
-    name = s3_server.make_bucket()
+    name = str(s3_server.make_bucket())
     client = s3_server.session().client("s3", endpoint_url=s3_server.endpoint_url)
     client.put_object(Bucket=name, Key=OTHERS, Body=b"theirs")
     client.put_object(Bucket=name, Key="profiles/v1/team/a/report.json", Body=b"ours")

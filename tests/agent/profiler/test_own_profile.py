@@ -1,6 +1,7 @@
 """Who has Kineto's slot, as told by the functions that PyTorch calls, on a module that stands for PyTorch's."""
 
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,8 +20,8 @@ class Pytorch(SimpleNamespace):
         self.calls: list[str] = []
         self.fails = False
         self._prepare_profiler = self._prepare
-        self._run_on_profiler_start = lambda: self.calls.append("start")
-        self._run_on_profiler_stop = lambda: self.calls.append("stop")
+        self._run_on_profiler_start: Callable[[], None] = lambda: self.calls.append("start")
+        self._run_on_profiler_stop: Callable[[], None] = lambda: self.calls.append("stop")
 
     def _prepare(self, config: str, *, activity_filter: str = "") -> str:
         self.calls.append("prepare")
@@ -123,7 +124,7 @@ def test_what_pytorch_returns_and_raises_is_the_jobs(pytorch: Pytorch, own: OwnP
 
 
 def test_a_fault_of_ours_is_not_the_jobs(pytorch: Pytorch, own: OwnProfile) -> None:
-    own.before_begin = own.changed = lambda *_: 1 / 0  # type: ignore[assignment, return-value]
+    own.before_begin = own.changed = lambda *_: 1 / 0  # type: ignore[assignment]
     profile = Profile(pytorch)
     assert profile.prepare() == "config!"
     profile.start()

@@ -59,9 +59,12 @@ class Looks:
     def __init__(self, cost_ns: int = 0) -> None:
         self.times: list[int] = []
         self.now = 0
+        self.fails = False
         self._cost, self._spent = cost_ns, 0
 
     def read_frames(self) -> dict[int, Any]:
+        if self.fails:
+            raise KeyError(5)
         self.times.append(self.now)
         self._spent += self._cost
         return {5: frame_of("main", "read_batch")}
@@ -125,8 +128,8 @@ def test_without_a_window_it_never_looks(arm: dict[str, Any]) -> None:
 
 def test_what_fails_ends_it_and_nothing_else() -> None:
     looks = Looks()
+    looks.fails = True
     samples = looks.samples(start_unix_ns=1, end_unix_ns=300 * MS)
-    samples._read_frames = lambda: {}[1]
     samples.tick(2, 0)
     assert samples.is_over
     assert samples.flush(Sent().send)
