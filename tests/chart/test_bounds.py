@@ -1,6 +1,7 @@
 """What requests may ask for: refused on apply by a real API server, and by the operator in the same cases."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -42,8 +43,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         done = server.kubectl("apply", "--validate=strict", "-f", "-", text=text)
         assert done.returncode == 0, done.stderr
         for namespace in ("team-a", "team-b"):  # a policy is in force some moments after it is stored
-            wait_until(lambda at=namespace: ask(server, at, window={"iterations": 99})[0] == 422, "the policy")
+            wait_until(partial(refuses_too_much, server, namespace), "the policy")
         yield server
+
+
+def refuses_too_much(server: ApiServer, namespace: str) -> bool:
+    return ask(server, namespace, window={"iterations": 99})[0] == 422
 
 
 def ask(server: ApiServer, namespace: str, **spec: Any) -> tuple[int, str]:

@@ -1,6 +1,7 @@
 """Values in, objects out: what each switch makes of a release."""
 
 import re
+from typing import Any
 
 import pytest
 from harness.kubernetes.chart import NAMESPACE, S3, VALUE_SETS, Objects, matches, render
@@ -133,7 +134,7 @@ def test_the_operators_role_is_an_annotation_of_its_account() -> None:
 
 
 def test_the_bundled_store_s_credentials_are_random_and_stay_with_its_data() -> None:
-    def secret(name: str, *options: str) -> dict:
+    def secret(name: str, *options: str) -> dict[str, Any]:
         return render(VALUE_SETS[name], *options).one("Secret", "fleetprof-store")
 
     one, other = secret("bundled store"), secret("bundled store", "--debug")

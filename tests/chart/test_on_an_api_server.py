@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -178,7 +179,7 @@ def test_the_crd_is_upgraded_with_the_release(helm: Helm, server: ApiServer, tmp
 REQUESTS = f"/apis/fleetprof.io/v1alpha1/namespaces/{chart.NAMESPACE}/profilerequests"
 
 
-def request(name: str) -> dict:
+def request(name: str) -> dict[str, Any]:
     spec = {"target": {"selector": {"matchLabels": {"a": "b"}}}, "window": {"iterations": 1}}
     return {
         "apiVersion": "fleetprof.io/v1alpha1",

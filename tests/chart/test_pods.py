@@ -10,7 +10,7 @@ CASES = [pytest.param(values, id=name) for name, values in VALUE_SETS.items()]
 
 
 @pytest.mark.parametrize("values", CASES)
-def test_every_container_is_restricted_and_bounded(values) -> None:
+def test_every_container_is_restricted_and_bounded(values: tuple[str, ...]) -> None:
     for owner, template in render(values).pods():
         spec = template["spec"]
         assert spec["securityContext"]["runAsNonRoot"] is True, owner
@@ -37,7 +37,7 @@ def test_every_container_is_restricted_and_bounded(values) -> None:
 
 
 @pytest.mark.parametrize("values", CASES)
-def test_what_runs_on_and_on_is_probed(values) -> None:
+def test_what_runs_on_and_on_is_probed(values: tuple[str, ...]) -> None:
     for name, deployment in render(values).of_kind("Deployment").items():
         for container in deployment["spec"]["template"]["spec"]["containers"]:
             assert {"livenessProbe", "readinessProbe"} <= container.keys(), name
@@ -47,7 +47,7 @@ def test_what_runs_on_and_on_is_probed(values) -> None:
 
 
 @pytest.mark.parametrize("values", CASES)
-def test_every_volume_is_mounted_and_every_mount_has_its_volume(values) -> None:
+def test_every_volume_is_mounted_and_every_mount_has_its_volume(values: tuple[str, ...]) -> None:
     for owner, template in render(values).pods():
         spec = template["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
@@ -72,7 +72,7 @@ def test_only_who_speaks_to_the_api_server_holds_a_token() -> None:
 
 @pytest.mark.attack
 @pytest.mark.parametrize("values", CASES)
-def test_only_the_operator_holds_the_store_s_credentials(values) -> None:
+def test_only_the_operator_holds_the_store_s_credentials(values: tuple[str, ...]) -> None:
     """The store itself has them by other names."""
     for owner, template in render(values).pods():
         if not owner.endswith(("-operator", "-store")):
@@ -83,12 +83,13 @@ def test_only_the_operator_holds_the_store_s_credentials(values) -> None:
 
 @pytest.mark.attack
 @pytest.mark.parametrize("values", CASES)
-def test_an_analysis_holds_a_token_for_the_operator_alone(values) -> None:
+def test_an_analysis_holds_a_token_for_the_operator_alone(values: tuple[str, ...]) -> None:
     objects = render(values)
     spec = objects.analyzer_pod()["spec"]
     (volume,) = spec["volumes"]
     token, authority = volume["projected"]["sources"]
-    assert token["serviceAccountToken"]["audience"] == ANALYSIS_AUDIENCE != AUDIENCE
+    assert token["serviceAccountToken"]["audience"] == ANALYSIS_AUDIENCE
+    assert str(ANALYSIS_AUDIENCE) != AUDIENCE
     assert [item["key"] for item in authority["secret"]["items"]] == ["ca.crt"]
     (container,) = spec["containers"]
     assert container["volumeMounts"] == [{"name": "identity", "mountPath": IDENTITY_DIRECTORY, "readOnly": True}]
@@ -146,7 +147,7 @@ def test_pods_are_placed_as_told() -> None:
 def test_a_change_of_the_analyzer_s_pod_restarts_the_operator_that_reads_it() -> None:
     def annotation(*values: str) -> str:
         deployment = render((*VALUE_SETS["S3"], *values)).one("Deployment", "fleetprof-operator")
-        return deployment["spec"]["template"]["metadata"]["annotations"]["checksum/analyzer"]
+        return str(deployment["spec"]["template"]["metadata"]["annotations"]["checksum/analyzer"])
 
     assert annotation() == annotation()
     assert annotation() != annotation("analyzer.resources.limits.memory=8Gi")
@@ -166,6 +167,6 @@ def test_a_change_of_the_analyzer_s_pod_restarts_the_operator_that_reads_it() ->
         ),
     ],
 )
-def test_images_are_named_by_registry_and_tag_or_digest(values, images) -> None:
+def test_images_are_named_by_registry_and_tag_or_digest(values: tuple[str, ...], images: set[str]) -> None:
     rendered = render((*VALUE_SETS["S3"], *values)).pods()
     assert {container["image"] for _, template in rendered for container in template["spec"]["containers"]} == images

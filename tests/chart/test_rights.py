@@ -1,6 +1,7 @@
 """Who may do what: exactly these verbs, and no other."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness.kubernetes.chart import NAMESPACE, VALUE_SETS, render
@@ -12,7 +13,7 @@ DOCS = Path(__file__).parents[2] / "docs/rbac-and-s3.md"
 Rights = set[tuple[str, str, str]]  # (resource.group or resource, verbs, of that name only)
 
 
-def rights(role: dict) -> Rights:
+def rights(role: dict[str, Any]) -> Rights:
     found: Rights = set()
     for rule in role["rules"]:
         assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]

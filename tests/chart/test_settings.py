@@ -4,6 +4,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fleetprof_operator.identity.main import read_settings as read_certificate_settings
@@ -16,7 +17,7 @@ from harness.kubernetes.chart import NAMESPACE, S3, VALUE_SETS, Objects, render
 pytestmark = pytest.mark.helm
 
 
-def environment(objects: Objects, name: str) -> dict:
+def environment(objects: Objects, name: str) -> dict[str, Any]:
     """A component's environment; what comes from elsewhere as its source."""
     (template,) = (template for owner, template in objects.pods() if owner == name)
     (container,) = template["spec"]["containers"]
@@ -118,7 +119,9 @@ def test_operator_and_hook_know_where_they_serve(name: str, namespaces: str) -> 
         ),
     ],
 )
-def test_the_operator_is_told_of_the_store_in_the_form_that_it_reads(values, location) -> None:
+def test_the_operator_is_told_of_the_store_in_the_form_that_it_reads(
+    values: tuple[str, ...], location: StoreLocation
+) -> None:
     assert parse_location(environment(render(values), "fleetprof-operator")["FLEETPROF_STORE"]) == location
 
 

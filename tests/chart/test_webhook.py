@@ -25,7 +25,9 @@ ON, OFF = {"fleetprof.io/inject": "true"}, {"fleetprof.io/inject": "false"}
         (NAMESPACE, ON, ON, 0),
     ],
 )
-def test_the_webhook_is_asked_once_about_a_labelled_pod_and_never_about_others(namespace, labels, pod, calls) -> None:
+def test_the_webhook_is_asked_once_about_a_labelled_pod_and_never_about_others(
+    namespace: str, labels: dict[str, str], pod: dict[str, str], calls: int
+) -> None:
     webhooks = render().one("MutatingWebhookConfiguration", "fleetprof")["webhooks"]
     asked = [
         webhook["name"]

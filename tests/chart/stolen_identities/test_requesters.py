@@ -56,7 +56,7 @@ def test_no_requester_is_forged_while_the_webhook_is_away(server: ApiServer) -> 
         operations = [{"op": "add", "path": f"/metadata/annotations/{key}", "value": "admin"}]
         forged = copy.deepcopy(made)
         forged["metadata"]["annotations"] = {REQUESTED_BY_ANNOTATION: "admin"}
-        attempts = [
+        attempts: list[tuple[str, str, object, str]] = [
             ("PATCH", path, noted, ""),
             ("PUT", path, forged, ""),
             ("PATCH", f"{path}?fieldManager=x&force=true", profile_request(name, "admin"), apply),
