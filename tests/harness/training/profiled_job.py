@@ -22,7 +22,8 @@ class Schedule:
     def __init__(self):
         self.cycle, self.left = "", 0
     def __call__(self, step):
-        phase = read_phase()
+        # Read once in a step: what is printed, and so traced, is the same in each cycle.
+        self.phase = phase = read_phase()
         if not self.left and phase == "warmup":
             return ProfilerAction.WARMUP
         if not self.left and phase.startswith(("active", "exporting")) and phase != self.cycle:
@@ -53,14 +54,14 @@ model, optimizer = make()
 if os.environ.get("JOB_COMPILES"):
     model = torch.compile(model, backend=os.environ["JOB_COMPILES"])
 iterate(model, optimizer)
-with profile(activities=[ProfilerActivity.CPU], schedule=Schedule(), on_trace_ready=take_trace, **options) as own:
+schedule = Schedule()
+with profile(activities=[ProfilerActivity.CPU], schedule=schedule, on_trace_ready=take_trace, **options) as own:
     said = None
     while not is_stopped():
         iterate(model, optimizer)
-        phase = read_phase()
         own.step()
-        if (phase, own.current_action) != said:
-            said = phase, own.current_action
-            print("in", phase, own.current_action.name, flush=True)
+        if (schedule.phase, own.current_action) != said:
+            said = schedule.phase, own.current_action
+            print("in", schedule.phase, own.current_action.name, flush=True)
 print("torch's flag", torch.autograd.profiler._is_profiler_enabled, flush=True)
 """
