@@ -104,8 +104,9 @@ def is_right_line(job: Path, case: str, file: str, line: int) -> bool:
 
 
 def read_queued_ns(folder: Path, rank: int, start_unix_ns: int, end_unix_ns: int) -> int:
-    """How long a rank waited for a core between two times, by the counter that it wrote down."""
-    rows = [tuple(map(int, line.split())) for line in (folder / f"queue-{rank}").read_text().splitlines()]
+    """How long a rank waited for a core between two times, by the counter that it wrote down; 0 where it did not."""
+    written = folder / f"queue-{rank}"
+    rows = [tuple(map(int, line.split())) for line in written.read_text().splitlines()] if written.exists() else []
     counted = [count for at_unix_ns, count in rows if start_unix_ns <= at_unix_ns <= end_unix_ns]
     return counted[-1] - counted[0] if counted else 0
 

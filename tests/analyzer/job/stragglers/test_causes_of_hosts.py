@@ -134,6 +134,15 @@ def test_what_pauses_in_a_rhythm_is_the_program_and_not_the_collector(late: str,
     assert (found.cause, found.every) == (cause, every)
 
 
+def test_a_silence_is_not_the_collectors_where_the_thread_was_sampled() -> None:
+    late = "..x...x.x"
+    sampled = on_cores(tabulate(late=late, host=80), ran_ms=(90, 12), waited_ms=(1, 1))
+    assert explained(sampled, late).cause == "host"
+    assert explained(on_cores(tabulate(late=late, collection=80), ran_ms=(90, 12), waited_ms=(1, 1)), late).cause == (
+        "garbage_collection"
+    )
+
+
 def test_runs_of_the_collector_in_a_rhythm_are_its_own() -> None:
     assert explained(tabulate(late="..x..x..x", collection=80), "..x..x..x").cause == "garbage_collection"
 

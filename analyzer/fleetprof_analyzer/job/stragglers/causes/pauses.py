@@ -1,11 +1,12 @@
 """Whether it is the garbage collector that pauses a rank.
 
-Guarantees: pure; it is named for its own frames or marks, or for silences that come and go while operators take as long
-as elsewhere.
+Guarantees: pure; it is named for its own frames or marks. Where nothing listened to the collector, it is named for
+silences that come and go while operators take as long as elsewhere; who samples the thread listens to it as well.
 """
 
 from typing import Final
 
+import numpy as np
 from fleetprof_api.report.stragglers import Evidence
 
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
@@ -30,7 +31,7 @@ def find_collections(
     rank, late = candidate.rank, candidate.iterations
     if collection >= _MOST_OF * host:
         return Evidence(measure="runs of the collector", value=round(collection), usual=0, unit="ns per iteration")
-    if operators >= _SLOWED_SHARE * host:
+    if operators >= _SLOWED_SHARE * host or _is_heard(table, candidate):
         return None
     pause = float(table.pause_ns[rank][late].mean())
     quiet = float(table.quiet_ns[rank][late].mean())
@@ -41,3 +42,11 @@ def find_collections(
             unit="ns per iteration",
         )  # fmt: skip
     return None
+
+
+def _is_heard(table: OwnTime, candidate: Candidate) -> bool:
+    """Whether the agent sampled the rank's thread in most late iterations: no run of the collector escapes it then."""
+    if table.ran_ns.shape != table.own_ns.shape:
+        return False
+    sampled = np.isfinite(table.ran_ns[candidate.rank][candidate.iterations])
+    return bool(sampled.mean() > _MOST_OF)
