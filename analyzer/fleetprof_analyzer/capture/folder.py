@@ -16,11 +16,11 @@ from fleetprof_api.report.report import Report
 from fleetprof_api.samples import RankSamples
 from fleetprof_store.base import StoreError
 
+from fleetprof_analyzer.assembly.report import assemble
 from fleetprof_analyzer.capture.cpu_limit import allowed_cpu_s, limit_cpu
 from fleetprof_analyzer.capture.memory import free_share, limits_within
 from fleetprof_analyzer.capture.stored_capture import read_samples
 from fleetprof_analyzer.capture.workers import work_in_processes
-from fleetprof_analyzer.job.assembly import assemble
 from fleetprof_analyzer.rank.identity import identify, tell_jobs_apart
 from fleetprof_analyzer.rank.iterations import Asked
 from fleetprof_analyzer.rank.summary import RankSummary, merge, summarise

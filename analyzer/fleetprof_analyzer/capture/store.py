@@ -16,6 +16,7 @@ from fleetprof_api import keys
 from fleetprof_api.report.report import Report, write_report
 from fleetprof_store.base import NotFound, Store, StoreError
 
+from fleetprof_analyzer.assembly.report import assemble
 from fleetprof_analyzer.capture.folder import Progress, summarise_file
 from fleetprof_analyzer.capture.stored_capture import (
     RankFiles,
@@ -24,7 +25,6 @@ from fleetprof_analyzer.capture.stored_capture import (
     read_capture,
     read_samples,
 )
-from fleetprof_analyzer.job.assembly import assemble
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS_BYTES
 from fleetprof_analyzer.rank.stored_summary import MOST_BYTES, Unusable, pack_summary, unpack_summary
 from fleetprof_analyzer.rank.summary import RankSummary, merge

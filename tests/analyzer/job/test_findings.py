@@ -7,9 +7,11 @@ from typing import get_args
 import msgspec
 import pytest
 from fleetprof_analyzer.job.findings.findings import find_findings
-from fleetprof_analyzer.job.findings.straggler_advice import straggler_advice
 from fleetprof_analyzer.views.words.straggler_words import CAUSES
+from fleetprof_analyzer.words.findings import say_findings
+from fleetprof_analyzer.words.straggler_advice import straggler_advice
 from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.rank_tables import OperatorLaunches
 from fleetprof_api.report.report import CopyStatistics, IdleCauses, KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import CommunicationStatistics, IdlePlace
@@ -40,6 +42,11 @@ def report_of(
     )  # fmt: skip
 
 
+def findings_of(report: Report) -> list[Finding]:
+    """As the report has them, with their sentences."""
+    return say_findings(find_findings(report), report.stragglers)
+
+
 @pytest.mark.parametrize(
     ("idle", "time", "found"),
     [
@@ -56,21 +63,21 @@ def report_of(
     ],
 )  # fmt: skip
 def test_findings_by_gain(idle: dict[str, int], time: dict[str, int], found: list[tuple[str, int]]) -> None:
-    findings = find_findings(report_of(idle, time=time))
+    findings = findings_of(report_of(idle, time=time))
     assert [(finding.kind, finding.gain_permille) for finding in findings] == found
     assert all(finding.advice and finding.measure and finding.value_ns is not None for finding in findings)
 
 
 def test_ranks_that_stand_out_are_named() -> None:
     ranks = [{"data_loading": share} for share in (10, 12, 300, 11)]
-    (finding,) = find_findings(report_of({"data_loading": 83}, ranks=ranks))
+    (finding,) = findings_of(report_of({"data_loading": 83}, ranks=ranks))
     assert finding.ranks == [2]
-    (finding,) = find_findings(report_of({"data_loading": 83}, ranks=[{"data_loading": 83}] * 4))
+    (finding,) = findings_of(report_of({"data_loading": 83}, ranks=[{"data_loading": 83}] * 4))
     assert finding.ranks == []
 
 
 def test_a_sample_of_a_trace_says_nothing_about_idle_time() -> None:
-    found = find_findings(report_of({"data_loading": 400}, time={"exposed_memory": 40}, recorded=20))
+    found = findings_of(report_of({"data_loading": 400}, time={"exposed_memory": 40}, recorded=20))
     assert [finding.kind for finding in found] == ["exposed_copies"]
 
 
@@ -80,7 +87,7 @@ def test_a_sample_of_a_trace_says_nothing_about_idle_time() -> None:
 ])  # fmt: skip
 def test_the_advice_on_what_moves_follows_from_what_it_is(cause: str, words: str) -> None:
     moving = Stragglers(verdict="moving_imbalance", reason="so", gain=0.1, cause=cause)
-    (finding,) = find_findings(report_of(stragglers=moving))
+    (finding,) = findings_of(report_of(stragglers=moving))
     assert words in finding.advice
 
 
@@ -99,7 +106,7 @@ def test_every_cause_has_its_words_and_its_advice(cause: str) -> None:
 def test_a_straggler_stands_for_the_waiting_that_it_causes(verdict: str, gain: float, found: list[str]) -> None:
     late = Stragglers(verdict=verdict, reason="rank 3 is late", gain=gain,
                       ranks=[Straggler(rank=3, lateness_ns=1, cause="host")])  # fmt: skip
-    findings = find_findings(report_of(time={"exposed_communication": 150}, stragglers=late))
+    findings = findings_of(report_of(time={"exposed_communication": 150}, stragglers=late))
     assert [finding.kind for finding in findings] == found
     if found == ["straggler"]:
         assert (findings[0].message, findings[0].ranks, findings[0].gain_permille) == ("Rank 3 is late", [3], 200)
@@ -114,7 +121,7 @@ def test_a_straggler_stands_for_the_waiting_that_it_causes(verdict: str, gain: f
 ])  # fmt: skip
 def test_the_advice_on_stragglers_follows_from_the_cause(verdict: str, cause: str | None, words: str) -> None:
     ranks = [] if cause is None else [Straggler(rank=3, lateness_ns=1, cause=cause)]
-    (finding,) = find_findings(report_of(stragglers=Stragglers(verdict=verdict, reason="so", gain=0.1, ranks=ranks)))
+    (finding,) = findings_of(report_of(stragglers=Stragglers(verdict=verdict, reason="so", gain=0.1, ranks=ranks)))
     assert words in finding.advice
 
 
@@ -122,7 +129,7 @@ def test_a_launch_bound_job_names_the_operators_that_launch_most() -> None:
     operators = [OperatorLaunches(name=name, own_launches=count) for name, count in
                  (("(none)", 90), ("aten::add_", 50), ("aten::mm", 70))]  # fmt: skip
     report = msgspec.structs.replace(report_of({"launching": 90}), launching_operators=operators)
-    (finding,) = find_findings(report)
+    (finding,) = findings_of(report)
     assert finding.names == ["aten::mm", "aten::add_"]
 
 
@@ -130,7 +137,7 @@ def test_a_job_that_waits_for_its_device_names_the_operators_that_read_from_it()
     calls = {"aten::mm": 90, "aten::nonzero": 5, "aten::item": 70, "aten::_local_scalar_dense": 70}
     operators = [OperatorLaunches(name=name, calls=count) for name, count in calls.items()]
     report = msgspec.structs.replace(report_of({"synchronization": 40}), launching_operators=operators)
-    (finding,) = find_findings(report)
+    (finding,) = findings_of(report)
     assert finding.names == ["aten::_local_scalar_dense", "aten::item", "aten::nonzero"]
 
 
@@ -151,7 +158,7 @@ def test_advice_on_communication_follows_from_what_is_sent(
         for size, total in sizes
     ]  # fmt: skip
     report = report_of(time={"exposed_communication": 300}, stragglers=Stragglers(transfer_share=transfer))
-    (finding,) = find_findings(msgspec.structs.replace(report, communication=rows))
+    (finding,) = findings_of(msgspec.structs.replace(report, communication=rows))
     assert words in finding.advice
     assert "larger" not in finding.advice or words == "larger messages"
 
@@ -171,7 +178,7 @@ def test_idle_time_says_between_what_it_lies(place: IdlePlace, end: str) -> None
     report = report_of({"host_python": 90})
     (one,) = report.ranks
     held = msgspec.structs.replace(one, idle_places=[msgspec.structs.replace(place, place=line)])
-    (finding,) = find_findings(msgspec.structs.replace(report, ranks=[held]))
+    (finding,) = findings_of(msgspec.structs.replace(report, ranks=[held]))
     assert finding.message.endswith(end)
     assert finding.place == (line if place.kind == "python" else None)
 
@@ -184,15 +191,15 @@ def test_idle_time_of_one_rank_has_that_ranks_place() -> None:
             IdlePlace(kind="data_loading", time_ns=100 - number, count=1, after=f"rank {number}")])
         for number, rank in enumerate(report.ranks)
     ]  # fmt: skip
-    (finding,) = find_findings(msgspec.structs.replace(report, ranks=held))
+    (finding,) = findings_of(msgspec.structs.replace(report, ranks=held))
     assert finding.names == ["rank 2"]
 
 
 def test_the_advice_on_copies_fits_the_memory() -> None:
     pageable = CopyStatistics(kind="HtoD", pageable=True, count=1, total_ns=1, bytes=1)
-    (finding,) = find_findings(report_of(time={"exposed_memory": 40}, copies=[pageable]))
+    (finding,) = findings_of(report_of(time={"exposed_memory": 40}, copies=[pageable]))
     assert "pinned" in finding.advice
-    (finding,) = find_findings(report_of(time={"exposed_memory": 40}))
+    (finding,) = findings_of(report_of(time={"exposed_memory": 40}))
     assert "pinned" not in finding.advice
 
 

@@ -4,7 +4,9 @@ import msgspec
 import pytest
 from fleetprof_analyzer.job.findings.findings import find_findings
 from fleetprof_analyzer.job.findings.host_findings import find_host_findings
+from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import CoreUse, Silence, Stages, StageTime
 from fleetprof_api.report.stragglers import Stragglers
@@ -26,6 +28,11 @@ def rank(number: int, *, loading: int = 0, host: int = 0, waited: int | None = N
     )  # fmt: skip
 
 
+def findings_of(ranks: list[Rank]) -> list[Finding]:
+    """As the report has them, with their sentences."""
+    return say_findings(find_host_findings(ranks), None)
+
+
 @pytest.mark.parametrize(("shares", "found"), [
     ([{}, {}], []),
     ([{"loading": 420}, {"loading": 440}], [("data_loading", 420)]),
@@ -37,13 +44,13 @@ def rank(number: int, *, loading: int = 0, host: int = 0, waited: int | None = N
 ])  # fmt: skip
 def test_what_all_ranks_spend_time_on(shares: list[dict[str, int]], found: list[tuple[str, int]]) -> None:
     ranks = [rank(number, **share) for number, share in enumerate(shares)]
-    findings = find_host_findings(ranks)
+    findings = findings_of(ranks)
     assert [(finding.kind, finding.gain_permille) for finding in findings] == found
     assert all(finding.advice and finding.measure for finding in findings)
 
 
 def test_a_silence_of_all_ranks_has_its_place() -> None:
-    (finding,) = find_host_findings([rank(0, host=60), rank(1, host=90)])
+    (finding,) = findings_of([rank(0, host=60), rank(1, host=90)])
     assert finding.place == PLACE
     assert finding.message.endswith("most of it between zero_grad and aten::randn")
 
@@ -53,7 +60,7 @@ def test_a_loader_that_is_slow_on_all_ranks_has_its_line() -> None:
         msgspec.structs.replace(one, stages=msgspec.structs.replace(one.stages, loading_place=place))
         for one, place in ((rank(0, loading=400), PLACE), (rank(1, loading=600), None), (rank(2, loading=500), OTHER))
     ]
-    (finding,) = find_host_findings(sampled)
+    (finding,) = findings_of(sampled)
     assert (finding.kind, finding.place) == ("data_loading", OTHER)
 
 
@@ -72,7 +79,7 @@ def test_without_samples_of_the_threads_full_hosts_and_uneven_iterations_tell(
         msgspec.structs.replace(rank(number), iterations=iterations, cores=CoreUse(host_busy_permille=permille))
         for number, permille in enumerate(busy)
     ]
-    findings = find_host_findings(ranks)
+    findings = findings_of(ranks)
     assert [(one.kind, one.gain_permille) for one in findings] == [("cpu_contention", gain) for gain in found]
 
 
@@ -86,5 +93,5 @@ def test_larger_buckets_are_no_advice_on_cores_that_may_be_missing(transfer: flo
         time_ns=TimeBreakdown(span=2 * SPAN, exposed_communication=800_000),
     )
     found = Stragglers(verdict="nobody", transfer_share=transfer)
-    (finding,) = find_findings(Report(totals=[total], ranks=ranks, stragglers=found))
+    (finding,) = say_findings(find_findings(Report(totals=[total], ranks=ranks, stragglers=found)), found)
     assert word in finding.advice if word else not finding.advice

@@ -9,8 +9,8 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from fleetprof_analyzer.assembly.report import assemble
 from fleetprof_analyzer.capture.folder import summarise_file
-from fleetprof_analyzer.job.assembly import assemble
 from fleetprof_analyzer.rank.iterations import Asked
 from fleetprof_analyzer.rank.stored_summary import pack_summary, unpack_summary
 from fleetprof_analyzer.rank.summary import merge

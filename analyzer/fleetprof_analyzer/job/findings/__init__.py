@@ -1,1 +1,1 @@
-"""What is worth doing: findings from measures, with places, and advice that follows from causes."""
+"""What is worth doing: findings from measures, with places and the facts that their sentences need."""

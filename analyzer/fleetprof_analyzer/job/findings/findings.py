@@ -1,4 +1,4 @@
-"""Turns measures into a short ranked list of what is worth doing (docs/measures.md#findings).
+"""Turns measures into a short ranked list of what is worth doing, before its sentences (docs/measures.md#findings).
 
 Guarantees: pure; silent where there is nothing to say; every finding passes a threshold that is written beside it, and
 its gain is an upper bound that the report's own numbers prove; at most `_MOST`.
@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report
 from fleetprof_api.report.stragglers import Stragglers
 
-from fleetprof_analyzer.job.findings.communication_advice import explain_exposed
+from fleetprof_analyzer.job.findings.exposed import judge_exposed
+from fleetprof_analyzer.job.findings.found import ExposedCopies, Found, HeldUp, IdleDevice, IdleKind
 from fleetprof_analyzer.job.findings.host_findings import find_host_findings, find_longest_place
-from fleetprof_analyzer.job.findings.idle_words import find_worst_place, operators_of, say_idle_place
-from fleetprof_analyzer.job.findings.straggler_advice import straggler_advice
+from fleetprof_analyzer.job.findings.idle_place import find_worst_place, operators_of
 
 _MOST: Final = 6
 _MOST_RANKS: Final = 8
@@ -28,54 +27,25 @@ _FEWEST_UNEVEN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One idle cause that is worth a sentence from `least_permille` of the devices' time on."""
+    """One idle cause that is worth a finding from `least_permille` of the devices' time on."""
 
-    kind: str
+    kind: IdleKind
     measure: str
     least_permille: int
     time_ns: Callable[[IdleCauses], int]
-    message: str
-    advice: str
 
 
 _RULES: Final = (
-    _Rule(
-        "data_loading", "idle_ns.data_loading", 30, lambda idle: idle.data_loading,
-        "the GPUs wait for the next batch",
-        "more workers in the DataLoader, pinned memory, prefetching, or cheaper preparation of samples",
-    ),
-    _Rule(
-        "synchronization", "idle_ns.synchronization", 20, lambda idle: idle.synchronization,
-        "the host waits for the GPU, which then has nothing left to do",
-        "fewer .item(), .cpu(), torch.cuda.synchronize() and printed losses per iteration; copies from pinned memory",
-    ),
+    _Rule("data_loading", "idle_ns.data_loading", 30, lambda idle: idle.data_loading),
+    _Rule("synchronization", "idle_ns.synchronization", 20, lambda idle: idle.synchronization),
     _Rule(
         "launch_bound", "idle_ns.launching + host_operators + host_runtime", 80,
         lambda idle: idle.launching + idle.host_operators + idle.host_runtime,
-        "the host cannot launch work as fast as the GPU does it",
-        "CUDA graphs or torch.compile, fused operators, a larger batch",
     ),
-    _Rule(
-        "python", "idle_ns.host_python", 50, lambda idle: idle.host_python,
-        "the GPU waits for Python between operators",
-        "move work out of the training loop; look at the stacks of the host (collect: Stacks)",
-    ),
-    _Rule(
-        "allocation", "idle_ns.host_allocation", 20, lambda idle: idle.host_allocation,
-        "the GPU waits for memory to be allocated or freed",
-        "shapes that stay the same, expandable segments, no torch.cuda.empty_cache() in the loop",
-    ),
-    _Rule(
-        "optimizer", "idle_ns.optimizer", 30, lambda idle: idle.optimizer,
-        "the GPU waits for the optimizer's host code",
-        "the optimizer's fused=True, or foreach=True",
-    ),
-    _Rule(
-        "waiting", "idle_ns.waiting - waiting_short", 50, lambda idle: idle.waiting - idle.waiting_short,
-        "work that is launched waits for another stream, a copy or other ranks",
-        "find the row on another stream that ends where the gap ends: begin that work earlier, or do not wait for it "
-        "(wait_stream, wait_event, record_stream)",
-    ),
+    _Rule("python", "idle_ns.host_python", 50, lambda idle: idle.host_python),
+    _Rule("allocation", "idle_ns.host_allocation", 20, lambda idle: idle.host_allocation),
+    _Rule("optimizer", "idle_ns.optimizer", 30, lambda idle: idle.optimizer),
+    _Rule("waiting", "idle_ns.waiting - waiting_short", 50, lambda idle: idle.waiting - idle.waiting_short),
 )  # fmt: skip
 _READS: Final = frozenset(
     f"aten::{name}" for name in ("item", "_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_select")
@@ -85,7 +55,7 @@ _COPIES_PERMILLE: Final = 30
 _STRAGGLER_PERMILLE: Final = 10
 
 
-def find_findings(report: Report) -> list[Finding]:
+def find_findings(report: Report) -> list[Found]:
     """The findings of a report, the largest gain first."""
     found = _straggler(report.stragglers, report.ranks)
     by_launches = sorted(report.launching_operators, key=lambda operator: -operator.own_launches)
@@ -107,7 +77,7 @@ def find_findings(report: Report) -> list[Finding]:
     return sorted(found, key=lambda finding: (-finding.gain_permille, finding.kind))[:_MOST]
 
 
-def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: dict[str, list[str]]) -> Finding | None:
+def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: dict[str, list[str]]) -> Found | None:
     if total.idle_ns is None or total.time_ns.span <= 0:
         return None
     time_ns = rule.time_ns(total.idle_ns)
@@ -117,10 +87,9 @@ def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: dict[str,
     uneven = _uneven(ranks, lambda rank: 0 if rank.idle_ns is None else rule.time_ns(rank.idle_ns))
     place = find_worst_place(rule.kind, [rank for rank in ranks if not uneven or rank.rank in uneven])
     around = [] if place is None else operators_of(place)
-    return Finding(
+    return Found(
         kind=rule.kind,
-        message=rule.message if place is None else rule.message + say_idle_place(place),
-        advice=rule.advice,
+        facts=IdleDevice(rule.kind, place),
         gain_permille=permille,
         measure=f"totals.{rule.measure}",
         value_ns=time_ns,
@@ -136,19 +105,17 @@ def _that_read(report: Report) -> list[str]:
     return [one.name for one in sorted(reading, key=lambda one: (-one.calls, one.name))][:_MOST_NAMES]
 
 
-def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> list[Finding]:
+def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> list[Found]:
     exposed, span = total.time_ns.exposed_communication, total.time_ns.span
     permille = 1000 * exposed // span if span > 0 else 0
     if permille < _COMMUNICATION_PERMILLE:
         return []
     longest = [f"{row.kind} {row.group}".strip() for row in report.communication[:_MOST_NAMES]]
     transfer = None if report.stragglers is None else report.stragglers.transfer_share
-    message, advice = explain_exposed(transfer, report.communication, on_host=total.kind == "cpu")
     return [
-        Finding(
+        Found(
             kind="exposed_communication",
-            message=message,
-            advice=advice,
+            facts=judge_exposed(transfer, report.communication, on_host=total.kind == "cpu"),
             gain_permille=permille,
             measure="totals.time_ns.exposed_communication",
             value_ns=exposed,
@@ -158,18 +125,16 @@ def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> l
     ]
 
 
-def _copies(total: KindTotal, ranks: Sequence[Rank]) -> list[Finding]:
+def _copies(total: KindTotal, ranks: Sequence[Rank]) -> list[Found]:
     exposed, span = total.time_ns.exposed_memory, total.time_ns.span
     permille = 1000 * exposed // span if span > 0 else 0
     if permille < _COPIES_PERMILLE:
         return []
     pageable = any(copy.pageable for rank in ranks for copy in rank.copies)
-    advice = "pinned host memory and non_blocking=True" if pageable else "fewer copies and transposes on the device"
     return [
-        Finding(
+        Found(
             kind="exposed_copies",
-            message="nothing hides copies and sets of memory",
-            advice=advice,
+            facts=ExposedCopies(pageable),
             gain_permille=permille,
             measure="totals.time_ns.exposed_memory",
             value_ns=exposed,
@@ -185,17 +150,16 @@ def _place(found: Stragglers, ranks: Sequence[Rank]) -> PlaceInCode | None:
     return find_longest_place(ranks) if found.cause == "host" else None
 
 
-def _straggler(found: Stragglers | None, ranks: Sequence[Rank]) -> list[Finding]:
+def _straggler(found: Stragglers | None, ranks: Sequence[Rank]) -> list[Found]:
     if found is None or found.verdict in ("nobody", "not_judged"):
         return []
     permille = round(1000 * found.gain)
     if permille < _STRAGGLER_PERMILLE:
         return []
     return [
-        Finding(
+        Found(
             kind=found.verdict,
-            message=found.reason[:1].upper() + found.reason[1:],
-            advice=straggler_advice(found),
+            facts=HeldUp(),
             gain_permille=permille,
             measure="stragglers",
             place=_place(found, ranks),

@@ -9,9 +9,10 @@ from statistics import median_low
 from typing import Final
 
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import Silence
+
+from fleetprof_analyzer.job.findings.found import Found, FullHosts, HostLoading, HostSilence, WaitsForCores
 
 _DATA_PERMILLE: Final = 30
 _HOST_PERMILLE: Final = 50
@@ -20,21 +21,20 @@ _FULL_PERMILLE: Final = 950
 _FEWEST_COMPARED: Final = 5  # iterations
 
 
-def find_host_findings(ranks: Sequence[Rank]) -> list[Finding]:
+def find_host_findings(ranks: Sequence[Rank]) -> list[Found]:
     """Of CPU-only ranks. Rules: docs/measures.md#findings."""
     found = [_loading(ranks), _silences(ranks), _cores(ranks)]
     return [finding for finding in found if finding is not None]
 
 
-def _loading(ranks: Sequence[Rank]) -> Finding | None:
+def _loading(ranks: Sequence[Rank]) -> Found | None:
     times = [rank.data_loading_ns or _of_stage(rank, "data_loading") for rank in ranks]
     permille = _median_permille(times, [rank.time_ns.span for rank in ranks])
     if permille < _DATA_PERMILLE:
         return None
-    return Finding(
+    return Found(
         kind="data_loading",
-        message="the training threads of all ranks wait for the next batch",
-        advice="more workers in the DataLoader, prefetching, or cheaper preparation of samples",
+        facts=HostLoading(),
         gain_permille=permille,
         measure="ranks.data_loading_ns",
         value_ns=sum(times),
@@ -60,17 +60,15 @@ def _silent_place(rank: Rank) -> PlaceInCode | None:
     return longest.place
 
 
-def _silences(ranks: Sequence[Rank]) -> Finding | None:
+def _silences(ranks: Sequence[Rank]) -> Found | None:
     times = [_of_stage(rank, "host") for rank in ranks]
     permille = _median_permille(times, [_in_iterations(rank) for rank in ranks])
     if permille < _HOST_PERMILLE:
         return None
     longest = _longest_silence(ranks)
-    between = "" if longest is None else f", most of it between {longest.after or 'the start'} and {longest.before}"
-    return Finding(
+    return Found(
         kind="python",
-        message=f"the training threads of all ranks run no operator{between}",
-        advice="move work out of the training loop, or do it less often",
+        facts=HostSilence(None if longest is None else (longest.after, longest.before)),
         gain_permille=permille,
         measure="ranks.stages.host",
         value_ns=sum(times),
@@ -79,7 +77,7 @@ def _silences(ranks: Sequence[Rank]) -> Finding | None:
     )
 
 
-def _cores(ranks: Sequence[Rank]) -> Finding | None:
+def _cores(ranks: Sequence[Rank]) -> Found | None:
     used = [rank.cores for rank in ranks if rank.cores is not None and rank.cores.waited_ns is not None]
     if not used or len(used) < len(ranks):
         return _full_hosts(ranks)
@@ -87,17 +85,16 @@ def _cores(ranks: Sequence[Rank]) -> Finding | None:
     permille = _median_permille(waited, [one.sampled_ns for one in used])
     if permille < _WAITED_PERMILLE:
         return None
-    return Finding(
+    return Found(
         kind="cpu_contention",
-        message="the training threads of all ranks are ready to run and wait for a core",
-        advice="fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores, or a larger CPU limit",
+        facts=WaitsForCores(),
         gain_permille=permille,
         measure="ranks.cores.waited_ns",
         value_ns=sum(waited),
     )
 
 
-def _full_hosts(ranks: Sequence[Rank]) -> Finding | None:
+def _full_hosts(ranks: Sequence[Rank]) -> Found | None:
     """Where the threads were not sampled: all hosts are full, and iterations that do the same differ in length."""
     busy = [rank.cores.host_busy_permille for rank in ranks if rank.cores is not None]
     known = [permille for permille in busy if permille is not None]
@@ -108,12 +105,9 @@ def _full_hosts(ranks: Sequence[Rank]) -> Finding | None:
     permille = _median_permille(longer, [sum(each) for each in lengths])
     if permille < _WAITED_PERMILLE:
         return None
-    return Finding(
+    return Found(
         kind="cpu_contention",
-        message=f"all cores of the ranks' hosts are busy ({median_low(known) / 10:.0f} %), and iterations differ in "
-        "length; whether the training threads wait for a core was not sampled",
-        advice="a capture with samples of the training threads; fewer ranks, threads (OMP_NUM_THREADS) and other "
-        "programs on these cores",
+        facts=FullHosts(median_low(known)),
         gain_permille=permille,
         measure="ranks.cores.host_busy_permille",
         value_ns=sum(longer),

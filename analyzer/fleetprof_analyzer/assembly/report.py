@@ -33,6 +33,7 @@ from fleetprof_analyzer.rank.measures.kernels.kernels import (
 from fleetprof_analyzer.rank.measures.kernels.operator_launches import merge_operator_launches
 from fleetprof_analyzer.rank.summary import RankSummary
 from fleetprof_analyzer.trace.problems import Kind
+from fleetprof_analyzer.words.findings import say_findings
 
 
 def assemble(
@@ -82,7 +83,9 @@ def assemble(
     )
     suspects = [] if report.stragglers is None else [rank.rank for rank in report.stragglers.ranks]
     return msgspec.structs.replace(
-        report, findings=find_findings(report), whole_traces=choose_whole_traces(ranks, suspects)
+        report,
+        findings=say_findings(find_findings(report), report.stragglers),
+        whole_traces=choose_whole_traces(ranks, suspects),
     )
 
 

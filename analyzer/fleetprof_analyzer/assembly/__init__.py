@@ -1,0 +1,1 @@
+"""Puts a report together: what the measures found, and its sentences."""

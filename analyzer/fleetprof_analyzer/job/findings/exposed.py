@@ -1,0 +1,39 @@
+"""What communication that nothing hides is made of, as far as sizes and times in the report tell.
+
+Guarantees: pure; says nothing where it is not known whether ranks wait or send, nor on CPU-only ranks, where a transfer
+cannot be told from the wait for a core.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fleetprof_api.report.report_tables import CommunicationStatistics
+
+from fleetprof_analyzer.job.findings.found import ExposedCommunication
+
+_LEAST_TRANSFER: Final = 0.5  # of the time in collectives; else it is waiting
+_LEAST_KNOWN: Final = 0.5  # of the time in collectives whose sizes are known
+_BUCKETED: Final = frozenset(("all_reduce", "reduce_scatter", "all_gather"))
+
+
+def judge_exposed(
+    transfer_share: float | None, rows: Sequence[CommunicationStatistics], *, on_host: bool
+) -> ExposedCommunication:
+    """`transfer_share` None: not known, as of a single rank."""
+    if transfer_share is None:
+        return ExposedCommunication("not_known")
+    if transfer_share < _LEAST_TRANSFER:
+        return ExposedCommunication("waiting")
+    if on_host:
+        return ExposedCommunication("on_host")
+    return ExposedCommunication("sending", _mean_bytes(rows))
+
+
+def _mean_bytes(rows: Sequence[CommunicationStatistics]) -> float | None:
+    """Of the collectives that buckets or units fill; None where most of their time has no size."""
+    bucketed = [row for row in rows if row.kind in _BUCKETED]
+    known = [(row.message_bytes, row.count, row.total_ns) for row in bucketed if row.message_bytes is not None]
+    whole, calls = sum(row.total_ns for row in rows), sum(count for _, count, _ in known)
+    if not calls or sum(total for _, _, total in known) < _LEAST_KNOWN * whole:
+        return None
+    return sum(size * count for size, count, _ in known) / calls

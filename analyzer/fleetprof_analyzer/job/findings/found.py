@@ -1,0 +1,95 @@
+"""A finding before its sentences: its numbers, and the facts that its sentences need.
+
+Guarantees: frozen; holds no sentence. `fleetprof_analyzer.words.findings` says it in words.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.report_tables import IdlePlace
+
+IdleKind = Literal[
+    "data_loading", "synchronization", "launch_bound", "python", "allocation", "optimizer", "waiting"
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class IdleDevice:
+    """Devices stand idle for one cause; `place`: where most of it lies, as far as traces say it."""
+
+    cause: IdleKind
+    place: IdlePlace | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExposedCommunication:
+    """Communication that nothing hides: whether the ranks wait or send, and the mean size of a call.
+
+    `mean_bytes` is None where most of the time has no size.
+    """
+
+    spent: Literal["not_known", "waiting", "sending", "on_host"]
+    mean_bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExposedCopies:
+    """Copies that nothing hides; `pageable`: some are from memory that is not pinned."""
+
+    pageable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HeldUp:
+    """The ranks hold each other up; the report's section `stragglers` has the facts."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoading:
+    """The training threads of all CPU-only ranks wait for batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostSilence:
+    """The training threads of all CPU-only ranks run no operator, for longest between these two."""
+
+    between: tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsForCores:
+    """The training threads of all CPU-only ranks wait for a core."""
+
+
+@dataclass(frozen=True, slots=True)
+class FullHosts:
+    """All hosts of CPU-only ranks are full, and nobody sampled whether the training threads wait."""
+
+    busy_permille: int
+
+
+Facts = (
+    IdleDevice
+    | ExposedCommunication
+    | ExposedCopies
+    | HeldUp
+    | HostLoading
+    | HostSilence
+    | WaitsForCores
+    | FullHosts
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One thing that costs the job time; fields as those of the report's finding."""
+
+    kind: str
+    facts: Facts
+    gain_permille: int
+    measure: str
+    value_ns: int | None = None
+    ranks: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    place: PlaceInCode | None = None

@@ -1,0 +1,69 @@
+"""Findings of a report with their sentences: what it is, and what to try.
+
+Guarantees: pure; the sentences are made of the findings' facts alone, those of a straggler verdict also of its reason.
+"""
+
+from collections.abc import Sequence
+
+from fleetprof_api.report.findings import Finding
+from fleetprof_api.report.stragglers import Stragglers
+
+from fleetprof_analyzer.job.findings.found import (
+    ExposedCommunication,
+    ExposedCopies,
+    Facts,
+    Found,
+    FullHosts,
+    HeldUp,
+    HostLoading,
+    HostSilence,
+    IdleDevice,
+    WaitsForCores,
+)
+from fleetprof_analyzer.words.exposed_communication import say_exposed_communication
+from fleetprof_analyzer.words.host_findings import say_host_finding
+from fleetprof_analyzer.words.idle_device import say_idle_device
+from fleetprof_analyzer.words.straggler_advice import straggler_advice
+
+
+def say_findings(found: Sequence[Found], stragglers: Stragglers | None) -> list[Finding]:
+    """In the same order; `stragglers` is the report's section, with its reason in words."""
+    return [_say(one, stragglers) for one in found]
+
+
+def _say(found: Found, stragglers: Stragglers | None) -> Finding:
+    message, advice = _say_facts(found.facts, stragglers)
+    return Finding(
+        kind=found.kind,
+        message=message,
+        advice=advice,
+        gain_permille=found.gain_permille,
+        measure=found.measure,
+        value_ns=found.value_ns,
+        ranks=found.ranks,
+        names=found.names,
+        place=found.place,
+    )
+
+
+def _say_facts(facts: Facts, stragglers: Stragglers | None) -> tuple[str, str]:
+    """(what it is, what to try)."""
+    match facts:
+        case HeldUp():
+            return ("", "") if stragglers is None else _say_held_up(stragglers)
+        case IdleDevice():
+            return say_idle_device(facts)
+        case ExposedCommunication():
+            return say_exposed_communication(facts)
+        case ExposedCopies():
+            pinned = "pinned host memory and non_blocking=True"
+            return (
+                "nothing hides copies and sets of memory",
+                pinned if facts.pageable else "fewer copies and transposes on the device",
+            )
+        case HostLoading() | HostSilence() | WaitsForCores() | FullHosts():
+            return say_host_finding(facts)
+
+
+def _say_held_up(found: Stragglers) -> tuple[str, str]:
+    return found.reason[:1].upper() + found.reason[1:], straggler_advice(found)

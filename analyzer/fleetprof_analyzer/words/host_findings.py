@@ -1,0 +1,40 @@
+"""What the training threads of all CPU-only ranks spend time on, and what to try.
+
+Guarantees: pure; what was not sampled is said.
+"""
+
+from fleetprof_analyzer.job.findings.found import FullHosts, HostLoading, HostSilence, WaitsForCores
+
+
+def say_host_finding(facts: HostLoading | HostSilence | WaitsForCores | FullHosts) -> tuple[str, str]:
+    """(what it is, what to try)."""
+    match facts:
+        case HostLoading():
+            return (
+                "the training threads of all ranks wait for the next batch",
+                "more workers in the DataLoader, prefetching, or cheaper preparation of samples",
+            )
+        case HostSilence():
+            return (
+                f"the training threads of all ranks run no operator{_say_between(facts.between)}",
+                "move work out of the training loop, or do it less often",
+            )
+        case WaitsForCores():
+            return (
+                "the training threads of all ranks are ready to run and wait for a core",
+                "fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores, or a larger CPU limit",
+            )
+        case FullHosts():
+            return (
+                f"all cores of the ranks' hosts are busy ({facts.busy_permille / 10:.0f} %), and iterations differ in "
+                "length; whether the training threads wait for a core was not sampled",
+                "a capture with samples of the training threads; fewer ranks, threads (OMP_NUM_THREADS) and other "
+                "programs on these cores",
+            )
+
+
+def _say_between(between: tuple[str, str] | None) -> str:
+    if between is None:
+        return ""
+    after, before = between
+    return f", most of it between {after or 'the start'} and {before}"
