@@ -22,10 +22,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from fleetprof_analyzer.job.stragglers.verdict import find_stragglers  # noqa: E402
 from harness.traces import baselines  # noqa: E402
 from harness.traces.foreign_layouts import KINDS, LAYOUTS, draw_foreign  # noqa: E402
 from harness.traces.planted_faults import CAUSES, FAULTS, LARGE_SHAPES, NO_FAULTS, OFTEN, SHAPES, draw, operations_of  # noqa: E402
+from harness.traces.straggler_sections import stragglers_of  # noqa: E402
 
 LEAST_GAIN = 0.012
 _WHOLE = 40  # cases of a class; a run of so many is kept in bench/results
@@ -50,7 +50,7 @@ def answer(kind: str, seed: int, large: bool) -> Answer:
     """Draws, analyses and judges one case."""
     case, traces, job = draw(kind, seed, LARGE_SHAPES if large else SHAPES)
     operations = operations_of(job, traces)
-    found = find_stragglers(operations)
+    found = stragglers_of(operations)
     assert found is not None
     first = found.ranks[0] if found.ranks else None
     right = first is not None and first.rank in case.culprits
@@ -74,7 +74,7 @@ def answer(kind: str, seed: int, large: bool) -> Answer:
 def answer_foreign(layout: str, kind: str, seed: int) -> Answer:
     """The same in a layout; "" is any of the bench's own shapes."""
     case, traces, job = draw_foreign(layout, kind, seed) if layout else draw(kind, seed)
-    found = find_stragglers(operations_of(job, traces))
+    found = stragglers_of(operations_of(job, traces))
     assert found is not None
     first = found.ranks[0] if found.ranks else None
     right = first is not None and first.rank in case.culprits

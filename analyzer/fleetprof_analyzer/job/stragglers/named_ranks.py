@@ -3,6 +3,9 @@
 Guarantees: pure. Ranks are positions here, and numbers in what is returned.
 """
 
+from collections.abc import Sequence
+from typing import Final
+
 from fleetprof_api.report.stragglers import Evidence, Straggler
 
 from fleetprof_analyzer.job.stragglers.causes.explanation import (
@@ -17,9 +20,10 @@ from fleetprof_analyzer.job.stragglers.imbalance import Imbalance
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.network import Links
 from fleetprof_analyzer.job.stragglers.place import ON_HOST, find_place
-from fleetprof_analyzer.job.stragglers.reasons import some
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.rank.communication.operations import KINDS
+
+_MOST_NAMED: Final = 8
 
 
 def describe_fault(replay: Replay, table: OwnTime, fault: Fault) -> Straggler:
@@ -55,7 +59,7 @@ def describe_link(replay: Replay, links: Links, rank: int) -> Straggler:
     mine = [group for group in links.slow if rank in group.members]
     evidence = [
         Evidence(
-            measure=f"{KINDS[group.kind]} with ranks {some([rank_of(replay, m) for m in group.members if m != rank])}",
+            measure=f"{KINDS[group.kind]} with ranks {_some([rank_of(replay, m) for m in group.members if m != rank])}",
             value=group.transfer_ns, usual=group.sisters_ns, unit="ns per transfer",
         )
         for group in mine[:8]
@@ -83,3 +87,8 @@ def rank_of(replay: Replay, position: int) -> int:
     rank = replay.matched.ranks[position].rank
     assert rank is not None
     return rank
+
+
+def _some(ranks: Sequence[int]) -> str:
+    shown = ", ".join(map(str, ranks[:_MOST_NAMED]))
+    return f"{shown} and {len(ranks) - _MOST_NAMED} more" if len(ranks) > _MOST_NAMED else shown

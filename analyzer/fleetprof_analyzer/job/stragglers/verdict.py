@@ -7,7 +7,7 @@ the traces cannot tell is said instead of guessed.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import msgspec
@@ -17,23 +17,30 @@ from fleetprof_api.report.stragglers import Cause, ClockAlignment, SlowLink, Str
 from fleetprof_analyzer.job.stragglers.causes.loaders import find_slow_loaders
 from fleetprof_analyzer.job.stragglers.causes.rhythm import add_rhythmic
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import weigh_work
-from fleetprof_analyzer.job.stragglers.comparable import choose_comparable, say_untold
+from fleetprof_analyzer.job.stragglers.comparable import choose_comparable, find_untold
 from fleetprof_analyzer.job.stragglers.faults import Judged, judge, least_joint_gain
 from fleetprof_analyzer.job.stragglers.imbalance import find_imbalance
+from fleetprof_analyzer.job.stragglers.judgement.judgement import Judgement
+from fleetprof_analyzer.job.stragglers.judgement.reasons import (
+    AnalyzerFault,
+    HeavyStage,
+    LateRanks,
+    Moving,
+    Nobody,
+    NotComparable,
+    NotStored,
+    Obstacle,
+    Reason,
+    SlowLinks,
+    TooFewIterations,
+    Unsure,
+)
+from fleetprof_analyzer.job.stragglers.judgement.untold import OperationsLost, Untold
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime, tabulate
 from fleetprof_analyzer.job.stragglers.missing import find_missing
 from fleetprof_analyzer.job.stragglers.named_ranks import describe_fault, describe_link, describe_stage, rank_of
 from fleetprof_analyzer.job.stragglers.network import Links, find_slow_links
-from fleetprof_analyzer.job.stragglers.reasons import (
-    NOBODY,
-    name_ranks,
-    say_heavy_stage,
-    say_slow_link,
-    say_straggler,
-    say_too_few,
-    say_undecided,
-)
 from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks, ends_together
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched, match
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
@@ -50,15 +57,9 @@ _FAITHFUL: Final = 0.03
 _MOST_SHOWN: Final = 16
 _NO_POWER: Final = Power(None, None)
 _NO_LINKS: Final = Links([], [], 0.0, 0, judged=True)
-_MOVING: Final[dict[Cause, str]] = {
-    "unequal_work": "the work differs from iteration to iteration and from rank to rank; no rank is late by itself",
-    "data_loading": "each iteration waits for another rank's batch; no rank is late by itself",
-    "garbage_collection": "the ranks collect garbage now and then, each at another time",
-    "host": "the hosts of all ranks pause now and then, each at another time",
-}
 
 
-def judge_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Stragglers | None:
+def judge_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Judgement | None:
     """The verdict over encoded operations: (rank, bytes, their length where they lie elsewhere) of each summary.
 
     None where fewer than two ranks communicate. A fault of this analysis costs its section, never the report.
@@ -73,51 +74,43 @@ def judge_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Strag
         except UnreadableOperations:
             lost.append(rank)
     if lost and len(operations) < 2:
-        return Stragglers(reason=f"the operations of {len(lost)} ranks were not stored with their summaries")
+        return _without_verdict(NotStored(len(lost)))
     try:
         found = find_stragglers(operations, [rank for rank, _, _ in summaries])
     except MemoryError:
-        return Stragglers(reason="there is not enough memory to compare the ranks' operations")
+        return _without_verdict(Obstacle.MEMORY)
     except Exception as error:
         log.exception("the straggler analysis failed")
-        return Stragglers(reason=f"a fault of the analyzer: {type(error).__name__}: {error}"[:300])
+        return _without_verdict(AnalyzerFault(type(error).__name__, str(error)))
     if found is None or not lost:
         return found
-    said = f"The operations of {name_ranks([rank for rank in lost if rank is not None])} were not stored"
-    return msgspec.structs.replace(found, unidentifiable=[*found.unidentifiable, said])
+    return replace(found, untold=[*found.untold, OperationsLost([rank for rank in lost if rank is not None])])
 
 
-def find_stragglers(operations: Sequence[RankOperations], delivered: Sequence[int | None] = ()) -> Stragglers | None:
+def _without_verdict(reason: Reason) -> Judgement:
+    return Judgement(Stragglers(), reason)
+
+
+def find_stragglers(operations: Sequence[RankOperations], delivered: Sequence[int | None] = ()) -> Judgement | None:
     """The verdict over all ranks; None where there are not two ranks that communicate.
 
     `delivered`: ranks that have a trace, also where their operations are not here.
     """
-    found = _find_stragglers(operations, {*delivered, *(one.rank for one in operations)})
-    if found is None or not found.not_captured or found.verdict != "nobody":
-        return found
-    missing = f"as far as the captured ranks tell: {name_ranks(found.not_captured)} left no trace"
-    return msgspec.structs.replace(found, reason=f"{found.reason}, {missing}")
-
-
-def _find_stragglers(operations: Sequence[RankOperations], delivered: set[int | None]) -> Stragglers | None:
+    here = {*delivered, *(one.rank for one in operations)}
     ranks, left_out = choose_comparable(operations)
     if len(ranks) < 2:
-        return Stragglers(reason="; ".join(left_out)) if left_out and len(operations) > 1 else None
+        return _without_verdict(NotComparable(left_out)) if left_out and len(operations) > 1 else None
     if any(one.sampled for one in ranks):
-        return Stragglers(reason="the traces hold a sample of the operations only: own times are not known")
+        return _without_verdict(Obstacle.SAMPLED)
     matched = match(ranks)
-    if matched.reason:
-        return Stragglers(reason=f"the operations of the ranks cannot be matched: {matched.reason}")
+    if matched.mismatch is not None:
+        return _without_verdict(matched.mismatch)
     if matched.guessed and not ends_together(matched):
-        return Stragglers(
-            reason="the traces do not say which process group an operation belongs to, and the ranks are in several"
-        )
+        return _without_verdict(Obstacle.SEVERAL_GROUPS)
     try:
         replay = Replay(matched)
     except Circular:
-        return Stragglers(
-            reason="the matched operations wait for each other in a circle; the order of launches is lost"
-        )
+        return _without_verdict(Obstacle.CIRCLE)
     role = find_roles(matched, replay.strays)
     table = tabulate(replay, role)
     candidates = add_rhythmic(table, find_candidates(table), matched.iterations)
@@ -130,7 +123,7 @@ def _find_stragglers(operations: Sequence[RankOperations], delivered: set[int | 
     candidates = weigh_work(table, candidates, on_host=all(one.kind == "cpu" for one in matched.ranks))
     extra |= {rank: both for rank, both in times.items() if rank not in known}
     judged = judge(replay, table, candidates, extra)
-    missing = find_missing(operations, matched.missing, delivered)
+    missing = find_missing(operations, matched.missing, here)
     return _report(replay, table, judged, left_out, missing)
 
 
@@ -139,7 +132,7 @@ class _Decision:
     """The verdict itself, with whom it names; `moving`: what moves from rank to rank."""
 
     verdict: Literal["straggler", "heavy_stage", "slow_link", "moving_imbalance", "nobody", "undecided"]
-    reason: str
+    reason: Reason
     named: list[Straggler] = field(default_factory=list)
     gain: float = 0.0
     links: Links = _NO_LINKS
@@ -147,53 +140,53 @@ class _Decision:
     power: Power = _NO_POWER
 
 
-def _decide(replay: Replay, table: OwnTime, judged: Judged) -> _Decision:
+def _decide(replay: Replay, table: OwnTime, judged: Judged, missing: list[int]) -> _Decision:
     if _has_too_few(replay):
-        reason = say_too_few(len(replay.matched.iterations), _LEAST_ITERATIONS)
+        reason = TooFewIterations(len(replay.matched.iterations), _LEAST_ITERATIONS)
         return _Decision(verdict="undecided", reason=reason)
     if judged.named:
         named = [describe_fault(replay, table, fault) for fault in judged.named]
-        return _Decision(verdict="straggler", reason=say_straggler(named), named=named, gain=judged.joint_gain)
+        late = LateRanks([one.rank for one in named], named[0].peers)
+        return _Decision(verdict="straggler", reason=late, named=named, gain=judged.joint_gain)
     links, imbalance = find_slow_links(replay, table.role), find_imbalance(replay, table)
     power = _power(replay, table, judged)
     if links.slow:
-        slowest = [rank_of(replay, member) for member in links.slow[0].members]
+        slowest, meeting = ([rank_of(replay, one) for one in ranks] for ranks in (links.slow[0].members, links.ranks))
         return _Decision(
-            verdict="slow_link", reason=say_slow_link(links, slowest, [rank_of(replay, rank) for rank in links.ranks]),
+            verdict="slow_link", reason=SlowLinks(len(links.slow), slowest, links.slow[0].factor, meeting),
             named=[describe_link(replay, links, rank) for rank in links.ranks], gain=links.gain, links=links,
             power=power,
         )  # fmt: skip
     if imbalance.heaviest:
         named = [describe_stage(replay, imbalance, rank) for rank in imbalance.heaviest]
         return _Decision(
-            verdict="heavy_stage", reason=say_heavy_stage([one.rank for one in named], imbalance.excess), named=named,
+            verdict="heavy_stage", reason=HeavyStage([one.rank for one in named], imbalance.excess), named=named,
             gain=imbalance.stage_gain, links=links, power=power,
         )  # fmt: skip
     if power.candidate is not None:
-        return _Decision(verdict="undecided", reason=say_undecided(power.candidate), links=links, power=power)
+        return _Decision(verdict="undecided", reason=Unsure(power.candidate), links=links, power=power)
     if imbalance.moves:
         return _Decision(
-            verdict="moving_imbalance", reason=_MOVING[imbalance.moves], gain=imbalance.moving_gain, links=links,
+            verdict="moving_imbalance", reason=Moving(imbalance.moves), gain=imbalance.moving_gain, links=links,
             moving=imbalance.moves, power=power,
         )  # fmt: skip
     if power.hidden is not None:
         hidden = Power(power.hidden, power.smallest_gain)
-        return _Decision(verdict="undecided", reason=say_undecided(power.hidden), links=links, power=hidden)
-    return _Decision(verdict="nobody", reason=NOBODY, links=links, power=power)
+        return _Decision(verdict="undecided", reason=Unsure(power.hidden), links=links, power=hidden)
+    return _Decision(verdict="nobody", reason=Nobody(missing), links=links, power=power)
 
 
 def _has_too_few(replay: Replay) -> bool:
     return len(replay.matched.iterations) < _LEAST_ITERATIONS
 
 
-def _report(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str], missing: list[int]) -> Stragglers:
+def _report(replay: Replay, table: OwnTime, judged: Judged, left_out: list[Untold], missing: list[int]) -> Judgement:
     matched, fidelity = replay.matched, replay.fidelity()
-    decision = _decide(replay, table, judged)
+    decision = _decide(replay, table, judged, missing)
     verdict, links, power = decision.verdict, decision.links, decision.power
     order = [*judged.named, *judged.others] if _has_too_few(replay) else judged.others
-    return Stragglers(
+    section = Stragglers(
         verdict=verdict,
-        reason=decision.reason,
         ranks=decision.named,
         cause=decision.moving,
         order=[describe_fault(replay, table, fault) for fault in order][:_MOST_SHOWN],
@@ -220,8 +213,9 @@ def _report(replay: Replay, table: OwnTime, judged: Judged, left_out: list[str],
         unmatched=matched.unmatched,
         not_captured=missing,
         clocks=_clocks(matched),
-        unidentifiable=say_untold(table, matched, left_out, missing, links_judged=links.judged),
     )
+    untold = find_untold(table, matched, left_out, missing, links_judged=links.judged)
+    return Judgement(section, decision.reason, untold)
 
 
 def _transfer_share(replay: Replay) -> float | None:

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from fleetprof_api.report.report import Rank
 
+from fleetprof_analyzer.job.stragglers.judgement.reasons import Obstacle
 from fleetprof_analyzer.job.stragglers.replay.alignment import Alignment, align_clocks, end_residuals, ends_together
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched, match
 from fleetprof_analyzer.rank.communication.operations import RankOperations, UnreadableOperations, decode
 from fleetprof_analyzer.trace.trace import Int64s
+from fleetprof_analyzer.words.verdict_reasons import say_mismatch, say_reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,10 @@ def _match(operations: Sequence[RankOperations]) -> tuple[Matched | None, str]:
     if len(operations) < 2:
         return None, "the collectives of no other rank are known"
     matched = match(operations)
-    if matched.reason:
-        return None, matched.reason
+    if matched.mismatch is not None:
+        return None, say_mismatch(matched.mismatch)
     if matched.guessed and not ends_together(matched):
-        return None, "the traces do not say which process group an operation belongs to, and the ranks are in several"
+        return None, say_reason(Obstacle.SEVERAL_GROUPS)
     return matched, ""
 
 

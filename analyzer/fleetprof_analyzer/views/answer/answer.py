@@ -11,13 +11,13 @@ from typing import Final
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers
 
-from fleetprof_analyzer.job.stragglers.reasons import name_ranks
 from fleetprof_analyzer.views.answer.lateness import HIDES_ALL, NOBODY, say_lateness
 from fleetprof_analyzer.views.answer.time_spent import say_time
 from fleetprof_analyzer.views.text import duration, percent, plain
 from fleetprof_analyzer.views.words.causes_text import find_silences
 from fleetprof_analyzer.views.words.code_words import name_place
 from fleetprof_analyzer.views.words.straggler_words import evidence, say_power
+from fleetprof_analyzer.words.ranks import name_ranks
 
 _NAMED: Final = ("straggler", "heavy_stage", "slow_link", "moving_imbalance")
 _OF_HOST: Final = ("python", "launch_bound", "optimizer")

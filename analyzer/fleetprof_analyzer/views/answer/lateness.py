@@ -10,9 +10,10 @@ from typing import Final
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 
-from fleetprof_analyzer.job.stragglers.reasons import name_ranks, say_iterations
 from fleetprof_analyzer.views.text import duration, percent
 from fleetprof_analyzer.views.words.code_words import in_brackets
+from fleetprof_analyzer.words.ranks import name_ranks
+from fleetprof_analyzer.words.verdict_reasons import say_iterations
 
 _WAITS_FOR: Final[Mapping[str, str]] = {
     "data_loading": "its data loading",

@@ -17,11 +17,11 @@ from fleetprof_api.report.diff import (
     Verdict,
 )
 
-from fleetprof_analyzer.job.stragglers.reasons import name_ranks
 from fleetprof_analyzer.rank.iteration_measures import IDLE, STAGE
 from fleetprof_analyzer.views.differences import measure_words
 from fleetprof_analyzer.views.text import amount, change, duration, percent, plain, size
 from fleetprof_analyzer.views.words.straggler_words import CAUSES
+from fleetprof_analyzer.words.ranks import name_ranks
 
 _NARROWEST = 60
 _WORTH = 0.005  # of the iteration: what is shorter is not listed

@@ -5,9 +5,9 @@ Guarantees: short and printable, whatever a trace says.
 
 from fleetprof_api.report.findings import Finding
 
-from fleetprof_analyzer.job.stragglers.reasons import name_ranks
 from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.views.words.code_words import in_brackets
+from fleetprof_analyzer.words.ranks import name_ranks
 
 
 def say_finding(finding: Finding) -> str:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.job.stragglers.verdict import find_stragglers
 from fleetprof_analyzer.rank.communication.operations import KINDS
 from harness.traces.foreign_layouts import draw_foreign
 from harness.traces.planted_faults import CAUSES, OFTEN, draw, operations_of
 from harness.traces.planted_jobs import Job
 from harness.traces.planted_shapes import Fault, Shape
 from harness.traces.planted_traces_of_jobs import Clarity, traces_of
+from harness.traces.straggler_sections import stragglers_of
 
 RIGHT = [
     ("pipeline with numbers", 0), ("pipeline without numbers", 0), ("pipeline without numbers", 1),
@@ -25,7 +25,7 @@ GAIN_OFF = 0.05
 @pytest.mark.parametrize(("layout", "seed"), RIGHT)
 def test_the_fault_is_found_with_its_cause_and_worth(layout: str, seed: int, kind: str) -> None:
     case, traces, job = draw_foreign(layout, kind, seed)
-    found = find_stragglers(operations_of(job, traces))
+    found = stragglers_of(operations_of(job, traces))
     assert found is not None
     if case.gain < 0.012:  # something else hides it
         assert [one.rank for one in found.ranks if one.rank not in case.culprits] == []
@@ -37,7 +37,7 @@ def test_the_fault_is_found_with_its_cause_and_worth(layout: str, seed: int, kin
 @pytest.mark.parametrize(("layout", "seed"), RIGHT)
 def test_nobody_is_named_in_a_healthy_job(layout: str, seed: int) -> None:
     _, traces, job = draw_foreign(layout, "none", seed)
-    found = find_stragglers(operations_of(job, traces))
+    found = stragglers_of(operations_of(job, traces))
     assert found is not None
     assert (found.verdict, found.ranks, found.slow_links) == ("nobody", [], [])
 
@@ -50,7 +50,7 @@ def test_pairs_that_say_nobody_leave_the_collectives_matched_and_are_said() -> N
     peer = first.columns.peer.copy()
     peer[sends] = -1
     lost = replace(first, columns=replace(first.columns, peer=peer))
-    found = find_stragglers([lost, *operations[1:]])
+    found = stragglers_of([lost, *operations[1:]])
     assert found is not None
     assert found.verdict == "nobody"
     assert found.unmatched == 2 * len(sends)  # and the receives at their other ends
@@ -63,7 +63,7 @@ def test_pairs_that_say_nobody_leave_the_collectives_matched_and_are_said() -> N
 def test_what_strikes_most_iterations_is_no_slow_part(kind: str, seed: int) -> None:
     """Pauses and clocks that come and go, though most iterations have them: two at least do not."""
     case, traces, job = draw(kind, seed, [Shape(dp=8, layers=3)])
-    found = find_stragglers(operations_of(job, traces))
+    found = stragglers_of(operations_of(job, traces))
     assert found is not None
     assert [(one.rank, one.cause) for one in found.ranks] == [(case.fault.rank, CAUSES[kind])]
 
@@ -74,7 +74,7 @@ def test_a_slow_group_of_one_stage_is_told_by_those_of_the_others(pp: int, stage
     ranks = tuple(shape.stage(stage).tolist())
     slow = Fault("slow_link", link_ranks=ranks, link_families=("dp",), link_factor=factor)
     job, healthy = Job(shape, slow, 1), Job(shape, Fault(), 1)
-    found = find_stragglers(operations_of(job, traces_of(job, Clarity(), 1)))
+    found = stragglers_of(operations_of(job, traces_of(job, Clarity(), 1)))
     assert found is not None
     assert {tuple(link.ranks) for link in found.slow_links} == ({ranks} if factor > 1 else set())
     assert (found.verdict, found.ranks) == ("slow_link" if factor > 1 else "nobody", [])
@@ -88,7 +88,7 @@ def test_a_slow_loader_goes_before_a_stage_that_is_somewhat_heavy(dp: int) -> No
     loading[0] = 5000
     both = Fault("heavier_stage", stage=2, stage_factor=1.13, data_us=loading)
     job, mended = Job(shape, both, 1), Job(shape, replace(both, data_us=None), 1)
-    found = find_stragglers(operations_of(job, traces_of(job, Clarity(), 1)))
+    found = stragglers_of(operations_of(job, traces_of(job, Clarity(), 1)))
     assert found is not None
     assert [(one.rank, one.cause) for one in found.ranks] == [(0, "data_loading")]
     assert found.gain == pytest.approx(1 - mended.length_ns / job.length_ns, abs=GAIN_OFF)

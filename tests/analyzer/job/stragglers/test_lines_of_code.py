@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fleetprof_analyzer.job.stragglers.verdict import find_stragglers
 from fleetprof_analyzer.rank.communication.extraction import encode_within
 from fleetprof_analyzer.rank.communication.operations import RankOperations, decode, encode
 from fleetprof_analyzer.rank.host.by_iteration import ThreadTimes, find_late_place, sum_up
@@ -24,6 +23,7 @@ from fleetprof_api.samples import CodePlace, RankSamples, ThreadColumns
 from harness.traces.planted_faults import draw, operations_of
 from harness.traces.planted_loop import US, iteration, measure, read, row
 from harness.traces.planted_shapes import Shape
+from harness.traces.straggler_sections import stragglers_of
 
 SITE = "/opt/venv/lib/python3.11/site-packages"
 LIBRARY = "/usr/lib/python3.11"
@@ -340,14 +340,14 @@ def test_lines_of_code_never_drive_the_operations_out_of_a_summary() -> None:
 
 
 def test_a_straggler_has_the_line_of_code_and_says_it() -> None:
-    found = find_stragglers(late_job())
+    found = stragglers_of(late_job())
     assert found is not None
     (one,) = found.ranks
     assert one.cause == "host"
     assert one.place is not None
     assert (one.place.file, one.place.function, one.place.line) == READ
     assert any("host code (t.py:41 read_batch)" in line for line in list_stragglers(found, 120))
-    bare = find_stragglers(late_job(thread=False))
+    bare = stragglers_of(late_job(thread=False))
     assert bare is not None
     assert bare.ranks[0].place is None
 

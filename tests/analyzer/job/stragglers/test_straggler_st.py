@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.job.stragglers.verdict import find_stragglers
 from fleetprof_analyzer.rank.communication.extraction import extract_operations
 from fleetprof_analyzer.rank.communication.operations import RankOperations
 from fleetprof_analyzer.rank.iterations import Asked, find_iterations
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import COLUMNS, NO_ROWS, Category, Collective, Metadata, Rows, Trace
+from harness.traces.straggler_sections import stragglers_of
 
 STAGES, REPLICAS = 4, 2
 SLOWDOWN = 1.1787  # published: as measured over with all operations of one kind equally long
@@ -109,7 +109,7 @@ def import_job(path: Path, skew_s: float) -> list[RankOperations]:
 
 @pytest.mark.parametrize("skew_s", [0.0, 5.0])
 def test_the_last_stage_is_too_heavy(shared_traces: Path, skew_s: float) -> None:
-    found = find_stragglers(import_job(shared_traces / "straggler_st" / "trace-ST.parquet", skew_s))
+    found = stragglers_of(import_job(shared_traces / "straggler_st" / "trace-ST.parquet", skew_s))
     assert found is not None
     assert found.verdict == "heavy_stage"
     assert [(one.rank, one.cause) for one in found.ranks] == [(6, "stage_imbalance"), (7, "stage_imbalance")]

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from fleetprof_analyzer.capture.folder import analyze_directory
-from fleetprof_analyzer.job.stragglers.verdict import find_stragglers
 from fleetprof_analyzer.rank.communication.extraction import extract_operations
 from fleetprof_analyzer.rank.communication.operations import RankOperations, decode, encode
 from fleetprof_analyzer.rank.identity import identify
@@ -12,6 +11,7 @@ from fleetprof_analyzer.rank.iterations import Asked, find_iterations
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from harness.traces.kept_traces import find, truth_of
+from harness.traces.straggler_sections import stragglers_of
 
 
 def operations_of(folder: Path, pattern: str = "*.json*") -> list[RankOperations]:
@@ -46,7 +46,7 @@ TRAPS = {
 
 @pytest.mark.parametrize("folder", TRAPS)
 def test_rank_2_is_late_by_300_us_and_nobody_else(folder: str) -> None:
-    found = find_stragglers(operations_of(find(folder if folder.startswith("late") else f"traps/{folder}")))
+    found = stragglers_of(operations_of(find(folder if folder.startswith("late") else f"traps/{folder}")))
     assert found is not None
     assert [(one.rank, one.lateness_ns, one.cause) for one in found.ranks] == [(2, 300_000, "slow_gpu")]
     assert (found.verdict, found.iterations, found.order) == ("straggler", TRAPS[folder], [])
@@ -59,7 +59,7 @@ def test_rank_2_is_late_by_300_us_and_nobody_else(folder: str) -> None:
 @pytest.mark.parametrize(("folder", "verdict"), [("gpu_slow_rank", "straggler"), ("gpu_healthy", "nobody")])
 def test_what_was_planted_in_generated_jobs_is_found(folder: str, verdict: str) -> None:
     truth = truth_of(folder)
-    found = find_stragglers(operations_of(find(folder)))
+    found = stragglers_of(operations_of(find(folder)))
     assert found is not None
     named = [(one.rank, one.cause) for one in found.ranks]
     assert (found.verdict, named) == (verdict, [(truth["rank"], truth["cause"])] if truth["cause"] else [])
@@ -68,7 +68,7 @@ def test_what_was_planted_in_generated_jobs_is_found(folder: str, verdict: str) 
 
 
 def test_longer_sequences_on_a_recorded_rank_are_named() -> None:
-    found = find_stragglers(operations_of(find("two_ranks_longer")))
+    found = stragglers_of(operations_of(find("two_ranks_longer")))
     assert found is not None
     assert [(one.rank, one.cause) for one in found.ranks] == [(1, "unequal_work")]
     larger = [one for one in found.ranks[0].evidence if one.measure.startswith("operator ")]
@@ -78,7 +78,7 @@ def test_longer_sequences_on_a_recorded_rank_are_named() -> None:
 
 
 def test_on_recorded_ranks_without_a_fault_nobody_is_named_and_all_is_matched() -> None:
-    found = find_stragglers(operations_of(find("four_ranks")))
+    found = stragglers_of(operations_of(find("four_ranks")))
     assert found is not None
     assert (found.ranks, found.iterations) == ([], [0, 1, 2, 3, 4])
     # Gradients in each iteration, and the loop's own reduction once.
@@ -87,7 +87,7 @@ def test_on_recorded_ranks_without_a_fault_nobody_is_named_and_all_is_matched() 
 
 def test_one_iteration_is_too_few_for_a_verdict() -> None:
     """Others put rank 7 first: it began 7.5 ms late, which is an effect of the window's edge."""
-    found = find_stragglers(operations_of(find("dlrm_v100_8ranks")))
+    found = stragglers_of(operations_of(find("dlrm_v100_8ranks")))
     assert found is not None
     assert (found.verdict, found.ranks) == ("undecided", [])
     assert found.reason == "1 iteration is in all of the traces, and a verdict takes 3"
@@ -96,7 +96,7 @@ def test_one_iteration_is_too_few_for_a_verdict() -> None:
 
 @pytest.mark.parametrize("folder", ["gpu_one_step", "nccl_a100"])
 def test_one_rank_of_a_job_has_nobody_to_be_compared_with(folder: str) -> None:
-    assert find_stragglers(operations_of(find(folder))) is None
+    assert stragglers_of(operations_of(find(folder))) is None
 
 
 @pytest.mark.parametrize("folder", ["strag_dev", "missing_step"])

@@ -10,7 +10,6 @@ from fleetprof_analyzer.capture.folder import summarise_file
 from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks
 from fleetprof_analyzer.job.stragglers.replay.matching import match
 from fleetprof_analyzer.job.stragglers.same_kernels import medians_of_others
-from fleetprof_analyzer.job.stragglers.verdict import find_stragglers, judge_summaries
 from fleetprof_analyzer.rank.communication.operations import RankOperations, UnreadableOperations, decode, encode
 from fleetprof_analyzer.rank.iterations import Asked
 from fleetprof_analyzer.trace.problems import Problems
@@ -21,6 +20,7 @@ from harness.traces.planted_faults import CAUSES, FAULTS, NO_FAULTS, Case, draw,
 from harness.traces.planted_jobs import Job
 from harness.traces.planted_shapes import Fault, Shape
 from harness.traces.planted_traces_of_jobs import Clarity, json_of, samples_of, traces_of
+from harness.traces.straggler_sections import stragglers_of, stragglers_of_summaries
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +32,7 @@ CLEAR = Clarity()
 
 
 def found_in(operations: list[RankOperations]) -> Stragglers:
-    found = find_stragglers(operations)
+    found = stragglers_of(operations)
     assert found is not None
     return found
 
@@ -162,7 +162,7 @@ def test_json_and_columns_say_the_same() -> None:
         )
         assert summary.problems == []
         summaries.append((summary.rank_number, summary.operations, summary.operations_bytes))
-    assert judge_summaries(summaries) == found_in(operations_of(job, traces))
+    assert stragglers_of_summaries(summaries) == found_in(operations_of(job, traces))
 
 
 def test_traces_without_group_metadata_are_matched_by_order_when_all_ranks_are_one_group() -> None:
@@ -257,7 +257,7 @@ def test_operations_survive_the_store_and_damage_is_refused() -> None:
     for broken in (b"", b"x", data[:-9], data[:50] + b"\0" * 20 + data[70:]):
         with pytest.raises(UnreadableOperations):
             decode(broken)
-    judged = judge_summaries([(0, data, len(data)), (1, b"broken", 6), (2, encode(replace(other, rank=2)), 1)])
+    judged = stragglers_of_summaries([(0, data, len(data)), (1, b"broken", 6), (2, encode(replace(other, rank=2)), 1)])
     assert judged is not None
     assert "The operations of rank 1 were not stored" in judged.unidentifiable
 

@@ -9,7 +9,6 @@ from fleetprof_analyzer.capture.folder import summarise_file
 from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike, compare_sizes
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import find_more_work
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.verdict import find_stragglers, judge_summaries
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 from fleetprof_analyzer.rank.iterations import Asked
 from fleetprof_analyzer.trace.problems import Problems
@@ -20,6 +19,7 @@ from harness.traces.planted_faults import operations_of
 from harness.traces.planted_jobs import Job
 from harness.traces.planted_shapes import Fault, Shape
 from harness.traces.planted_traces_of_jobs import Clarity, traces_of
+from harness.traces.straggler_sections import stragglers_of, stragglers_of_summaries
 
 LATE_RANK = 2
 
@@ -35,7 +35,7 @@ def judged(late: Pace, *, shapes: bool = True) -> Stragglers:
         )  # fmt: skip
         assert summary.problems == []
         summaries.append((summary.rank_number, summary.operations, summary.operations_bytes))
-    found = judge_summaries(summaries)
+    found = stragglers_of_summaries(summaries)
     assert found is not None
     return found
 
@@ -152,7 +152,7 @@ def judged_on_devices(fault: Fault, late: OperatorUse | None, *, threads: bool =
         )
         for one in operations_of(job, traces_of(job, Clarity(), 11))
     ]
-    found = find_stragglers(operations)
+    found = stragglers_of(operations)
     assert found is not None
     return found
 

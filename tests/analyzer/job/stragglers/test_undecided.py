@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, measure_margins
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.reasons import MOST_ITERATIONS, say_iterations
 from fleetprof_analyzer.job.stragglers.undecided import find_power
-from fleetprof_analyzer.job.stragglers.verdict import find_stragglers
 from fleetprof_analyzer.job.student import student_quantile, student_tail
+from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, say_iterations
 from fleetprof_api.report.stragglers import Stragglers
 from harness.traces.planted_faults import operations_of
 from harness.traces.planted_jobs import Job
 from harness.traces.planted_shapes import Fault, Shape
 from harness.traces.planted_traces_of_jobs import Clarity, traces_of
+from harness.traces.straggler_sections import stragglers_of
 
 LATE = 2
 LENGTH_NS = 100_000_000
@@ -70,7 +70,7 @@ def judged(iterations: int, seed: int, factor: float = 1.3) -> Stragglers:
     device = np.exp(0.2 * np.random.default_rng([seed, iterations]).standard_normal((4, iterations)))
     device[LATE] *= factor
     job = Job(shape, Fault("slow_gpu", LATE, device=device), seed)
-    found = find_stragglers(operations_of(job, traces_of(job, Clarity(), seed)))
+    found = stragglers_of(operations_of(job, traces_of(job, Clarity(), seed)))
     assert found is not None
     return found
 

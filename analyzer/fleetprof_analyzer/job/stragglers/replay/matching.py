@@ -4,7 +4,7 @@ By process group and sequence number where the traces say them; else by group, k
 else, where nothing says the groups, by kind and order with all ranks as one group, which the ends of the operations
 must then confirm. A send is matched with its receive by the two ranks and their order. Guarantees: what cannot be
 matched is counted and never used; below 90 % agreement, of all operations or of those that are no pairs, there is no
-match, and the reason is said.
+match, and what forbids it is told.
 """
 
 from collections import Counter, defaultdict
@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
 from fleetprof_analyzer.rank.communication.operations import KINDS, Group, RankOperations
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
@@ -44,7 +45,7 @@ class Matched:
     unmatched: int = 0
     unmatched_kinds: dict[str, int] = field(default_factory=dict)  # `unmatched` by kind
     missing: list[int] = field(default_factory=list)  # ranks that belong to groups and were not captured
-    reason: str = ""  # why there is no match; empty where there is one
+    mismatch: Mismatch | None = None  # why there is no match; None where there is one
 
     @property
     def guessed(self) -> bool:
@@ -63,7 +64,7 @@ def match(ranks: Sequence[RankOperations]) -> Matched:
     ):
         iterations, iteration = _common_iterations(ordered, make_keys is _keys_by_sequence)
         if not iterations:
-            return _refused(ordered, "the ranks have no iteration in common")
+            return _refused(ordered, Mismatch("no_common_iteration"))
         keys = make_keys(ordered, iteration)
         if keys is None:
             continue
@@ -71,9 +72,9 @@ def match(ranks: Sequence[RankOperations]) -> Matched:
         if _agrees(found):
             return found
     if found is None:
-        return _refused(ordered, "the traces do not say which process group an operation belongs to")
+        return _refused(ordered, Mismatch("groups_not_known"))
     share = 100 * (1 - found.unmatched / max(found.operations, 1))
-    return _refused(ordered, f"only {share:.0f} % of the operations have their partners on the other ranks")
+    return _refused(ordered, Mismatch("few_partners", share))
 
 
 def _agrees(found: Matched) -> bool:
@@ -87,9 +88,9 @@ def _agrees(found: Matched) -> bool:
     return found.unmatched <= allowed * found.operations and unmatched <= allowed * collectives
 
 
-def _refused(ranks: list[RankOperations], reason: str) -> Matched:
+def _refused(ranks: list[RankOperations], mismatch: Mismatch) -> Matched:
     none = [np.full(len(one), -1, np.int64) for one in ranks]
-    return Matched(ranks, [], none, [n.copy() for n in none], 0, np.zeros(0, np.bool_), reason=reason)
+    return Matched(ranks, [], none, [n.copy() for n in none], 0, np.zeros(0, np.bool_), mismatch=mismatch)
 
 
 def _common_iterations(ranks: list[RankOperations], by_sequence: bool) -> tuple[list[int], list[Int64s]]:

@@ -1,0 +1,20 @@
+"""A verdict over all ranks before its sentences.
+
+Guarantees: frozen; `section` is the report's, without its `reason` and `unidentifiable`, which are made of the rest.
+"""
+
+from dataclasses import dataclass, field
+
+from fleetprof_api.report.stragglers import Stragglers
+
+from fleetprof_analyzer.job.stragglers.judgement.reasons import Reason
+from fleetprof_analyzer.job.stragglers.judgement.untold import Untold
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The numbers of the verdict, why it is as it is, and what it cannot tell."""
+
+    section: Stragglers
+    reason: Reason
+    untold: list[Untold] = field(default_factory=list)

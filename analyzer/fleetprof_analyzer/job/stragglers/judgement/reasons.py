@@ -1,0 +1,114 @@
+"""Why a verdict is as it is: the facts of each reason, before its sentence.
+
+Guarantees: frozen; holds no sentence, save what an exception said. `fleetprof_analyzer.words.verdict_reasons` says it.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from fleetprof_api.report.stragglers import Cause, Undecided
+
+from fleetprof_analyzer.job.stragglers.judgement.untold import Untold
+from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
+
+
+@dataclass(frozen=True, slots=True)
+class LateRanks:
+    """The others wait for these ranks, for the first one most; `peers`: how many do the same work as the first."""
+
+    ranks: list[int]
+    peers: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlowLinks:
+    """Transfers of so many groups are slow; `slowest` has the ranks of the slowest, `meeting` those in all of them."""
+
+    groups: int
+    slowest: list[int]
+    factor: float  # of the slowest group, over groups like it
+    meeting: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class HeavyStage:
+    """The ranks of a pipeline stage have more to do than the others; `excess` over their mean."""
+
+    ranks: list[int]
+    excess: float
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """This moves from rank to rank."""
+
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """A rank may be late, within an interval."""
+
+    candidate: Undecided
+
+
+@dataclass(frozen=True, slots=True)
+class TooFewIterations:
+    """So many are in all of the traces, and so many are needed."""
+
+    iterations: int
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nobody:
+    """No rank holds the others up, as far as the ranks tell that left a trace; `missing` left none."""
+
+    missing: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class NotStored:
+    """The operations of so many ranks were not stored with their summaries."""
+
+    ranks: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotComparable:
+    """Fewer than two ranks are left to compare."""
+
+    left_out: list[Untold]
+
+
+class Obstacle(Enum):
+    """What forbids a verdict by itself."""
+
+    MEMORY = auto()  # too little of it to compare the ranks' operations
+    SAMPLED = auto()  # a trace holds a sample of its operations
+    SEVERAL_GROUPS = auto()  # of ranks, and the traces do not say to which one an operation belongs
+    CIRCLE = auto()  # of operations that wait for each other
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzerFault:
+    """An exception that nobody foresaw: its type and what it said."""
+
+    kind: str
+    said: str
+
+
+Reason = (
+    LateRanks
+    | SlowLinks
+    | HeavyStage
+    | Moving
+    | Unsure
+    | TooFewIterations
+    | Nobody
+    | NotStored
+    | NotComparable
+    | Mismatch
+    | Obstacle
+    | AnalyzerFault
+)

@@ -1,0 +1,123 @@
+"""Reasons of verdicts, as a colleague would say them: parts of sentences, in lower case, without a full stop.
+
+Guarantees: pure; subject, verb, object; no more than the verdict proves.
+"""
+
+from typing import Final
+
+from fleetprof_api.report.stragglers import Cause, Undecided
+
+from fleetprof_analyzer.job.stragglers.judgement.reasons import (
+    AnalyzerFault,
+    HeavyStage,
+    LateRanks,
+    Moving,
+    Nobody,
+    NotComparable,
+    NotStored,
+    Obstacle,
+    Reason,
+    SlowLinks,
+    TooFewIterations,
+    Unsure,
+)
+from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
+from fleetprof_analyzer.words.ranks import name_ranks
+from fleetprof_analyzer.words.untold import say_untold
+
+MOST_ITERATIONS: Final = 100
+"""That one capture can be asked for."""
+_MOST_OF_FAULT: Final = 300
+_MOVING: Final[dict[Cause, str]] = {
+    "unequal_work": "the work differs from iteration to iteration and from rank to rank; no rank is late by itself",
+    "data_loading": "each iteration waits for another rank's batch; no rank is late by itself",
+    "garbage_collection": "the ranks collect garbage now and then, each at another time",
+    "host": "the hosts of all ranks pause now and then, each at another time",
+}
+_OBSTACLES: Final = {
+    Obstacle.MEMORY: "there is not enough memory to compare the ranks' operations",
+    Obstacle.SAMPLED: "the traces hold a sample of the operations only: own times are not known",
+    Obstacle.SEVERAL_GROUPS: "the traces do not say which process group an operation belongs to, and the ranks are in "
+    "several",
+    Obstacle.CIRCLE: "the matched operations wait for each other in a circle; the order of launches is lost",
+}
+
+
+def say_reason(reason: Reason) -> str:
+    """One reason in words."""
+    match reason:
+        case LateRanks():
+            return _say_late(reason)
+        case SlowLinks():
+            return _say_slow_links(reason)
+        case HeavyStage(ranks, excess):
+            more = f"{100 * excess:.0f} % more to do than the other stages"
+            return f"the pipeline stage of {name_ranks(ranks)} has {more}"
+        case Moving(cause):
+            return _MOVING[cause]
+        case Unsure(candidate):
+            return _say_unsure(candidate)
+        case TooFewIterations(iterations, needed):
+            are = "iteration is" if iterations == 1 else "iterations are"
+            return f"{iterations or 'no'} {are} in all of the traces, and a verdict takes {needed}"
+        case Nobody(missing):
+            left = f", as far as the captured ranks tell: {name_ranks(missing)} left no trace" if missing else ""
+            return f"no rank holds the others up{left}"
+        case NotStored(ranks):
+            return f"the operations of {ranks} ranks were not stored with their summaries"
+        case NotComparable(left_out):
+            return "; ".join(map(say_untold, left_out))
+        case Mismatch():
+            return f"the operations of the ranks cannot be matched: {say_mismatch(reason)}"
+        case Obstacle():
+            return _OBSTACLES[reason]
+        case AnalyzerFault(kind, said):
+            return f"a fault of the analyzer: {kind}: {said}"[:_MOST_OF_FAULT]
+
+
+def _say_late(late: LateRanks) -> str:
+    """Whom the others wait for; of two that do the same work it can only be said which is the slower."""
+    first, *rest = late.ranks
+    more = f", and then for {name_ranks(rest)}" if rest else ""
+    doubt = "; only one other rank does the same work, so this is the slower of two" if late.peers == 1 else ""
+    return f"the others wait for rank {first}{more}{doubt}"
+
+
+def _say_slow_links(links: SlowLinks) -> str:
+    """Which transfers are slow, and in which rank they meet."""
+    if links.meeting:
+        meeting = name_ranks(links.meeting)
+        return f"transfers of {links.groups} groups are slow, and all of these groups contain {meeting}"
+    return (
+        f"transfers between {name_ranks(links.slowest)} take {links.factor:.1f} times as long as in groups like "
+        "theirs; the traces do not say which rank's link it is"
+    )
+
+
+def _say_unsure(one: Undecided) -> str:
+    """Who may be late, within which interval, and what would decide it."""
+    within = f"{_percent(one.gain)} [{_percent(one.gain_low)}, {_percent(one.gain_high)}]"
+    return f"rank {one.rank} may cost {within} of each iteration; {say_iterations(one.iterations_needed)}"
+
+
+def say_iterations(needed: int) -> str:
+    """What would decide it: a capture of so many iterations, where one can be that long."""
+    if needed > MOST_ITERATIONS:
+        return f"more than the {MOST_ITERATIONS} iterations of the longest capture would be needed to decide"
+    rounded = needed if needed < 20 else -(-needed // 5) * 5
+    return f"about {rounded} iterations would decide"
+
+
+def say_mismatch(found: Mismatch) -> str:
+    """Why operations of different ranks cannot be matched."""
+    match found.kind:
+        case "no_common_iteration":
+            return "the ranks have no iteration in common"
+        case "groups_not_known":
+            return "the traces do not say which process group an operation belongs to"
+        case "few_partners":
+            return f"only {found.matched_percent:.0f} % of the operations have their partners on the other ranks"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,20 @@
+"""The section `stragglers` as a report has it: the verdict over operations, with its sentences."""
+
+from collections.abc import Sequence
+
+from fleetprof_analyzer.job.stragglers.verdict import find_stragglers, judge_summaries
+from fleetprof_analyzer.rank.communication.operations import RankOperations
+from fleetprof_analyzer.words.stragglers import say_stragglers
+from fleetprof_api.report.stragglers import Stragglers
+
+
+def stragglers_of(operations: Sequence[RankOperations], delivered: Sequence[int | None] = ()) -> Stragglers | None:
+    """Of operations of all ranks."""
+    found = find_stragglers(operations, delivered)
+    return None if found is None else say_stragglers(found)
+
+
+def stragglers_of_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Stragglers | None:
+    """Of encoded operations, as summaries have them."""
+    found = judge_summaries(summaries)
+    return None if found is None else say_stragglers(found)
