@@ -1,1 +1,1 @@
-"""Puts a report together: what the measures found, and its sentences."""
+"""Puts a report together, and a comparison of two: what the measures found, and its sentences."""

@@ -1,10 +1,11 @@
-"""Compares two reports, before and after a change (docs/diff.md).
+"""Compares two reports, before and after a change, before the comparison's sentences (docs/diff.md).
 
 Guarantees: pure and deterministic; noise is called a change in at most `LEVEL` of comparisons; what is smaller than
-`MINIMUM_EFFECT` of an iteration is never called one; what cannot be compared is said, not guessed.
+`MINIMUM_EFFECT` of an iteration is never called one; what cannot be compared is found, not guessed.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from fleetprof_api.report.report import Rank, Report
 
 from fleetprof_analyzer.comparison.iterations import Samples, take_samples
 from fleetprof_analyzer.comparison.listings import compare_collectives, compare_kernels, count_windows
+from fleetprof_analyzer.comparison.obstacles import CameAndWent, Circumstance, Obstacle
 from fleetprof_analyzer.comparison.runs import choose_runs
 from fleetprof_analyzer.comparison.significance import find_differences
 from fleetprof_analyzer.rank.iteration_measures import MEASURES, PARTS
@@ -39,20 +41,28 @@ METHOD: Final = (
 )
 
 
-def compare(before: Report, after: Report) -> Diff:
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """`diff` is without its `reasons` and `notes`, which are made of the rest."""
+
+    diff: Diff
+    obstacles: list[Obstacle]
+    circumstances: list[Circumstance]
+
+
+def find_changes(before: Report, after: Report) -> Compared:
     """What differs between two reports of a job."""
     runs = choose_runs(before, after)
-    if runs.reasons:
-        return Diff(
+    if runs.obstacles:
+        refused = Diff(
             made_by=f"fleetprof {__version__}",
             comparable=False,
-            reasons=runs.reasons,
-            notes=runs.notes,
             before=_describe(before, runs.before, None),
             after=_describe(after, runs.after, None),
             level=LEVEL,
             minimum_effect=MINIMUM_EFFECT,
         )
+        return Compared(refused, runs.obstacles, runs.circumstances)
     samples = take_samples(runs.before), take_samples(runs.after)
     devices = max(1, len(runs.before[0].devices))
     measures = _compare_measures(*samples, devices)
@@ -61,10 +71,9 @@ def compare(before: Report, after: Report) -> Diff:
     windows = count_windows(_all_like(before, runs.before)), count_windows(_all_like(after, runs.after))
     iterations = len(samples[0].labels), len(samples[1].labels)
     length = next((row.before for row in measures if row.measure == "iteration"), 0)
-    return Diff(
+    diff = Diff(
         made_by=f"fleetprof {__version__}",
         comparable=True,
-        notes=[*runs.notes, *_disagreement(measures, unprofiled)],
         before=_describe(before, runs.before, samples[0]),
         after=_describe(after, runs.after, samples[1]),
         verdict=verdict,
@@ -79,6 +88,7 @@ def compare(before: Report, after: Report) -> Diff:
         minimum_effect=MINIMUM_EFFECT,
         method=METHOD,
     )
+    return Compared(diff, [], [*runs.circumstances, *_disagreement(measures, unprofiled)])
 
 
 def _describe(report: Report, ranks: Sequence[Rank], samples: Samples | None) -> Side:
@@ -198,15 +208,11 @@ def _judge(
     return "not_judged", change
 
 
-def _disagreement(measures: Sequence[MeasureChange], unprofiled: UnprofiledChange | None) -> list[str]:
+def _disagreement(measures: Sequence[MeasureChange], unprofiled: UnprofiledChange | None) -> list[CameAndWent]:
     captured = next((row for row in measures if row.measure == "iteration"), None)
     if unprofiled is None or captured is None or not _contradicts(captured, unprofiled):
         return []
-    words = "longer" if unprofiled.verdict == "more" else "shorter"
-    return [
-        f"iterations before the captures were {words} after the change, captured ones were not: something else that "
-        "came and went; capture again"
-    ]
+    return [CameAndWent(longer=unprofiled.verdict == "more")]
 
 
 def _contradicts(captured: MeasureChange, unprofiled: UnprofiledChange) -> bool:

@@ -18,7 +18,7 @@ def name_ranks(ranks: Sequence[int]) -> str:
     return f"ranks {some(ranks)}"
 
 
-def some(ranks: Sequence[int]) -> str:
+def some(values: Sequence[object]) -> str:
     """The first few, and how many more there are."""
-    shown = ", ".join(map(str, ranks[:_MOST_NAMED]))
-    return f"{shown} and {len(ranks) - _MOST_NAMED} more" if len(ranks) > _MOST_NAMED else shown
+    shown = ", ".join(map(str, values[:_MOST_NAMED]))
+    return f"{shown} and {len(values) - _MOST_NAMED} more" if len(values) > _MOST_NAMED else shown

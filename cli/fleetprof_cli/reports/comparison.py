@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import click
-from fleetprof_analyzer.comparison.comparison import MINIMUM_EFFECT, compare
+from fleetprof_analyzer.assembly.diff import compare
+from fleetprof_analyzer.comparison.comparison import MINIMUM_EFFECT
 from fleetprof_analyzer.views.terminal.diff import render_diff
 from fleetprof_api.report.diff import Diff, write_diff
 from fleetprof_api.report.report import Report, UnreadableReport, read_report

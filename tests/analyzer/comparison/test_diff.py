@@ -6,13 +6,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from fleetprof_analyzer.assembly.diff import compare
 from fleetprof_analyzer.comparison.comparison import (
     LEVEL,
     LEVEL_OF_KERNELS,
     LEVEL_OF_MEASURES,
     LEVEL_OF_UNPROFILED,
     MINIMUM_EFFECT,
-    compare,
 )
 from fleetprof_analyzer.comparison.significance import FEWEST, find_differences
 from fleetprof_api.report.capture_cost import CaptureCost, Phase

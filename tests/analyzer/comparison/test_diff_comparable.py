@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from fleetprof_analyzer.comparison.comparison import compare
+from fleetprof_analyzer.assembly.diff import compare
 from fleetprof_api.report.report import Report, RequestInfo
 from harness.reference.simulated_reports import simulate
 

@@ -2,7 +2,7 @@
 
 import json
 
-from fleetprof_analyzer.comparison.comparison import compare
+from fleetprof_analyzer.assembly.diff import compare
 from fleetprof_analyzer.views.terminal.diff import render_diff
 from fleetprof_api.report.capture_cost import CaptureCost, Phase
 from fleetprof_api.report.diff import json_schema, write_diff

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from fleetprof_analyzer.comparison.comparison import compare
+from fleetprof_analyzer.assembly.diff import compare
 from fleetprof_analyzer.views.terminal.diff import render_diff, say_verdict
 from fleetprof_api.report.diff import Diff, Side, UnprofiledChange
 from fleetprof_api.report.report import RequestInfo
