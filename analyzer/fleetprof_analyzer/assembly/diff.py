@@ -9,6 +9,7 @@ from fleetprof_api.report.report import Report
 
 from fleetprof_analyzer.comparison.comparison import find_changes
 from fleetprof_analyzer.words.comparison import say_circumstance, say_obstacle
+from fleetprof_analyzer.words.methods import METHOD_OF_COMPARISON
 
 
 def compare(before: Report, after: Report) -> Diff:
@@ -18,4 +19,5 @@ def compare(before: Report, after: Report) -> Diff:
         found.diff,
         reasons=[say_obstacle(one) for one in found.obstacles],
         notes=[say_circumstance(one) for one in found.circumstances],
+        method=METHOD_OF_COMPARISON if found.diff.comparable else "",
     )

@@ -34,6 +34,7 @@ from fleetprof_analyzer.rank.measures.kernels.operator_launches import merge_ope
 from fleetprof_analyzer.rank.summary import RankSummary
 from fleetprof_analyzer.trace.problems import Kind
 from fleetprof_analyzer.words.findings import say_findings
+from fleetprof_analyzer.words.methods import METHOD_OF_COST
 from fleetprof_analyzer.words.stragglers import say_stragglers
 
 
@@ -54,6 +55,7 @@ def assemble(
         if summary.rank is not None
     ]
     asked = None if request is None else request.asked_first_step
+    cost = measure_cost([s.step_times for s in summaries if s.step_times is not None])
     judged = judge_summaries([(s.rank_number, s.operations, s.operations_bytes) for s in summaries])
     report = Report(
         made_by=f"fleetprof {__version__}",
@@ -63,7 +65,7 @@ def assemble(
         totals=[total for kind in ("gpu", "cpu") for total in _total(ranks, kind)],
         ranks=ranks,
         start=measure_start(ranks, asked),
-        capture_cost=measure_cost([s.step_times for s in summaries if s.step_times is not None]),
+        capture_cost=None if cost is None else msgspec.structs.replace(cost, method=METHOD_OF_COST),
         stragglers=None if judged is None else say_stragglers(judged),
         ledger=[] if ledger is None else sorted(ledger.entries, key=lambda entry: (entry.rank, entry.process_id)),
         hosts=_join_hosts([summary.host for summary in summaries if summary.host is not None]),

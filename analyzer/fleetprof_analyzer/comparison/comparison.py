@@ -33,17 +33,11 @@ _ERRORS_OF_UNPROFILED: Final = 2.576  # of a normal distribution, two-sided at 0
 _DRIFT: Final = 3
 _FEWEST_UNPROFILED: Final = 20
 _ERRORS_OF_INTERVAL: Final = 1.96  # at 0.05, as intervals of capture_cost are
-METHOD: Final = (
-    "measures: permutations of iterations between the captures, Welch's statistic with its error enlarged for "
-    "dependence between neighbours, largest over all measures (maxT), level 0.03; unprofiled iteration time: "
-    "difference of medians against thrice the error of both bootstrap intervals, level 0.01; kernels: Welch's test of "
-    "means with one sample per iteration, Bonferroni, level 0.01"
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`diff` is without its `reasons` and `notes`, which are made of the rest."""
+    """`diff` is without its sentences: `reasons` and `notes` are made of the rest, `method` is constant."""
 
     diff: Diff
     obstacles: list[Obstacle]
@@ -86,7 +80,6 @@ def find_changes(before: Report, after: Report) -> Compared:
         stragglers_after=_stragglers(after),
         level=LEVEL,
         minimum_effect=MINIMUM_EFFECT,
-        method=METHOD,
     )
     return Compared(diff, [], [*runs.circumstances, *_disagreement(measures, unprofiled)])
 

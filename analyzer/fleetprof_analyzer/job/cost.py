@@ -1,7 +1,7 @@
 """What the capture cost the job: iteration times before, during and after it (docs/measures.md#capture-cost).
 
 A job's iteration time is the median over its ranks, since training steps in common. Guarantees: deterministic (fixed
-seed); no number without enough iterations behind it; the interval's method is written beside it.
+seed); no number without enough iterations behind it; how intervals are made is `words.methods`' to say.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,6 @@ _RESAMPLES: Final = 4000
 _SEED: Final = 20_260_101
 _FEWEST: Final = 5
 _CONFIDENCE: Final = 0.95
-METHOD: Final = (
-    "median over iterations of the job's iteration time (median over ranks); 95 % interval of the ratio of medians by "
-    "a circular moving-block bootstrap (4,000 resamples, block of the cube root of n, fixed seed), which allows for "
-    "neighbouring iterations that depend on each other; no interval below 5 iterations"
-)
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,7 +56,6 @@ def measure_cost(ranks: Sequence[StepTimes]) -> CaptureCost | None:
         residue_interval=residue_interval,
         residue_is_zero=None if residue_interval is None else residue_interval.low <= 0 <= residue_interval.high,
         confidence_permille=round(_CONFIDENCE * 1000),
-        method=METHOD,
         ranks=len(ranks),
     )
 
