@@ -1,6 +1,6 @@
 """Distinct stacks of a thread and the places in them, each told once.
 
-Guarantees: no frame outlives `intern`; texts are printable ASCII and bounded, as are stacks and places: what passes a
+Guarantees: texts are printable ASCII and bounded, as are stacks and places: what passes a
 bound is left out from the outer end; frames of the agent itself are left out.
 """
 
@@ -10,6 +10,7 @@ import os
 from typing import Any, Callable
 
 import fleetprof_agent
+from fleetprof_agent.samples.frames import find_line
 
 DEEPEST = 40  # frames of a stack, the innermost
 MOST_PLACES = 500
@@ -19,7 +20,6 @@ FUNCTION_CHARACTERS = 100
 # What a chunk of texts in quotation marks takes at the most, and of numbers: below 32 KiB.
 PLACES_PER_CHUNK = 45
 STACKS_PER_CHUNK = 150
-_LONGEST_WALK = 400
 _OURS = -1
 _GENERATOR = 0x20 | 0x200  # inspect.CO_GENERATOR, CO_ASYNC_GENERATOR
 
@@ -36,17 +36,15 @@ class StackTable:
         self._seen: dict[tuple[int, int], tuple[Any, int | None]] = {}
         self._sent_places = self._sent_stacks = 0
 
-    def intern(self, frame: Any) -> int | None:
-        """The number of the stack whose innermost frame this is; None where nothing of it is the job's."""
+    def intern(self, frames: list[tuple[Any, int]]) -> int | None:
+        """The number of this stack (frames.read_stack); None where nothing of it is the job's."""
         seen = self._seen
         stack: list[int] = []
-        walked = 0
-        while frame is not None and len(stack) < DEEPEST and walked < _LONGEST_WALK:
-            code = frame.f_code
-            key = (id(code), frame.f_lasti)
+        for code, instruction in frames:
+            key = (id(code), instruction)
             known = seen.get(key)
             if known is None:
-                known = code, self._intern_place(code, frame.f_lineno)
+                known = code, self._intern_place(code, find_line(code, instruction))
                 if len(seen) < 4 * MOST_PLACES:
                     seen[key] = known
             place = known[1]
@@ -54,8 +52,8 @@ class StackTable:
                 break
             if place != _OURS:
                 stack.append(place)
-            frame = frame.f_back
-            walked += 1
+            if len(stack) == DEEPEST:
+                break
         if not stack:
             return None
         key_of_stack = tuple(stack)

@@ -3,7 +3,7 @@
 A trace shows the host's time between two operators as nothing at all; a look at the thread's stack now and then gives
 that time a line of code, and the kernel's account of its scheduling tells Python from a wait for a core.
 
-Guarantees: nothing but the collector's marks runs in the job's threads; outside of `tick` no frame is referred to;
+Guarantees: nothing but the collector's marks runs in the job's threads; no frame is referred to after it was read;
 frames of ours are left out; time, samples, stacks, places and texts are bounded, and looks together take at most a
 hundredth of the time (a look that takes longer comes less often); nothing is raised: what fails ends the sampling.
 Called from one thread at a time.
@@ -18,6 +18,7 @@ from typing import Any, Callable
 
 from fleetprof_agent.errors import report_error
 from fleetprof_agent.samples.collector import CollectorMarks
+from fleetprof_agent.samples.frames import read_stack
 from fleetprof_agent.samples.schedule import Schedule
 from fleetprof_agent.samples.stacks import StackTable
 
@@ -59,7 +60,7 @@ class ThreadSamples:
         thread: int,
         schedule: Schedule,
         step_ns: int,
-        read_frames: Callable[[], dict[int, Any]] = sys._current_frames,
+        read_stack: Callable[[int], list[tuple[Any, int]]] = read_stack,
         cpu_clock: Callable[[], int] = time.thread_time_ns,
     ) -> None:
         self._first_step, self._last_step = _number(arm, "first_step"), _number(arm, "last_step")
@@ -67,7 +68,7 @@ class ThreadSamples:
         self._thread = thread
         self._schedule = schedule
         self._step_ns = step_ns
-        self._read_frames = read_frames
+        self._read_stack = read_stack
         self._cpu_clock = cpu_clock
         window_ns = (self._last_step - self._first_step + 1) * step_ns if self._first_step else self._end - self._start
         self._interval = max(LEAST_INTERVAL_NS, window_ns // SAMPLES_PER_WINDOW)
@@ -76,7 +77,7 @@ class ThreadSamples:
         self._collector = CollectorMarks()
         self._sent = 0
         self.due = 0  # when to be called again (Unix ns)
-        # Without a lock on the interpreter the thread would run on while its frames are walked.
+        # Without a lock on the interpreter the thread would run on while its frames are read.
         is_locked = getattr(sys, "_is_gil_enabled", lambda: True)()
         self.is_over = not is_locked or not (self._first_step or self._start)
 
@@ -127,10 +128,9 @@ class ThreadSamples:
     def _look(self) -> None:
         if not self._rows:
             self._collector.begin()
-        frame = self._read_frames().get(self._thread)
+        frames = self._read_stack(self._thread)
         at = time.time_ns()  # not before: the look may have waited for the interpreter, while the thread went on
-        stack = None if frame is None else self._stacks.intern(frame)
-        del frame
+        stack = self._stacks.intern(frames)
         self._rows.append((at, stack, *self._schedule.read()))
 
     def _wait_ns(self, now: int, step: int) -> int:

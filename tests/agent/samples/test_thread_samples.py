@@ -3,7 +3,6 @@
 import gc
 import os
 import threading
-import types
 import weakref
 from pathlib import Path
 from typing import Any
@@ -29,12 +28,9 @@ def code_of(function: str, file: str = FILE, line: int = 7) -> Any:
     return scope[function].__code__
 
 
-def frame_of(*functions: str, file: str = FILE, line: int = 7) -> Any:
-    """What looks like a frame in which `functions` have called each other, the outermost first."""
-    frame = None
-    for name in functions:
-        frame = types.SimpleNamespace(f_code=code_of(name, file, line), f_lasti=2, f_lineno=line, f_back=frame)
-    return frame
+def stack_of(*functions: str, file: str = FILE, line: int = 7) -> list[tuple[Any, int]]:
+    """What a stack reads as in which `functions` have called each other, the outermost first."""
+    return [(code_of(name, file, line), 2) for name in reversed(functions)]
 
 
 class Sent:
@@ -62,16 +58,16 @@ class Looks:
         self.fails = False
         self._cost, self._spent = cost_ns, 0
 
-    def read_frames(self) -> dict[int, Any]:
+    def read_stack(self, thread: int) -> list[tuple[Any, int]]:
         if self.fails:
-            raise KeyError(5)
+            raise KeyError(thread)
         self.times.append(self.now)
         self._spent += self._cost
-        return {5: frame_of("main", "read_batch")}
+        return stack_of("main", "read_batch")
 
     def samples(self, **arm: Any) -> ThreadSamples:
         return ThreadSamples(
-            arm, 5, Schedule(threading.get_native_id(), 3), STEP_NS, self.read_frames, lambda: self._spent
+            arm, 5, Schedule(threading.get_native_id(), 3), STEP_NS, self.read_stack, lambda: self._spent
         )
 
     def run(self, samples: ThreadSamples, until: int, *, step_ns: int = STEP_NS) -> None:
@@ -160,17 +156,14 @@ def test_the_columns_are_those_of_the_schema() -> None:
 # ---------------------------------------------------------------- stacks
 
 
-def test_frames_are_let_go_and_code_too_once_it_is_over() -> None:
+def test_code_is_let_go_once_it_is_over() -> None:
     table = StackTable()
     scope: dict[str, Any] = {}
-    exec("import sys\ndef look(table): return table.intern(sys._getframe())", scope)
+    exec("import sys\ndef look(table): return table.intern([(sys._getframe().f_code, 2)])", scope)
     code = weakref.ref(scope["look"].__code__)
-    value = scope["look"].__globals__["held"] = type("Held", (), {})()
-    held = weakref.ref(value)
     scope["look"](table)
-    del value, scope
+    del scope
     gc.collect()
-    assert held() is None  # a frame would hold its globals
     assert code() is not None
     table.forget_code()
     gc.collect()
@@ -180,10 +173,9 @@ def test_frames_are_let_go_and_code_too_once_it_is_over() -> None:
 def test_our_own_frames_are_not_the_jobs() -> None:
     own = str(Path(wire.__file__).with_name("agent.py"))
     table, sent = StackTable(), Sent()
-    assert table.intern(frame_of("record_step", file=own)) is None
-    hook = frame_of("record_step", file=own)
-    hook.f_back = frame_of("step")  # the optimizer of the job called it
-    assert table.intern(hook) == 0
+    hook = stack_of("record_step", file=own)
+    assert table.intern(hook) is None
+    assert table.intern(hook + stack_of("step")) == 0  # the optimizer of the job called it
     assert table.flush(sent.send)
     assert sent.of("places", "function") == ["step"]
 
@@ -192,7 +184,7 @@ def test_texts_stacks_and_numbers_are_bounded_and_fit_their_datagrams() -> None:
     table, sent = StackTable(), Sent()
     for number in range(stacks.MOST_PLACES + 50):
         file = '/"\\' + "é" * 300 + f"/{number}/" + '"\\' * 40
-        table.intern(frame_of(*["f" * 150] * 60, file=file, line=number + 1))
+        table.intern(stack_of(*["f" * 150] * 60, file=file, line=number + 1))
     assert table.flush(sent.send)
     files = sent.of("places", "file")
     assert len(files) == stacks.MOST_PLACES
