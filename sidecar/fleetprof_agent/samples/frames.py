@@ -21,6 +21,7 @@ from typing import Any, Callable
 LONGEST_WALK = 400
 _ONCE: tuple[tuple[()], ...] = ((),)
 _read_place = attrgetter("f_code", "f_lasti")
+_read_name: Callable[[Any, Any], Any] = getattr
 _raise_at_end = ((None, "f_back"),)
 
 
@@ -28,7 +29,7 @@ def read_stack(thread: int, frames: Callable[[], dict[int, Any]] = sys._current_
     """Code and last instruction of each frame, the innermost first; empty when there is no such thread."""
     read: list[Any] = []
     innermost = map(dict.get, starmap(frames, _ONCE), (thread,))
-    walk = accumulate(chain(innermost, repeat("f_back", LONGEST_WALK)), getattr)
+    walk = accumulate(chain(innermost, repeat("f_back", LONGEST_WALK)), _read_name)
     steps = chain(
         starmap(gc.isenabled, _ONCE),
         starmap(gc.disable, _ONCE),
