@@ -2,12 +2,18 @@
 # Dependencies are exactly those of uv.lock, by hash. What is built in changes less often than our code and comes first.
 ARG BASE=docker.io/library/python:3.11-slim-bookworm
 
+# What is to be installed, without the settings of tools: with those, each of their changes would install all anew.
+FROM ${BASE} AS project
+COPY pyproject.toml uv.lock /whole/
+RUN mkdir /project && sed '/^\[tool\.ruff\]/,$d' /whole/pyproject.toml >/project/pyproject.toml \
+    && cp /whole/uv.lock /project/ && touch -d @0 /project/* /project
+
 FROM ${BASE} AS build
 # PIP_CERT, and SSL_CERT_FILE below: for builds behind a proxy with a certificate authority of its own.
 ARG PIP_CERT
 RUN python3 -m venv /uv && /uv/bin/pip install --quiet --no-cache-dir --disable-pip-version-check uv==0.13.8
 WORKDIR /build
-COPY pyproject.toml uv.lock ./
+COPY --from=project /project/ ./
 ENV UV_PROJECT_ENVIRONMENT=/opt/fleetprof UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 \
     UV_PYTHON_DOWNLOADS=never
 # What no code of ours reaches is taken out of each image's packages again (tests/e2e/kubernetes/test_images.py): their

@@ -25,16 +25,16 @@ demo: torch  ## Train a small model on four ranks, capture it, show the report (
 test: base  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a real Kubernetes
 	rm -rf build/tests
 	began=$$SECONDS; code=0; \
-	for parts in "$(BUILDS)" "$(TESTS)"; do \
+	for parts in "$(BUILDS)" part/jobs "$(TESTS)"; do \
 	    $(MAKE) --no-print-directory --keep-going -j 3 $$parts || code=$$?; \
 	done; \
 	echo; cat build/tests/*.time; printf 'All of it took %d s.\n' $$((SECONDS - began)); exit $$code
 
-# The steps of `make test`: builds and lint, then the tests, all of a step side by side. Jobs and pods are to start in time,
-# so the other tests yield to theirs. Each part is a target for make alone; `.ci/part` keeps its output apart and
-# measures its time.
+# The steps of `make test`: builds and lint; the tests of PyTorch jobs with nothing beside them, because jobs miss their
+# start on overloaded cores; then those on Kubernetes, which mostly wait, with all others beside them, which yield. Each
+# part is a target for make alone; `.ci/part` keeps its output apart and measures its time.
 BUILDS := part/peers part/programs part/lint
-TESTS := part/kubernetes part/jobs part/tests
+TESTS := part/kubernetes part/tests
 PART := .ci/part
 
 # The programs of an API server, helm among them, come first.
@@ -124,4 +124,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: $(BUILDS) $(TESTS) help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer bench-real fuzz generate clean base torch
+.PHONY: $(BUILDS) $(TESTS) part/jobs help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer bench-real fuzz generate clean base torch
