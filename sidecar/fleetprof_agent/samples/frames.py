@@ -1,13 +1,13 @@
 """The stack of another thread, read at one instant.
 
-CPython 3.11 makes a frame object when `f_back` is asked for, that may start the garbage collector, and what the
-collector calls may give another thread its turn. The thread that is looked at then returns from the very frame, and
-`f_back` leads into memory that holds something else: the process dies (seen with 3.11.7, in a job and in
-tests/agent/samples/test_frames.py). Later versions collect between two instructions only.
+In CPython 3.11 `f_back` may have to make a frame object. That may start the garbage collector, whose callbacks may let
+another thread run. If the thread that is looked at returns from this very frame then, `f_back` reads memory that holds
+something else, and the process dies (seen with 3.11.7, in a job and in tests/agent/samples/test_frames.py). Later
+versions collect between two instructions only.
 
-Guarantees: from the first frame to the last the interpreter has no occasion to let another thread run or to collect:
-all of it is one call from Python, made of iterators in C. No frame is referred to afterwards. The collector is on again
-where it was on; a job's own `gc.disable()` cannot fall in between.
+Guarantees: no other thread runs and nothing is collected between the first frame and the last, because one call from
+Python, made of iterators in C, reads them all. No frame is referred to afterwards. The collector is left as it was; a
+job's own `gc.disable()` cannot fall in between.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_stack(thread: int, frames: Callable[[], dict[int, Any]] = sys._current_
     except AttributeError:  # None, behind the outermost frame, has neither code nor f_back
         pass
     finally:
-        # Reached by the exception alone: no instruction on the way lets others run.
+        # Only an exception leads here, and no instruction on its way lets others run.
         if read and read[0]:
             gc.enable()
         del steps

@@ -1,7 +1,7 @@
 """PyTorch without its compiler: imported before torch by jobs that do not compile.
 
 The first optimizer imports the compiler, and so does the first profile, for nothing but to be passed by: 1.1 of the
-2.5 s of processor time that a small job takes on either PyTorch. A job that stands for all unmodified ones has
+2.5 s of processor time that a small job takes on either PyTorch. A job that is to run unmodified has
 WITH_COMPILER in its environment.
 """
 
