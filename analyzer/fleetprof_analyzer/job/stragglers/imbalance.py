@@ -11,6 +11,7 @@ import numpy as np
 from fleetprof_api.report.stragglers import Cause
 
 from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike
+from fleetprof_analyzer.job.stragglers.lateness.movement import explained_share, restlessness
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.moving_pauses import pauses_move
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
@@ -102,7 +103,7 @@ def _find_moving(replay: Replay, table: OwnTime, *, on_host: bool) -> Cause | No
         "unequal_work": parts["busy"], "data_loading": parts["data"], "garbage_collection": parts["collection"],
         "host": parts["host"],
     }  # fmt: skip
-    moving = {cause: _restlessness(values) for cause, values in causes.items()}
+    moving = {cause: restlessness(values) for cause, values in causes.items()}
     most = max(moving, key=lambda one: moving[one])
     alike = _all_alike(table)
     if not on_host:
@@ -132,12 +133,4 @@ def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:
     known = np.isfinite(table.waited_ns).all(axis=0)
     if known.sum() < _LEAST_SAMPLED:
         return None
-    moved, waited = (part[:, known] - part[:, known].mean(axis=1)[:, None] for part in (values, table.waited_ns))
-    both = float((moved**2).sum() * (waited**2).sum())
-    together = float((moved * waited).sum())
-    return together**2 / both if both > 0 and together > 0 else 0.0
-
-
-def _restlessness(values: Int64s) -> float:
-    """How far the iterations of a rank are from its median, on average."""
-    return float(np.abs(values - np.median(values, axis=1)[:, None]).mean())
+    return explained_share(values[:, known], table.waited_ns[:, known])

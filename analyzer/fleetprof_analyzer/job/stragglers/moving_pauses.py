@@ -9,13 +9,15 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.job.stragglers.lateness.movement import explained_share, restlessness
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.place import positions_of
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.rank.host.by_iteration import find_late_place
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
-_LEAST_RESTLESS: Final = 0.1  # of the own time
+_LEAST_RESTLESS: Final = 0.15  # of the own time; threads that share cores run restlessly without a reason of their own
+_LEAST_EXPLAINED: Final = 0.5  # of how the own time moves, by what the threads run
 _LEAST_SAMPLED: Final = 5  # iterations
 _LONG: Final = 2.0  # over what the rank does besides
 _LONG_BESIDE_WAITS: Final = 0.5  # of a wait for a core: between two samples it is not known what was which
@@ -28,7 +30,7 @@ _TWICE: Final = 2
 
 def pauses_move(replay: Replay, table: OwnTime) -> bool:
     """Whether what the threads run moves, or half of the ranks pause again and again, each in a line of code."""
-    if _runs_move(table):
+    if runs_move(table):
         return True
     pauses, long = find_pauses(table)
     again = np.flatnonzero(come_again(table, long)).tolist()
@@ -60,13 +62,14 @@ def come_again(table: OwnTime, long: Bools) -> Bools:
     return np.asarray(long.sum(axis=1) >= np.maximum(_LEAST_LONG, _LEAST_OFTEN * sampled))
 
 
-def _runs_move(table: OwnTime) -> bool:
+def runs_move(table: OwnTime) -> bool:
+    """Whether the threads run now longer and now shorter, and that is what moves their own time."""
     known = _sampled(table)
     if known is None or known.all(axis=0).sum() < _LEAST_SAMPLED:
         return False
-    ran = table.ran_ns[:, known.all(axis=0)]
-    restless = float(np.abs(ran - np.median(ran, axis=1)[:, None]).mean())
-    return restless >= _LEAST_RESTLESS * float(np.median(table.own_ns))
+    ran, own = table.ran_ns[:, known.all(axis=0)], table.own_ns[:, known.all(axis=0)]
+    is_restless = restlessness(ran) >= _LEAST_RESTLESS * float(np.median(own))
+    return is_restless and explained_share(own, ran) >= _LEAST_EXPLAINED
 
 
 def _sampled(table: OwnTime) -> Bools | None:

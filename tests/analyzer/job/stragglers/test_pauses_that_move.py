@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.moving_pauses import come_again, find_pauses
+from fleetprof_analyzer.job.stragglers.moving_pauses import come_again, find_pauses, runs_move
 
 MS = 1_000_000
 RAN_MS, WAITED_MS = 12, 30
@@ -53,3 +53,30 @@ def test_a_rank_is_judged_by_the_iterations_in_which_it_was_sampled() -> None:
 @pytest.mark.parametrize(("waited_ms", "ranks"), [(3, [0, 1]), (30, [])])
 def test_without_samples_pauses_stand_beside_the_rest_of_the_own_time(waited_ms: int, ranks: list[int]) -> None:
     assert again(table_of(["x.x.x.x.", ".x.x.x.x"], sampled=False, waited_ms=waited_ms)) == ranks
+
+
+def work_of(ran_ms: list[list[int]], waited_ms: list[list[int]]) -> OwnTime:
+    """Ranks that run and wait for a core so long, iteration by iteration, and do nothing else."""
+    ran, waited = np.array(ran_ms, np.int64) * MS, np.array(waited_ms, np.int64) * MS
+    own, nothing = ran + waited, np.zeros_like(ran)
+    parts = {"busy": own, "data": nothing, "collection": nothing, "host": nothing}
+    return OwnTime(
+        np.zeros(len(own), np.int64), own, parts, nothing, parts, nothing, nothing, np.full(own.shape, np.nan),
+        np.full(own.shape, np.nan), ran_ns=ran.astype(float), waited_ns=waited.astype(float),
+    )  # fmt: skip
+
+
+STEADY = [10, 10, 10, 10, 10, 10]
+
+
+@pytest.mark.parametrize(("ran_ms", "waited_ms", "move"), [
+    ([[10, 30, 10, 10, 30, 10], [10, 10, 30, 10, 10, 30]], [STEADY, STEADY], True),  # work goes around the ranks
+    ([[10, 11, 10, 10, 11, 10], [10, 10, 11, 10, 10, 11]], [STEADY, STEADY], False),  # a little of it
+    # Threads that wait for cores run now longer and now shorter: what moves is the wait.
+    ([[10, 14, 6, 10, 14, 10], [10, 6, 14, 10, 10, 14]], [[0, 5, 40, 20, 0, 30], [25, 0, 10, 40, 20, 0]], False),
+    ([STEADY, STEADY], [[0, 5, 40, 20, 0, 30], [25, 0, 10, 40, 20, 0]], False),
+])  # fmt: skip
+def test_work_moves_where_it_is_what_moves_the_ranks(
+    ran_ms: list[list[int]], waited_ms: list[list[int]], move: bool
+) -> None:
+    assert runs_move(work_of(ran_ms, waited_ms)) is move
