@@ -20,6 +20,7 @@ except ImportError:  # not everywhere
 EVERY_NS = 10_000_000  # with cold caches a reading takes as long as all else of a look
 MOST_TASKS = 512
 SHARE_OF_SUM = 1000
+NOT_READ = (None, None, None, None, None)
 
 
 class Schedule:
@@ -41,7 +42,7 @@ class Schedule:
         """
         now = time.monotonic_ns()
         if now < self._next:
-            return None, None, None, None, None
+            return NOT_READ
         self._next = now + EVERY_NS
         if not self._is_open:
             self._open()

@@ -19,7 +19,7 @@ from typing import Any, Callable
 from fleetprof_agent.errors import report_error
 from fleetprof_agent.samples.collector import CollectorMarks
 from fleetprof_agent.samples.frames import read_stack
-from fleetprof_agent.samples.schedule import Schedule
+from fleetprof_agent.samples.schedule import NOT_READ, Schedule
 from fleetprof_agent.samples.stacks import StackTable
 
 SECOND_NS = 1_000_000_000
@@ -74,7 +74,7 @@ class ThreadSamples:
         self._interval = max(LEAST_INTERVAL_NS, window_ns // SAMPLES_PER_WINDOW)
         self._rows: list[tuple[int | None, ...]] = []
         self._stacks = StackTable()
-        self._collector = CollectorMarks()
+        self._collector = CollectorMarks(thread)
         self._sent = 0
         self.due = 0  # when to be called again (Unix ns)
         # Without a lock on the interpreter the thread would run on while its frames are read.
@@ -130,8 +130,9 @@ class ThreadSamples:
             self._collector.begin()
         frames = self._read_stack(self._thread)
         at = time.time_ns()  # not before: the look may have waited for the interpreter, while the thread went on
-        stack = self._stacks.intern(frames)
-        self._rows.append((at, stack, *self._schedule.read()))
+        for ended, collecting in self._collector.take_stacks():
+            self._rows.append((ended, self._stacks.intern(collecting), *NOT_READ))
+        self._rows.append((at, self._stacks.intern(frames), *self._schedule.read()))
 
     def _wait_ns(self, now: int, step: int) -> int:
         """How long the window, or what is sampled before it, is away; an estimate where it begins with a step."""
