@@ -54,10 +54,11 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """An object as listed: key and size in bytes."""
+    """An object as listed: key and size in bytes; `version` changes when it is replaced, "" where that is not known."""
 
     key: str
     size_bytes: int
+    version: str = ""
 
 
 class Store(Protocol):
@@ -71,6 +72,12 @@ class Store(Protocol):
 
     def open(self, key: str) -> IO[bytes]:
         """Opens an object for streaming reads; the caller closes it."""
+
+    def read_range(self, key: str, start: int, length: int) -> bytes:
+        """The bytes from `start` on, `length` of them or as many as there are; both are at least 0."""
+
+    def head(self, key: str) -> ObjectInfo:
+        """One object as it would be listed."""
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """All objects below a prefix, in key order."""

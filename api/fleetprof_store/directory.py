@@ -13,6 +13,7 @@ import hmac
 import os
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -137,6 +138,24 @@ class DirectoryStore:
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 raise NotFound(key) from None
 
+    def read_range(self, key: str, start: int, length: int) -> bytes:
+        """Reads a part of an object. Raises NotFound."""
+        with self.open(key) as file, _disk_errors(self._path(key)):
+            file.seek(start)
+            return file.read(length)
+
+    def head(self, key: str) -> ObjectInfo:
+        """One object as it would be listed. Raises NotFound."""
+        path = self._path(key)
+        with _disk_errors(path):
+            try:
+                status = path.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                raise NotFound(key) from None
+        if not stat.S_ISREG(status.st_mode):
+            raise NotFound(key)
+        return _info(key, status)
+
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """All objects below a prefix, in key order."""
         folder = prefix.rpartition("/")[0]
@@ -150,7 +169,7 @@ class DirectoryStore:
                 key = path.relative_to(self.root).as_posix()
                 if key.startswith(prefix):
                     with suppress(FileNotFoundError):  # deleted meanwhile
-                        found.append(ObjectInfo(key, path.stat().st_size))
+                        found.append(_info(key, path.stat()))
         return iter(sorted(found, key=lambda info: info.key))
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -304,6 +323,11 @@ class DirectoryStore:
                         shutil.rmtree(path, ignore_errors=True)
                     else:
                         path.unlink()
+
+
+def _info(key: str, status: os.stat_result) -> ObjectInfo:
+    # Objects are replaced by renaming: the new one has another inode, and the time where an inode is used again.
+    return ObjectInfo(key, status.st_size, f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}")
 
 
 def _part_path(folder: Path, number: int) -> Path:

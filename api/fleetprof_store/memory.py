@@ -6,6 +6,7 @@ server's PUT, with size, checksum and expiry enforced. Thread-safe.
 
 import hashlib
 import io
+import itertools
 import secrets
 import threading
 import time
@@ -31,13 +32,19 @@ class MemoryStore:
         self._clock = clock
         self._lock = threading.Lock()
         self._objects: dict[str, bytes] = {}
+        self._writes = itertools.count(1)
+        self._versions: dict[str, str] = {}
         self._uploads: dict[str, _Upload] = {}
         self._addresses: dict[str, tuple[str, int]] = {}
 
     def put(self, key: str, data: bytes) -> None:
         """Writes a small object, replacing what is there."""
         with self._lock:
-            self._objects[check_key(key)] = bytes(data)
+            self._keep(check_key(key), bytes(data))
+
+    def _keep(self, key: str, data: bytes) -> None:
+        self._objects[key] = data
+        self._versions[key] = str(next(self._writes))
 
     def get(self, key: str) -> bytes:
         """Reads an object whole. Raises NotFound."""
@@ -50,10 +57,23 @@ class MemoryStore:
         """Opens an object for streaming reads. Raises NotFound."""
         return io.BytesIO(self.get(key))
 
+    def read_range(self, key: str, start: int, length: int) -> bytes:
+        """Reads a part of an object. Raises NotFound."""
+        return self.get(key)[start : start + length]
+
+    def head(self, key: str) -> ObjectInfo:
+        """One object as it would be listed. Raises NotFound."""
+        size_bytes = len(self.get(key))
+        return ObjectInfo(key, size_bytes, self._versions.get(key, ""))
+
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """All objects below a prefix, in key order."""
         with self._lock:
-            found = [ObjectInfo(key, len(data)) for key, data in self._objects.items() if key.startswith(prefix)]
+            found = [
+                ObjectInfo(key, len(data), self._versions[key])
+                for key, data in self._objects.items()
+                if key.startswith(prefix)
+            ]
         return iter(sorted(found, key=lambda info: info.key))
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -154,7 +174,7 @@ class MemoryStore:
                 raise StoreError(f"part {missing[0]} of {key!r} was not uploaded; begin again", retryable=False)
             if [etag.strip('"') for etag in etags] != [part.sha256.hex() for part in parts]:
                 raise StoreError(f"the ETags for {key!r} are not those of its parts; begin again", retryable=False)
-            self._objects[key] = b"".join(upload.received[number] for number in sorted(upload.received))
+            self._keep(key, b"".join(upload.received[number] for number in sorted(upload.received)))
             del self._uploads[upload_id]
 
     def abort_upload(self, key: str, upload_id: str) -> None:

@@ -12,7 +12,7 @@ import io
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import boto3
@@ -113,6 +113,28 @@ class S3Store:
         # A BufferedReader gives what callers of IO[bytes] expect (readinto, peek, readline) over botocore's stream.
         return cast(IO[bytes], io.BufferedReader(_Body(answer["Body"], self._errors), buffer_size=1 << 18))
 
+    def read_range(self, key: str, start: int, length: int) -> bytes:
+        """Reads a part of an object. Raises NotFound."""
+        if length <= 0:
+            return b""
+        with self._errors(key):
+            try:
+                answer = self._client.get_object(
+                    Bucket=self._bucket, Key=self._key(key), Range=f"bytes={start}-{start + length - 1}"
+                )
+            except botocore.exceptions.ClientError as error:
+                if _code(error) == "InvalidRange":  # it ends before
+                    return b""
+                raise
+            with closing(answer["Body"]) as body:
+                return body.read()
+
+    def head(self, key: str) -> ObjectInfo:
+        """One object as it would be listed. Raises NotFound."""
+        with self._errors(key):
+            answer = self._client.head_object(Bucket=self._bucket, Key=self._key(key))
+        return ObjectInfo(key, answer["ContentLength"], answer["ETag"].strip('"'))
+
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """All objects below a prefix, in key order, a page at a time."""
         with self._errors():
@@ -121,7 +143,7 @@ class S3Store:
             )
             for page in pages:
                 for item in page.get("Contents", []):
-                    yield ObjectInfo(item["Key"][len(self._prefix) :], item["Size"])
+                    yield ObjectInfo(item["Key"][len(self._prefix) :], item["Size"], item["ETag"].strip('"'))
 
     def delete(self, keys: Sequence[str]) -> None:
         """Deletes objects; absent ones are no error."""

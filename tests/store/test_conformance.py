@@ -205,3 +205,38 @@ def test_addresses_are_for_people_and_never_signed(store: Store) -> None:
     assert address.endswith(KEY)
     assert "?" not in address
     assert base64.b64encode(b"secret").decode() not in address
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "expected"),
+    [(0, 3, b"abc"), (4, 2, b"ef"), (4, 100, b"efghij"), (9, 1, b"j"), (10, 5, b""), (99, 5, b""), (3, 0, b"")],
+)
+def test_reads_a_part_of_an_object(store: Store, start: int, length: int, expected: bytes) -> None:
+    store.put("v1/a/b/c", b"abcdefghij")
+    assert store.read_range("v1/a/b/c", start, length) == expected
+
+
+def test_tells_of_one_object_what_a_list_tells(store: Store) -> None:
+    store.put("v1/a/b/c", b"12345")
+    store.put("v1/a/b/cc", b"1")
+    (listed, _) = store.list("v1/a/b/c")
+    assert store.head("v1/a/b/c") == listed
+    assert listed.size_bytes == 5
+
+
+def test_a_replaced_object_has_another_version(store: Store) -> None:
+    versions = set()
+    for data in (b"1", b"2", b"3"):
+        store.put("v1/a/b/c", data)
+        versions.add(store.head("v1/a/b/c").version)
+    assert len(versions) == 3
+    assert store.head("v1/a/b/c").version in versions
+
+
+def test_absent_objects_have_neither_parts_nor_versions(store: Store) -> None:
+    store.put("v1/a/b/c", b"1")
+    for key in ("v1/a/b/none", "v1/a/b"):
+        with pytest.raises(NotFound):
+            store.head(key)
+        with pytest.raises(NotFound):
+            store.read_range(key, 0, 1)
