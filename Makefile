@@ -88,6 +88,7 @@ lint: base  ## Check style, types, who imports whom, and that generated files ar
 	$(PYTHON) api/generate.py --check
 	$(PYTHON) crds/generate.py --check
 	$(PYTHON) charts/generate.py --check
+	$(PYTHON) webui/generate.py --check
 	$(PYTHON) bench/benchmarks_page.py --check
 
 bench: torch  ## Measure what we claim against named peers; the table goes to bench/results/
@@ -110,6 +111,7 @@ generate: base  ## Make the generated files anew
 	$(PYTHON) api/generate.py
 	$(PYTHON) crds/generate.py
 	$(PYTHON) charts/generate.py
+	$(PYTHON) webui/generate.py
 	$(PYTHON) bench/benchmarks_page.py
 
 clean:  ## Remove what was made in the tree

@@ -1,0 +1,79 @@
+"""Local mode: the user of this machine, who was given a one-time token in an address.
+
+Guarantees: a token opens one session and is then worth nothing; a session lives as long as this process; both
+are compared in constant time; the cookie is HttpOnly and SameSite=Strict, and its name holds the port, because cookies
+of one host reach all its ports.
+"""
+
+import getpass
+import hmac
+import secrets
+import threading
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fleetprof_webui.access.viewer import Viewer
+
+_MOST_TOKENS: Final = 16
+_MOST_SESSIONS: Final = 64
+
+
+class LocalAccess:
+    """Tokens and sessions of one service on loopback."""
+
+    next_step = "open the address that `fleetprof ui` or `fleetprof up` printed, or run `fleetprof ui` for a new one"
+
+    def __init__(self, *, may_capture: bool) -> None:
+        self._viewer = Viewer(name=_user_name(), groups=(), mode="local", namespaces=None, may_capture=may_capture)
+        self._tokens: list[str] = []
+        self._sessions: list[str] = []
+        self._lock = threading.Lock()
+
+    def make_token(self) -> str:
+        """A token for one address."""
+        token = secrets.token_urlsafe(32)
+        with self._lock:
+            self._tokens = [*self._tokens[1 - _MOST_TOKENS :], token]
+        return token
+
+    def exchange(self, token: str, request: Request, response: Response) -> bool:
+        """Opens a session for a token and puts its cookie on the answer; False where the token is worth nothing."""
+        with self._lock:
+            if (found := _find(self._tokens, token)) is None:
+                return False
+            self._tokens.remove(found)
+            session = secrets.token_urlsafe(32)
+            self._sessions = [*self._sessions[1 - _MOST_SESSIONS :], session]
+        response.set_cookie(_cookie(request), session, httponly=True, samesite="strict", path="/")
+        return True
+
+    def end(self, request: Request, response: Response) -> None:
+        """Ends the session of this request."""
+        with self._lock:
+            if found := _find(self._sessions, request.cookies.get(_cookie(request), "")):
+                self._sessions.remove(found)
+        response.delete_cookie(_cookie(request), httponly=True, samesite="strict", path="/")
+
+    def identify(self, request: Request) -> Viewer | None:
+        """The user of this machine, by the cookie."""
+        with self._lock:
+            found = _find(self._sessions, request.cookies.get(_cookie(request), ""))
+        return self._viewer if found else None
+
+
+def _find(known: list[str], given: str) -> str | None:
+    matches = [one for one in known if hmac.compare_digest(one.encode(), given.encode(errors="replace"))]
+    return matches[0] if matches else None
+
+
+def _cookie(request: Request) -> str:
+    return f"fleetprof-{request.url.port or 80}"
+
+
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "local user"

@@ -1,0 +1,147 @@
+"""The application: routes, errors, pages, and the look at the store that keeps the catalog fresh."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fleetprof_api import __version__
+from fleetprof_api.keys import InvalidKeyPart
+from fleetprof_store.base import StoreError
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse
+
+from fleetprof_webui.access.guard import Guard
+from fleetprof_webui.metrics import Metrics
+from fleetprof_webui.openapi import make_document
+from fleetprof_webui.pages import STATIC, Pages
+from fleetprof_webui.problems import Refused, not_found, say_problem
+from fleetprof_webui.routes import diff, files, fleet, health, reports, requests, session
+from fleetprof_webui.service import Service
+
+_DESCRIPTION: Final = (
+    "The fleet of captures, each request, each report. The same address answers a browser with a page. "
+    "Writes need the header X-Fleetprof-Request and an Origin of this service."
+)
+_MOST_SHOWN: Final = 100
+
+log = logging.getLogger(__name__)
+
+
+def create_application(
+    service: Service | None, *, hosts: Collection[str], look_every_s: float | None = None, static: Path = STATIC
+) -> FastAPI:
+    """The application for `service`; with None it can only be described.
+
+    `hosts` are the values of the Host header that are ours, with their port. `look_every_s` None: the catalog stays as
+    it is.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        looking = asyncio.create_task(_look(service, look_every_s)) if service and look_every_s else None
+        yield
+        if looking is not None:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+
+    app = FastAPI(
+        title="fleetprof",
+        version=__version__,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        separate_input_output_schemas=False,
+    )
+    metrics = Metrics()
+    app.state.service = service
+    app.state.metrics = metrics
+    for module in (fleet, requests, files, reports, diff, session, health):
+        app.include_router(module.router)
+    app.add_api_route("/", _go_to_fleet, include_in_schema=False)
+    _add_errors(app)
+    app.openapi = lambda: make_document(app)  # type: ignore[method-assign]
+    app.add_middleware(Pages, folder=static)
+    app.add_middleware(Guard, hosts=hosts, metrics=metrics)
+    return app
+
+
+async def _go_to_fleet() -> RedirectResponse:
+    return RedirectResponse("/fleet")
+
+
+async def _look(service: Service, every_s: float) -> None:
+    while True:
+        try:
+            await asyncio.to_thread(service.catalog.refresh)
+        except Exception:  # the next look may go well
+            log.exception("the catalog could not be brought to what the store holds")
+        await asyncio.sleep(every_s)
+
+
+def _add_errors(app: FastAPI) -> None:
+    handlers: dict[Any, Any] = {
+        Refused: _say_refused,
+        RequestValidationError: _say_invalid,
+        InvalidKeyPart: _say_bad_key,
+        StoreError: _say_store,
+        SQLAlchemyError: _say_database,
+        HTTPException: _say_http,
+        Exception: _say_fault,
+    }
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)
+
+
+async def _say_refused(_request: Request, error: Refused) -> Response:
+    return say_problem(error.problem)
+
+
+async def _say_invalid(_request: Request, error: RequestValidationError) -> Response:
+    fields = [f"{one['loc'][-1]}: {one['msg']}"[:_MOST_SHOWN] for one in error.errors()]
+    refused = Refused(
+        HTTPStatus.UNPROCESSABLE_ENTITY, "parameters are not as they must be", "see /openapi.json", fields=fields
+    )
+    return say_problem(refused.problem)
+
+
+async def _say_bad_key(_request: Request, _error: InvalidKeyPart) -> Response:
+    return say_problem(not_found("capture").problem)
+
+
+async def _say_store(_request: Request, error: StoreError) -> Response:
+    log.warning("the store failed: %s", error)
+    refused = Refused(
+        HTTPStatus.SERVICE_UNAVAILABLE, "the object store does not answer", "try again; the service's log says why"
+    )
+    return say_problem(refused.problem)
+
+
+async def _say_database(_request: Request, error: SQLAlchemyError) -> Response:
+    log.warning("the catalog's database failed: %s", error)
+    refused = Refused(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "the catalog's database does not answer",
+        "reports can be read by their own address; the service's log says why",
+    )
+    return say_problem(refused.problem)
+
+
+async def _say_http(_request: Request, error: HTTPException) -> Response:
+    refused = Refused(HTTPStatus(error.status_code), str(error.detail), "see /openapi.json")
+    response = say_problem(refused.problem)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _say_fault(_request: Request, error: Exception) -> Response:
+    log.error("a request failed", exc_info=error)
+    refused = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "the service failed", "the service's log says where")
+    return say_problem(refused.problem)

@@ -1,0 +1,73 @@
+"""The catalog that the service asks, kept near the store by looking at it again and again.
+
+Guarantees: one look at a time; if store or database fail, the next look comes all the same, and `problem` says why the
+catalog may be old.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Collection
+
+from fleetprof_store.base import Store, StoreError
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from fleetprof_webui.catalog.fleet import FleetQuery, find_fleet, find_workload
+from fleetprof_webui.catalog.ingestion import Changes, ingest
+from fleetprof_webui.catalog.requests import Entry, RequestQuery, find_request, find_requests
+from fleetprof_webui.models.fleet import FleetPage, WorkloadPage
+from fleetprof_webui.models.requests import RequestPage
+
+log = logging.getLogger(__name__)
+
+
+class Catalog:
+    """The index of one store. Its methods block."""
+
+    def __init__(self, store: Store, engine: Engine) -> None:
+        self._store = store
+        self._engine = engine
+        self._turn = threading.Lock()
+        self.looked_unix_ns = 0
+        self.problem = "the store has not been looked at yet"
+
+    def refresh(self) -> Changes | None:
+        """Looks at the store once; None where store or database failed, which `problem` tells."""
+        with self._turn:
+            try:
+                changes = ingest(self._store, self._engine)
+            except StoreError as error:
+                self.problem = f"the store cannot be read: {error}"
+            except SQLAlchemyError as error:
+                self.problem = f"the catalog's database does not answer: {type(error).__name__}"
+            else:
+                self.problem = ""
+                self.looked_unix_ns = time.time_ns()
+                return changes
+        log.warning("%s", self.problem)
+        return None
+
+    def fleet(self, query: FleetQuery, namespaces: Collection[str] | None) -> FleetPage:
+        """One page of workloads."""
+        with self._engine.connect() as connection:
+            return find_fleet(connection, query, namespaces)
+
+    def workload(self, namespace: str, kind: str, name: str, *, after: str, limit: int) -> WorkloadPage | None:
+        """The captures of one workload; None where there is none of this name."""
+        with self._engine.connect() as connection:
+            return find_workload(connection, namespace, kind, name, after=after, limit=limit)
+
+    def requests(self, query: RequestQuery, namespaces: Collection[str] | None) -> RequestPage:
+        """One page of requests."""
+        with self._engine.connect() as connection:
+            return find_requests(connection, query, namespaces)
+
+    def request(self, namespace: str, uid: str) -> Entry | None:
+        """One request; None where the catalog has none."""
+        with self._engine.connect() as connection:
+            return find_request(connection, namespace, uid)
+
+    def close(self) -> None:
+        """Lets go of the database."""
+        self._engine.dispose()

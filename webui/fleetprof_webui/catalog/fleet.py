@@ -1,0 +1,184 @@
+"""The fleet as the catalog has it: workloads, and the captures of one."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Row, exists, func, select
+
+from fleetprof_webui.catalog.filters import Conditions, contains, count_rows, find_facet, permitted
+from fleetprof_webui.catalog.keyset import Order
+from fleetprof_webui.catalog.schema import FLEET_ORDERS, UNKNOWN, findings, reports, requests, workloads
+from fleetprof_webui.models.fleet import Capture, Figures, FleetFacets, FleetPage, Point, Workload, WorkloadPage
+from fleetprof_webui.models.model import unix_ns
+
+_HISTORY: Final = 16
+_OF_REPORT: Final = [column.label(f"report_{column.name}") for column in reports.c]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetQuery:
+    """What a person looks for in the fleet; "" is no condition. `finding`: a kind that its last report has."""
+
+    namespace: str
+    kind: str
+    gpu: str
+    finding: str
+    text: str
+    sort: str
+    after: str
+    limit: int
+
+
+def find_fleet(connection: Connection, query: FleetQuery, namespaces: Collection[str] | None) -> FleetPage:
+    """One page of workloads. Raises Refused for a sort or a cursor that is not offered."""
+    order = Order.parse(query.sort, FLEET_ORDERS)
+    conditions = _conditions(query, namespaces)
+    statement = order.page(select(workloads).where(*conditions.values()), workloads, query.after, query.limit)
+    rows = connection.execute(statement).all()
+    shown = rows[: query.limit]
+    captures = _find_captures(connection, [row.last_request_id for row in shown])
+    history = _find_history(connection, [row.id for row in shown])
+    return FleetPage(
+        items=[
+            Workload(
+                namespace=row.namespace,
+                kind=row.kind,
+                name=row.name,
+                captures=row.captures,
+                last=captures[row.last_request_id],
+                history=history.get(row.id, []),
+            )
+            for row in shown
+            if row.last_request_id in captures  # else it went between two statements
+        ],
+        facets=FleetFacets(
+            namespace=find_facet(connection, workloads, workloads.c.namespace, conditions, "namespace"),
+            kind=find_facet(connection, workloads, workloads.c.kind, conditions, "kind"),
+            gpu=find_facet(connection, workloads, workloads.c.gpu, conditions, "gpu"),
+            finding=find_facet(connection, workloads, workloads.c.top_finding, conditions, "finding"),
+        ),
+        total=count_rows(connection, workloads, conditions),
+        next=order.cursor(shown[-1], shown[-1].id) if len(rows) > query.limit else None,
+    )
+
+
+def find_workload(
+    connection: Connection, namespace: str, kind: str, name: str, *, after: str, limit: int
+) -> WorkloadPage | None:
+    """One workload's captures, the latest first; None where it is not there."""
+    where = (workloads.c.namespace == namespace, workloads.c.kind == kind, workloads.c.name == name)
+    workload_id = connection.execute(select(workloads.c.id).where(*where)).scalar_one_or_none()
+    if workload_id is None:
+        return None
+    order = Order.parse("-submitted", {"submitted": "submitted_unix_ns"})
+    statement = order.page(_captures().where(requests.c.workload_id == workload_id), requests, after, limit)
+    rows = connection.execute(statement).all()
+    shown = rows[:limit]
+    return WorkloadPage(
+        namespace=namespace,
+        kind=kind,
+        name=name,
+        items=[_capture(row) for row in shown],
+        next=order.cursor(shown[-1], shown[-1].id) if len(rows) > limit else None,
+    )
+
+
+def _conditions(query: FleetQuery, namespaces: Collection[str] | None) -> Conditions:
+    conditions: dict[str, ColumnElement[bool]] = {}
+    may = permitted(workloads.c.namespace, namespaces)
+    if may is not None:
+        conditions["permitted"] = may
+    for name, column in (("namespace", workloads.c.namespace), ("kind", workloads.c.kind), ("gpu", workloads.c.gpu)):
+        if wanted := getattr(query, name):
+            conditions[name] = column == wanted
+    if query.finding:
+        conditions["finding"] = exists().where(
+            findings.c.request_id == workloads.c.last_request_id, findings.c.kind == query.finding
+        )
+    if query.text:
+        conditions["text"] = contains(query.text, workloads.c.name, workloads.c.namespace, workloads.c.kind)
+    return conditions
+
+
+def _captures() -> Any:
+    return select(requests, *_OF_REPORT).select_from(requests.outerjoin(reports))
+
+
+def _find_captures(connection: Connection, ids: Sequence[int]) -> dict[int, Capture]:
+    rows = connection.execute(_captures().where(requests.c.id.in_(ids)))
+    return {row.id: _capture(row) for row in rows}
+
+
+def _find_history(connection: Connection, ids: Sequence[int]) -> dict[int, list[Point]]:
+    """The last reports of each of these workloads, the oldest first."""
+    number = func.row_number().over(
+        partition_by=requests.c.workload_id, order_by=(requests.c.submitted_unix_ns.desc(), requests.c.id.desc())
+    )
+    numbered = (
+        select(
+            requests.c.workload_id,
+            requests.c.uid,
+            requests.c.submitted_unix_ns,
+            reports.c.iteration_ns,
+            reports.c.busy_permille,
+            number.label("number"),
+        )
+        .select_from(requests.join(reports))
+        .where(requests.c.workload_id.in_(ids))
+        .subquery()
+    )
+    found: dict[int, list[Point]] = {}
+    statement = select(numbered).where(numbered.c.number <= _HISTORY).order_by(numbered.c.number.desc())
+    for row in connection.execute(statement):
+        point = Point(
+            uid=row.uid,
+            submitted_unix_ns=unix_ns(row.submitted_unix_ns),
+            iteration_ns=known(row.iteration_ns),
+            busy_permille=known(row.busy_permille),
+        )
+        found.setdefault(row.workload_id, []).append(point)
+    return found
+
+
+def known(value: int) -> int | None:
+    """A figure of the catalog as it is sent."""
+    return None if value == UNKNOWN else value
+
+
+def _capture(row: Row[Any]) -> Capture:
+    return Capture(
+        namespace=row.namespace,
+        uid=row.uid,
+        name=row.name,
+        state=row.state,
+        finished=row.finished,
+        submitted_unix_ns=unix_ns(row.submitted_unix_ns),
+        has_report=row.has_report,
+        problem=row.problem,
+        figures=_figures(row) if row.report_request_id is not None else None,
+    )
+
+
+def _figures(row: Row[Any]) -> Figures:
+    return Figures(
+        rank_count=row.report_rank_count,
+        kind=row.report_kind,
+        gpu=row.report_gpu,
+        torch_version=row.report_torch_version,
+        iteration_ns=known(row.report_iteration_ns),
+        span_ns=row.report_span_ns,
+        compute_ns=row.report_compute_ns,
+        overlapped_communication_ns=row.report_overlapped_communication_ns,
+        exposed_communication_ns=row.report_exposed_communication_ns,
+        exposed_memory_ns=row.report_exposed_memory_ns,
+        idle_ns=row.report_idle_ns,
+        busy_permille=known(row.report_busy_permille),
+        exposed_communication_permille=known(row.report_exposed_communication_permille),
+        power_mw=known(row.report_power_mw),
+        verdict=row.report_verdict,
+        stragglers=[int(rank) for rank in row.report_stragglers.split(",") if rank],
+        gain_permille=row.report_gain_permille,
+        top_finding=row.report_top_finding,
+        sentence=row.report_sentence,
+    )

@@ -1,0 +1,197 @@
+"""Brings the catalog to what the store holds.
+
+Guarantees: repeating it changes nothing; what is half-written or damaged becomes a row that says so, and is looked at
+again when the store has another version of it; what the store deleted goes; if the store fails, nothing goes. Several
+processes may do it at once.
+"""
+
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+from fleetprof_api import keys
+from fleetprof_api.ledger import Ledger
+from fleetprof_api.report.report import UnreadableReport, read_report
+from fleetprof_api.stored_request import ProfileRequest
+from fleetprof_store.base import NotFound, Store
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from fleetprof_webui.catalog.records import ReportRows, name_workload, report_rows, request_row
+from fleetprof_webui.catalog.schema import UNKNOWN, findings, ranks, reports, requests, workloads
+from fleetprof_webui.reports.reading import MOST_BYTES, read_limited
+
+_WATCHED: Final = ("request.json", "ledger.json", "report.json")
+_MOST_PROBLEM: Final = 512
+_COPIED: Final = (
+    *("gpu", "top_finding", "rank_count", "busy_permille", "exposed_communication_permille", "iteration_ns"),
+    *("power_mw", "gain_permille"),
+)
+
+_EMPTY: Final = dict.fromkeys(_COPIED, UNKNOWN) | {"gpu": "", "top_finding": ""}
+_Kind = TypeVar("_Kind")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one look at the store changed."""
+
+    written: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The watched objects of one capture, by name: version of each."""
+
+    versions: Mapping[str, str]
+
+    def version(self) -> str:
+        text = "\n".join(f"{name} {version}" for name, version in sorted(self.versions.items()))
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def ingest(store: Store, engine: Engine) -> Changes:
+    """Looks at the whole store once. Raises StoreError, SQLAlchemyError."""
+    there = _list(store)
+    with engine.connect() as connection:
+        rows = connection.execute(select(requests.c.namespace, requests.c.uid, requests.c.version))
+        known = {(row.namespace, row.uid): row.version for row in rows}
+    written = 0
+    for (namespace, uid), stored in there.items():
+        if known.get((namespace, uid)) != stored.version():
+            written += _ingest_one(store, engine, namespace, uid, stored)
+    gone = [key for key in known if key not in there]
+    for namespace, uid in gone:
+        with engine.begin() as connection:
+            _delete(connection, namespace, uid)
+    return Changes(written, len(gone))
+
+
+def _list(store: Store) -> dict[tuple[str, str], _Stored]:
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for item in store.list(f"{keys.MAJOR}/"):
+        try:
+            namespace, uid, rest = keys.split_request_prefix(item.key)
+        except ValueError:
+            continue
+        if rest in _WATCHED and uid != "workloads":
+            found.setdefault((namespace, uid), {})[rest] = item.version or str(item.size_bytes)
+    return {key: _Stored(versions) for key, versions in found.items()}
+
+
+def _ingest_one(store: Store, engine: Engine, namespace: str, uid: str, stored: _Stored) -> bool:
+    asked = _read(store, keys.request_key(namespace, uid), ProfileRequest)
+    ledger = _read(store, keys.ledger_key(namespace, uid), Ledger)
+    rows, problem = _read_report(store, namespace, uid) if "report.json" in stored.versions else (None, "")
+    kind, name = name_workload(asked, ledger, uid)
+    row = {
+        **request_row(ledger, uid),
+        "namespace": namespace,
+        "uid": uid,
+        "version": stored.version(),
+        "has_report": rows is not None,
+        "report_version": stored.versions.get("report.json", "")[:64],
+        "problem": problem[:_MOST_PROBLEM],
+    }
+    try:
+        with engine.begin() as connection:
+            _write(connection, row, rows, (namespace, kind, name))
+    except IntegrityError:
+        log.info("another process is writing capture %s/%s into the catalog", namespace, uid)
+        return False
+    return True
+
+
+def _read_report(store: Store, namespace: str, uid: str) -> tuple[ReportRows | None, str]:
+    try:
+        return report_rows(read_report(read_limited(store, keys.report_key(namespace, uid), MOST_BYTES))), ""
+    except NotFound:
+        return None, ""
+    except UnreadableReport as error:
+        return None, str(error)
+
+
+def _read(store: Store, key: str, kind: type[_Kind]) -> _Kind | None:
+    try:
+        return msgspec.json.decode(read_limited(store, key, MOST_BYTES), type=kind)
+    except (NotFound, UnreadableReport, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _write(
+    connection: Connection, row: Mapping[str, Any], rows: ReportRows | None, workload: tuple[str, str, str]
+) -> None:
+    _delete(connection, row["namespace"], row["uid"], keep=workload)
+    workload_id = _find_workload(connection, workload)
+    request_id = connection.execute(
+        insert(requests).values(**row, workload_id=workload_id).returning(requests.c.id)
+    ).scalar_one()
+    if rows is not None:
+        connection.execute(insert(reports).values(request_id=request_id, **rows.report))
+        _insert_all(connection, ranks, request_id, rows.ranks)
+        _insert_all(connection, findings, request_id, rows.findings)
+    _renew_workload(connection, workload_id)
+
+
+def _insert_all(connection: Connection, table: Any, request_id: int, rows: Iterable[Mapping[str, Any]]) -> None:
+    values = [{"request_id": request_id, **row} for row in rows]
+    if values:
+        connection.execute(insert(table), values)
+
+
+def _find_workload(connection: Connection, workload: tuple[str, str, str]) -> int:
+    namespace, kind, name = workload
+    where = (workloads.c.namespace == namespace, workloads.c.kind == kind, workloads.c.name == name)
+    found = connection.execute(select(workloads.c.id).where(*where)).scalar_one_or_none()
+    if found is not None:
+        return int(found)
+    new = {"namespace": namespace, "kind": kind, "name": name, "captures": 0, "last_request_id": 0, "last_unix_ns": 0}
+    made = connection.execute(insert(workloads).values(**new, **_EMPTY).returning(workloads.c.id))
+    return int(made.scalar_one())
+
+
+def _renew_workload(connection: Connection, workload_id: int) -> None:
+    """Counts its captures and copies the figures of the last one; a workload without any goes."""
+    count = connection.execute(
+        select(func.count()).select_from(requests).where(requests.c.workload_id == workload_id)
+    ).scalar_one()
+    if not count:
+        connection.execute(delete(workloads).where(workloads.c.id == workload_id))
+        return
+    last = connection.execute(
+        select(requests.c.id, requests.c.submitted_unix_ns, *(reports.c[name] for name in _COPIED))
+        .select_from(requests.outerjoin(reports))
+        .where(requests.c.workload_id == workload_id)
+        .order_by(requests.c.has_report.desc(), requests.c.submitted_unix_ns.desc(), requests.c.id.desc())
+        .limit(1)
+    ).one()
+    figures = {name: _EMPTY[name] if getattr(last, name) is None else getattr(last, name) for name in _COPIED}
+    connection.execute(
+        update(workloads)
+        .where(workloads.c.id == workload_id)
+        .values(captures=count, last_request_id=last.id, last_unix_ns=last.submitted_unix_ns, **figures)
+    )
+
+
+def _delete(connection: Connection, namespace: str, uid: str, *, keep: tuple[str, str, str] | None = None) -> None:
+    """Deletes a request and what belongs to it; its workload too when it was the last one, unless it is `keep`."""
+    gone = connection.execute(
+        delete(requests)
+        .where(requests.c.namespace == namespace, requests.c.uid == uid)
+        .returning(requests.c.workload_id)
+    ).scalar_one_or_none()
+    if gone is None:
+        return
+    if keep is not None:
+        same = select(workloads.c.id).where(
+            workloads.c.namespace == keep[0], workloads.c.kind == keep[1], workloads.c.name == keep[2]
+        )
+        if connection.execute(same).scalar_one_or_none() == gone:
+            return
+    _renew_workload(connection, gone)

@@ -1,0 +1,100 @@
+"""Requests as the catalog has them: the list, and one."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, exists, select
+
+from fleetprof_webui.catalog.filters import Conditions, contains, count_rows, find_facet, permitted
+from fleetprof_webui.catalog.keyset import Order
+from fleetprof_webui.catalog.schema import REQUEST_ORDERS, ranks, requests, workloads
+from fleetprof_webui.models.model import unix_ns
+from fleetprof_webui.models.requests import RankCounts, Request, RequestFacets, RequestPage
+
+
+@dataclass(frozen=True, slots=True)
+class RequestQuery:
+    """What a person looks for in the requests; "" is no condition. `host`: where one of its ranks ran."""
+
+    namespace: str
+    state: str
+    host: str
+    text: str
+    sort: str
+    after: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One request, and what its report is known by."""
+
+    request: Request
+    report_version: str
+    problem: str
+
+
+_FROM = requests.join(workloads, requests.c.workload_id == workloads.c.id)
+_COLUMNS = (*requests.c, workloads.c.kind.label("workload_kind"), workloads.c.name.label("workload_name"))
+
+
+def find_requests(connection: Connection, query: RequestQuery, namespaces: Collection[str] | None) -> RequestPage:
+    """One page of requests. Raises Refused for a sort or a cursor that is not offered."""
+    order = Order.parse(query.sort, REQUEST_ORDERS)
+    conditions = _conditions(query, namespaces)
+    statement = select(*_COLUMNS).select_from(_FROM).where(*conditions.values())
+    rows = connection.execute(order.page(statement, requests, query.after, query.limit)).all()
+    shown = rows[: query.limit]
+    return RequestPage(
+        items=[_request(row) for row in shown],
+        facets=RequestFacets(
+            namespace=find_facet(connection, _FROM, requests.c.namespace, conditions, "namespace"),
+            state=find_facet(connection, _FROM, requests.c.state, conditions, "state"),
+        ),
+        total=count_rows(connection, _FROM, conditions),
+        next=order.cursor(shown[-1], shown[-1].id) if len(rows) > query.limit else None,
+    )
+
+
+def find_request(connection: Connection, namespace: str, uid: str) -> Entry | None:
+    """One request; None where the catalog has none."""
+    where = (requests.c.namespace == namespace, requests.c.uid == uid)
+    row = connection.execute(select(*_COLUMNS).select_from(_FROM).where(*where)).one_or_none()
+    return None if row is None else Entry(_request(row), row.report_version, row.problem)
+
+
+def _conditions(query: RequestQuery, namespaces: Collection[str] | None) -> Conditions:
+    conditions: dict[str, ColumnElement[bool]] = {}
+    may = permitted(requests.c.namespace, namespaces)
+    if may is not None:
+        conditions["permitted"] = may
+    if query.namespace:
+        conditions["namespace"] = requests.c.namespace == query.namespace
+    if query.state:
+        conditions["state"] = requests.c.state == query.state
+    if query.host:
+        conditions["host"] = exists().where(ranks.c.request_id == requests.c.id, ranks.c.host_name == query.host)
+    if query.text:
+        conditions["text"] = contains(query.text, requests.c.name, requests.c.uid, workloads.c.name)
+    return conditions
+
+
+def _request(row: Row[Any]) -> Request:
+    return Request(
+        namespace=row.namespace,
+        uid=row.uid,
+        name=row.name,
+        kind=row.workload_kind,
+        workload=row.workload_name,
+        requester=row.requester,
+        state=row.state,
+        message=row.message,
+        finished=row.finished,
+        submitted_unix_ns=unix_ns(row.submitted_unix_ns),
+        completed_unix_ns=unix_ns(row.completed_unix_ns),
+        ranks=RankCounts(
+            targeted=row.targeted, armed=row.armed, captured=row.captured, uploaded=row.uploaded, failed=row.failed
+        ),
+        has_report=row.has_report,
+    )

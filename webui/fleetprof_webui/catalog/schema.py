@@ -1,0 +1,149 @@
+"""The catalog's tables, as SQLite and PostgreSQL both have them.
+
+Guarantees: every constraint has a name, so that a migration can change it; a request's rows go with it; there is an
+index for each order that a list offers. Times are Unix nanoseconds, 0 where not known; durations are nanoseconds.
+"""
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+NAMING: Final = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+metadata: Final = MetaData(naming_convention=NAMING)
+
+UNKNOWN: Final = -1
+"""A figure that is not known, in columns that lists are sorted by: NULL has no place in a keyset."""
+
+workloads: Final = Table(
+    "workloads",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("namespace", String(128), nullable=False),
+    Column("kind", String(64), nullable=False),
+    Column("name", String(400), nullable=False),  # PostgreSQL indexes 2,700 bytes
+    Column("captures", Integer, nullable=False),
+    # Of its last capture with a report, else of its last capture; copied, so that lists are sorted by an index.
+    Column("last_request_id", Integer, nullable=False),
+    Column("last_unix_ns", BigInteger, nullable=False),
+    Column("gpu", String(128), nullable=False),
+    Column("top_finding", String(64), nullable=False),
+    Column("rank_count", Integer, nullable=False),
+    Column("busy_permille", Integer, nullable=False),
+    Column("exposed_communication_permille", Integer, nullable=False),
+    Column("iteration_ns", BigInteger, nullable=False),
+    Column("power_mw", BigInteger, nullable=False),
+    Column("gain_permille", Integer, nullable=False),
+    UniqueConstraint("namespace", "kind", "name"),
+)
+FLEET_ORDERS: Final = {
+    "last": "last_unix_ns",
+    "busy": "busy_permille",
+    "exposed": "exposed_communication_permille",
+    "iteration": "iteration_ns",
+    "power": "power_mw",
+    "gain": "gain_permille",
+    "ranks": "rank_count",
+    "name": "name",
+}
+"""What a fleet can be sorted by, and the column for it."""
+for _column in FLEET_ORDERS.values():
+    Index(None, workloads.c[_column], workloads.c.id)
+
+requests: Final = Table(
+    "requests",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("namespace", String(128), nullable=False),
+    Column("uid", String(128), nullable=False),
+    Column("workload_id", ForeignKey("workloads.id"), nullable=False),
+    Column("version", String(200), nullable=False),  # of its objects in the store
+    Column("name", String(253), nullable=False),
+    Column("requester", String(253), nullable=False),
+    Column("state", String(64), nullable=False),
+    Column("message", String(1024), nullable=False),
+    Column("finished", Boolean, nullable=False),
+    Column("submitted_unix_ns", BigInteger, nullable=False),
+    Column("completed_unix_ns", BigInteger, nullable=False),
+    Column("targeted", Integer, nullable=False),
+    Column("armed", Integer, nullable=False),
+    Column("captured", Integer, nullable=False),
+    Column("uploaded", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    Column("has_report", Boolean, nullable=False),
+    Column("report_version", String(64), nullable=False),
+    Column("problem", String(512), nullable=False),  # why its report cannot be read
+    UniqueConstraint("namespace", "uid"),
+)
+REQUEST_ORDERS: Final = {"submitted": "submitted_unix_ns", "name": "name", "state": "state"}
+for _column in REQUEST_ORDERS.values():
+    Index(None, requests.c[_column], requests.c.id)
+Index(None, requests.c.workload_id, requests.c.submitted_unix_ns, requests.c.id)
+
+reports: Final = Table(
+    "reports",
+    metadata,
+    Column("request_id", ForeignKey("requests.id", ondelete="CASCADE"), primary_key=True),
+    Column("kind", String(8), nullable=False),
+    Column("gpu", String(128), nullable=False),
+    Column("torch_version", String(64), nullable=False),
+    Column("rank_count", Integer, nullable=False),
+    Column("iteration_ns", BigInteger, nullable=False),
+    Column("span_ns", BigInteger, nullable=False),
+    Column("compute_ns", BigInteger, nullable=False),
+    Column("overlapped_communication_ns", BigInteger, nullable=False),
+    Column("exposed_communication_ns", BigInteger, nullable=False),
+    Column("exposed_memory_ns", BigInteger, nullable=False),
+    Column("idle_ns", BigInteger, nullable=False),
+    Column("busy_permille", Integer, nullable=False),
+    Column("exposed_communication_permille", Integer, nullable=False),
+    Column("power_mw", BigInteger, nullable=False),
+    Column("verdict", String(32), nullable=False),
+    Column("stragglers", String(128), nullable=False),  # ranks, with commas between
+    Column("gain_permille", Integer, nullable=False),
+    Column("top_finding", String(64), nullable=False),
+    Column("sentence", Text, nullable=False),
+)
+
+ranks: Final = Table(
+    "ranks",
+    metadata,
+    Column("request_id", ForeignKey("requests.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("rank", Integer, nullable=False),  # UNKNOWN where the trace does not say
+    Column("host_name", String(253), nullable=False),
+    Column("span_ns", BigInteger, nullable=False),
+    Column("compute_ns", BigInteger, nullable=False),
+    Column("exposed_communication_ns", BigInteger, nullable=False),
+    Column("exposed_memory_ns", BigInteger, nullable=False),
+    Column("idle_ns", BigInteger, nullable=False),
+    Column("lateness_ns", BigInteger, nullable=False),
+    Index(None, "host_name", "request_id"),
+)
+
+findings: Final = Table(
+    "findings",
+    metadata,
+    Column("request_id", ForeignKey("requests.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("kind", String(64), nullable=False),
+    Column("gain_permille", Integer, nullable=False),
+    Column("message", String(1024), nullable=False),
+    Index(None, "kind", "request_id"),
+)

@@ -1,0 +1,24 @@
+"""What the service counts about itself. Guarantees: no name of a person, a namespace or a capture."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+
+class Metrics:
+    """The metrics of one application."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.answered = Counter(
+            "fleetprof_webui_requests",
+            "Requests answered, by route and status",
+            ["method", "route", "status"],
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "fleetprof_webui_request_seconds", "Time until an answer began", ["route"], registry=self.registry
+        )
+        self.looked = Gauge(
+            "fleetprof_webui_catalog_looked_timestamp_seconds",
+            "When the catalog last held what the store holds",
+            registry=self.registry,
+        )

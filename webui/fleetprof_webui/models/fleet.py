@@ -1,0 +1,100 @@
+"""The fleet: workloads with the headline figures of their last report, and the captures of one workload over time."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from fleetprof_webui.models.model import Model, Ns, Permille, UnixNs
+
+
+class Figures(Model):
+    """A report in a row of a table. Times are means per rank and iteration where iterations are known."""
+
+    rank_count: int
+    kind: Annotated[str, Meta(description="gpu or cpu: the ranks that the figures are of")]
+    gpu: Annotated[str, Meta(description='name of the device; "" on CPU-only ranks')]
+    torch_version: str
+    iteration_ns: Annotated[int | None, Meta(description="median length of an iteration, ns")]
+    span_ns: Annotated[int, Meta(description="sum over ranks; the parts below add up to it, ns")]
+    compute_ns: Ns
+    overlapped_communication_ns: Annotated[int, Meta(description="a part of compute_ns")]
+    exposed_communication_ns: Ns
+    exposed_memory_ns: Ns
+    idle_ns: Ns
+    busy_permille: Annotated[int | None, Meta(description="(span - idle) / span")]
+    exposed_communication_permille: int | None
+    power_mw: Annotated[int | None, Meta(description="mean power of all sampled devices within iterations, mW")]
+    verdict: Annotated[str, Meta(description="`stragglers.verdict` of the report")]
+    stragglers: Annotated[list[int], Meta(description="ranks that are named, at most 8")]
+    gain_permille: Annotated[Permille, Meta(description="of the iteration, if what is named is mended")]
+    top_finding: Annotated[str, Meta(description='kind of the first finding; ""')]
+    sentence: Annotated[str, Meta(description="the report's answer, in one sentence")]
+
+
+class Capture(Model):
+    """One capture of a workload; `figures` is null while there is no report, or where it cannot be read."""
+
+    namespace: str
+    uid: str
+    name: str
+    state: Annotated[str, Meta(description="reason of its Succeeded condition; Running while it has none")]
+    finished: bool
+    submitted_unix_ns: UnixNs | None
+    has_report: bool
+    problem: Annotated[str, Meta(description='why its report cannot be read; ""')]
+    figures: Figures | None
+
+
+class Point(Model):
+    """One of the last captures of a workload, for a sparkline."""
+
+    uid: str
+    submitted_unix_ns: UnixNs | None
+    iteration_ns: int | None
+    busy_permille: int | None
+
+
+class Workload(Model):
+    """What was captured at least once. `last` is its last capture with a report, else its last capture."""
+
+    namespace: str
+    kind: Annotated[str, Meta(description='kind of the target: Job, PyTorchJob, …; "Selector" for labels')]
+    name: str
+    captures: int
+    last: Capture
+    history: Annotated[list[Point], Meta(description="its last reports, at most 16, the oldest first")]
+
+
+class FacetValue(Model):
+    """A value that rows have, and how many rows have it, of those that all other filters let through."""
+
+    value: str
+    count: int
+
+
+class FleetFacets(Model):
+    """Values to filter by, the most frequent first, at most 50 each."""
+
+    namespace: list[FacetValue]
+    kind: list[FacetValue]
+    gpu: list[FacetValue]
+    finding: list[FacetValue]
+
+
+class FleetPage(Model):
+    """A page of workloads; `next` is the next page's `after`, null on the last."""
+
+    items: list[Workload]
+    facets: FleetFacets
+    total: Annotated[int, Meta(description="workloads that the filters let through")]
+    next: str | None
+
+
+class WorkloadPage(Model):
+    """One workload and its captures, the latest first."""
+
+    namespace: str
+    kind: str
+    name: str
+    items: list[Capture]
+    next: str | None

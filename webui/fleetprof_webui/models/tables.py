@@ -1,0 +1,111 @@
+"""The tables of one report, by columns or by pages."""
+
+from typing import Annotated
+
+from fleetprof_api.report.heterogeneity import RankTable
+from fleetprof_api.report.rank_tables import OperatorLaunches
+from fleetprof_api.report.report_tables import (
+    CommunicationStatistics,
+    KernelOutlier,
+    KernelStatistics,
+    LaunchStatistics,
+)
+from msgspec import Meta
+
+from fleetprof_webui.models.model import Model, UnixNs
+
+
+class RankColumns(Model):
+    """All ranks by columns: equal indices are one rank. Formulas: docs/measures.md."""
+
+    rank: list[int | None]
+    source: list[str]
+    kind: list[str]
+    host_name: list[str]
+    device_name: list[str]
+    iteration_count: list[int]
+    measures: Annotated[
+        dict[str, list[int | None]],
+        Meta(
+            description="by name: span, compute, overlapped_communication, exposed_communication, exposed_memory, "
+            "idle, idle_*, stage_*, iteration (median), data_loading, lateness in ns; energy in mJ; memory in bytes; "
+            "launches. A measure that no rank has is left out."
+        ),
+    ]
+    units: Annotated[dict[str, str], Meta(description="ns, mJ, bytes or count, by measure")]
+
+
+class IterationSection(Model):
+    """The ranks of one kind: `tables[].values[i][j]` is that of `ranks[i]` in `iterations[j]`."""
+
+    kind: str
+    ranks: list[int | None]
+    iterations: list[int]
+    iterations_by: Annotated[str, Meta(description="index: numbers of iterations; position: counted from 0")]
+    recorded: Annotated[int, Meta(description="iterations in all; above the columns some are left out")]
+    tables: list[RankTable]
+
+
+class IterationPage(Model):
+    """Rank × iteration × measures."""
+
+    sections: list[IterationSection]
+
+
+class KernelRow(Model):
+    """Device work of one name, over all ranks or on one; histogram is null there."""
+
+    statistics: KernelStatistics
+    outliers: Annotated[list[KernelOutlier], Meta(description="ranks where it differs, at most 8")]
+
+
+class KernelPage(Model):
+    """A page of kernels. `total_ns` is that of all device work, for shares."""
+
+    rank: Annotated[int | None, Meta(description="null: over all ranks")]
+    items: list[KernelRow]
+    classes: Annotated[list[KernelStatistics], Meta(description="all work of each class")]
+    total: int
+    total_ns: int
+    next: str | None
+
+
+class CommunicationPage(Model):
+    """Collectives by kind, group and size, over all ranks."""
+
+    items: list[CommunicationStatistics]
+
+
+class RankLaunches(Model):
+    """How one rank's host launched its work."""
+
+    rank: int | None
+    source: str
+    launches: LaunchStatistics
+
+
+class LaunchPage(Model):
+    """Launches by rank, and the operators that launch most."""
+
+    ranks: list[RankLaunches]
+    operators: list[OperatorLaunches]
+
+
+class SampleSeries(Model):
+    """Samples over time; `ranks` are those that share them. Times are ns after `origin_unix_ns` of the page."""
+
+    of: Annotated[str, Meta(description="device or host")]
+    host_name: str
+    ranks: list[int | None]
+    name: str
+    unit: str
+    at_ns: list[int]
+    values: list[float | None]
+
+
+class SamplePage(Model):
+    """Device and host samples."""
+
+    origin_unix_ns: UnixNs | None
+    series: list[SampleSeries]
+    ranks_with_samples: int

@@ -1,0 +1,47 @@
+"""Two reports side by side: what `fleetprof diff` says, with significance."""
+
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, Query, Response
+from fleetprof_analyzer.assembly.diff import compare
+from fleetprof_api.report.report import Report
+
+from fleetprof_webui.access.viewer import CurrentViewer, Viewer
+from fleetprof_webui.problems import Refused
+from fleetprof_webui.routes.reports import read_report_of
+from fleetprof_webui.service import CurrentService, Service
+
+router = APIRouter(tags=["reports"])
+
+_REFERENCE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}/[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+Reference = Annotated[str, Query(pattern=_REFERENCE, max_length=257, description="NAMESPACE/UID of a report")]
+_DIFF: Final[dict[str, Any]] = {
+    "response_model": None,
+    "responses": {
+        200: {
+            "description": "The comparison (docs/diff.md)",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Diff"}}},
+        }
+    },
+}
+
+
+@router.get("/diff", **_DIFF)
+def compare_reports(service: CurrentService, viewer: CurrentViewer, base: Reference, new: Reference) -> Response:
+    """What changed from the report `base` to the report `new`."""
+    diff = compare(_read(service, viewer, base), _read(service, viewer, new))
+    return Response(
+        msgspec.json.encode(diff),
+        media_type="application/json",
+        headers={"Cache-Control": "private, no-cache", "Vary": "Accept, Cookie"},
+    )
+
+
+def _read(service: Service, viewer: Viewer, reference: str) -> Report:
+    namespace, _, uid = reference.partition("/")
+    viewer.check_namespace(namespace, "report")
+    if ".." in reference:
+        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, "a name cannot hold '..'", "give NAMESPACE/UID of a report")
+    return read_report_of(service, namespace, uid).report

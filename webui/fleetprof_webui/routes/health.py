@@ -1,0 +1,33 @@
+"""Whether the service lives and is ready, and its metrics: counts, no names."""
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.responses import PlainTextResponse
+
+from fleetprof_webui.service import CurrentService
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz", response_class=PlainTextResponse)
+def show_health() -> str:
+    """It answers."""
+    return "ok\n"
+
+
+@router.get("/readyz", response_class=PlainTextResponse)
+def show_readiness(service: CurrentService) -> Response:
+    """It has looked at the store, and store and database answered the last time; else 503 with the reason."""
+    problem = service.catalog.problem
+    status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
+    return PlainTextResponse(f"{problem or 'ok'}\n", status_code=status)
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+def show_metrics(request: Request, service: CurrentService) -> Response:
+    """For Prometheus."""
+    metrics = request.app.state.metrics
+    metrics.looked.set(service.catalog.looked_unix_ns / 1e9)
+    return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,104 @@
+"""Requests: the list, one with its ledger, its changes as they come; asking for a capture and taking one back."""
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request, Response
+from starlette.responses import StreamingResponse
+
+from fleetprof_webui.access.viewer import CurrentViewer, Viewer
+from fleetprof_webui.answers import answer, describes, takes
+from fleetprof_webui.catalog.requests import RequestQuery
+from fleetprof_webui.models.requests import (
+    CaptureAnswer,
+    LedgerChange,
+    NewCapture,
+    RequestDetail,
+    RequestPage,
+)
+from fleetprof_webui.problems import Refused
+from fleetprof_webui.requests.detail import read_detail
+from fleetprof_webui.requests.events import stream_changes
+from fleetprof_webui.routes.body import read_body
+from fleetprof_webui.routes.parameters import After, Filter, Limit, Namespace, Sort, Text, Uid
+from fleetprof_webui.service import CaptureRefused, Captures, CurrentService, Service
+
+router = APIRouter(tags=["requests"])
+
+
+@router.get("/requests", **describes(RequestPage))
+def list_requests(
+    service: CurrentService,
+    viewer: CurrentViewer,
+    namespace: Filter = "",
+    state: Filter = "",
+    host: Filter = "",
+    text: Text = "",
+    sort: Sort = "-submitted",
+    after: After = "",
+    limit: Limit = 50,
+) -> Response:
+    """ProfileRequests, the latest first; `host`: those with a rank that ran there."""
+    query = RequestQuery(namespace, state, host, text, sort, after, limit)
+    return answer(service.catalog.requests(query, viewer.namespaces))
+
+
+@router.get("/requests/{namespace}/{uid}", **describes(RequestDetail))
+def show_request(service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid) -> Response:
+    """One request: its YAML, its ledger with a line per rank, the times of its stages, and what to do next."""
+    viewer.check_namespace(namespace, "request")
+    return answer(read_detail(service.store, namespace, uid, may_cancel=_may_capture(service, viewer)))
+
+
+@router.get("/requests/{namespace}/{uid}/events", **describes(LedgerChange, media_type="text/event-stream"))
+async def follow_request(
+    request: Request, service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid
+) -> StreamingResponse:
+    """The ledger's changes as server-sent events: `ledger` (LedgerChange), `finished` at the end, ids for resuming."""
+    viewer.check_namespace(namespace, "request")
+    seen = request.headers.get("last-event-id", "")[:64]
+    events = stream_changes(service.store, namespace, uid, seen, lambda: service.access.identify(request) is not None)
+    return StreamingResponse(
+        events,
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+@router.post("/requests", status_code=HTTPStatus.OK, **describes(CaptureAnswer), openapi_extra=takes(NewCapture))
+async def submit_request(request: Request, service: CurrentService, viewer: CurrentViewer) -> Response:
+    """Asks for a capture, as `fleetprof capture -f` does. Local mode only."""
+    captures = _find_captures(service, viewer)
+    wanted = await read_body(request, NewCapture)
+    try:
+        return answer(await captures.submit(wanted.yaml, wanted.namespace))
+    except CaptureRefused as error:
+        raise _refuse(error) from None
+
+
+@router.post("/requests/{namespace}/{uid}/cancel", **describes(CaptureAnswer))
+async def cancel_request(service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid) -> Response:
+    """Takes a capture back, as far as that is possible (docs/design.md#capture). Local mode only."""
+    viewer.check_namespace(namespace, "request")
+    captures = _find_captures(service, viewer)
+    try:
+        return answer(await captures.cancel(uid))
+    except CaptureRefused as error:
+        raise _refuse(error) from None
+
+
+def _may_capture(service: Service, viewer: Viewer) -> bool:
+    return viewer.may_capture and service.captures is not None
+
+
+def _find_captures(service: Service, viewer: Viewer) -> Captures:
+    if service.captures is None or not viewer.may_capture:
+        raise Refused(
+            HTTPStatus.FORBIDDEN,
+            "this service takes no captures",
+            "start `fleetprof up` and use its address; on Kubernetes: kubectl apply -f REQUEST.yaml",
+        )
+    return service.captures
+
+
+def _refuse(error: CaptureRefused) -> Refused:
+    return Refused(HTTPStatus.CONFLICT, str(error), error.next_step, fields=error.details)

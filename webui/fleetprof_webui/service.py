@@ -1,0 +1,50 @@
+"""What the routes work with: the store, the catalog, who may, and the door to captures."""
+
+from dataclasses import dataclass
+from typing import Annotated, Protocol, cast
+
+from fastapi import Depends, Request
+from fleetprof_store.base import Store
+
+from fleetprof_webui.access.local import LocalAccess
+from fleetprof_webui.catalog.catalog import Catalog
+from fleetprof_webui.models.requests import CaptureAnswer
+from fleetprof_webui.reports.reading import ReportReader
+
+
+class CaptureRefused(Exception):
+    """A capture was not taken, or not cancelled; the message and `next_step` are for people."""
+
+    def __init__(self, message: str, next_step: str = "", details: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.next_step = next_step
+        self.details = details
+
+
+class Captures(Protocol):
+    """Asks for captures in the person's name. Both raise CaptureRefused."""
+
+    async def submit(self, yaml: str, namespace: str) -> CaptureAnswer:
+        """Asks for the capture of a ProfileRequest; `namespace` "" is that of the document."""
+
+    async def cancel(self, uid: str) -> CaptureAnswer:
+        """Takes a capture back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """All parts of one service. `captures` is None where this service takes none."""
+
+    store: Store
+    catalog: Catalog
+    access: LocalAccess
+    reports: ReportReader
+    captures: Captures | None
+
+
+def find_service(request: Request) -> Service:
+    """For routes."""
+    return cast(Service, request.app.state.service)
+
+
+CurrentService = Annotated[Service, Depends(find_service)]
