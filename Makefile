@@ -52,9 +52,9 @@ part/jobs:
 part/tests:
 	$(PART) tests $(YIELDING) $(PYTHON) -m pytest $(BESIDE) -m "not torch" --ignore tests/e2e/kubernetes $(PYTEST_ARGS)
 
-# PyTorch in both versions, the S3 server, HTA and a browser.
+# PyTorch in both versions, the S3 server, HTA, a browser and PostgreSQL.
 part/peers:
-	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser'
+	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres'
 
 part/lint:
 	$(PART) lint nice -n 5 $(MAKE) --no-print-directory lint

@@ -8,6 +8,7 @@ import click
 from fleetprof_store.local import default_state_path
 
 from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.store_location import StoreLocation, parse_store
 
 
 def _set_state(context: click.Context, _parameter: click.Parameter, value: Path) -> None:
@@ -40,3 +41,35 @@ def _add_state(kind: click.Path, command: Callable[..., Any]) -> Callable[..., A
 def output_option(*forms: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds `-o/--output` with `forms`, the first one being the default."""
     return click.option("-o", "--output", type=click.Choice(forms), default=forms[0], show_default=True, help=text)
+
+
+def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that say which store is shown, and where its catalog lies."""
+    options = (
+        click.option(
+            "--store",
+            metavar="DIR|s3://BUCKET/PREFIX",
+            help="Where the captures are  [default: that of the last `up`].",
+        ),
+        click.option("--s3-endpoint", metavar="URL", default="", help="An S3 server that is not Amazon's."),
+        click.option(
+            "--catalog",
+            metavar="URL",
+            envvar="FLEETPROF_CATALOG",
+            help="sqlite:///FILE or postgresql://USER@HOST/NAME; with a password better as $FLEETPROF_CATALOG  "
+            "[default: a file in the state directory].",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def read_store(state: StateDirectory, store: str | None, s3_endpoint: str) -> StoreLocation:
+    """The store that `store_options` mean. Raises BadParameter."""
+    if not store:
+        return state.store()
+    try:
+        return parse_store(store, s3_endpoint)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--store") from None

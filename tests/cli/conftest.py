@@ -88,7 +88,7 @@ def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[...,
 @pytest.fixture
 def hub(start: Callable[..., subprocess.Popen[bytes]], state: StateDirectory) -> subprocess.Popen[bytes]:
     """`fleetprof up`, answering."""
-    process = start("up", log="up.log")
+    process = start("up", "--no-ui", log="up.log")
     wait_until(lambda: state.hub() is not None or process.poll() is not None, "the hub")
     assert process.poll() is None
     return process

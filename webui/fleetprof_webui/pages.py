@@ -49,8 +49,10 @@ class Pages:
             if index.is_file():
                 return FileResponse(index, headers=headers)
             return HTMLResponse(_NOT_BUILT, status_code=503, headers=headers)
+        if "\0" in path:
+            return None
         file = (self._folder / path.lstrip("/")).resolve()
-        if "\0" in path or not file.is_relative_to(self._folder) or not file.is_file():
+        if not file.is_relative_to(self._folder) or not file.is_file():
             return None
         # Names of built assets hold a digest of what is in them.
         cache = _FOR_EVER if path.startswith("/assets/") else _REVALIDATE

@@ -13,7 +13,7 @@ from fleetprof_webui.reports.reading import ReportReader
 
 
 class CaptureRefused(Exception):
-    """A capture was not taken, or not cancelled; the message and `next_step` are for people."""
+    """A capture was not taken, or not cancelled; it says why and the `next_step`; `details` name wrong fields."""
 
     def __init__(self, message: str, next_step: str = "", details: tuple[str, ...] = ()) -> None:
         super().__init__(message)

@@ -71,7 +71,7 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
     state = StateDirectory(out / "state")
     _end_in_order_by_signals()
     with ExitStack() as cleanup:
-        hub = _start(out / "up.log", "up", "--state", str(state.path), "--store", str(out / "store"))
+        hub = _start(out / "up.log", "up", "--no-ui", "--state", str(state.path), "--store", str(out / "store"))
         cleanup.callback(_stop, hub, "hub")
         _await_hub(state, hub, out / "up.log")
         job = _start(out / "job.log", "run", "--state", str(state.path), "--name", _JOB, "--", *_train(python, ranks))
@@ -183,6 +183,7 @@ def _show(out: Path, status: pb.CaptureStatus) -> None:
     say(f"the report:  {out / 'report.html'}")
     say(f"for tools:   {out / 'report.json'}")
     say(f"the capture: {folder} ({size_text(stored)} of traces)")
+    say(f"in the browser: fleetprof ui --state {shlex.quote(str(out / 'state'))}")
 
 
 def _end_in_order_by_signals() -> None:

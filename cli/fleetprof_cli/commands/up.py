@@ -20,6 +20,7 @@ from fleetprof_cli.doctor.checks import Verdict, judge_store
 from fleetprof_cli.local.leftovers import send_leftovers
 from fleetprof_cli.local.network import TlsFiles, advertise, make_certificate
 from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.local.web_ui import announce_web_ui
 from fleetprof_cli.messages import say
 from fleetprof_cli.options import state_option
 from fleetprof_cli.store_location import StoreLocation, parse_store
@@ -55,6 +56,7 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
 @click.option(
     "--tls-ca", metavar="FILE", type=_PEM, help="Authority that clients verify it with  [default: --tls-cert itself]."
 )
+@click.option("--no-ui", is_flag=True, help="Leave the web UI out.")
 @state_option
 @click.pass_obj
 def command(
@@ -66,8 +68,9 @@ def command(
     tls_cert: Path | None,
     tls_key: Path | None,
     tls_ca: Path | None,
+    no_ui: bool,
 ) -> None:
-    """Start the hub, the object store and the analysis on this machine; Ctrl-C ends them.
+    """Start the hub, the object store, the analysis and the web UI on this machine; Ctrl-C ends them.
 
     Jobs started with `fleetprof run` find it through the state directory, whether they were started before or after it.
     """
@@ -94,7 +97,7 @@ def command(
     state.prepare()
     with state.lock():
         at = (listen, tls or _own_certificate(state, listen)) if listen else None
-        asyncio.run(_serve(state, at, location))
+        asyncio.run(_serve(state, at, location, with_ui=not no_ui))
 
 
 def _own_certificate(state: StateDirectory, listen: HostPort) -> TlsFiles:
@@ -111,7 +114,9 @@ def _allow_many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _serve(state: StateDirectory, listen: tuple[HostPort, TlsFiles] | None, location: StoreLocation) -> None:
+async def _serve(
+    state: StateDirectory, listen: tuple[HostPort, TlsFiles] | None, location: StoreLocation, *, with_ui: bool
+) -> None:
     from fleetprof_cli.local.hub import run_hub
 
     stop = asyncio.Event()
@@ -124,8 +129,11 @@ async def _serve(state: StateDirectory, listen: tuple[HostPort, TlsFiles] | None
             if check.verdict is Verdict.WARN:
                 say(f"{check.found}; {check.advice}")
         say("start a job in another terminal: fleetprof run -- torchrun train.py; then: fleetprof capture")
-        sending = asyncio.create_task(send_leftovers(state))
+        beside = [asyncio.create_task(send_leftovers(state))]
+        if with_ui:
+            beside.append(asyncio.create_task(announce_web_ui(state, location)))
         await stop.wait()
-        sending.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
         say("stopping; jobs go on, and a capture that is under way is finished by the next `fleetprof up`")

@@ -106,7 +106,7 @@ def test_a_capture_outlives_its_hub(
     hub.kill()
     hub.wait()
     wait_until(lambda: "the hub has gone" in (tmp_path / "capture.log").read_text(), "the notice")
-    start("up", log="up2.log")
+    start("up", "--no-ui", log="up2.log")
     assert capture.wait(120) == 0, (tmp_path / "capture.log").read_text()
 
 

@@ -32,7 +32,7 @@ def test_the_exit_code_is_that_of_the_command(fleetprof: Callable[..., Finished]
 def test_traces_that_could_not_be_stored_are_sent_by_the_next_hub(
     start: Callable[..., subprocess.Popen], fleetprof: Callable[..., Finished], state: StateDirectory, tmp_path: Path
 ) -> None:
-    first = start("up", log="up.log")
+    first = start("up", "--no-ui", log="up.log")
     wait_until(state.hub, "the hub")
     trainers = f'exec "{sys.executable}" "{SIMULATION}" --directory "$KINETO_IPC_SOCKET_DIR" --ranks 2 --poll-ms 300'
     job = start("run", "--name", "sim", "--linger", "1", "--", "bash", "-c", trainers, log="job.log")
@@ -48,7 +48,7 @@ def test_traces_that_could_not_be_stored_are_sent_by_the_next_hub(
     assert "`fleetprof up` sends them" in (tmp_path / "job.log").read_text()
     assert folder.unsent_bytes() > 0
 
-    start("up", log="up2.log")
+    start("up", "--no-ui", log="up2.log")
     wait_until(lambda: not folder.path.exists(), f"the folder to go; {tmp_path / 'up2.log'}")
     wait_until(lambda: fleetprof("report", uid, "-o", "json").returncode == 0, "the report")
     report = json.loads(fleetprof("report", uid, "-o", "json").stdout)

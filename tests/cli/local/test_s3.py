@@ -33,7 +33,7 @@ def place(s3_server: Any) -> list[str]:
 
 @pytest.fixture
 def hub(start: Start, state: StateDirectory, place: list[str]) -> subprocess.Popen:
-    process = start("up", *place, log="up.log")
+    process = start("up", "--no-ui", *place, log="up.log")
     wait_until(lambda: state.hub() is not None or process.poll() is not None, "the hub")
     assert process.poll() is None
     return process

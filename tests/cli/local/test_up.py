@@ -58,7 +58,7 @@ def test_a_state_directory_with_a_long_name_works(
 ) -> None:
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     environment["FLEETPROF_STATE"] = str(deep)
-    start("up")
+    start("up", "--no-ui")
     wait_until(StateDirectory(deep).hub, "the hub")
     start("run", "--name", "here", "--", "sleep", "60")
     wait_until(lambda: '"name": "here"' in fleetprof("list", "-o", "json").stdout, "the sidecar")
@@ -70,7 +70,7 @@ def test_a_job_finds_the_hub_that_is_started_after_it_wherever_it_listens(
     start("run", "--name", "here", "--", "sleep", "120")
     wait_until(lambda: (state.path / "runs").is_dir() and run_folders(state)[0].record(), "the job")
     for words in ([], ["--listen", "127.0.0.1:0"], []):
-        hub = start("up", *words)
+        hub = start("up", "--no-ui", *words)
         wait_until(lambda: '"name": "here"' in fleetprof("list", "-o", "json").stdout, f"the sidecar, {words}")
         hub.kill()  # its record stays, and leads to nothing
         hub.wait()
@@ -78,7 +78,7 @@ def test_a_job_finds_the_hub_that_is_started_after_it_wherever_it_listens(
 
 @pytest.mark.attack
 def test_whoever_listens_where_the_hub_did_gets_no_token(start: Start, state: StateDirectory, tmp_path: Path) -> None:
-    hub = start("up", "--listen", "127.0.0.1:0")
+    hub = start("up", "--no-ui", "--listen", "127.0.0.1:0")
     record = wait_until(state.hub, "the hub")
     hub.kill()
     hub.wait()
@@ -111,7 +111,7 @@ def test_whoever_listens_where_the_hub_did_gets_no_token(start: Start, state: St
 
 @pytest.mark.attack
 def test_who_speaks_no_tls_fills_no_log(start: Start, state: StateDirectory, tmp_path: Path) -> None:
-    start("up", "--listen", "127.0.0.1:0", log="up.log")
+    start("up", "--no-ui", "--listen", "127.0.0.1:0", log="up.log")
     record = wait_until(state.hub, "the hub")
     before = (tmp_path / "up.log").stat().st_size
     for _ in range(50):
@@ -206,7 +206,7 @@ def test_with_tls_commands_and_sidecars_find_it(
     start: Start, fleetprof: Callable[..., Finished], state: StateDirectory, tmp_path: Path
 ) -> None:
     certificate, key = make_certificate_files(tmp_path)
-    start("up", "--listen", "127.0.0.1:0", "--tls-cert", certificate, "--tls-key", key)
+    start("up", "--no-ui", "--listen", "127.0.0.1:0", "--tls-cert", certificate, "--tls-key", key)
     wait_until(state.hub, "the hub")
     assert fleetprof("list", "-o", "json").returncode == 0
     start("run", "--name", "secret", "--", "sleep", "60")

@@ -74,7 +74,7 @@ class Local:
         """Starts the hub and waits until it answers."""
         log = (self.folder / "up.log").open("ab")
         self.hub = hub = subprocess.Popen(
-            [sys.executable, "-m", "fleetprof_cli.main", "up", *self.extra_up],
+            [sys.executable, "-m", "fleetprof_cli.main", "up", "--no-ui", *self.extra_up],
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=log,

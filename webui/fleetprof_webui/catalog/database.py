@@ -44,19 +44,26 @@ def open_database(url: str, *, anew: bool = False) -> Engine:
         ) from None
     try:
         _migrate(engine, anew=anew)
-    except DatabaseError as error:
-        if engine.dialect.name != "sqlite" or str(error.orig) not in _DAMAGED:
-            raise CatalogUnusable(f"the catalog's database does not answer: {error.orig}") from None
+    except (SQLAlchemyError, CommandError) as error:
         engine.dispose()
+        if not _is_damaged(engine, error):
+            raise _explain(error) from None
         _put_aside(Path(str(engine.url.database)))
         _migrate(engine, anew=False)
-    except CommandError as error:
-        raise CatalogUnusable(
-            f"the catalog is of another version of fleetprof ({error}); make it anew: fleetprof catalog rebuild"
-        ) from None
-    except SQLAlchemyError as error:
-        raise CatalogUnusable(f"the catalog's database does not answer: {error}") from None
     return engine
+
+
+def _is_damaged(engine: Engine, error: Exception) -> bool:
+    return engine.dialect.name == "sqlite" and isinstance(error, DatabaseError) and str(error.orig) in _DAMAGED
+
+
+def _explain(error: Exception) -> CatalogUnusable:
+    if isinstance(error, CommandError):
+        return CatalogUnusable(
+            f"the catalog is of another version of fleetprof ({error}); make it anew: fleetprof catalog rebuild"
+        )
+    said = error.orig if isinstance(error, DatabaseError) else error
+    return CatalogUnusable(f"the catalog's database does not answer: {said}; look at its address, and that it runs")
 
 
 def migration_config(engine: Engine) -> Config:

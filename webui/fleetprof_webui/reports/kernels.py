@@ -1,6 +1,6 @@
 """The kernel table of a report: over all ranks, or on one; sorted, searched, in pages.
 
-Guarantees: pure; a page is bounded; what is not listed by name stays one row, `(other)`, so that sums are exact.
+Guarantees: pure; a page is bounded; `total_ns` is that of all device work, also of what is not listed by name.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -101,4 +101,5 @@ def _find_captures(service: Service, viewer: Viewer) -> Captures:
 
 
 def _refuse(error: CaptureRefused) -> Refused:
-    return Refused(HTTPStatus.CONFLICT, str(error), error.next_step, fields=error.details)
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if error.details else HTTPStatus.CONFLICT
+    return Refused(status, str(error), error.next_step, fields=error.details)

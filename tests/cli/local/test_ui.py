@@ -1,0 +1,122 @@
+"""`fleetprof ui`, `fleetprof catalog rebuild`, and the web UI of `fleetprof up`, as real processes."""
+
+import re
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import pytest
+from fleetprof_cli.local.state import StateDirectory
+from harness.waiting import wait_until
+
+Finished = subprocess.CompletedProcess[str]
+Start = Callable[..., subprocess.Popen[bytes]]
+REQUEST = """
+apiVersion: fleetprof.io/v1alpha1
+kind: ProfileRequest
+metadata: {name: from-the-page}
+spec:
+  target: {workload: {apiVersion: batch/v1, kind: Job, name: sim}}
+  window: {iterations: 20}
+  canary: Never
+"""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A browser that has opened the printed address."""
+
+    client: httpx2.Client
+    headers: dict[str, str]
+    port: int
+
+
+def open_page(log: Path) -> Page:
+    """Signs in with the address in a command's output."""
+    found = wait_until(lambda: re.search(r"(http://127\.0\.0\.1:(\d+))/#token=(\S+)", log.read_text()), "the address")
+    base, port, token = found[1], int(found[2]), found[3]
+    headers = {"Origin": base, "X-Fleetprof-Request": "1"}
+    client = httpx2.Client(base_url=base, headers={"Accept": "application/json"}, trust_env=False)
+    assert client.post("/session", json={"token": token}, headers=headers).status_code == 204
+    return Page(client, headers, port)
+
+
+def listening(pid: int) -> set[str]:
+    """Addresses (as /proc has them) that a process listens at."""
+    inodes = {str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir() if path.is_symlink()}
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                found.add(fields[1].partition(":")[0])
+    return found
+
+
+def test_it_serves_a_store_on_loopback_without_a_hub(
+    start: Start, fleetprof: Callable[..., Finished], state: StateDirectory, tmp_path: Path
+) -> None:
+    process = start("ui", "--port", "0", "--no-open", log="ui.log")
+    page = open_page(tmp_path / "ui.log")
+    wait_until(lambda: page.client.get("/readyz").status_code == 200, "a look at the store")
+    assert page.client.get("/fleet").json()["items"] == []
+    assert listening(process.pid) == {"0100007F"}
+    refused = page.client.post("/requests", json={"yaml": REQUEST}, headers=page.headers)
+    assert (refused.status_code, "fleetprof up" in refused.json()["next_step"]) == (409, True)
+    second = fleetprof("ui", "--port", str(page.port), "--no-open")
+    assert (second.returncode, "choose another port" in second.stderr) == (1, True)
+    assert all(path.stat().st_mode & 0o077 == 0 for path in state.path.iterdir())
+    page.client.close()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 0
+
+
+def test_a_catalog_is_made_anew(fleetprof: Callable[..., Finished], state: StateDirectory, tmp_path: Path) -> None:
+    (state.default_store / "v1/local/some-uid").mkdir(parents=True)
+    (state.default_store / "v1/local/some-uid/ledger.json").write_text(
+        '{"uid": "some-uid", "name": "n", "namespace": "local"}'
+    )
+    for _ in range(2):
+        done = fleetprof("catalog", "rebuild")
+        assert done.returncode == 0, done.stderr
+        assert "holds the 1 captures" in done.stderr
+    unusable = fleetprof("catalog", "rebuild", "--catalog", "mysql://user@host/name")
+    assert (unusable.returncode, "PostgreSQL" in unusable.stderr) == (1, True)
+
+
+@pytest.mark.usefixtures("job")
+def test_a_capture_is_asked_for_and_cancelled_through_the_hub(start: Start, tmp_path: Path) -> None:
+    start("ui", "--port", "0", "--no-open", log="ui.log")
+    page = open_page(tmp_path / "ui.log")
+    assert page.client.get("/whoami").json()["may_capture"] is True
+    wrong = page.client.post("/requests", json={"yaml": "kind: Pod"}, headers=page.headers)
+    assert (wrong.status_code, any(field.startswith("spec: ") for field in wrong.json()["fields"])) == (422, True)
+    asked = page.client.post("/requests", json={"yaml": REQUEST}, headers=page.headers)
+    assert asked.status_code == 200, asked.text
+    name = f"/requests/{asked.json()['namespace']}/{asked.json()['uid']}"
+    with page.client.stream("GET", f"{name}/events", timeout=120) as events:
+        lines = events.iter_lines()
+        assert next(line for line in lines if line.startswith("event: ")) == "event: ledger"
+        wait_until(lambda: page.client.get(name).json()["ledger"]["rank"], "the ledger's lines")
+        again = page.client.post(f"{name}/cancel", headers=page.headers)
+        assert again.status_code == 200, again.text
+        assert next(line for line in lines if line == "event: finished")
+    shown = page.client.get(name).json()
+    assert shown["request"]["finished"] is True
+    assert shown["ledger"]["rank"] == [0, 1, 2, 3]
+    assert shown["may_cancel"] is False
+    page.client.close()
+
+
+def test_up_serves_it_beside_the_hub_and_takes_it_along(start: Start, state: StateDirectory, tmp_path: Path) -> None:
+    process = start("up", log="up.log")
+    page = open_page(tmp_path / "up.log")
+    assert page.client.get("/whoami").json()["may_capture"] is True
+    page.client.close()
+    process.terminate()
+    assert process.wait(60) == 0
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(f"http://127.0.0.1:{page.port}/healthz", trust_env=False)

@@ -1,0 +1,201 @@
+"""A small store of captures that the analyzer made of the project's own traces, and a service over it."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from fleetprof_analyzer.capture.store import analyze_capture
+from fleetprof_api import keys
+from fleetprof_api.ledger import Condition, Ledger, LedgerEntry, RankState, Reason
+from fleetprof_store.memory import MemoryStore
+from fleetprof_webui.access.local import LocalAccess
+from fleetprof_webui.app import create_application
+from fleetprof_webui.catalog.catalog import Catalog
+from fleetprof_webui.catalog.database import open_database, sqlite_url
+from fleetprof_webui.reports.reading import ReportReader
+from fleetprof_webui.service import Captures, Service
+from harness.postgres.server import PostgresServer, run_postgres
+from starlette.testclient import TestClient
+
+TRACES = Path(__file__).parents[1] / "data" / "traces"
+HOST = "127.0.0.1:8770"
+ORIGIN = f"http://{HOST}"
+WRITE = {"Origin": ORIGIN, "X-Fleetprof-Request": "1"}
+SECOND = 1_000_000_000
+BEGAN = 1_790_000_000 * SECOND
+
+
+def request_document(name: str, **target: Any) -> bytes:
+    """request.json of a capture of a Job, unless `target` says otherwise."""
+    chosen = target or {"workload": {"apiVersion": "batch/v1", "kind": "Job", "name": name}}
+    document = {
+        "apiVersion": "fleetprof.io/v1alpha1",
+        "kind": "ProfileRequest",
+        "metadata": {"name": name},
+        "spec": {"target": chosen, "window": {"iterations": 5}},
+    }
+    return json.dumps(document).encode()
+
+
+def make_ledger(namespace: str, uid: str, *, at: int = 0, ranks: int = 4, finished: bool = True) -> Ledger:
+    """A ledger of a capture that was submitted `at` seconds after the first, all of whose ranks are stored."""
+    submitted = BEGAN + at * SECOND
+    state = RankState.UPLOADED if finished else RankState.ASKED
+    entries = [
+        LedgerEntry(
+            rank=rank,
+            process_id=f"p{rank}",
+            state=state,
+            asked_unix_ns=submitted + SECOND,
+            uploaded_unix_ns=submitted + 4 * SECOND if finished else 0,
+        )
+        for rank in range(ranks)
+    ]
+    return Ledger(
+        uid=uid,
+        name=f"{uid}-name",
+        namespace=namespace,
+        submitted_unix_ns=submitted,
+        completed_unix_ns=submitted + 10 * SECOND if finished else 0,
+        outcome="Completed" if finished else "",
+        conditions=[Condition(type="Succeeded", status="True", reason="Completed")] if finished else [],
+        entries=entries,
+    )
+
+
+def put_ledger(store: MemoryStore, ledger: Ledger) -> None:
+    """Writes ledger.json."""
+    store.put(keys.ledger_key(ledger.namespace, ledger.uid), msgspec.json.encode(ledger))
+
+
+def put_capture(store: MemoryStore, namespace: str, uid: str, traces: str, *, at: int, name: str) -> None:
+    """A whole capture: request, ledger, traces, report."""
+    for file in sorted((TRACES / traces).glob("rank*.json.gz")):
+        store.put(keys.trace_key(namespace, uid, int(file.name[4:-8])), file.read_bytes())
+    store.put(keys.request_key(namespace, uid), request_document(name))
+    put_ledger(store, make_ledger(namespace, uid, at=at))
+    analyze_capture(store, namespace, uid)
+
+
+@pytest.fixture(scope="session")
+def analysed() -> MemoryStore:
+    """Three captures of two jobs in two namespaces, one that failed, and one that runs."""
+    store = MemoryStore()
+    put_capture(store, "team-a", "slow", "gpu_slow_rank", at=0, name="llama")
+    put_capture(store, "team-a", "healthy", "gpu_healthy", at=100, name="llama")
+    put_capture(store, "team-b", "late", "late_rank", at=200, name="bert")
+    store.put(keys.request_key("team-b", "running"), request_document("bert"))
+    put_ledger(store, make_ledger("team-b", "running", at=300, finished=False))
+    failed = make_ledger("team-b", "failed", at=50, ranks=1)
+    failed.outcome = "NothingCaptured"
+    failed.entries[0].state = RankState.FAILED
+    failed.entries[0].reason = Reason.NOT_POLLING
+    failed.entries[0].message = "nothing asks for orders in this process"
+    store.put(
+        keys.request_key("team-b", "failed"),
+        request_document("nameless", selector={"matchLabels": {"app": "gpt", "tier": "train"}}),
+    )
+    put_ledger(store, failed)
+    return store
+
+
+@pytest.fixture
+def store(analysed: MemoryStore) -> MemoryStore:
+    """A copy that the test may change."""
+    copy = MemoryStore()
+    for info in analysed.list("v1/"):
+        copy.put(info.key, analysed.get(info.key))
+    return copy
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server that tests share, each with a database of its own."""
+    with run_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def read_catalog(
+    request: pytest.FixtureRequest, analysed: MemoryStore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Catalog]:
+    """A catalog of the whole store that tests share and only read."""
+    if request.param == "sqlite":
+        url = sqlite_url(tmp_path_factory.mktemp("catalog") / "catalog.sqlite")
+    else:
+        url = request.getfixturevalue("postgres").make_database()
+    opened = Catalog(analysed, open_database(url))
+    assert opened.refresh() is not None
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def catalog_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty catalog, in each of the two databases."""
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path / "catalog.sqlite")
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.make_database()
+
+
+@pytest.fixture
+def catalog(catalog_url: str, store: MemoryStore) -> Iterator[Catalog]:
+    """A catalog that has looked at the store once."""
+    opened = Catalog(store, open_database(catalog_url))
+    assert opened.refresh() is not None
+    yield opened
+    opened.close()
+
+
+@dataclass(frozen=True)
+class Site:
+    """A service and a client that is not signed in."""
+
+    client: TestClient
+    access: LocalAccess
+    catalog: Catalog
+
+    def sign_in(self) -> None:
+        """As the frontend does."""
+        done = self.client.post("/session", json={"token": self.access.make_token()}, headers=WRITE)
+        assert done.status_code == 204, done.text
+
+
+@pytest.fixture
+def make_site(store: MemoryStore, tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    """Makes a service over the store; `captures` is the door to a hub."""
+    made: list[Site] = []
+
+    def make(captures: Captures | None = None, static: Path | None = None) -> Site:
+        catalog = Catalog(store, open_database(sqlite_url(tmp_path / f"service-{len(made)}.sqlite")))
+        catalog.refresh()
+        access = LocalAccess(may_capture=captures is not None)
+        service = Service(store=store, catalog=catalog, access=access, reports=ReportReader(store), captures=captures)
+        app = create_application(service, hosts=[HOST], static=static or tmp_path / "static")
+        client = TestClient(app, base_url=ORIGIN, headers={"Accept": "application/json"}, raise_server_exceptions=False)
+        made.append(Site(client, access, catalog))
+        return made[-1]
+
+    yield make
+    for site in made:
+        site.client.close()
+        site.catalog.close()
+
+
+@pytest.fixture
+def stranger(make_site: Callable[..., Site]) -> Site:
+    """A service that nobody has signed in to."""
+    return make_site()
+
+
+@pytest.fixture
+def client(make_site: Callable[..., Site]) -> TestClient:
+    """A signed-in client of a service that takes no captures."""
+    site = make_site()
+    site.sign_in()
+    return site.client

@@ -1,0 +1,95 @@
+"""The service on one machine, for its user: on loopback only, signed in by a one-time token.
+
+Guarantees: listens on 127.0.0.1 and nowhere else; whoever has an address of `make_address` signs in once; it ends with
+the block, at the latest a second later, whatever streams are open.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import uvicorn
+from fleetprof_store.base import Store
+
+from fleetprof_webui.access.local import LocalAccess
+from fleetprof_webui.app import create_application
+from fleetprof_webui.catalog.catalog import Catalog
+from fleetprof_webui.catalog.database import open_database
+from fleetprof_webui.reports.reading import ReportReader
+from fleetprof_webui.service import Captures, Service
+
+USUAL_PORT: Final = 8770
+_HOST: Final = "127.0.0.1"
+_BACKLOG: Final = 128
+_MOST_CONNECTIONS: Final = 256
+_ENDS_WITHIN_S: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSite:
+    """A service that answers."""
+
+    port: int
+    access: LocalAccess
+
+    def make_address(self) -> str:
+        """An address that signs in, once. The token is behind #, so that it is in no request line and no log."""
+        return f"http://{_HOST}:{self.port}/#token={self.access.make_token()}"
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leaves signals to whoever started us."""
+        yield
+
+
+@asynccontextmanager
+async def serve_locally(
+    store: Store, catalog_url: str, *, port: int | None, captures: Captures | None, look_every_s: float
+) -> AsyncIterator[LocalSite]:
+    """A service over `store` until the block ends; `port` None: the usual one, else any.
+
+    Raises OSError, CatalogUnusable. The catalog is brought to what the store holds every `look_every_s`.
+    """
+    with _listen(port) as place:
+        taken = place.getsockname()[1]
+        catalog = Catalog(store, await asyncio.to_thread(open_database, catalog_url))
+        access = LocalAccess(may_capture=captures is not None)
+        service = Service(store=store, catalog=catalog, access=access, reports=ReportReader(store), captures=captures)
+        hosts = [f"{name}:{taken}" for name in (_HOST, "localhost")]
+        server = _Server(
+            uvicorn.Config(
+                create_application(service, hosts=hosts, look_every_s=look_every_s),
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                ws="none",
+                limit_concurrency=_MOST_CONNECTIONS,
+                timeout_graceful_shutdown=_ENDS_WITHIN_S,
+            )
+        )
+        serving = asyncio.create_task(server.serve(sockets=[place]))
+        try:
+            yield LocalSite(taken, access)
+        finally:
+            server.should_exit = True
+            await serving
+            catalog.close()
+
+
+@contextmanager
+def _listen(port: int | None) -> Iterator[socket.socket]:
+    try:
+        place = socket.create_server((_HOST, USUAL_PORT if port is None else port), backlog=_BACKLOG)
+    except OSError:
+        if port is not None:
+            raise
+        place = socket.create_server((_HOST, 0), backlog=_BACKLOG)
+    with place:
+        yield place
