@@ -14,7 +14,7 @@ TILES = bytes(range(256)) * 12
 @pytest.fixture
 def tiles(store: MemoryStore) -> None:
     """A file of a timeline."""
-    store.put("v1/team-a/slow/timeline/rank-0.pyr", TILES)
+    store.put("v1/team-a/slow/timeline/rank-0.bin", TILES)
 
 
 @pytest.mark.parametrize("name", ["report.json", "ledger.json", "request.json", "ranks/3/trace.json.gz"])
@@ -57,7 +57,7 @@ def test_the_page_of_a_report_runs_nothing(client: TestClient) -> None:
     ],
 )
 def test_a_range_is_that_part(client: TestClient, asked: str, status: int, part: slice | None) -> None:
-    answered = client.get(f"{TIMELINE}/rank-0.pyr", headers={"Range": asked})
+    answered = client.get(f"{TIMELINE}/rank-0.bin", headers={"Range": asked})
     assert answered.status_code == status
     if part is not None:
         assert answered.content == TILES[part]
@@ -69,21 +69,21 @@ def test_a_range_is_that_part(client: TestClient, asked: str, status: int, part:
 
 @pytest.mark.usefixtures("tiles")
 def test_a_range_of_another_version_gets_the_whole(client: TestClient) -> None:
-    tag = client.get(f"{TIMELINE}/rank-0.pyr").headers["etag"]
-    same = client.get(f"{TIMELINE}/rank-0.pyr", headers={"Range": "bytes=0-9", "If-Range": tag})
-    other = client.get(f"{TIMELINE}/rank-0.pyr", headers={"Range": "bytes=0-9", "If-Range": '"other"'})
+    tag = client.get(f"{TIMELINE}/rank-0.bin").headers["etag"]
+    same = client.get(f"{TIMELINE}/rank-0.bin", headers={"Range": "bytes=0-9", "If-Range": tag})
+    other = client.get(f"{TIMELINE}/rank-0.bin", headers={"Range": "bytes=0-9", "If-Range": '"other"'})
     assert (same.status_code, other.status_code) == (206, 200)
 
 
 @pytest.mark.usefixtures("tiles")
 def test_a_browser_keeps_a_tile_by_its_version(client: TestClient) -> None:
-    assert client.get(f"{TIMELINE}/rank-0.pyr").headers["cache-control"] == "private, no-cache"
-    assert client.get(f"{TIMELINE}/rank-0.pyr?v=abc").headers["cache-control"].endswith("immutable")
+    assert client.get(f"{TIMELINE}/rank-0.bin").headers["cache-control"] == "private, no-cache"
+    assert client.get(f"{TIMELINE}/rank-0.bin?v=abc").headers["cache-control"].endswith("immutable")
 
 
 def test_a_timeline_is_there_once_its_index_is(client: TestClient, store: MemoryStore) -> None:
     assert client.get("/reports/team-a/slow").json()["has_timeline"] is False
-    store.put("v1/team-a/slow/timeline/index.json.gz", b"x")
+    store.put("v1/team-a/slow/timeline/fleet.bin", b"x")
     assert client.get("/reports/team-a/slow").json()["has_timeline"] is True
 
 

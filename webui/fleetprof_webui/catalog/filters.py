@@ -5,9 +5,10 @@ counted; a text is looked for as it is, without patterns.
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from sqlalchemy import Column, ColumnElement, Connection, false, func, or_, select
+from sqlalchemy import Column, ColumnElement, Connection, false, func, literal, or_, select, union_all
 from sqlalchemy.sql import FromClause
 
 from fleetprof_webui.models.fleet import FacetValue
@@ -30,23 +31,42 @@ def contains(text: str, *columns: Column[str]) -> ColumnElement[bool]:
     return or_(*(func.lower(column).contains(text.lower(), autoescape=True) for column in columns))
 
 
-def find_facet(
-    connection: Connection, source: FromClause, column: ColumnElement[str], conditions: Conditions, own: str
-) -> list[FacetValue]:
-    """How many rows have each value of a column, of those that all conditions but its own let through."""
-    count = func.count().label("count")
-    statement = (
-        select(column.label("value"), count)
-        .select_from(source)
-        .where(column != "", *(condition for name, condition in conditions.items() if name != own))
-        .group_by(column)
-        .order_by(count.desc(), column)
-        .limit(_MOST_FACETS)
-    )
-    return [FacetValue(value=row.value, count=row._mapping["count"]) for row in connection.execute(statement)]
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """How many rows have which value, by the name of the facet, and how many rows there are."""
+
+    values: dict[str, list[FacetValue]]
+    total: int
 
 
-def count_rows(connection: Connection, source: FromClause, conditions: Conditions) -> int:
-    """How many rows all conditions let through."""
-    statement: Any = select(func.count()).select_from(source).where(*conditions.values())
-    return int(connection.execute(statement).scalar_one())
+def count_facets(
+    connection: Connection, table: FromClause, columns: Mapping[str, str], base: Conditions, own: Conditions
+) -> Facets:
+    """The facets of a table, in one statement: each counts the rows that all conditions but its own let through.
+
+    `columns` has the column of each facet, `base` the conditions that are no facet's, `own` those that are one's.
+    """
+    # What is dear to look for, a text above all, is looked for once.
+    marks = {name: condition.label(f"is_{name}") for name, condition in own.items()}
+    found = select(*(table.c[column] for column in columns.values()), *marks.values()).where(*base.values())
+    rows = found.cte("found") if base or own else table
+    kept = {name: rows.c[f"is_{name}"] for name in own}
+    parts = [
+        select(literal(name).label("facet"), rows.c[column].label("value"), func.count().label("number"))
+        .where(rows.c[column] != "", *(mark for other, mark in kept.items() if other != name))
+        .group_by(rows.c[column])
+        for name, column in columns.items()
+    ]
+    total = select(literal(""), literal(""), func.count()).select_from(rows).where(*kept.values())
+    values: dict[str, list[FacetValue]] = {name: [] for name in columns}
+    count = 0
+    for row in connection.execute(union_all(*parts, total)):
+        if row.facet:
+            values[row.facet].append(FacetValue(value=row.value, count=row.number))
+        else:
+            count = row.number
+    return Facets({name: sorted(each, key=_most_frequent_first)[:_MOST_FACETS] for name, each in values.items()}, count)
+
+
+def _most_frequent_first(one: FacetValue) -> tuple[int, str]:
+    return -one.count, one.value

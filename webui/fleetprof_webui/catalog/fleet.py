@@ -6,13 +6,14 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, exists, func, select
 
-from fleetprof_webui.catalog.filters import Conditions, contains, count_rows, find_facet, permitted
+from fleetprof_webui.catalog.filters import Conditions, contains, count_facets, permitted
 from fleetprof_webui.catalog.keyset import Order
 from fleetprof_webui.catalog.schema import FLEET_ORDERS, UNKNOWN, findings, reports, requests, workloads
 from fleetprof_webui.models.fleet import Capture, Figures, FleetFacets, FleetPage, Point, Workload, WorkloadPage
 from fleetprof_webui.models.model import unix_ns
 
 _HISTORY: Final = 16
+_FACETS: Final = {"namespace": "namespace", "kind": "kind", "gpu": "gpu", "finding": "top_finding"}
 _OF_REPORT: Final = [column.label(f"report_{column.name}") for column in reports.c]
 
 
@@ -33,12 +34,13 @@ class FleetQuery:
 def find_fleet(connection: Connection, query: FleetQuery, namespaces: Collection[str] | None) -> FleetPage:
     """One page of workloads. Raises Refused for a sort or a cursor that is not offered."""
     order = Order.parse(query.sort, FLEET_ORDERS)
-    conditions = _conditions(query, namespaces)
-    statement = order.page(select(workloads).where(*conditions.values()), workloads, query.after, query.limit)
+    base, own = _conditions(query, namespaces)
+    statement = order.page(select(workloads).where(*base.values(), *own.values()), workloads, query.after, query.limit)
     rows = connection.execute(statement).all()
     shown = rows[: query.limit]
     captures = _find_captures(connection, [row.last_request_id for row in shown])
     history = _find_history(connection, [row.id for row in shown])
+    facets = count_facets(connection, workloads, _FACETS, base, own)
     return FleetPage(
         items=[
             Workload(
@@ -52,13 +54,8 @@ def find_fleet(connection: Connection, query: FleetQuery, namespaces: Collection
             for row in shown
             if row.last_request_id in captures  # else it went between two statements
         ],
-        facets=FleetFacets(
-            namespace=find_facet(connection, workloads, workloads.c.namespace, conditions, "namespace"),
-            kind=find_facet(connection, workloads, workloads.c.kind, conditions, "kind"),
-            gpu=find_facet(connection, workloads, workloads.c.gpu, conditions, "gpu"),
-            finding=find_facet(connection, workloads, workloads.c.top_finding, conditions, "finding"),
-        ),
-        total=count_rows(connection, workloads, conditions),
+        facets=FleetFacets(**facets.values),
+        total=facets.total,
         next=order.cursor(shown[-1], shown[-1].id) if len(rows) > query.limit else None,
     )
 
@@ -84,21 +81,22 @@ def find_workload(
     )
 
 
-def _conditions(query: FleetQuery, namespaces: Collection[str] | None) -> Conditions:
-    conditions: dict[str, ColumnElement[bool]] = {}
+def _conditions(query: FleetQuery, namespaces: Collection[str] | None) -> tuple[Conditions, Conditions]:
+    """Those that are no facet's, and those that are one's, by its name."""
+    base: dict[str, ColumnElement[bool]] = {}
     may = permitted(workloads.c.namespace, namespaces)
     if may is not None:
-        conditions["permitted"] = may
-    for name, column in (("namespace", workloads.c.namespace), ("kind", workloads.c.kind), ("gpu", workloads.c.gpu)):
-        if wanted := getattr(query, name):
-            conditions[name] = column == wanted
+        base["permitted"] = may
+    if query.text:
+        base["text"] = contains(query.text, workloads.c.name, workloads.c.namespace, workloads.c.kind)
+    own = {
+        name: workloads.c[name] == getattr(query, name) for name in ("namespace", "kind", "gpu") if getattr(query, name)
+    }
     if query.finding:
-        conditions["finding"] = exists().where(
+        own["finding"] = exists().where(
             findings.c.request_id == workloads.c.last_request_id, findings.c.kind == query.finding
         )
-    if query.text:
-        conditions["text"] = contains(query.text, workloads.c.name, workloads.c.namespace, workloads.c.kind)
-    return conditions
+    return base, own
 
 
 def _captures() -> Any:

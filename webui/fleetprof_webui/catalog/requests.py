@@ -4,9 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, exists, select
+from sqlalchemy import ColumnElement, Connection, Row, or_, select
 
-from fleetprof_webui.catalog.filters import Conditions, contains, count_rows, find_facet, permitted
+from fleetprof_webui.catalog.filters import Conditions, contains, count_facets, permitted
 from fleetprof_webui.catalog.keyset import Order
 from fleetprof_webui.catalog.schema import REQUEST_ORDERS, ranks, requests, workloads
 from fleetprof_webui.models.model import unix_ns
@@ -42,17 +42,15 @@ _COLUMNS = (*requests.c, workloads.c.kind.label("workload_kind"), workloads.c.na
 def find_requests(connection: Connection, query: RequestQuery, namespaces: Collection[str] | None) -> RequestPage:
     """One page of requests. Raises Refused for a sort or a cursor that is not offered."""
     order = Order.parse(query.sort, REQUEST_ORDERS)
-    conditions = _conditions(query, namespaces)
-    statement = select(*_COLUMNS).select_from(_FROM).where(*conditions.values())
+    base, own = _conditions(query, namespaces)
+    statement = select(*_COLUMNS).select_from(_FROM).where(*base.values(), *own.values())
     rows = connection.execute(order.page(statement, requests, query.after, query.limit)).all()
     shown = rows[: query.limit]
+    facets = count_facets(connection, requests, {"namespace": "namespace", "state": "state"}, base, own)
     return RequestPage(
         items=[_request(row) for row in shown],
-        facets=RequestFacets(
-            namespace=find_facet(connection, _FROM, requests.c.namespace, conditions, "namespace"),
-            state=find_facet(connection, _FROM, requests.c.state, conditions, "state"),
-        ),
-        total=count_rows(connection, _FROM, conditions),
+        facets=RequestFacets(**facets.values),
+        total=facets.total,
         next=order.cursor(shown[-1], shown[-1].id) if len(rows) > query.limit else None,
     )
 
@@ -64,20 +62,21 @@ def find_request(connection: Connection, namespace: str, uid: str) -> Entry | No
     return None if row is None else Entry(_request(row), row.report_version, row.problem)
 
 
-def _conditions(query: RequestQuery, namespaces: Collection[str] | None) -> Conditions:
-    conditions: dict[str, ColumnElement[bool]] = {}
+def _conditions(query: RequestQuery, namespaces: Collection[str] | None) -> tuple[Conditions, Conditions]:
+    """Those that are no facet's, and those that are one's, by its name."""
+    base: dict[str, ColumnElement[bool]] = {}
     may = permitted(requests.c.namespace, namespaces)
     if may is not None:
-        conditions["permitted"] = may
-    if query.namespace:
-        conditions["namespace"] = requests.c.namespace == query.namespace
-    if query.state:
-        conditions["state"] = requests.c.state == query.state
+        base["permitted"] = may
     if query.host:
-        conditions["host"] = exists().where(ranks.c.request_id == requests.c.id, ranks.c.host_name == query.host)
+        base["host"] = requests.c.id.in_(select(ranks.c.request_id).where(ranks.c.host_name == query.host))
     if query.text:
-        conditions["text"] = contains(query.text, requests.c.name, requests.c.uid, workloads.c.name)
-    return conditions
+        of_workload = select(workloads.c.id).where(contains(query.text, workloads.c.name))
+        base["text"] = or_(
+            contains(query.text, requests.c.name, requests.c.uid), requests.c.workload_id.in_(of_workload)
+        )
+    own = {name: requests.c[name] == getattr(query, name) for name in ("namespace", "state") if getattr(query, name)}
+    return base, own
 
 
 def _request(row: Row[Any]) -> Request:

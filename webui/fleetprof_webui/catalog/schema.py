@@ -66,6 +66,9 @@ FLEET_ORDERS: Final = {
 for _column in FLEET_ORDERS.values():
     Index(None, workloads.c[_column], workloads.c.id)
 
+# Facets are counted in the index alone.
+Index("ix_workloads_facets", *(workloads.c[name] for name in ("namespace", "kind", "gpu", "top_finding")))
+
 requests: Final = Table(
     "requests",
     metadata,
@@ -94,6 +97,8 @@ requests: Final = Table(
 REQUEST_ORDERS: Final = {"submitted": "submitted_unix_ns", "name": "name", "state": "state"}
 for _column in REQUEST_ORDERS.values():
     Index(None, requests.c[_column], requests.c.id)
+Index("ix_requests_facets", requests.c.namespace, requests.c.state)
+Index(None, requests.c.namespace, requests.c.submitted_unix_ns, requests.c.id)
 Index(None, requests.c.workload_id, requests.c.submitted_unix_ns, requests.c.id)
 
 reports: Final = Table(

@@ -18,7 +18,8 @@ _RANK_FILE: Final = re.compile(r"ranks/(0|[1-9][0-9]{0,8})/([a-z.]+)")
 _TIMELINE_FILE: Final = re.compile(r"[a-z][a-z0-9-]{0,63}(\.[a-z0-9]{1,8}){1,3}")
 _MOST_RANKS: Final = 16
 TIMELINE: Final = "timeline/"
-TIMELINE_INDEX: Final = "timeline/index.json.gz"
+# Written after all other files of the timeline (docs/timeline-format.md).
+TIMELINE_INDEX: Final = "timeline/fleet.bin"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("namespace", "kind", "name", name=op.f("uq_workloads_namespace_kind_name")),
     )
     with op.batch_alter_table("workloads", schema=None) as batch_op:
+        batch_op.create_index("ix_workloads_facets", ["namespace", "kind", "gpu", "top_finding"], unique=False)
         batch_op.create_index(batch_op.f("ix_workloads_busy_permille_id"), ["busy_permille", "id"], unique=False)
         batch_op.create_index(
             batch_op.f("ix_workloads_exposed_communication_permille_id"),
@@ -74,6 +75,12 @@ def upgrade() -> None:
         sa.UniqueConstraint("namespace", "uid", name=op.f("uq_requests_namespace_uid")),
     )
     with op.batch_alter_table("requests", schema=None) as batch_op:
+        batch_op.create_index("ix_requests_facets", ["namespace", "state"], unique=False)
+        batch_op.create_index(
+            batch_op.f("ix_requests_namespace_submitted_unix_ns_id"),
+            ["namespace", "submitted_unix_ns", "id"],
+            unique=False,
+        )
         batch_op.create_index(batch_op.f("ix_requests_name_id"), ["name", "id"], unique=False)
         batch_op.create_index(batch_op.f("ix_requests_state_id"), ["state", "id"], unique=False)
         batch_op.create_index(batch_op.f("ix_requests_submitted_unix_ns_id"), ["submitted_unix_ns", "id"], unique=False)
@@ -163,6 +170,8 @@ def downgrade() -> None:
         batch_op.drop_index(batch_op.f("ix_requests_submitted_unix_ns_id"))
         batch_op.drop_index(batch_op.f("ix_requests_state_id"))
         batch_op.drop_index(batch_op.f("ix_requests_name_id"))
+        batch_op.drop_index(batch_op.f("ix_requests_namespace_submitted_unix_ns_id"))
+        batch_op.drop_index("ix_requests_facets")
 
     op.drop_table("requests")
     with op.batch_alter_table("workloads", schema=None) as batch_op:
@@ -174,5 +183,6 @@ def downgrade() -> None:
         batch_op.drop_index(batch_op.f("ix_workloads_gain_permille_id"))
         batch_op.drop_index(batch_op.f("ix_workloads_exposed_communication_permille_id"))
         batch_op.drop_index(batch_op.f("ix_workloads_busy_permille_id"))
+        batch_op.drop_index("ix_workloads_facets")
 
     op.drop_table("workloads")
