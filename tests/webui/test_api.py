@@ -118,6 +118,7 @@ def test_a_difference_is_that_of_the_command_line(client: TestClient) -> None:
 PROBLEMS = [
     ("/fleet/team-a/Job/nobody", 404, "/fleet"),
     ("/requests/team-a/nobody", 404, "/requests"),
+    ("/requests/team-a/nobody/events", 404, "/requests"),
     ("/reports/team-b/running", 404, "/requests/team-b/running"),
     ("/reports/team-a/slow/kernels?rank=9", 404, "all ranks"),
     ("/fleet?limit=0", 422, "/openapi.json"),

@@ -56,6 +56,17 @@ def read_detail(store: Store, namespace: str, uid: str, *, may_cancel: bool) -> 
     )
 
 
+def check_request(store: Store, namespace: str, uid: str) -> None:
+    """Raises Refused where the store has neither request nor ledger, StoreError."""
+    for key in (keys.request_key(namespace, uid), keys.ledger_key(namespace, uid)):
+        try:
+            store.head(key)
+        except NotFound:
+            continue
+        return
+    raise not_found("request")
+
+
 def describe_request(store: Store, namespace: str, uid: str, ledger: Ledger | None, document: bytes | None) -> Request:
     """The request as a row of a list. Raises StoreError."""
     kind, workload = name_workload(_read_request(document), ledger, uid)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final, TypeVar
 
 import msgspec
+from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger, LedgerEntry
 from fleetprof_store.base import Store, StoreError
 
@@ -31,6 +32,7 @@ async def stream_changes(
     """The events; `seen` is the version that the browser has, "" for none."""
     lines: list[LedgerEntry] = []
     document = await asyncio.to_thread(_quietly, lambda: read_document(store, namespace, uid))
+    looked = ""
     loop = asyncio.get_running_loop()
     spoken = loop.time()
     yield b"retry: 2000\n\n"
@@ -38,9 +40,9 @@ async def stream_changes(
         if not may_read():
             yield _ENDED
             return
-        found = await asyncio.to_thread(_quietly, lambda: read_ledger(store, namespace, uid))
+        found = await asyncio.to_thread(_quietly, lambda: _look(store, namespace, uid, looked))  # noqa: B023
         if found is not None:
-            ledger, version = found
+            stored, ledger, version = found
             if version != seen:
                 change = await asyncio.to_thread(
                     _quietly,
@@ -49,13 +51,25 @@ async def stream_changes(
                 if change is not None:
                     yield _event(change)
                     seen, lines, spoken = version, ledger.entries, loop.time()
-            if ledger.completed_unix_ns and seen == version:
-                yield _FINISHED
-                return
+            if seen == version:
+                looked = stored
+                if ledger.completed_unix_ns:
+                    yield _FINISHED
+                    return
         if loop.time() - spoken >= _HEARTBEAT_S:
             yield _HEARTBEAT
             spoken = loop.time()
         await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def _look(store: Store, namespace: str, uid: str, looked: str) -> tuple[str, Ledger, str] | None:
+    """The version of the ledger's object, the ledger, and its own version; None where it is still `looked`, or damaged.
+
+    Raises StoreError.
+    """
+    stored = store.head(keys.ledger_key(namespace, uid)).version
+    found = None if stored and stored == looked else read_ledger(store, namespace, uid)
+    return None if found is None else (stored, *found)
 
 
 def _describe(

@@ -1,5 +1,6 @@
 """Requests: the list, one with its ledger, its changes as they come; asking for a capture and taking one back."""
 
+import asyncio
 from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response
@@ -16,7 +17,7 @@ from fleetprof_webui.models.requests import (
     RequestPage,
 )
 from fleetprof_webui.problems import Refused
-from fleetprof_webui.requests.detail import read_detail
+from fleetprof_webui.requests.detail import check_request, read_detail
 from fleetprof_webui.requests.events import stream_changes
 from fleetprof_webui.routes.body import read_body
 from fleetprof_webui.routes.parameters import After, Filter, Limit, Namespace, Sort, Text, Uid
@@ -55,6 +56,7 @@ async def follow_request(
 ) -> StreamingResponse:
     """The ledger's changes as server-sent events: `ledger` (LedgerChange), `finished` at the end, ids for resuming."""
     viewer.check_namespace(namespace, "request")
+    await asyncio.to_thread(check_request, service.store, namespace, uid)
     seen = request.headers.get("last-event-id", "")[:64]
     events = stream_changes(service.store, namespace, uid, seen, lambda: service.access.identify(request) is not None)
     return StreamingResponse(
