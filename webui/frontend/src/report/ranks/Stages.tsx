@@ -1,0 +1,72 @@
+// The stages of the training loop by rank, as stacked bars of the main thread's time.
+import { useQuery } from "@tanstack/react-query";
+import type { RankColumns } from "@/api/models";
+import { ranksQuery } from "@/api/queries";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { Section } from "@/parts/Section";
+import { Loaded } from "@/parts/States";
+import { formatDuration } from "@/units/durations";
+import { formatShare } from "@/units/quantities";
+import { sentenceCase } from "@/units/text";
+import { rankName } from "./rankRows";
+import type { ReportView } from "../search";
+
+const ORDER = ["data_loading", "forward", "loss", "backward", "zero_grad", "optimizer", "host", "other"];
+
+/** The stages that ranks have, in the order of the loop. */
+export function stagesOf(columns: RankColumns): string[] {
+  return ORDER.filter((stage) => columns.measures[`stage_${stage}`]?.some((value) => value));
+}
+
+export function StagesSection({ view }: { view: ReportView }) {
+  const query = useQuery(ranksQuery(view.namespace, view.uid));
+  return (
+    <Section id="stages" title="Stages" note="time of the main thread, over the recorded iterations" lazyHeight={200}>
+      <Loaded query={query} what="stages">
+        {(columns) => <Body columns={columns} view={view} />}
+      </Loaded>
+    </Section>
+  );
+}
+
+function Body({ columns, view }: { columns: RankColumns; view: ReportView }) {
+  const stages = stagesOf(columns);
+  if (stages.length === 0) return <p className="quiet">No stages: the traces have no iterations with marks of forward, backward or optimizer.</p>;
+  const value = (stage: string, row: number) => columns.measures[`stage_${stage}`]?.[row] ?? 0;
+  const whole = (row: number) => stages.reduce((sum, stage) => sum + value(stage, row), 0);
+  const shown: Column<number>[] = [
+    { id: "rank", header: "Rank", width: "72px", numeric: true, cell: (row) => rankName(columns.rank[row] ?? null) },
+    { id: "whole", header: "All", width: "92px", numeric: true, cell: (row) => formatDuration(whole(row)) },
+    ...stages.map<Column<number>>((stage) => ({
+      id: stage,
+      header: sentenceCase(stage),
+      width: "128px",
+      numeric: true,
+      cell: (row) => {
+        const ns = value(stage, row);
+        const share = whole(row) > 0 ? ns / whole(row) : 0;
+        return (
+          <span className="share" title={formatDuration(ns)}>
+            <span className="share-number">{formatShare(share)}</span>
+            <svg width="48" height="8" aria-hidden="true">
+              <rect width="48" height="8" className="share-ground" />
+              <rect width={48 * share} height="8" fill={`var(${stage === "data_loading" ? "--data-loading" : stage === "optimizer" ? "--optimizer" : stage === "host" ? "--host" : "--compute"})`} />
+            </svg>
+          </span>
+        );
+      },
+    })),
+  ];
+  return (
+    <DataTable<number>
+      label="Stages by rank"
+      columns={shown}
+      rows={columns.rank.map((_, row) => row)}
+      rowKey={(row) => row}
+      mostHeight={420}
+      minWidth={164 + stages.length * 128}
+      isSelected={(row) => columns.rank[row] !== null && columns.rank[row] === view.search.rank}
+      onSelect={(row) => view.change({ rank: columns.rank[row] ?? undefined })}
+    />
+  );
+}

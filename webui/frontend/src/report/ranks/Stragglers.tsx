@@ -1,0 +1,133 @@
+// Who the others wait for, why, and what mending it is worth.
+import { useQuery } from "@tanstack/react-query";
+import { Problem } from "@/api/client";
+import type { Straggler, StragglerPage } from "@/api/models";
+import { stragglersQuery } from "@/api/queries";
+import { ShareBar } from "@/charts/ShareBar";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { Name } from "@/parts/Name";
+import { Section } from "@/parts/Section";
+import { Loaded } from "@/parts/States";
+import { formatDuration } from "@/units/durations";
+import { formatMeasure, formatShare, plural } from "@/units/quantities";
+import { capital, measureName, sentenceCase } from "@/units/text";
+import { Place } from "../Place";
+import type { ReportView } from "../search";
+
+const VERDICTS: Record<string, string> = {
+  straggler: "Ranks are named: the others wait for them.",
+  heavy_stage: "One pipeline stage has more work than the others.",
+  slow_link: "A process group's transfers are slower than those of its sisters.",
+  moving_imbalance: "A different rank is late each time.",
+  nobody: "Nobody holds the job up.",
+  undecided: "Noise leaves it open; more iterations would tell.",
+  not_judged: "These traces allow no verdict.",
+};
+
+export function StragglersSection({ view }: { view: ReportView }) {
+  const query = useQuery({ ...stragglersQuery(view.namespace, view.uid) });
+  const absent = query.error instanceof Problem && query.error.status === 404;
+  return (
+    <Section id="stragglers" title="Stragglers" note={query.data && VERDICTS[query.data.verdict]} lazyHeight={160}>
+      {absent ? (
+        <p className="quiet">There is no verdict in this report: it takes two ranks that communicate.</p>
+      ) : (
+        <Loaded query={query} what="who is late">
+          {(page) => <Body page={page} view={view} />}
+        </Loaded>
+      )}
+    </Section>
+  );
+}
+
+function Body({ page, view }: { page: StragglerPage; view: ReportView }) {
+  const rows = [...page.ranks.map((row) => ({ ...row, named: true })), ...page.order.map((row) => ({ ...row, named: false }))];
+  const most = Math.max(1, ...rows.map(({ lateness_ns }) => lateness_ns));
+  return (
+    <>
+      {page.reason && (
+        <p>
+          <Name text={capital(page.reason)} most={600} />
+        </p>
+      )}
+      {page.candidate && (
+        <p>
+          Rank {page.candidate.rank} may cost {formatShare(page.candidate.gain_low)} to {formatShare(page.candidate.gain_high)} of the iteration; about{" "}
+          {plural(page.candidate.iterations_needed, "iteration")} would decide it.
+        </p>
+      )}
+      {rows.length > 0 && (
+        <DataTable<Straggler & { named: boolean }>
+          label="Ranks by what they cost"
+          columns={columns(most)}
+          rows={rows}
+          rowKey={(row) => row.rank}
+          rowHeight={44}
+          mostHeight={420}
+          minWidth={860}
+          isSelected={(row) => row.rank === view.search.rank}
+          onSelect={(row) => view.change({ rank: row.rank === view.search.rank ? undefined : row.rank })}
+        />
+      )}
+      {page.slow_links.length > 0 && (
+        <ul>
+          {page.slow_links.map((link) => (
+            <li key={link.ranks.join(" ")}>
+              {sentenceCase(link.collective)} of ranks {link.ranks.join(", ")}: {formatDuration(link.transfer_ns)} against {formatDuration(link.usual_ns)} of sister groups (×
+              {link.factor.toFixed(2)}, {plural(link.operations, "operation")})
+            </li>
+          ))}
+        </ul>
+      )}
+      <p className="quiet">
+        {plural(page.operations, "operation")} of {plural(page.iterations.length, "iteration")} replayed
+        {page.unmatched > 0 && `, ${plural(page.unmatched, "operation")} without partner`}
+        {page.not_captured.length > 0 && `; ranks not captured: ${page.not_captured.slice(0, 12).join(", ")}`}
+      </p>
+    </>
+  );
+}
+
+function columns(most: number): Column<Straggler & { named: boolean }>[] {
+  return [
+    { id: "rank", header: "Rank", width: "84px", cell: (row) => (row.named ? <strong>rank {row.rank}</strong> : <span className="quiet">rank {row.rank}</span>) },
+    {
+      id: "lateness",
+      header: "Lateness",
+      width: "170px",
+      numeric: true,
+      explanation: "mean wait of the other ranks for it, per iteration",
+      cell: (row) => (
+        <span className="share">
+          <span className="share-number">{formatDuration(row.lateness_ns)}</span>
+          <svg width="72" height="8" aria-hidden="true">
+            <rect width="72" height="8" className="share-ground" />
+            <rect width={(row.lateness_ns / most) * 72} height="8" fill={row.named ? "var(--communication)" : "var(--idle)"} />
+          </svg>
+        </span>
+      ),
+    },
+    { id: "cause", header: "Cause", width: "150px", cell: (row) => <>{sentenceCase(row.cause)}{row.pattern === "intermittent" && <span className="quiet"> · now and then</span>}</> },
+    { id: "gain", header: "Gain", width: "120px", numeric: true, explanation: "share of the iteration that goes when it is as fast as its peers", cell: (row) => <ShareBar share={row.gain} color="--compute" /> },
+    {
+      id: "evidence",
+      header: "What speaks for it, beside its peers",
+      cell: (row) => (
+        <span className="verdict-cell">
+          {row.evidence.slice(0, 3).map((one, index) => (
+            <span key={one.measure}>
+              {index > 0 && "; "}
+              {measureName(one.measure)} <strong>{formatMeasure(one.value, one.unit)}</strong> against {formatMeasure(one.usual, one.unit)}
+            </span>
+          ))}
+          {row.place && (
+            <>
+              {" "}
+              <Place place={row.place} />
+            </>
+          )}
+        </span>
+      ),
+    },
+  ];
+}

@@ -1,0 +1,62 @@
+// Collectives by process group: how long, how much of it hidden behind compute, how fast.
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import type { CommunicationRow } from "@/api/models";
+import { communicationQuery } from "@/api/queries";
+import { ShareBar } from "@/charts/ShareBar";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { Name } from "@/parts/Name";
+import { Section } from "@/parts/Section";
+import { Empty, Loaded } from "@/parts/States";
+import { sortRows } from "@/parts/sorting";
+import { formatDuration } from "@/units/durations";
+import { formatBytes, formatCount, formatRate } from "@/units/quantities";
+import { sentenceCase } from "@/units/text";
+import type { ReportView } from "../search";
+
+export function CommunicationSection({ view }: { view: ReportView }) {
+  const query = useQuery(communicationQuery(view.namespace, view.uid));
+  return (
+    <Section id="communication" title="Communication" note="by process group, kind and size; all ranks" lazyHeight={200}>
+      <Loaded query={query} what="communication">
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty title="No collectives in these traces" />
+          ) : (
+            <Body items={items} />
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}
+
+function Body({ items }: { items: readonly CommunicationRow[] }) {
+  const [sort, setSort] = useState("-total_ns");
+  const shown: Column<CommunicationRow>[] = [
+    { id: "group", header: "Process group", width: "190px", sortable: true, cell: (row) => <><Name text={row.group || "not named"} most={22} />{row.group_size !== null && <span className="quiet"> · {row.group_size} ranks</span>}</> },
+    { id: "kind", header: "Collective", width: "150px", sortable: true, cell: (row) => sentenceCase(row.kind) },
+    { id: "message_bytes", header: "Size", width: "96px", numeric: true, sortable: true, cell: (row) => formatBytes(row.message_bytes) },
+    { id: "data_type", header: "Type", width: "84px", cell: (row) => <Name text={row.data_type || "–"} most={12} /> },
+    { id: "count", header: "Calls", width: "80px", numeric: true, sortable: true, cell: (row) => formatCount(row.count) },
+    { id: "total_ns", header: "Total", width: "92px", numeric: true, sortable: true, explanation: "waiting for other ranks included", cell: (row) => formatDuration(row.total_ns) },
+    { id: "overlapped_ns", header: "Overlapped", width: "122px", numeric: true, sortable: true, explanation: "while compute ran on the same device", cell: (row) => <ShareBar share={row.total_ns > 0 ? row.overlapped_ns / row.total_ns : null} color="--compute" /> },
+    { id: "mean", header: "Mean", width: "88px", numeric: true, cell: (row) => formatDuration(row.count > 0 ? row.total_ns / row.count : null) },
+    { id: "min_ns", header: "Shortest", width: "88px", numeric: true, sortable: true, explanation: "the call that waited least", cell: (row) => formatDuration(row.min_ns) },
+    { id: "bus_bytes_per_s", header: "Bus bandwidth", width: "136px", numeric: true, sortable: true, cell: (row) => formatRate(row.bus_bytes_per_s) },
+    { id: "best_bus_bytes_per_s", header: "of the shortest", width: "136px", numeric: true, sortable: true, cell: (row) => formatRate(row.best_bus_bytes_per_s) },
+  ];
+  const value = (row: CommunicationRow, id: string) => row[id as keyof CommunicationRow];
+  return (
+    <DataTable<CommunicationRow>
+      label="Communication by process group"
+      columns={shown}
+      rows={sortRows(items, sort, value)}
+      rowKey={(row, index) => `${row.kind} ${row.group} ${row.message_bytes} ${row.data_type} ${index}`}
+      sort={sort}
+      onSort={setSort}
+      mostHeight={420}
+      minWidth={1240}
+    />
+  );
+}

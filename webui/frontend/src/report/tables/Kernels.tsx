@@ -1,0 +1,160 @@
+// Kernels and other device work by name: what takes the time, and what stands out from its like.
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useCallback, useMemo } from "react";
+import type { KernelPage, KernelRow } from "@/api/models";
+import { kernelsQuery } from "@/api/queries";
+import { ShareBar } from "@/charts/ShareBar";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { Name } from "@/parts/Name";
+import { SearchBox } from "@/parts/SearchBox";
+import { Section } from "@/parts/Section";
+import { Empty, Loaded } from "@/parts/States";
+import { formatDuration } from "@/units/durations";
+import { formatCount, formatShare, plural } from "@/units/quantities";
+import { sentenceCase } from "@/units/text";
+import { DEFAULT_SIGMA, longestDeviation, outlyingRanks, standsOut } from "./kernelOutliers";
+import type { ReportView } from "../search";
+
+const COLORS: Record<string, string> = { compute: "--compute", communication: "--communication", memory: "--memory" };
+const DEFAULT_SORT = "-total";
+const KERNEL_SORTS = /^-?(total|count|mean|max|p99|name)$/;
+
+export function KernelsSection({ view }: { view: ReportView }) {
+  const { search, change } = view;
+  const sort = search.sort && KERNEL_SORTS.test(search.sort) ? search.sort : DEFAULT_SORT;
+  const query = useInfiniteQuery(kernelsQuery(view.namespace, view.uid, { rank: search.rank, text: search.kernels, sort, limit: 200 }));
+  const onText = useCallback((text: string) => change({ kernels: text || undefined }), [change]);
+  const sigma = search.sigma ?? DEFAULT_SIGMA;
+  const only = search.outliers === "only";
+  const first = query.data?.pages[0];
+  const rows = useMemo(() => {
+    const all = query.data?.pages.flatMap(({ items }) => items) ?? [];
+    return only ? all.filter((row) => standsOut(row, sigma)) : all;
+  }, [query.data, only, sigma]);
+  return (
+    <Section
+      id="kernels"
+      title="Kernels"
+      note={first && `${plural(first.total, "name")}, ${first.rank === null ? "all ranks" : `rank ${first.rank} alone`}`}
+      lazyHeight={600}
+      tools={
+        <>
+          {search.rank !== undefined && (
+            <button type="button" className="small" onClick={() => change({ rank: undefined })}>
+              All ranks
+            </button>
+          )}
+          <label className="slider">
+            Outliers from {sigma} σ
+            <input type="range" min={1} max={6} step={0.5} value={sigma} aria-label="Outliers from so many standard deviations" onChange={(event) => change({ sigma: Number(event.target.value) })} />
+          </label>
+          <label>
+            <input type="checkbox" checked={only} onChange={(event) => change({ outliers: event.target.checked ? "only" : undefined })} /> only those
+          </label>
+          <SearchBox label="Search kernels" value={search.kernels ?? ""} onChange={onText} />
+        </>
+      }
+    >
+      <Loaded query={{ ...query, data: first }} what="kernels" rows={8}>
+        {(page: KernelPage) => (
+          <>
+            <Classes page={page} />
+            {rows.length === 0 ? (
+              <Empty title={only ? `No kernel stands out by ${sigma} σ` : search.kernels ? "No kernel has this in its name" : "No device work in these traces"}>
+                {!only && !search.kernels && <p>On CPU-only ranks the time is in operators: see the stages.</p>}
+              </Empty>
+            ) : (
+              <DataTable<KernelRow>
+                label="Kernels"
+                columns={columns(page, sigma, view)}
+                rows={rows}
+                rowKey={({ statistics }, index) => `${statistics.work_class} ${statistics.name} ${index}`}
+                sort={sort}
+                onSort={(next) => change({ sort: next })}
+                minWidth={1100}
+                onEnd={() => query.hasNextPage && !query.isFetching && void query.fetchNextPage()}
+              />
+            )}
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+function Classes({ page }: { page: KernelPage }) {
+  if (page.total_ns === 0) return null;
+  return (
+    <p className="row">
+      {page.classes.map((work) => (
+        <span key={work.work_class}>
+          <span className="dot" style={{ background: `var(${COLORS[work.work_class]})` }} /> {sentenceCase(work.work_class)} {formatShare(work.total_ns / page.total_ns)}{" "}
+          <span className="quiet">
+            {formatDuration(work.total_ns)}, {plural(work.count, "row")}
+          </span>
+        </span>
+      ))}
+    </p>
+  );
+}
+
+function columns(page: KernelPage, sigma: number, view: ReportView): Column<KernelRow>[] {
+  const whole = page.total_ns || 1;
+  const time = (id: string, header: string, pick: (row: KernelRow) => number, sortable = true): Column<KernelRow> => ({
+    id,
+    header,
+    width: "84px",
+    numeric: true,
+    sortable,
+    cell: (row) => formatDuration(pick(row)),
+  });
+  return [
+    {
+      id: "name",
+      header: "Name",
+      sortable: true,
+      cell: ({ statistics }) => (
+        <>
+          <span className="dot" style={{ background: `var(${COLORS[statistics.work_class]})` }} title={statistics.work_class} /> <Name text={statistics.name} most={72} code />
+        </>
+      ),
+    },
+    { id: "share", header: "Share", width: "112px", numeric: true, cell: ({ statistics }) => <ShareBar share={statistics.total_ns / whole} color={COLORS[statistics.work_class] ?? "--idle"} /> },
+    time("total", "Total", (row) => row.statistics.total_ns),
+    { id: "count", header: "Launches", width: "96px", numeric: true, sortable: true, cell: ({ statistics }) => formatCount(statistics.count) },
+    time("mean", "Mean", (row) => row.statistics.mean_ns),
+    time("p50", "p50", (row) => row.statistics.p50_ns, false),
+    time("p99", "p99", (row) => row.statistics.p99_ns),
+    {
+      id: "max",
+      header: "Longest",
+      width: "128px",
+      numeric: true,
+      sortable: true,
+      explanation: "and how many standard deviations it is above the mean",
+      cell: (row) => {
+        const deviation = longestDeviation(row);
+        return (
+          <span className={deviation !== null && deviation >= sigma ? "outlier" : undefined}>
+            {formatDuration(row.statistics.max_ns)}
+            {deviation !== null && <span className="quiet"> {deviation.toFixed(1)} σ</span>}
+          </span>
+        );
+      },
+    },
+    {
+      id: "outliers",
+      header: "Stands out on",
+      width: "190px",
+      explanation: "ranks whose mean is far from that of the others",
+      cell: (row) =>
+        outlyingRanks(row, sigma)
+          .slice(0, 3)
+          .map((one) => (
+            <button type="button" key={one.rank} className="small" title={`${formatDuration(one.mean_ns)} against ${formatDuration(one.others_mean_ns)}`} onClick={() => view.change({ rank: one.rank })}>
+              rank {one.rank} {one.deviations > 0 ? "▲" : "▼"} {Math.abs(one.deviations) > 99 ? "> 99" : Math.abs(one.deviations).toFixed(1)} σ
+            </button>
+          )),
+    },
+  ];
+}

@@ -1,0 +1,99 @@
+// How each rank's host launched its work, and which operators launch most.
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import type { LaunchPage, OperatorLaunches, RankLaunches } from "@/api/models";
+import { launchesQuery } from "@/api/queries";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { Name } from "@/parts/Name";
+import { Section } from "@/parts/Section";
+import { Empty, Loaded } from "@/parts/States";
+import { sortRows } from "@/parts/sorting";
+import { formatDuration } from "@/units/durations";
+import { formatCount } from "@/units/quantities";
+import { rankName } from "../ranks/rankRows";
+import type { ReportView } from "../search";
+
+export function LaunchesSection({ view }: { view: ReportView }) {
+  const query = useQuery(launchesQuery(view.namespace, view.uid));
+  return (
+    <Section id="launches" title="Launches" note="how the host launched device work" lazyHeight={300}>
+      <Loaded query={query} what="launches">
+        {(page) =>
+          page.ranks.length === 0 ? (
+            <Empty title="No launches in these traces">
+              <p>CPU-only ranks launch nothing.</p>
+            </Empty>
+          ) : (
+            <Body page={page} view={view} />
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}
+
+type Launches = RankLaunches["launches"];
+type TimeField = "call_p50_ns" | "call_p99_ns" | "delay_p50_ns" | "delay_p99_ns" | "graph_saving_ns" | "full_queue_ns";
+
+function Body({ page, view }: { page: LaunchPage; view: ReportView }) {
+  const [sort, setSort] = useState("rank");
+  const time = (id: TimeField, header: string, explanation: string): Column<RankLaunches> => ({
+    id,
+    header,
+    width: "112px",
+    numeric: true,
+    sortable: true,
+    explanation,
+    cell: (row) => formatDuration(row.launches[id]),
+  });
+  const shown: Column<RankLaunches>[] = [
+    { id: "rank", header: "Rank", width: "72px", numeric: true, sortable: true, cell: (row) => rankName(row.rank) },
+    { id: "launches", header: "Launches", width: "96px", numeric: true, sortable: true, cell: (row) => formatCount(row.launches.launches) },
+    time("call_p50_ns", "Call p50", "duration of the launch calls"),
+    time("call_p99_ns", "Call p99", "duration of the launch calls"),
+    time("delay_p50_ns", "Delay p50", "end of the call to start of the work"),
+    time("delay_p99_ns", "Delay p99", "end of the call to start of the work"),
+    { id: "short", header: "Shorter than call", width: "148px", numeric: true, sortable: true, explanation: "rows that ran shorter than their launch call took", cell: (row) => formatCount(row.launches.short) },
+    { id: "slow_calls", header: "Calls > 1 ms", width: "112px", numeric: true, sortable: true, cell: (row) => formatCount(row.launches.slow_calls) },
+    { id: "longest_queue", header: "Longest queue", width: "132px", numeric: true, sortable: true, cell: (row) => formatCount(row.launches.longest_queue) },
+    time("graph_saving_ns", "Graph saving", "idle time that launching as one graph could save at most"),
+    time("full_queue_ns", "Full queue", "sum over streams of the time with 1,024 waiting rows or more"),
+  ];
+  const value = (row: RankLaunches, id: string) => (id === "rank" ? row.rank : row.launches[id as keyof Launches]);
+  return (
+    <>
+      <DataTable<RankLaunches>
+        label="Launches by rank"
+        columns={shown}
+        rows={sortRows(page.ranks, sort, value)}
+        rowKey={(row) => row.source}
+        sort={sort}
+        onSort={setSort}
+        mostHeight={360}
+        minWidth={1240}
+        isSelected={(row) => row.rank !== null && row.rank === view.search.rank}
+        onSelect={(row) => view.change({ rank: row.rank ?? undefined })}
+      />
+      {page.operators.length > 0 && <Operators rows={page.operators} />}
+    </>
+  );
+}
+
+function Operators({ rows }: { rows: readonly OperatorLaunches[] }) {
+  const [sort, setSort] = useState("-own_device_ns");
+  const count = (id: "calls" | "own_launches" | "launches", header: string): Column<OperatorLaunches> => ({ id, header, width: "112px", numeric: true, sortable: true, cell: (row) => formatCount(row[id]) });
+  const shown: Column<OperatorLaunches>[] = [
+    { id: "name", header: "Operator", sortable: true, cell: (row) => <Name text={row.name} most={80} code /> },
+    count("calls", "Calls"),
+    count("own_launches", "Own launches"),
+    { id: "own_device_ns", header: "Own device time", width: "146px", numeric: true, sortable: true, cell: (row) => formatDuration(row.own_device_ns) },
+    count("launches", "All launches"),
+    { id: "device_ns", header: "Device time", width: "112px", numeric: true, sortable: true, explanation: "with that of operators inside it", cell: (row) => formatDuration(row.device_ns) },
+  ];
+  return (
+    <>
+      <h3>Operators that launch</h3>
+      <DataTable<OperatorLaunches> label="Operators that launch" columns={shown} rows={sortRows(rows, sort, (row, id) => row[id as keyof OperatorLaunches])} rowKey={(row) => row.name} sort={sort} onSort={setSort} mostHeight={360} minWidth={800} />
+    </>
+  );
+}

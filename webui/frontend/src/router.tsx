@@ -1,0 +1,71 @@
+// The addresses, one per page; what a page shows is in its search parameters, so that every view can be sent to somebody.
+import { createRootRoute, createRoute, createRouter, Link, redirect } from "@tanstack/react-router";
+import { DiffPage } from "@/diff/DiffPage";
+import { readDiffSearch } from "@/diff/search";
+import { FleetPage } from "@/fleet/FleetPage";
+import { readFleetSearch } from "@/fleet/search";
+import { Shell } from "@/parts/Shell";
+import { Empty, Failed } from "@/parts/States";
+import { ReportPage } from "@/report/ReportPage";
+import { readReportSearch } from "@/report/search";
+import { RequestPage } from "@/requests/RequestPage";
+import { RequestsPage } from "@/requests/RequestsPage";
+import { readRequestSearch, readRequestsSearch } from "@/requests/search";
+import { WorkloadPage } from "@/trend/WorkloadPage";
+
+const root = createRootRoute({
+  component: Shell,
+  notFoundComponent: () => (
+    <Empty title="There is no such page">
+      <Link to="/fleet">To the fleet</Link>
+    </Empty>
+  ),
+});
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: "/",
+  beforeLoad: () => {
+    throw redirect({ to: "/fleet", replace: true });
+  },
+});
+const fleet = createRoute({ getParentRoute: () => root, path: "/fleet", validateSearch: readFleetSearch, component: FleetPage });
+const workload = createRoute({ getParentRoute: () => root, path: "/fleet/$namespace/$kind/$name", component: WorkloadPage });
+const requests = createRoute({ getParentRoute: () => root, path: "/requests", validateSearch: readRequestsSearch, component: RequestsPage });
+const request = createRoute({
+  getParentRoute: () => root,
+  path: "/requests/$namespace/$uid",
+  validateSearch: readRequestSearch,
+  component: RequestPage,
+});
+const report = createRoute({
+  getParentRoute: () => root,
+  path: "/reports/$namespace/$uid",
+  validateSearch: readReportSearch,
+  component: ReportPage,
+});
+const diff = createRoute({ getParentRoute: () => root, path: "/diff", validateSearch: readDiffSearch, component: DiffPage });
+
+/** Parameters are texts, as the service's are: no quotes, no JSON. */
+const parseSearch = (search: string) => Object.fromEntries(new URLSearchParams(search));
+function stringifySearch(search: Record<string, unknown>): string {
+  const entries = Object.entries(search).filter(([, value]) => value !== undefined && value !== "");
+  const query = new URLSearchParams(entries.map(([name, value]) => [name, String(value)])).toString();
+  return query && `?${query}`;
+}
+
+export function makeRouter() {
+  return createRouter({
+    routeTree: root.addChildren([home, fleet, workload, requests, request, report, diff]),
+    parseSearch,
+    stringifySearch,
+    scrollRestoration: true,
+    defaultErrorComponent: ({ error }) => <Failed error={error} />,
+  });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof makeRouter>;
+  }
+}

@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { partsOf, TIME_CLASSES } from "./classes";
+
+const rank: Record<string, number> = {
+  span: 100,
+  compute: 50,
+  overlapped_communication: 10,
+  exposed_communication: 20,
+  exposed_memory: 5,
+  idle: 25,
+  idle_data_loading: 8,
+  idle_host: 3,
+  idle_launching: 2,
+  idle_synchronization: 1,
+  idle_optimizer: 4,
+  idle_waiting: 7,
+};
+
+test("the parts add up to the span, overlapped communication taken out of compute", () => {
+  const parts = partsOf((name) => rank[name]);
+  expect(parts).toEqual([40, 10, 20, 5, 8, 6, 4, 7]);
+  expect(parts.reduce((sum, part) => sum + part)).toBe(rank.span);
+  expect(parts).toHaveLength(TIME_CLASSES.length);
+});
+
+test("idle time of a rank without causes is idle", () => {
+  expect(partsOf((name) => ({ compute: 1, idle: 9 })[name])).toEqual([1, 0, 0, 0, 0, 0, 0, 9]);
+});

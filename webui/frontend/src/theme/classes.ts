@@ -1,0 +1,48 @@
+// Where time goes, in the order in which bars stack it, each with its colour and second sign. The parts of one rank add
+// up to its span: overlapped communication is the hatched part of compute, and idle time is divided by cause.
+
+export type Sign = "plain" | "edge" | "hatch" | "lines" | "dots" | "letter" | "hollow";
+
+export interface TimeClass {
+  id: string;
+  name: string;
+  /** The custom property of palette.css. */
+  color: string;
+  sign: Sign;
+  letter: string;
+  explanation: string;
+}
+
+export const TIME_CLASSES: readonly TimeClass[] = [
+  { id: "compute", name: "Compute", color: "--compute", sign: "plain", letter: "", explanation: "compute without communication beside it" },
+  { id: "overlapped_communication", name: "Overlapped communication", color: "--compute", sign: "hatch", letter: "", explanation: "communication while compute ran; a part of compute" },
+  { id: "exposed_communication", name: "Exposed communication", color: "--communication", sign: "edge", letter: "", explanation: "communication without compute: waiting for other ranks included" },
+  { id: "exposed_memory", name: "Exposed memory", color: "--memory", sign: "lines", letter: "", explanation: "copies and sets without compute and without communication" },
+  { id: "idle_data_loading", name: "Idle: data loading", color: "--data-loading", sign: "dots", letter: "", explanation: "the host waited for the next batch" },
+  { id: "idle_host", name: "Idle: host", color: "--host", sign: "letter", letter: "H", explanation: "Python, operators, launches and synchronisation of the host" },
+  { id: "idle_optimizer", name: "Idle: optimizer", color: "--optimizer", sign: "letter", letter: "O", explanation: "the host was in Optimizer.step or zero_grad" },
+  { id: "idle_other", name: "Idle: other", color: "--idle", sign: "hollow", letter: "", explanation: "waiting for other work or an event, or not known" },
+];
+
+export type Parts = Record<string, number>;
+type Measure = (name: string) => number | null | undefined;
+
+/** The parts of one rank or total, ns, in the order of TIME_CLASSES; they add up to `span`. */
+export function partsOf(measure: Measure): number[] {
+  const at = (name: string) => Math.max(0, measure(name) ?? 0);
+  const overlapped = Math.min(at("overlapped_communication"), at("compute"));
+  const idle = at("idle");
+  const loading = at("idle_data_loading");
+  const host = at("idle_host") + at("idle_launching") + at("idle_synchronization");
+  const optimizer = at("idle_optimizer");
+  return [
+    at("compute") - overlapped,
+    overlapped,
+    at("exposed_communication"),
+    at("exposed_memory"),
+    loading,
+    host,
+    optimizer,
+    Math.max(0, idle - loading - host - optimizer),
+  ];
+}

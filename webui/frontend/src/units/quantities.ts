@@ -1,0 +1,81 @@
+// Shares, sizes, rates and counts in words and digits. What is not known is an en dash, never 0.
+import { formatDuration, threeDigits } from "./durations";
+
+const BINARY = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
+const DECIMAL = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"] as const;
+
+function scaled(value: number, base: number, names: readonly string[]): string {
+  let power = 0;
+  let rest = Math.abs(value);
+  while (rest >= base * 0.9995 && power < names.length - 1) {
+    rest /= base;
+    power += 1;
+  }
+  const signed = value < 0 ? -rest : rest;
+  return `${power === 0 ? Math.round(signed).toLocaleString("en-US") : threeDigits(signed)} ${names[power]}`;
+}
+
+export function formatBytes(bytes: number | null | undefined): string {
+  return bytes == null ? "–" : scaled(bytes, 1024, BINARY);
+}
+
+export function formatRate(bytesPerSecond: number | null | undefined): string {
+  return bytesPerSecond == null ? "–" : scaled(bytesPerSecond, 1000, DECIMAL);
+}
+
+export function formatCount(count: number | null | undefined): string {
+  return count == null ? "–" : count.toLocaleString("en-US", { maximumFractionDigits: 1 });
+}
+
+/** A share of 1: whole percent, below 10 % one decimal. */
+export function formatShare(share: number | null | undefined): string {
+  if (share == null || !Number.isFinite(share)) return "–";
+  const percent = share * 100;
+  const decimals = percent !== 0 && Math.abs(percent) < 9.95 ? 1 : 0;
+  return `${percent.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })} %`;
+}
+
+export function formatPermille(permille: number | null | undefined): string {
+  return permille == null ? "–" : formatShare(permille / 1000);
+}
+
+export function formatPower(milliwatts: number | null | undefined): string {
+  if (milliwatts == null) return "–";
+  return milliwatts >= 1e6 ? `${threeDigits(milliwatts / 1e6)} kW` : `${threeDigits(milliwatts / 1e3)} W`;
+}
+
+export function formatEnergy(millijoules: number | null | undefined): string {
+  if (millijoules == null) return "–";
+  return millijoules >= 1e6 ? `${threeDigits(millijoules / 1e6)} kJ` : `${threeDigits(millijoules / 1e3)} J`;
+}
+
+/** A value of a measure in the unit that the report names: ns, mJ, bytes, count. */
+export function formatMeasure(value: number | null | undefined, unit: string): string {
+  if (value == null) return "–";
+  switch (unit) {
+    case "ns":
+      return formatDuration(value);
+    case "mJ":
+      return formatEnergy(value);
+    case "bytes":
+      return formatBytes(value);
+    case "count":
+      return formatCount(value);
+    case "share":
+      return formatShare(value);
+    default:
+      if (unit.startsWith("ns ")) return `${formatDuration(value)} ${unit.slice(3)}`;
+      return `${Number.isInteger(value) ? formatCount(value) : threeDigits(value)} ${unit}`.trim();
+  }
+}
+
+/** A signed change with its sign and arrow, so that colour is not the only sign. */
+export function formatChange(share: number | null | undefined): string {
+  if (share == null || !Number.isFinite(share)) return "–";
+  if (Math.abs(share) < 0.0005) return "±0 %";
+  return share > 0 ? `▲ +${formatShare(share)}` : `▼ −${formatShare(-share)}`;
+}
+
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}

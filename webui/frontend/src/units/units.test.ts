@@ -1,0 +1,100 @@
+import { describe, expect, test } from "vitest";
+import { formatAgo, unixMillis } from "./dates";
+import { axisUnit, formatDuration } from "./durations";
+import { formatBytes, formatChange, formatMeasure, formatPower, formatRate, formatShare, plural } from "./quantities";
+import { measureName, middleCut, sentenceCase, visibleText } from "./text";
+
+test.each([
+  [null, "–"],
+  [0, "0"],
+  [7, "7 ns"],
+  [999, "999 ns"],
+  [1_000, "1.00 µs"],
+  [12_345, "12.3 µs"],
+  [999_600, "1.00 ms"],
+  [123_456_789, "123 ms"],
+  [1_500_000_000, "1.50 s"],
+  [119_000_000_000, "119 s"],
+  [150_000_000_000, "2 min 30 s"],
+  [7_320_000_000_000, "2 h 2 min"],
+  [-2_000_000, "-2.00 ms"],
+])("a duration of %s ns is %s", (ns, words) => {
+  expect(formatDuration(ns)).toBe(words);
+});
+
+test.each([
+  [900, "ns"],
+  [5_000, "µs"],
+  [2_000_000, "ms"],
+  [3_000_000_000, "s"],
+])("an axis up to %s ns is in %s", (most, unit) => {
+  expect(axisUnit(most).unit).toBe(unit);
+});
+
+describe("quantities", () => {
+  test.each([
+    [formatBytes(512), "512 bytes"],
+    [formatBytes(1_572_864), "1.50 MiB"],
+    [formatRate(15_100_000_000), "15.1 GB/s"],
+    [formatShare(0.273), "27 %"],
+    [formatShare(0.0421), "4.2 %"],
+    [formatShare(null), "–"],
+    [formatPower(412_000), "412 W"],
+    [formatPower(2_500_000), "2.50 kW"],
+    [formatChange(0.37), "▲ +37 %"],
+    [formatChange(-0.05), "▼ −5.0 %"],
+    [formatChange(0), "±0 %"],
+    [formatMeasure(12_300_000, "ns per iteration"), "12.3 ms per iteration"],
+    [formatMeasure(6, "of 6"), "6 of 6"],
+    [plural(1, "rank"), "1 rank"],
+    [plural(1_000, "rank"), "1,000 ranks"],
+  ])("%s", (said, words) => {
+    expect(said).toBe(words);
+  });
+});
+
+describe("dates", () => {
+  test("nanoseconds beyond 2^53 keep their milliseconds", () => {
+    expect(unixMillis("1790000000123456789")).toBe(1_790_000_000_123);
+  });
+  test.each(["", "12x", "-5", "123456789012345678901"])("%j is no time", (text) => {
+    expect(unixMillis(text)).toBeNull();
+  });
+  test.each([
+    [30, "just now"],
+    [180, "3 minutes ago"],
+    [7_200, "2 hours ago"],
+    [172_800, "2 days ago"],
+  ])("%s seconds are %s", (seconds, words) => {
+    const now = 1_790_000_000_000;
+    expect(formatAgo(`${now - seconds * 1000}000000`, now)).toBe(words);
+  });
+});
+
+describe("text of a trace", () => {
+  test.each([
+    ["a\u202Eb", "a\\u202Eb"],
+    ["line\nbreak", "line\\u000Abreak"],
+    ["zero\u200Bwidth", "zero\\u200Bwidth"],
+    ["lone \uD800 half", "lone \\uD800 half"],
+    ["<script>", "<script>"],
+    ["gemm µ 🚀", "gemm µ 🚀"],
+  ])("%j is shown as %s", (text, shown) => {
+    expect(visibleText(text)).toBe(shown);
+  });
+  test("long names lose their middle", () => {
+    expect(middleCut("void at::native::kernel<float>", 11)).toBe("void …loat>");
+    expect(middleCut("short", 11)).toBe("short");
+  });
+  test.each([
+    ["exposed_communication", "Exposed communication"],
+    ["idle_host", "Idle: host"],
+    ["stage_zero_grad", "Stage: zero grad"],
+    ["something_new", "Something new"],
+  ])("measure %s is %s", (measure, name) => {
+    expect(measureName(measure)).toBe(name);
+  });
+  test("abbreviations keep their case", () => {
+    expect(sentenceCase("slow_gpu")).toBe("Slow GPU");
+  });
+});
