@@ -1,0 +1,142 @@
+"""The built pages over the real service, in a real Chromium: one of each for all tests of this folder."""
+
+import asyncio
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from fleetprof_api import keys
+from fleetprof_api.report.report import Report, read_report, write_report
+from fleetprof_store.memory import MemoryStore
+from fleetprof_webui.catalog.database import sqlite_url
+from fleetprof_webui.local import LocalSite, serve_locally
+from fleetprof_webui.pages import STATIC
+from playwright.sync_api import Browser, Page, sync_playwright
+
+HOSTILE = '<img src=x onerror="document.title=1">\u202egnp.exe'
+MANY = 1000
+LATE_RANK = 637
+_LOOK_EVERY_S = 0.5
+
+
+def make_many(report: Report) -> Report:
+    """The report of a job of four ranks as one of MANY, of which LATE_RANK is like its late one."""
+    like = [2 if rank == LATE_RANK else (0, 1, 3)[rank % 3] for rank in range(MANY)]
+    replace = msgspec.structs.replace
+    ranks = [
+        replace(report.ranks[source], rank=rank, source=f"ranks/{rank}/trace.json.gz")
+        for rank, source in enumerate(like)
+    ]
+    sections = [
+        replace(
+            section,
+            ranks=list(range(MANY)),
+            tables=[replace(table, values=[table.values[source] for source in like]) for table in section.tables],
+        )
+        for section in report.heterogeneity
+    ]
+    return replace(report, ranks=ranks, heterogeneity=sections)
+
+
+@pytest.fixture(scope="session")
+def shown(analysed: MemoryStore) -> MemoryStore:
+    """What the pages show: the captures of the other tests, one of many ranks, and one with names made to harm."""
+    store = MemoryStore()
+    for info in analysed.list("v1/"):
+        store.put(info.key, analysed.get(info.key))
+    report = read_report(store.get(keys.report_key("team-a", "slow")))
+    kernels = [msgspec.structs.replace(report.kernels[0], name=HOSTILE), *report.kernels[1:]]
+    hostile = msgspec.structs.replace(report, title=HOSTILE, kernels=kernels)
+    for uid, made in (("many", make_many(report)), ("hostile", hostile)):
+        store.put(keys.request_key("team-c", uid), store.get(keys.request_key("team-a", "slow")))
+        ledger = store.get(keys.ledger_key("team-a", "slow")).replace(b'"slow', f'"{uid}'.encode())
+        store.put(keys.ledger_key("team-c", uid), ledger.replace(b'"team-a"', b'"team-c"'))
+        store.put(keys.report_key("team-c", uid), write_report(made))
+    return store
+
+
+@pytest.fixture(scope="session")
+def site(shown: MemoryStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSite]:
+    """The service as `fleetprof ui` starts it, in a thread; it ends with the tests."""
+    if not (STATIC / "index.html").is_file():
+        _miss("the pages are not built: make webui")
+    catalog = sqlite_url(tmp_path_factory.mktemp("catalog") / "catalog.sqlite")
+    ready, stop = threading.Event(), asyncio.Event()
+    found: list[LocalSite] = []
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        async with serve_locally(shown, catalog, port=0, captures=None, look_every_s=_LOOK_EVERY_S) as local:
+            found.append(local)
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    try:
+        assert ready.wait(60), "the service does not start"
+        yield found[0]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium without a window, the same for all tests."""
+    program = shutil.which("chromium")
+    if program is None:
+        _miss("no chromium: run .ci/browser")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-lcd-text", "--font-render-hinting=none"]
+        )
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def session_state(browser: Browser, site: LocalSite, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cookie of a person who opened the address that the service printed."""
+    state = tmp_path_factory.mktemp("session") / "state.json"
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(site.make_address())
+    page.get_by_role("heading", name="Fleet").wait_for()
+    assert "token" not in page.url
+    context.storage_state(path=state)
+    context.close()
+    return state
+
+
+@pytest.fixture
+def page(browser: Browser, site: LocalSite, session_state: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A signed-in tab in the theme of the parameter `theme`; a test fails where script or policy complains."""
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    context = browser.new_context(
+        base_url=f"http://127.0.0.1:{site.port}",
+        storage_state=session_state,
+        viewport={"width": 1440, "height": 900},
+        color_scheme="dark" if params.get("theme") == "dark" else "light",
+        reduced_motion="reduce",
+    )
+    tab = context.new_page()
+    tab.set_default_timeout(15_000)
+    complaints: list[str] = []
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    yield tab
+    context.close()
+    # A status of the service is in the console too; the tests that ask for one look at the page.
+    assert [text for text in complaints if "Failed to load resource" not in text] == []
+
+
+def _miss(reason: str) -> None:
+    if "browser" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
+        pytest.fail(reason)
+    pytest.skip(reason)

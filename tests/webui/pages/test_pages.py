@@ -1,0 +1,36 @@
+"""Every page, in both themes: it shows what it is for, and hinders nobody who reads with a screen reader."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+AXE = Path(__file__).parents[3] / "webui" / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+PAGES = {
+    "/fleet": "llama",
+    "/fleet/team-a/Job/llama": "healthy-name",
+    "/requests": "running-name",
+    "/requests?capture=new": "ProfileRequest",
+    "/requests/team-b/failed": "nothing asks for orders in this process",
+    "/reports/team-a/slow": "Rank 2 holds the job up",
+    "/diff?base=team-a/healthy&new=team-a/slow": "Iterations became slower",
+}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("address", "wanted"), PAGES.items())
+def test_a_page_shows_what_it_is_for_and_axe_finds_nothing_serious(
+    page: Page, address: str, wanted: str, theme: str
+) -> None:
+    page.goto(address)
+    page.get_by_text(wanted).first.wait_for()
+    page.wait_for_load_state("networkidle")
+
+    page.evaluate(AXE.read_text())
+    result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    serious = [
+        f"{found['id']}: {found['help']} {[node['html'][:160] for node in found['nodes'][:3]]}"
+        for found in result["violations"]
+        if found["impact"] in ("serious", "critical")
+    ]
+    assert serious == []

@@ -1,0 +1,165 @@
+"""What a person does with the pages: links that keep a view, the keyboard, both renderers, a capture that goes on."""
+
+import re
+
+import msgspec
+import pytest
+from fleetprof_api import keys
+from fleetprof_api.ledger import Ledger, RankState
+from fleetprof_store.memory import MemoryStore
+from fleetprof_webui.local import LocalSite
+from playwright.sync_api import Browser, Page, expect
+
+# Of a canvas: how many of its pixels are drawn, and how many colours they have.
+PIXELS = """canvas => {
+    const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    const colors = new Set();
+    let drawn = 0;
+    for (let at = 0; at < data.length; at += 4) {
+        if (data[at + 3] === 0) continue;
+        drawn += 1;
+        colors.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
+    }
+    return {drawn: drawn / (data.length / 4), colors: colors.size};
+}"""
+
+
+def test_the_address_of_a_report_keeps_its_view(page: Page) -> None:
+    page.goto("/reports/team-a/slow")
+    page.get_by_label("Order of ranks").select_option("compute")
+    page.get_by_role("button", name="rank 2", exact=True).click()
+    page.locator("#iterations select").select_option("exposed_communication")
+    page.get_by_label("Outliers from so many standard deviations").fill("5")
+    expect(page).to_have_url(re.compile(r"\?ranks=compute&rank=2&measure=exposed_communication&sigma=5"))
+
+    page.goto(page.url)
+    expect(page.get_by_label("Order of ranks")).to_have_value("compute")
+    expect(page.get_by_role("button", name="rank 2", exact=True)).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#iterations select")).to_have_value("exposed_communication")
+    expect(page.get_by_text("Outliers from 5 σ")).to_be_visible()
+    expect(page.locator("#kernels")).to_contain_text("rank 2 alone")
+
+
+def test_the_fleet_is_searched_filtered_sorted_and_compared(page: Page) -> None:
+    page.goto("/fleet")
+    rows = page.get_by_role("region", name="Workloads").locator("tbody tr")
+    expect(rows.first).to_be_visible()
+    page.get_by_role("button", name="team-b").click()
+    expect(page).to_have_url(re.compile("namespace=team-b"))
+    expect(rows).to_have_count(2)
+    page.keyboard.press("/")
+    page.keyboard.type("bert")
+    expect(rows).to_have_count(1)
+    page.get_by_label("Search workloads").fill("")
+    page.get_by_role("button", name="team-b").click()
+    page.get_by_role("button", name="Exposed comm.").press("Enter")
+    expect(page.get_by_role("columnheader", name="Exposed comm.")).to_have_attribute("aria-sort", "descending")
+
+    page.get_by_role("link", name="Compare bert with another").click()
+    page.get_by_role("row").filter(has_text="team-a").get_by_role("link", name="with this").click()
+    expect(page).to_have_url(re.compile("/diff"))
+    expect(page.get_by_role("heading", name=re.compile("reports|Iterations|change|few"))).not_to_have_count(0)
+
+
+def test_the_keyboard_reaches_the_content_and_opens_a_report(page: Page) -> None:
+    page.goto("/fleet")
+    page.locator("tbody tr").first.wait_for()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="To the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.get_by_role("link", name=re.compile("Rank 2 holds the job up")).first.press("Enter")
+    expect(page).to_have_url(re.compile("/reports/"))
+
+
+def test_the_theme_is_chosen_and_kept(page: Page) -> None:
+    page.goto("/fleet")
+    background = "getComputedStyle(document.body).backgroundColor"
+    page.get_by_label("Theme").select_option("dark")
+    assert page.evaluate(background) == "rgb(20, 23, 28)"
+    page.reload()
+    expect(page.get_by_label("Theme")).to_have_value("dark")
+    assert page.evaluate(background) == "rgb(20, 23, 28)"
+
+
+def test_few_ranks_are_drawn_as_svg(page: Page) -> None:
+    page.goto("/reports/team-a/slow")
+    cells = page.locator(".heat-cells svg[data-renderer=svg] rect")
+    expect(cells).to_have_count(4 * 6)
+    assert len(set(cells.evaluate_all("cells => cells.map(cell => cell.getAttribute('fill'))"))) > 4
+    bars = page.locator(".bar-row")
+    expect(bars).to_have_count(4)
+    assert page.locator("canvas").count() == 0
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_thousand_ranks_are_drawn_on_canvas_and_scroll(page: Page, theme: str) -> None:
+    page.goto("/reports/team-c/many?rank=637")
+    skyline = page.locator(".skyline canvas[data-renderer=canvas]")
+    skyline.wait_for()
+    page.wait_for_timeout(200)
+    drawn = skyline.evaluate(PIXELS)
+    assert drawn["drawn"] > 0.5
+    assert drawn["colors"] > 3
+    bars = page.locator(".bar-row")
+    expect(page.get_by_role("button", name="rank 637", exact=True)).to_be_visible()
+    assert bars.count() < 60
+
+    heat = page.locator(".heat-cells canvas[data-renderer=canvas]")
+    heat.scroll_into_view_if_needed()
+    page.wait_for_timeout(200)
+    assert heat.evaluate(PIXELS)["colors"] > 5
+
+
+def test_the_late_rank_of_a_thousand_is_found_by_order(page: Page) -> None:
+    page.goto("/reports/team-c/many?ranks=compute")
+    first = page.locator(".bar-row").first
+    expect(first).to_contain_text("rank 637")
+
+
+def test_the_ledger_follows_a_capture(page: Page, shown: MemoryStore) -> None:
+    key = keys.ledger_key("team-b", "running")
+    before = shown.get(key)
+    page.goto("/requests/team-b/running")
+    expect(page.locator("[data-state=ASKED]")).to_have_count(4)
+    expect(page.get_by_text("Live: each change is shown as it happens.")).to_be_visible()
+    try:
+        ledger = msgspec.json.decode(before, type=Ledger)
+        ledger.entries[1].state = RankState.ARMED
+        ledger.entries[2].state = RankState.UPLOADED
+        shown.put(key, msgspec.json.encode(ledger))
+        expect(page.locator("[data-state=UPLOADED]")).to_have_count(1)
+        expect(page.locator("[data-state=ARMED]")).to_have_count(1)
+    finally:
+        shown.put(key, before)
+
+
+def test_names_of_a_trace_are_text_and_nothing_else(page: Page) -> None:
+    page.goto("/reports/team-c/hostile#kernels")
+    name = page.locator("#kernels bdi", has_text="onerror").first
+    expect(name).to_contain_text("\\u202Egnp.exe")
+    assert page.locator("main img").count() == 0
+    assert page.title() != "1"
+
+
+@pytest.mark.parametrize(
+    ("address", "wanted"),
+    [
+        ("/reports/team-a/absent", "see how far its capture is"),
+        ("/fleet?text=nothing-has-this-name", "Take all filters away"),
+        ("/diff", "A comparison takes two reports"),
+        ("/fleet/team-a/Job/absent", "see what there is"),
+    ],
+)
+def test_where_nothing_is_the_page_says_what_to_do(page: Page, address: str, wanted: str) -> None:
+    page.goto(address)
+    expect(page.get_by_text(wanted).first).to_be_visible()
+
+
+def test_a_stranger_is_told_how_to_sign_in(browser: Browser, site: LocalSite) -> None:
+    context = browser.new_context()
+    stranger = context.new_page()
+    stranger.goto(f"http://127.0.0.1:{site.port}/fleet")
+    expect(stranger.get_by_role("alert")).to_contain_text("fleetprof ui")
+    assert "llama" not in stranger.content()
+    context.close()
