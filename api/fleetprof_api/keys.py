@@ -6,6 +6,8 @@
                                  ranks/<rank>/samples.json.gz
                                  ranks/<rank>/summary.json.gz
                                  ranks/<rank>/operations.bin
+                                 timeline/rank-<rank>.bin
+                                 timeline/fleet.bin
                                  report.json
                                  report.html
     v1/<namespace>/workloads/<digest of a target>.json
@@ -74,6 +76,21 @@ def report_key(namespace: str, uid: str) -> str:
 def report_page_key(namespace: str, uid: str) -> str:
     """The report as one self-contained HTML page."""
     return request_prefix(namespace, uid) + "report.html"
+
+
+def timeline_prefix(namespace: str, uid: str) -> str:
+    """Prefix of the files of a capture's timeline (docs/timeline-format.md), with its trailing slash."""
+    return request_prefix(namespace, uid) + "timeline/"
+
+
+def rank_timeline_key(namespace: str, uid: str, rank: int) -> str:
+    """One rank's events at every level of detail."""
+    return f"{timeline_prefix(namespace, uid)}rank-{_rank(rank)}.bin"
+
+
+def fleet_timeline_key(namespace: str, uid: str) -> str:
+    """The iterations of all ranks, and which ranks have a file; where it is not, there is no timeline."""
+    return timeline_prefix(namespace, uid) + "fleet.bin"
 
 
 def workload_key(namespace: str, digest: str) -> str:

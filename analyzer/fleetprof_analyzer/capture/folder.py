@@ -23,7 +23,7 @@ from fleetprof_analyzer.capture.stored_capture import read_samples
 from fleetprof_analyzer.capture.workers import work_in_processes
 from fleetprof_analyzer.rank.identity import identify, tell_jobs_apart
 from fleetprof_analyzer.rank.iterations import Asked
-from fleetprof_analyzer.rank.summary import RankSummary, merge, summarise
+from fleetprof_analyzer.rank.summary import Found, RankSummary, merge, summarise
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.limits import Limits, Refused
 from fleetprof_analyzer.trace.problems import Kind, Problems
@@ -169,14 +169,16 @@ def summarise_file(
     problems: Problems,
     trace_bytes: int | None = None,
     limits: Limits | None = None,
+    show: Callable[[Found], None] | None = None,
 ) -> RankSummary:
     """The summary of one trace, whatever the file holds: nothing that is wrong with it is raised.
 
-    `trace_bytes` is its length as it is stored. Only what the store says is raised: StoreError.
+    `trace_bytes` is its length as it is stored; `show` is given what was found in it. Only what the store says is
+    raised: StoreError.
     """
     try:
         with limit_cpu(allowed_cpu_s(limits or Limits(), trace_bytes)):
-            return _summarise(open_file, source, samples, assigned, asked, problems, limits)
+            return _summarise(open_file, source, samples, assigned, asked, problems, limits, show)
     except StoreError:
         raise
     except Refused as error:
@@ -200,6 +202,7 @@ def _summarise(
     asked: Asked,
     problems: Problems,
     limits: Limits | None,
+    show: Callable[[Found], None] | None,
 ) -> RankSummary:
     with open_file() as file:
         trace = read_trace(file, source, problems, limits)
@@ -210,4 +213,4 @@ def _summarise(
             Kind.TRACE_ID_CONTRADICTED,
             f"carries trace id {trace.metadata.trace_id!r}, expected {samples.trace_id!r}",
         )
-    return summarise(trace, samples, rank_number=rank, asked=asked, problems=problems)
+    return summarise(trace, samples, rank_number=rank, asked=asked, problems=problems, show=show)

@@ -6,7 +6,7 @@ replaced only by a whole report. Raises StoreError when the store does not answe
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -25,9 +25,10 @@ from fleetprof_analyzer.capture.stored_capture import (
     read_capture,
     read_samples,
 )
+from fleetprof_analyzer.capture.timeline_files import RankTimeline, write_overview
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS_BYTES
 from fleetprof_analyzer.rank.stored_summary import MOST_BYTES, Unusable, pack_summary, unpack_summary
-from fleetprof_analyzer.rank.summary import RankSummary, merge
+from fleetprof_analyzer.rank.summary import Found, RankSummary, merge
 from fleetprof_analyzer.trace.limits import Limits
 from fleetprof_analyzer.trace.problems import Kind, Problems
 from fleetprof_analyzer.views.page.page import render_page
@@ -43,7 +44,7 @@ class NothingStored(Exception):
 def analyze_capture(
     store: Store, namespace: str, uid: str, *, progress: Progress | None = None, limits: Limits | None = None
 ) -> Report:
-    """Reads one capture, writes report.json and report.html beside it, and returns the report.
+    """Reads one capture, writes its timeline, report.html and report.json beside it, and returns the report.
 
     Ranks whose trace stayed where it was taken are reported by their summary. Raises NothingStored.
     """
@@ -53,7 +54,7 @@ def analyze_capture(
         if files.trace_bytes is None:
             summaries.append(_take_summary(store, capture, rank, files))
         else:
-            summaries.append(_summarise(store, capture, rank, limits))
+            summaries.append(_draw(store, capture, rank, limits))
         if progress is not None:
             progress(done, len(capture.ranks), summaries[-1].source)
     return _write(store, capture, summaries)
@@ -83,7 +84,7 @@ def summarise_ranks(
     progress: Progress | None = None,
     limits: Limits | None = None,
 ) -> int:
-    """Writes the summaries of every `shards`-th rank with a trace, from the `shard`-th on; how many were made now.
+    """Writes timelines and summaries of every `shards`-th rank with a trace, from the `shard`-th on; how many.
 
     Summaries that are there and hold are kept, so a pod that was killed goes on where it was. Raises NothingStored.
     """
@@ -92,7 +93,7 @@ def summarise_ranks(
     made = 0
     for done, (rank, files) in enumerate(mine, 1):
         if not _holds(store, capture, rank, files):
-            summary = _summarise(store, capture, rank, limits)
+            summary = _draw(store, capture, rank, limits)
             key = keys.summary_key(namespace, uid, rank)
             try:
                 data = pack_summary(summary, trace_bytes=files.trace_bytes or 0, samples_bytes=files.samples_bytes or 0)
@@ -133,6 +134,7 @@ def _find(store: Store, namespace: str, uid: str) -> StoredCapture:
 
 def _write(store: Store, capture: StoredCapture, summaries: Sequence[RankSummary]) -> Report:
     report = assemble_capture(capture, summaries)
+    write_overview(store, capture.namespace, capture.uid, report)
     page_key = keys.report_page_key(capture.namespace, capture.uid)
     # Whoever reads a page of a bucket has fetched that page alone.
     traces = "" if Path(store.locate(page_key)).is_absolute() else None
@@ -160,7 +162,21 @@ def _source(rank: int) -> str:
     return f"ranks/{rank}/trace.json.gz"
 
 
-def _summarise(store: Store, capture: StoredCapture, rank: int, limits: Limits | None) -> RankSummary:
+def _draw(store: Store, capture: StoredCapture, rank: int, limits: Limits | None) -> RankSummary:
+    """Reads the rank's trace and writes its timeline."""
+    timeline = RankTimeline(rank)
+    summary = _summarise(store, capture, rank, limits, timeline.make)
+    timeline.write(store, capture.namespace, capture.uid)
+    return summary
+
+
+def _summarise(
+    store: Store,
+    capture: StoredCapture,
+    rank: int,
+    limits: Limits | None,
+    show: Callable[[Found], None] | None = None,
+) -> RankSummary:
     """Reads the rank's trace. A store that fails in the middle of it is asked again a few times."""
     for left in reversed(range(_TRIES)):
         problems = Problems()
@@ -175,6 +191,7 @@ def _summarise(store: Store, capture: StoredCapture, rank: int, limits: Limits |
                 problems=problems,
                 trace_bytes=capture.ranks[rank].trace_bytes,
                 limits=limits,
+                show=show,
             )
         except NotFound:
             return _problem_only(_source(rank), rank, Kind.RANK_MISSING, "the trace is not in the store any more")

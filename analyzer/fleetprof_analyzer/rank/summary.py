@@ -5,8 +5,8 @@ idempotent, so that summaries may be made anywhere and joined in any order. A su
 made of summaries, never of traces.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -24,17 +24,18 @@ from fleetprof_analyzer.rank.measures.copies import measure_copies
 from fleetprof_analyzer.rank.measures.core_use import measure_core_use
 from fleetprof_analyzer.rank.measures.data_loading import measure_data_loading
 from fleetprof_analyzer.rank.measures.device_time import add_idle, add_iteration_idle, measure_device_time
-from fleetprof_analyzer.rank.measures.devices import split_devices
+from fleetprof_analyzer.rank.measures.devices import DeviceWork, split_devices
 from fleetprof_analyzer.rank.measures.energy import Energies, measure_energy
 from fleetprof_analyzer.rank.measures.host_activity import read_host
 from fleetprof_analyzer.rank.measures.idle.places import find_idle_places
 from fleetprof_analyzer.rank.measures.kernels.kernels import KernelGroup, measure_kernels
-from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
+from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls, find_calls
 from fleetprof_analyzer.rank.measures.kernels.launch_statistics import measure_launches
 from fleetprof_analyzer.rank.measures.kernels.operator_launches import OperatorGroup, measure_operator_launches
 from fleetprof_analyzer.rank.measures.memory_peak import measure_memory
 from fleetprof_analyzer.rank.measures.series import device_series, host_series
-from fleetprof_analyzer.rank.measures.stages.stages import measure_stages
+from fleetprof_analyzer.rank.measures.stages.labels import Label
+from fleetprof_analyzer.rank.measures.stages.stages import FoundStages, find_stages, sum_up
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 
@@ -71,6 +72,24 @@ class RankSummary(msgspec.Struct, kw_only=True, frozen=True):
     problems: list[Problem] = []
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found in a trace on the way to its summary, for those who draw it.
+
+    `works` are the rank's devices, or its host where it has none. `labels` are the pieces of each of the iterations at
+    `bounds`, [start, end); `main_place` is the thread that trains, -1 where none is found, `helpers` run its autograd.
+    """
+
+    trace: Trace
+    works: Sequence[DeviceWork]
+    calls: LaunchCalls
+    iterations: Sequence[Iteration]
+    bounds: Sequence[tuple[int, int]]
+    labels: Sequence[Sequence[Label]]
+    main_place: int
+    helpers: Sequence[int]
+
+
 def summarise(
     trace: Trace,
     samples: RankSamples | None,
@@ -78,8 +97,12 @@ def summarise(
     rank_number: int | None,
     asked: Asked,
     problems: Problems,
+    show: Callable[[Found], None] | None = None,
 ) -> RankSummary:
-    """One rank's summary. `problems` holds what reading the trace has met, and receives what is met here."""
+    """One rank's summary. `problems` holds what reading the trace has met, and receives what is met here.
+
+    `show` is called last, where the trace holds something.
+    """
     if len(trace.rows) == 0:
         return RankSummary(
             source=trace.source, rank_number=rank_number, problems=problems.entries(trace.source, rank_number)
@@ -100,6 +123,7 @@ def summarise(
     track = read_track(samples) if trace.time_origin == "unix" else None
     marks = read_marks(trace, samples, [(one.start_ns, one.start_ns + one.duration_ns) for one in found.iterations])
     energies = _measure_energies(trace, iterations, samples)
+    stages = find_stages(trace, calls, iterations, found.marks)
     rank = Rank(
         rank=rank_number,
         source=trace.source,
@@ -118,7 +142,7 @@ def summarise(
         index_from=found.index_from,
         steps_per_iteration=found.steps_per_iteration,
         first_step=found.first_step,
-        stages=measure_stages(trace, calls, iterations, found.marks, track),
+        stages=sum_up(trace, calls, stages, track),
         launches=measure_launches(works, calls, devices),
         copies=measure_copies(trace, works),
         truncated=trace.truncated,
@@ -141,10 +165,12 @@ def summarise(
         ],
         cores=measure_core_use(samples, iterations) if trace.time_origin == "unix" else None,
     )
+    where = _where(stages)
+    del stages  # a thread's rows, which nobody needs any more
     operations = summarise_operations(
         trace, found, samples, track=track, marks=marks, rank_number=rank_number, problems=problems
     )
-    return RankSummary(
+    summary = RankSummary(
         source=trace.source,
         rank_number=rank_number,
         rank=rank,
@@ -157,6 +183,18 @@ def summarise(
         operations_bytes=len(operations),
         problems=problems.entries(trace.source, rank_number),
     )
+    if show is not None:
+        show(Found(trace, works if on_host is None else [on_host], calls, iterations, *where))
+    return summary
+
+
+def _where(
+    found: FoundStages,
+) -> tuple[Sequence[tuple[int, int]], Sequence[Sequence[Label]], int, Sequence[int]]:
+    """Bounds, labels, main thread and helpers."""
+    if found.thread is None:
+        return found.bounds, found.labels, -1, ()
+    return found.bounds, found.labels, found.thread.place, np.flatnonzero(found.thread.helps).tolist()
 
 
 def merge(parts: Iterable[Sequence[RankSummary]]) -> list[RankSummary]:

@@ -12,11 +12,12 @@ from typing import Final
 from fleetprof_api import keys
 
 _MIB: Final = 1 << 20
-_REPORT: Final = {"report.json": 512 * _MIB, "report.html": 512 * _MIB}
-_SUMMARY: Final = {"summary.json.gz": _MIB // 8, "operations.bin": 64 * _MIB}
+_REPORT: Final = {"report.json": 512 * _MIB, "report.html": 512 * _MIB, "timeline/fleet.bin": 64 * _MIB}
+_TIMELINE: Final = {"timeline/rank.bin": 256 * _MIB}
+_SUMMARY: Final = {"summary.json.gz": _MIB // 8, "operations.bin": 64 * _MIB} | _TIMELINE
 # By command of `fleetprof-analyzer`: what it writes beside the ledger, and of a rank; with the most bytes of each.
 _WRITES: Final[Mapping[str, tuple[Mapping[str, int], Mapping[str, int]]]] = {
-    "report": (_REPORT, {}),
+    "report": (_REPORT, _TIMELINE),
     "summarise": ({}, _SUMMARY),
     "merge": (_REPORT, {}),
 }
@@ -24,6 +25,7 @@ _READS: Final = re.compile(
     r"request\.json|ledger\.json|ranks/\d{1,7}/(?:trace\.json\.gz|samples\.json\.gz|summary\.json\.gz|operations\.bin)"
 )
 _OF_A_RANK: Final = re.compile(r"ranks/(0|[1-9]\d{0,6})/([a-z.]+)")
+_TIMELINE_OF_A_RANK: Final = re.compile(r"timeline/rank-(0|[1-9]\d{0,6})\.bin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,11 @@ def find_read_problem(capture: AnalysedCapture, key: str) -> str:
     return f"{key[:200]!r} is not an input of this analysis, which reads {prefix}"
 
 
+def of_a_rank(key: str) -> bool:
+    """Tells whether a key may be one that only a rank that the store has something of has."""
+    return "/ranks/" in key or "/timeline/rank-" in key
+
+
 def find_write_problem(capture: AnalysedCapture, key: str, size_bytes: int, stored_ranks: frozenset[int]) -> str:
     """Why the Job may not write this; empty when it may. Of ranks it writes those that the store has something of."""
     prefix = capture.prefix()
@@ -55,6 +62,8 @@ def find_write_problem(capture: AnalysedCapture, key: str, size_bytes: int, stor
     most = of_capture.get(rest)
     if (found := _OF_A_RANK.fullmatch(rest)) and int(found[1]) in stored_ranks:
         most = of_ranks.get(found[2])
+    if (found := _TIMELINE_OF_A_RANK.fullmatch(rest)) and int(found[1]) in stored_ranks:
+        most = of_ranks.get("timeline/rank.bin")
     if most is None:
         return f"{key[:200]!r} is not what `{capture.command}` of {prefix} writes"
     return f"{key!r} would have {size_bytes:,} bytes, {most:,} are allowed" if size_bytes > most else ""

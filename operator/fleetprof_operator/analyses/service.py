@@ -20,7 +20,7 @@ from fleetprof_api.hub import analyses_pb2 as pb
 from fleetprof_api.hub.analyses_pb2_grpc import AnalysesServicer
 from fleetprof_store.base import PartGrant, SigningStore, Store, StoreError, UploadPart
 
-from fleetprof_operator.analyses.rights import AnalysedCapture, find_read_problem, find_write_problem
+from fleetprof_operator.analyses.rights import AnalysedCapture, find_read_problem, find_write_problem, of_a_rank
 from fleetprof_operator.hub.access.authentication import Authenticator, Principal
 from fleetprof_operator.hub.access.call_authentication import CallAuthentication, Context
 from fleetprof_operator.hub.access.call_refusals import CallRefusals
@@ -111,7 +111,7 @@ class AnalysesService(AnalysesServicer):
         """An address to write one of the things that the caller's command makes."""
         capture, caller = await self._admit(context)
         size_bytes = request.size_bytes
-        if "/ranks/" in request.key and not caller.ranks:
+        if of_a_rank(request.key) and not caller.ranks:
             caller.ranks = await self._list_ranks(context, capture)
         if problem := find_write_problem(capture, request.key, size_bytes, caller.ranks):
             await self._deny(context, capture, problem)

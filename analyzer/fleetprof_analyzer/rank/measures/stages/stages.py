@@ -7,6 +7,7 @@ thread has exactly one stage; a stage that nothing marks is filled in from its n
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final, Literal
 
@@ -34,6 +35,21 @@ _MOST_ITERATIONS: Final = 400
 _MOST_LISTED: Final = 100  # a request's most; their columns are a part of the rank's summary, which stays small
 
 
+@dataclass(frozen=True, slots=True)
+class FoundStages:
+    """Where the stages of a rank lie: the pieces of each iteration, on the main thread `thread`.
+
+    Without a thread or an iteration there are none, and `reason` says why.
+    """
+
+    thread: MainThread | None = None
+    bounds: Sequence[Span] = ()
+    labels: Sequence[Sequence[Label]] = ()
+    found_by: Literal["optimizer_step", "profiler_step", "backward", "none"] = "none"
+    inferred: frozenset[StageName] = frozenset()
+    reason: str = ""
+
+
 def measure_stages(
     trace: Trace,
     calls: LaunchCalls,
@@ -42,18 +58,28 @@ def measure_stages(
     track: Track | None = None,
 ) -> Stages:
     """The stages over all iterations of a rank. `track`: where its thread was, None where it was not sampled."""
+    return sum_up(trace, calls, find_stages(trace, calls, iterations, marks), track)
+
+
+def find_stages(
+    trace: Trace,
+    calls: LaunchCalls,
+    iterations: Sequence[Iteration],
+    marks: Literal["optimizer_step", "profiler_step", "none"],
+) -> FoundStages:
+    """Where the stages of each iteration lie; iterations that nothing marks are found by their backward passes."""
     thread = find_main_thread(trace, calls)
     if thread is None:
-        return Stages(reason="no operator says what autograd made of it: inference, or the host was not recorded")
+        return FoundStages(reason="no operator says what autograd made of it: inference, or the host was not recorded")
     passes = find_passes(thread)
     bounds: list[Span] = [(i.start_ns, i.start_ns + i.duration_ns) for i in iterations]
     found_by: Literal["optimizer_step", "profiler_step", "backward", "none"] = marks
     if not bounds:
         bounds, found_by = bound_by_passes(thread, passes)[:_MOST_ITERATIONS], "backward"
     if not bounds:
-        return Stages(reason="no backward pass, and no mark of an iteration")
+        return FoundStages(thread, reason="no backward pass, and no mark of an iteration")
     labels, inferred = label_iterations(trace, thread, passes, bounds)
-    return _sum_up(trace, calls, thread, labels, found_by, inferred, track)
+    return FoundStages(thread, bounds, labels, found_by, frozenset(inferred))
 
 
 def label_iterations(
@@ -102,16 +128,11 @@ def bound_by_passes(thread: MainThread, passes: Sequence[Span]) -> list[Span]:
     return [(start, end) for start, end in zip([begin, *ends], ends, strict=False) if end > start]
 
 
-def _sum_up(
-    trace: Trace,
-    calls: LaunchCalls,
-    thread: MainThread,
-    labels: Sequence[Sequence[Label]],
-    found_by: Literal["optimizer_step", "profiler_step", "backward", "none"],
-    inferred: set[StageName],
-    track: Track | None,
-) -> Stages:
-    """`labels` holds those of each iteration."""
+def sum_up(trace: Trace, calls: LaunchCalls, found: FoundStages, track: Track | None) -> Stages:
+    """The sums of what was found, and where in the code its silences lie."""
+    thread, labels = found.thread, found.labels
+    if thread is None or found.reason:
+        return Stages(reason=found.reason)
     rows = trace.rows.select(trace.rows.on_device)
     stage_of_row = _assign(calls, rows, thread, [label for each in labels for label in each])
     times = [Counter[StageName]() for _ in labels]
@@ -137,8 +158,8 @@ def _sum_up(
     return Stages(
         stages=stages,
         iterations=len(labels),
-        iterations_from=found_by,
-        inferred=sorted(inferred),
+        iterations_from=found.found_by,
+        inferred=sorted(found.inferred),
         silences=find_silences(trace, thread, pieces, track),
         loading_place=find_code(trace, thread.place, track, loading) if loading else None,
         unknown_device_ns=int(rows.duration_ns[stage_of_row < 0].sum()),

@@ -1,0 +1,185 @@
+"""The tree of a rank: iterations, their stages, and what the threads that train ran in them.
+
+A page opens one node after the other, groups what is small, and says what an operator launched, without a tile.
+Guarantees: pure; at most `MOST_NODES`, the longest ones with all that enclose them; what is left out is counted, in
+all and below each node. Nodes are in the order of a walk, parents first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetprof_analyzer.pyramid.container import Body
+from fleetprof_analyzer.pyramid.header import NODE_TYPES, IterationColumns, Nodes, StageColumns
+from fleetprof_analyzer.pyramid.planes import shuffle
+from fleetprof_analyzer.pyramid.tiles import LaneRows
+from fleetprof_analyzer.trace.ordering import order_by
+from fleetprof_analyzer.trace.trace import Int32s, Int64s
+
+MOST_NODES: Final = 20_000
+_ITERATION, _STAGE, _ROW = range(3)
+Positions = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """Device rows by when and on which track they were launched, sorted by track and time; columns of equal length."""
+
+    track: Int32s
+    at_ns: Int64s
+    duration_ns: Int64s
+
+
+def write_nodes(
+    rows: LaneRows,
+    track_of_lane: Int32s,
+    threads: Sequence[int],
+    launches: Launches,
+    iterations: IterationColumns,
+    stages: StageColumns,
+    body: Body,
+) -> Nodes:
+    """Writes the tree of the rows on the tracks `threads`, those of the main thread first, into the body."""
+    chosen, left_out = _choose(rows, track_of_lane, threads, iterations, stages)
+    start = np.concatenate((iterations.start_ns, stages.start_ns, rows.start_ns[chosen])).astype(np.int64)
+    duration = np.concatenate((iterations.duration_ns, stages.duration_ns, rows.duration_ns[chosen])).astype(np.int64)
+    groups = len(iterations.index), len(stages.stage), len(chosen)
+    kind = np.repeat(np.array([_ITERATION, _STAGE, _ROW], np.uint8), groups)
+    item = np.concatenate((np.arange(groups[0]), np.arange(groups[1]), rows.name[chosen])).astype(np.uint32)
+    track = np.concatenate((np.full(groups[0] + groups[1], -1), track_of_lane[rows.lane[chosen]])).astype(np.int32)
+    order = _walk(kind, start, duration, track, iterations, stages)
+    start, duration, kind = start.take(order), duration.take(order), kind.take(order)
+    item, track = item.take(order), track.take(order)
+    parent = _parents(kind, start, duration, track)
+    columns: dict[str, npt.NDArray[Any]] = {
+        "parent": parent,
+        "kind": kind,
+        "item": item,
+        "start_ns": start,
+        "duration_ns": duration,
+        "below": _below(rows, track_of_lane, threads, kind, start, duration, track),
+        "device_ns": _device_time(launches, threads, kind, start, duration, track),
+    }
+    block = body.add(shuffle([columns[name].astype(form) for name, form in NODE_TYPES.items()]))
+    return Nodes(block=block, count=len(parent), left_out=left_out)
+
+
+def _choose(
+    rows: LaneRows, track_of_lane: Int32s, threads: Sequence[int], iterations: IterationColumns, stages: StageColumns
+) -> tuple[Positions, int]:
+    """Positions of the longest rows of the threads that begin in an iteration; and how many there are beyond them."""
+    begins = np.array(iterations.start_ns, np.int64)
+    if len(begins) == 0 or len(threads) == 0:
+        return np.zeros(0, np.intp), 0
+    ends = begins + np.array(iterations.duration_ns, np.int64)
+    parts = []
+    for lane in np.flatnonzero(np.isin(track_of_lane, np.array(threads, np.int32))).tolist():
+        first, last = np.searchsorted(rows.lane, (lane, lane + 1))
+        start = rows.start_ns[first:last]
+        # Rows of a lane do not overlap: those that lie within an iteration are a run.
+        from_, to = np.searchsorted(start, begins), np.searchsorted(start + rows.duration_ns[first:last], ends, "right")
+        parts += [np.arange(first + one, first + other) for one, other in zip(from_.tolist(), to.tolist(), strict=True)]
+    here = np.concatenate(parts)
+    most = max(0, MOST_NODES - len(iterations.index) - len(stages.stage))
+    if len(here) <= most:
+        return here, 0
+    duration = rows.duration_ns.take(here)
+    least = np.partition(duration, len(duration) - most)[len(duration) - most] if most else np.iinfo(np.int64).max
+    longer, equal = np.flatnonzero(duration > least), np.flatnonzero(duration == least)
+    # Rows are sorted by lane, so what encloses an equally long row goes before it.
+    return here[np.sort(np.concatenate((longer, equal[: most - len(longer)])))], len(here) - most
+
+
+def _walk(
+    kind: npt.NDArray[np.uint8],
+    start: Int64s,
+    duration: Int64s,
+    track: Int32s,
+    iterations: IterationColumns,
+    stages: StageColumns,
+) -> Positions:
+    """The order of a walk: an iteration, its first stage, in that one thread after the other, a row before its own."""
+    iteration = np.searchsorted(np.array(iterations.start_ns, np.int64), start, side="right")
+    stage = np.searchsorted(np.array(stages.start_ns, np.int64), start, side="right")
+    thread = np.where(kind == _ROW, track, -1)
+    return np.lexsort((-duration, start, thread, kind, stage, kind > _ITERATION, iteration))
+
+
+def _parents(kind: npt.NDArray[np.uint8], start: Int64s, duration: Int64s, track: Int32s) -> Int32s:
+    """The number of the node that encloses each, -1 for iterations."""
+    parents: list[int] = []
+    iteration = stage = -1
+    stage_end = 0
+    path: list[tuple[int, int]] = []
+    path_track = -1
+    for number, (what, begin, length, where) in enumerate(
+        zip(kind.tolist(), start.tolist(), duration.tolist(), track.tolist(), strict=True)
+    ):
+        if what == _ITERATION:
+            parents.append(-1)
+            iteration, stage, path = number, -1, []
+            continue
+        if what == _STAGE:
+            parents.append(iteration)
+            stage, stage_end, path = number, begin + length, []
+            continue
+        if where != path_track:
+            path, path_track = [], where
+        while path and path[-1][1] < begin + length:
+            path.pop()
+        if stage >= 0 and begin + length > stage_end:
+            # It goes on over several stages, as a mark of the whole iteration does: nothing stands under it.
+            parents.append(iteration)
+            continue
+        parents.append(path[-1][0] if path else max(stage, iteration))
+        path.append((number, begin + length))
+    return np.array(parents, np.int32)
+
+
+def _below(
+    rows: LaneRows,
+    track_of_lane: Int32s,
+    threads: Sequence[int],
+    kind: npt.NDArray[np.uint8],
+    start: Int64s,
+    duration: Int64s,
+    track: Int32s,
+) -> npt.NDArray[np.uint32]:
+    """How many rows begin in each node: on its own thread, or on all of `threads` in iterations and stages."""
+    counts = np.zeros(len(start), np.int64)
+    for thread in threads:
+        lanes = np.flatnonzero(track_of_lane == thread)
+        first, last = np.searchsorted(rows.lane, (lanes[0], lanes[-1] + 1)) if len(lanes) else (0, 0)
+        times = np.sort(rows.start_ns[first:last], kind="stable")
+        mine = (kind != _ROW) | (track == thread)
+        inside = np.searchsorted(times, start + duration) - np.searchsorted(times, start)
+        counts += np.where(mine, inside - ((kind == _ROW) & (duration > 0)), 0)
+    return np.maximum(counts, 0).astype(np.uint32)
+
+
+def _device_time(
+    launches: Launches,
+    threads: Sequence[int],
+    kind: npt.NDArray[np.uint8],
+    start: Int64s,
+    duration: Int64s,
+    track: Int32s,
+) -> Int64s:
+    """The time of the device rows that were launched in each node: from its own thread, or from all of `threads`."""
+    total = np.zeros(len(start), np.int64)
+    for thread in threads:
+        first, last = np.searchsorted(launches.track, (thread, thread + 1))
+        times = launches.at_ns[first:last]
+        sums = np.concatenate(([0], np.cumsum(launches.duration_ns[first:last])))
+        inside = sums[np.searchsorted(times, start + duration)] - sums[np.searchsorted(times, start)]
+        total += np.where((kind != _ROW) | (track == thread), inside, 0)
+    return total
+
+
+def sort_launches(track: Int32s, at_ns: Int64s, duration_ns: Int64s) -> Launches:
+    """Launches in their order."""
+    order = order_by(track, at_ns)
+    return Launches(track.take(order), at_ns.take(order), duration_ns.take(order))

@@ -1,0 +1,113 @@
+"""The overview: every rank's iterations with their parts, and which ranks have a file."""
+
+import msgspec
+import pytest
+from fleetprof_analyzer.capture.store import analyze_capture, merge_capture, summarise_ranks
+from fleetprof_analyzer.pyramid.fleet import MEASURES, UNKNOWN, write_fleet
+from fleetprof_analyzer.pyramid.reader import FleetFile, RankFile
+from fleetprof_api import keys
+from fleetprof_api.report.report import Iteration, Rank, Report, TimeBreakdown
+from fleetprof_store.memory import MemoryStore
+from harness.traces.planted_traces import plant_capture
+
+
+def make_rank(number: int, starts: list[int], length_ns: int = 100) -> Rank:
+    times = TimeBreakdown(span=length_ns, compute=60, exposed_communication=30, idle=10)
+    iterations = [
+        Iteration(index=7 + n, start_ns=at, duration_ns=length_ns, time_ns=times) for n, at in enumerate(starts)
+    ]
+    return Rank(
+        rank=number, source=f"ranks/{number}/trace.json.gz", kind="gpu", time_basis="device", time_ns=times,
+        start_ns=starts[0], iterations=iterations,
+    )  # fmt: skip
+
+
+def test_cells_are_the_iterations_of_all_ranks_on_one_axis() -> None:
+    epoch = 1_790_857_026_000_000_123
+    report = Report(ranks=[make_rank(0, [epoch + 50, epoch + 150]), make_rank(3, [epoch])])
+    file = FleetFile(write_fleet(report, {3: 999}))
+    assert file.header.origin_ns == str(epoch)
+    assert file.header.ranks.rank == [0, 3]
+    assert file.header.ranks.detail == ["stages", "full"]
+    assert file.header.ranks.file_bytes == [0, 999]
+    cells = file.cells()
+    assert cells["row"].tolist() == [0, 0, 1]
+    assert cells["index"].tolist() == [7, 8, 7]
+    assert cells["start_ns"].tolist() == [50, 150, 0]
+    assert [cells[f"{name}_ns"][0] for name in MEASURES] == [60, 0, 30, 0, 10]
+    assert cells["stage_forward_ns"].tolist() == [UNKNOWN] * 3
+
+
+def test_of_too_many_iterations_the_first_of_each_rank_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fleetprof_analyzer.pyramid.fleet.MOST_CELLS", 4)
+    file = FleetFile(write_fleet(Report(ranks=[make_rank(n, [100, 200, 300]) for n in range(2)]), {}))
+    assert file.cells()["index"].tolist() == [7, 8, 7, 8]
+    assert file.header.cells_left_out == 2
+
+
+def test_a_report_without_ranks_has_an_overview() -> None:
+    assert len(FleetFile(write_fleet(Report(), {})).cells()["row"]) == 0
+
+
+def test_an_analysis_writes_a_file_per_rank_and_the_overview_last() -> None:
+    class Recording(MemoryStore):
+        written: list[str] = []  # noqa: RUF012
+
+        def put(self, key: str, data: bytes) -> None:
+            self.written.append(key.removeprefix(f"v1/default/{uid}/"))
+            super().put(key, data)
+
+    store = MemoryStore()
+    uid = plant_capture(store, ranks=3, failed=(1,)).uid
+    recording = Recording()
+    for info in store.list("v1/"):
+        recording.put(info.key, store.get(info.key))
+    recording.written.clear()
+    analyze_capture(recording, "default", uid)
+    assert recording.written == [
+        "timeline/rank-0.bin", "timeline/rank-2.bin", "timeline/fleet.bin", "report.html", "report.json",
+    ]  # fmt: skip
+    file = RankFile(recording.get(keys.rank_timeline_key("default", uid, 2)))
+    assert (file.header.rank, file.header.kind, len(file.header.iterations.index)) == (2, "gpu", 5)
+    overview = FleetFile(recording.get(keys.fleet_timeline_key("default", uid)))
+    assert overview.header.ranks.detail == ["full", "full"]
+
+
+def test_shards_and_a_merge_write_the_same_timeline() -> None:
+    stores = [MemoryStore(), MemoryStore()]
+    uids = {plant_capture(store, ranks=3).uid for store in stores}
+    (uid,) = uids
+    analyze_capture(stores[0], "default", uid)
+    for shard in range(2):
+        summarise_ranks(stores[1], "default", uid, shard=shard, shards=2)
+    merge_capture(stores[1], "default", uid)
+    prefix = keys.timeline_prefix("default", uid)
+    found = [{info.key: store.get(info.key) for info in store.list(prefix)} for store in stores]
+    assert found[0] == found[1]
+    assert len(found[0]) == 4
+
+
+def test_a_rank_whose_trace_stayed_where_it_was_has_stages_only() -> None:
+    store = MemoryStore()
+    uid = plant_capture(store, ranks=2).uid
+    summarise_ranks(store, "default", uid, shard=0, shards=1)
+    traces = [keys.trace_key("default", uid, 1), keys.rank_timeline_key("default", uid, 1)]
+    store.delete(traces)
+    merge_capture(store, "default", uid)
+    overview = FleetFile(store.get(keys.fleet_timeline_key("default", uid)))
+    assert overview.header.ranks.detail == ["full", "stages"]
+    assert (overview.cells()["duration_ns"] > 0).all()
+
+
+def test_a_fault_of_ours_costs_the_timeline_and_not_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> bytes:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("fleetprof_analyzer.capture.timeline_files.write_rank", fail)
+    store = MemoryStore()
+    uid = plant_capture(store, ranks=2).uid
+    report = analyze_capture(store, "default", uid)
+    assert [rank.rank for rank in report.ranks] == [0, 1]
+    overview = FleetFile(store.get(keys.fleet_timeline_key("default", uid)))
+    assert overview.header.ranks.detail == ["stages", "stages"]
+    assert msgspec.json.encode(overview.header)

@@ -1,0 +1,87 @@
+"""The tree of a rank: iterations, stages, operators, and the device's time that was launched in each."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fleetprof_analyzer.pyramid.reader import RankFile
+from fleetprof_analyzer.pyramid.writer import write_rank
+from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.summary import Found, summarise
+from fleetprof_analyzer.reading.reader import read_trace
+from fleetprof_analyzer.trace.problems import Problems
+
+TRACES = Path(__file__).parents[2] / "data/traces"
+
+
+def read_found(path: Path) -> Found:
+    """What a summary finds in a trace."""
+    problems = Problems()
+    with path.open("rb") as file:
+        trace = read_trace(file, path.name, problems)
+    seen: list[Found] = []
+    summarise(trace, None, rank_number=0, asked=Asked(), problems=problems, show=seen.append)
+    return seen[0]
+
+
+@pytest.fixture(scope="module")
+def file() -> RankFile:
+    return RankFile(write_rank(read_found(TRACES / "gpu_loop/rank0.json.gz"), 0))
+
+
+def test_iterations_have_stages_and_stages_have_operators(file: RankFile) -> None:
+    nodes, header = file.nodes(), file.header
+    kinds = nodes["kind"]
+    assert [header.iterations.index[item] for item in nodes["item"][kinds == 0].tolist()] == header.iterations.index
+    parents = nodes["parent"]
+    assert (parents[kinds == 0] == -1).all()
+    assert (kinds[parents[kinds == 1]] == 0).all()
+    stages = {header.stages[header.stage_pieces.stage[item]] for item in nodes["item"][kinds == 1].tolist()}
+    assert {"forward", "backward", "optimizer"} <= stages
+    holds = {int(kinds[parent]) for parent in parents[kinds == 2].tolist()}
+    assert holds == {0, 1, 2}
+
+
+def test_a_node_lies_within_its_parent(file: RankFile) -> None:
+    nodes = file.nodes()
+    starts, ends = nodes["start_ns"], nodes["start_ns"] + nodes["duration_ns"]
+    inner = np.flatnonzero(nodes["parent"] >= 0)
+    outer = nodes["parent"][inner]
+    assert (starts[inner] >= starts[outer]).all()
+    assert (ends[inner] <= ends[outer]).all()
+
+
+def test_the_stages_of_an_iteration_share_its_device_time(file: RankFile) -> None:
+    nodes = file.nodes()
+    total = 0
+    for iteration in np.flatnonzero(nodes["kind"] == 0).tolist():
+        stages = (nodes["parent"] == iteration) & (nodes["kind"] == 1)
+        assert nodes["device_ns"][iteration] == nodes["device_ns"][stages].sum()
+        total += int(nodes["device_ns"][iteration])
+    assert total > 0
+
+
+def test_what_is_left_out_is_the_shortest_and_is_counted(monkeypatch: pytest.MonkeyPatch, file: RankFile) -> None:
+    whole = file.nodes()
+    fixed = int((whole["kind"] < 2).sum())
+    monkeypatch.setattr("fleetprof_analyzer.pyramid.nodes.MOST_NODES", fixed + 10)
+    cut = RankFile(write_rank(read_found(TRACES / "gpu_loop/rank0.json.gz"), 0))
+    rows = cut.nodes()["duration_ns"][cut.nodes()["kind"] == 2]
+    assert len(rows) == 10
+    assert cut.header.nodes.left_out == int((whole["kind"] == 2).sum()) - 10
+    assert sorted(rows.tolist()) == sorted(whole["duration_ns"][whole["kind"] == 2].tolist())[-10:]
+
+
+def test_a_kernel_says_when_and_where_it_was_launched(file: RankFile) -> None:
+    header = file.header
+    raw = len(header.levels) - 1
+    found = 0
+    for number in range(len(header.levels[raw].tiles.rows)):
+        tile = file.tile(raw, number)
+        streams = np.array([header.tracks.kind[header.lanes.track[lane]] == "stream" for lane in tile["lane"]])
+        if "launched_ns" in tile:
+            known = tile["launched_ns"] > 0
+            assert streams[known].all()
+            assert {header.tracks.kind[header.lanes.track[lane]] for lane in tile["launch_lane"][known]} == {"thread"}
+            found += int(known.sum())
+    assert found > 0

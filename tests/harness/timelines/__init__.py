@@ -1,0 +1,1 @@
+"""Timeline files of rows that a test gives."""
