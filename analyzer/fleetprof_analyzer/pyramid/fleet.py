@@ -5,7 +5,9 @@ last: where it is not, there is no timeline. Guarantees: pure but for the sizes 
 iterations, the first of each rank; what is left out is counted.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import median_low
 from typing import Final, Literal
 
 import msgspec
@@ -32,6 +34,7 @@ Detail = Literal["full", "stages", "none"]
 class RankColumns(msgspec.Struct, frozen=True, kw_only=True):
     """Ranks in the report's order, columns of equal length.
 
+    `shift_ns` was added to a rank's times, because its clock is further from the others' than an iteration is long.
     `detail`: "full" where there is a `rank-<n>.bin`; "stages" where iterations are all that is known, as of a summary.
     """
 
@@ -40,6 +43,7 @@ class RankColumns(msgspec.Struct, frozen=True, kw_only=True):
     kind: list[str] = []
     detail: list[Detail] = []
     file_bytes: list[int] = []
+    shift_ns: list[int] = []
 
 
 class FleetHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,10 +65,15 @@ class FleetHeader(msgspec.Struct, frozen=True, kw_only=True):
 def write_fleet(report: Report, files: Mapping[int, int]) -> bytes:
     """The file. `files` holds the bytes of each rank's own file, where it has one."""
     ranks = report.ranks
-    absolute = [rank.start_ns for rank in ranks if rank.time_origin == "unix" and rank.start_ns]
+    shifts = _find_shifts(ranks)
+    absolute = [
+        rank.start_ns + shift
+        for rank, shift in zip(ranks, shifts, strict=True)
+        if rank.time_origin == "unix" and rank.start_ns
+    ]
     origin = min(absolute, default=0)
     each = max(1, MOST_CELLS // max(1, len(ranks)))
-    cells = [row for number, rank in enumerate(ranks) for row in _cells(number, rank, origin, each)]
+    cells = [row for number, rank in enumerate(ranks) for row in _cells(number, rank, origin - shifts[number], each)]
     cells = cells[:MOST_CELLS]
     columns = list(zip(*cells, strict=True)) or [()] * len(CELL_TYPES)
     body = Body()
@@ -81,6 +90,7 @@ def write_fleet(report: Report, files: Mapping[int, int]) -> bytes:
             kind=[rank.kind for rank in ranks],
             detail=[_detail(rank, files) for rank in ranks],
             file_bytes=[files.get(-1 if rank.rank is None else rank.rank, 0) for rank in ranks],
+            shift_ns=shifts,
         ),
         cells=block,
         cell_count=len(cells),
@@ -89,6 +99,28 @@ def write_fleet(report: Report, files: Mapping[int, int]) -> bytes:
         median_rank=_median_rank(ranks),
     )
     return pack(header, body)
+
+
+def _find_shifts(ranks: Sequence[Rank]) -> list[int]:
+    """What to add to the times of each rank: 0, or what brings the ends of its iterations to those of the others.
+
+    Clocks of machines may be seconds apart, and then no two ranks would be in one view. A shift below the length of an
+    iteration may be true lateness, and is left.
+    """
+    ends: dict[int, list[int]] = defaultdict(list)
+    for rank in ranks:
+        for one in rank.iterations if rank.time_origin == "unix" else []:
+            ends[one.index].append(one.start_ns + one.duration_ns)
+    middle = {index: median_low(each) for index, each in ends.items()}
+    shifts = []
+    for rank in ranks:
+        shift = 0
+        if rank.time_origin == "unix" and rank.iterations:
+            apart = median_low([one.start_ns + one.duration_ns - middle[one.index] for one in rank.iterations])
+            typical = median_low([one.duration_ns for one in rank.iterations])
+            shift = -apart if abs(apart) > typical else 0
+        shifts.append(shift)
+    return shifts
 
 
 def _detail(rank: Rank, files: Mapping[int, int]) -> Detail:

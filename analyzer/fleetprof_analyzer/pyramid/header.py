@@ -33,7 +33,7 @@ MOST_LANES: Final = 65_536
 
 
 class Tracks(msgspec.Struct, frozen=True, kw_only=True):
-    """Streams and threads, columns of equal length. `kind` is "stream" or "thread"; `main` numbers the main thread."""
+    """Streams and threads, columns of equal length. `kind` is "stream" or "thread"; `main` is the main thread."""
 
     kind: list[str] = []
     owner: list[str] = []  # device or process

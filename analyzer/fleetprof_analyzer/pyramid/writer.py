@@ -4,6 +4,7 @@ Guarantees: pure; equal traces give equal bytes; of more than `MOST_RAW_ROWS` ro
 written, which is said.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -62,7 +63,7 @@ def write_rank(found: Found, rank: int | None) -> bytes:
     whole = len(lanes.order) <= MOST_RAW_ROWS
     if whole:
         headers.append(write_level(rows, None, body))
-    threads = [number for number in (found.main_place, *found.helpers) if number >= 0 and (lanes.track == number).any()]
+    threads = _find_threads(found, lanes, category)
     nodes = write_nodes(rows, lanes.track, threads, _launches(rows, lanes), iterations, stages, body)
     header = RankHeader(
         made_by=__version__,
@@ -76,7 +77,7 @@ def write_rank(found: Found, rank: int | None) -> bytes:
         left_out=lanes.left_out,
         truncated=trace.truncated,
         whole=whole,
-        tracks=_describe_tracks(found, lanes, category),
+        tracks=_describe_tracks(found, lanes, category, threads),
         lanes=_describe_lanes(lanes),
         names=named.names,
         names_left_out=named.left_out,
@@ -146,7 +147,20 @@ def _find_parts(found: Found, origin: int) -> tuple[IterationColumns, StageColum
     return iterations, stages
 
 
-def _describe_tracks(found: Found, lanes: Lanes, category: Bytes) -> Tracks:
+def _find_threads(found: Found, lanes: Lanes, category: Bytes) -> list[int]:
+    """Places of the threads that train, the main one first; where none is known, the one that was busy for longest."""
+    there = set(lanes.track.tolist())
+    if found.main_place in there:
+        return [found.main_place, *(place for place in found.helpers if place in there)]
+    outermost = (lanes.depth == 0).take(lanes.lane) & (category > Category.MEMSET)
+    place = lanes.track.take(lanes.lane.compress(outermost))
+    if len(place) == 0:
+        return []
+    busy = np.bincount(place, lanes.duration_ns.compress(outermost) + 1)
+    return [int(busy.argmax())]
+
+
+def _describe_tracks(found: Found, lanes: Lanes, category: Bytes, threads: Sequence[int]) -> Tracks:
     places = lanes.track[lanes.depth == 0].tolist()
     firsts = np.searchsorted(lanes.lane, np.flatnonzero(lanes.depth == 0))
     streams = (category.take(firsts) <= Category.MEMSET).tolist()
@@ -154,7 +168,7 @@ def _describe_tracks(found: Found, lanes: Lanes, category: Bytes) -> Tracks:
         kind=["stream" if stream else "thread" for stream in streams],
         owner=[found.trace.places[place][0][:200] for place in places],
         name=[found.trace.places[place][1][:200] for place in places],
-        main=places.index(found.main_place) if found.main_place in places else -1,
+        main=places.index(threads[0]) if threads else -1,
     )
 
 

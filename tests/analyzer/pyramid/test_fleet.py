@@ -38,6 +38,19 @@ def test_cells_are_the_iterations_of_all_ranks_on_one_axis() -> None:
     assert cells["stage_forward_ns"].tolist() == [UNKNOWN] * 3
 
 
+def test_a_clock_that_is_apart_is_put_right_and_lateness_is_left() -> None:
+    ranks = [
+        make_rank(0, [1000, 1100, 1200]),
+        make_rank(1, [1030, 1130, 1230]),
+        make_rank(2, [91_000, 91_100, 91_200]),
+        make_rank(3, [1000, 1100, 1200]),
+    ]
+    file = FleetFile(write_fleet(Report(ranks=ranks), {}))
+    assert file.header.ranks.shift_ns == [0, 0, -90_000, 0]
+    assert file.cells()["start_ns"].reshape(4, 3)[:, 0].tolist() == [0, 30, 0, 0]
+    assert file.header.span_ns == 330
+
+
 def test_of_too_many_iterations_the_first_of_each_rank_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fleetprof_analyzer.pyramid.fleet.MOST_CELLS", 4)
     file = FleetFile(write_fleet(Report(ranks=[make_rank(n, [100, 200, 300]) for n in range(2)]), {}))

@@ -72,6 +72,15 @@ def test_what_is_left_out_is_the_shortest_and_is_counted(monkeypatch: pytest.Mon
     assert sorted(rows.tolist()) == sorted(whole["duration_ns"][whole["kind"] == 2].tolist())[-10:]
 
 
+def test_where_nothing_trains_the_busiest_thread_is_the_main_one() -> None:
+    file = RankFile(write_rank(read_found(TRACES / "gpu_slow_rank/rank2.json.gz"), 2))
+    tracks = file.header.tracks
+    assert (tracks.kind[tracks.main], tracks.name[tracks.main]) == ("thread", "77")
+    nodes = file.nodes()
+    assert (nodes["device_ns"][nodes["kind"] == 0] > 0).all()
+    assert (nodes["kind"] == 2).any()
+
+
 def test_a_kernel_says_when_and_where_it_was_launched(file: RankFile) -> None:
     header = file.header
     raw = len(header.levels) - 1
