@@ -1,0 +1,54 @@
+/** What is under the pointer or chosen, in words: the whole name, when, how long, how many it stands for, its launch. */
+
+import { Name } from "@/parts/Name";
+import { formatDuration } from "@/units/durations";
+import { trackLabel } from "./layout/bands";
+import type { Rectangle } from "./layout/rectangles";
+import type { RankScene } from "./layout/scene";
+
+const CLASS_WORDS: Record<string, string> = {
+  compute: "compute",
+  communication_exposed: "communication, exposed",
+  communication_overlapped: "communication, overlapped",
+  memory: "memory",
+  data_loading: "data loading",
+  host: "host",
+  optimizer: "optimizer",
+};
+
+interface Props {
+  rank: number;
+  scene: RankScene;
+  lane: number;
+  rectangle: Rectangle;
+}
+
+export function Details({ rank, scene: { header }, lane, rectangle: one }: Props) {
+  const cls = header.classes[header.names.cls[one.name]!]!;
+  const launch = one.tile.launch?.[one.row] ?? Number.NaN;
+  const covered = one.tile.covered?.[one.row];
+  return (
+    <>
+      <p>
+        <strong>
+          <Name text={header.names.text[one.name]!} most={240} />
+        </strong>
+      </p>
+      <p>
+        {formatDuration(one.duration)} · {CLASS_WORDS[cls] ?? cls} · rank {rank},{" "}
+        <Name text={trackLabel(header, header.lanes.track[lane]!)} most={60} />
+      </p>
+      <p>
+        {header.names.count[one.name]!.toLocaleString("en")} times in all,{" "}
+        {formatDuration(header.names.total_ns[one.name]!)} together
+        {Number.isNaN(launch) ? "" : ` · launched ${formatDuration(one.start - launch)} before it began`}
+      </p>
+      {one.count > 1 && (
+        <p>
+          the longest of {one.count.toLocaleString("en")} here
+          {covered ? `, which fill ${Math.round((covered / 255) * 100)} % of their time` : ""}: zoom in to see them
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,171 @@
+/**
+ * The timeline of a capture: ranks as rows, under an open one its iterations, stages, streams and threads.
+ *
+ * `source` is the address of the timeline's files, with a slash at its end; `state` is what is shown, as the page has it
+ * in its address; `onStateChange` is given what the reader made of it.
+ */
+
+import { useEffect, useRef, useState, type KeyboardEvent } from "react";
+import { useTheme } from "@/theme/theme";
+import { formatDuration } from "@/units/durations";
+import { obey } from "./commands";
+import { Details } from "./Details";
+import { AXIS_HEIGHT } from "./draw/painter";
+import { Engine, type Hit } from "./engine";
+import { commandOf } from "./keyboard";
+import { listen } from "./pointer";
+import type { TimelineState } from "./state";
+import "./timeline.css";
+import { Toolbar } from "./Toolbar";
+import { TreeGrid } from "./tree/TreeGrid";
+import { TimelineStore } from "./worker/store";
+
+interface Props {
+  source: string;
+  state: TimelineState;
+  onStateChange: (state: TimelineState) => void;
+}
+
+const KEYS = "Keys: W S zoom, A D pan, arrows choose, Enter fits, M measures, L only the longest, / searches, Escape clears.";
+
+export function Timeline({ source, state, onStateChange }: Props) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const scroll = useRef<HTMLDivElement>(null);
+  const searchField = useRef<HTMLInputElement>(null);
+  const engine = useRef<Engine | null>(null);
+  const told = useRef(onStateChange);
+  const [store, setStore] = useState<TimelineStore | null>(null);
+  const [height, setHeight] = useState(0);
+  const [hover, setHover] = useState<{ hit: Hit; x: number; y: number } | null>(null);
+  const [, setAnswers] = useState(0);
+  const theme = useTheme();
+  told.current = onStateChange;
+
+  useEffect(() => {
+    const made = new TimelineStore(source, () => {
+      engine.current?.draw();
+      setAnswers((count) => count + 1);
+    });
+    setStore(made);
+    return () => made.close();
+  }, [source]);
+
+  const ready = Boolean(store?.fleet?.value);
+  useEffect(() => {
+    const element = canvas.current;
+    const context = element?.getContext("2d", { alpha: false });
+    if (!ready || !store || !element || !context || !scroll.current) return undefined;
+    const made = new Engine(
+      context,
+      store,
+      state,
+      (next) => told.current(next),
+      ({ scene, milliseconds }) => {
+        setHeight(scene.layout.height);
+        element.dataset.rectangles = String(scene.rectangles);
+        element.dataset.loading = String([...scene.ranks.values()].some((rank) => rank.loading));
+        element.dataset.frame = milliseconds.toFixed(1);
+      },
+    );
+    engine.current = made;
+    const watch = new ResizeObserver(([entry]) => made.resize(entry!.contentRect.width, entry!.contentRect.height));
+    watch.observe(scroll.current);
+    const stop = listen(element, made, (hit, x, y) => setHover(hit?.rectangle ? { hit, x, y } : null));
+    return () => {
+      stop();
+      watch.disconnect();
+      made.close();
+      engine.current = null;
+    };
+    // The state is adopted below; a new engine is for a new source alone.
+    // oxlint-disable-next-line react/exhaustive-deps
+  }, [ready, store]);
+
+  useEffect(() => engine.current?.adopt(state), [state]);
+  useEffect(() => engine.current?.recolor(), [theme]);
+
+  const fleet = store?.fleet?.value;
+  if (store?.fleet?.problem !== undefined)
+    return (
+      <p role="alert">
+        The timeline cannot be shown: {store.fleet.problem}. Captures analysed by an older fleetprof have none; analyse
+        the capture again to get one.
+      </p>
+    );
+  const focus = state.chosen?.rank ?? state.open.at(-1);
+  const header = focus === undefined ? undefined : store?.rank(focus)?.value;
+  const problem = focus === undefined ? undefined : store?.rank(focus)?.problem;
+  const nodes = focus === undefined || !header ? undefined : store?.nodes(focus)?.value;
+  const change = (part: Partial<TimelineState>) => engine.current?.change(part);
+  const press = (event: KeyboardEvent) => {
+    const command = commandOf(event.nativeEvent);
+    if (!command || !engine.current) return;
+    event.preventDefault();
+    obey(engine.current, command, () => searchField.current?.focus());
+  };
+  const chosen = state.chosen && engine.current?.scene?.ranks.get(state.chosen.rank);
+  const chosenOne = state.chosen && chosen?.lanes[state.chosen.lane]?.find((one) => one.start === state.chosen!.start);
+  const stagesOnly = fleet?.header.ranks.detail.filter((one) => one === "stages").length ?? 0;
+  const shifted = fleet?.header.ranks.shift_ns.filter(Boolean).length ?? 0;
+  return (
+    <div className="timeline">
+      {fleet && <Toolbar fleet={fleet} state={state} header={header} searchField={searchField} onChange={change} />}
+      {/* The picture is worked like an application: keys and pointer belong to it while it has focus. */}
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions */}
+      <div
+        ref={scroll}
+        className="timeline-scroll"
+        role="application"
+        aria-label="Timeline"
+        aria-describedby="timeline-keys"
+        tabIndex={0}
+        onKeyDown={press}
+        onScroll={(event) => engine.current?.scroll(event.currentTarget.scrollTop)}
+      >
+        <canvas
+          ref={canvas}
+          role="img"
+          aria-label={fleet ? `${fleet.header.ranks.rank.length} ranks over ${formatDuration(fleet.header.span_ns)}` : "Loading"}
+        />
+        <div style={{ height: Math.max(0, height + AXIS_HEIGHT) }} aria-hidden="true" className="timeline-spacer" />
+        {hover && (
+          <div className="timeline-hover" style={{ left: hover.x + 14, top: hover.y + 18 }} data-left={hover.x > window.innerWidth - 480}>
+            <Details
+              rank={hover.hit.rank!}
+              scene={hover.hit.scene!}
+              lane={hover.hit.band.kind === "lane" ? hover.hit.band.lane : 0}
+              rectangle={hover.hit.rectangle!}
+            />
+          </div>
+        )}
+      </div>
+      <p id="timeline-keys" className="quiet">
+        {KEYS} Drag to pan, Ctrl and wheel to zoom, Shift and drag to measure, click a rank to open it. A folded
+        rank shows what its iterations are made of, not when.
+      </p>
+      <div aria-live="polite" className="timeline-chosen">
+        {chosen && chosenOne && state.chosen && (
+          <Details rank={state.chosen.rank} scene={chosen} lane={state.chosen.lane} rectangle={chosenOne} />
+        )}
+        {problem !== undefined && <p>Rank {focus} has no events here: {problem}</p>}
+        {chosen?.problem && <p>A part is missing: {chosen.problem}</p>}
+        {shifted > 0 && <p>The clocks of {shifted} ranks are further apart than an iteration is long: they were put right.</p>}
+        {stagesOnly > 0 && <p>{stagesOnly} ranks kept their traces: only their iterations are here.</p>}
+        {header && !header.whole && <p>This trace is too long for its single events: the finest level shows groups.</p>}
+      </div>
+      {focus !== undefined && header && nodes && (
+        <TreeGrid
+          key={focus}
+          rank={focus}
+          header={header}
+          nodes={nodes}
+          share={state.group / 100}
+          onGo={(start, duration) => {
+            const offset = engine.current?.scene?.ranks.get(focus)?.offset ?? 0;
+            engine.current?.fit({ start: start + offset, end: start + offset + duration });
+          }}
+        />
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,70 @@
+/** Carries out what a key asks for. */
+
+import type { Engine } from "./engine";
+import type { Command } from "./keyboard";
+import type { Rectangle } from "./layout/rectangles";
+
+/** Does a command; `search` puts the cursor into the field. */
+export function obey(engine: Engine, command: Command, search: () => void): void {
+  const { state, scene } = engine;
+  switch (command.kind) {
+    case "pan":
+      return engine.pan(command.share);
+    case "zoom":
+      return engine.zoom(command.factor);
+    case "search":
+      return search();
+    case "clear":
+      return engine.change({ chosen: null, mark: null, search: "" });
+    case "longest":
+      return engine.change({ longest: !state.longest });
+    case "step":
+      return step(engine, command.along, command.across);
+    default: {
+      const span = chosenSpan(engine);
+      if (command.kind === "mark") engine.change({ mark: span && [span.start, span.end] });
+      else if (span) engine.fit(span);
+      else if (scene) engine.change({ start: 0, end: 0 });
+    }
+  }
+}
+
+/** The time of the chosen event on the fleet's axis. */
+export function chosenSpan({ state, scene }: Engine): { start: number; end: number } | null {
+  const { chosen } = state;
+  const rank = chosen ? scene?.ranks.get(chosen.rank) : undefined;
+  const one = chosen && rank?.lanes[chosen.lane]?.find((each) => each.start === chosen.start);
+  if (!rank || !one) return null;
+  return { start: one.start + rank.offset, end: one.start + one.duration + rank.offset };
+}
+
+/** Chooses the next event of the lane, or the nearest of the next lane; pans where none is chosen. */
+function step(engine: Engine, along: number, across: number): void {
+  const { state, scene } = engine;
+  const { chosen } = state;
+  const lanes = scene?.layout.bands.flatMap((band) => (band.kind === "lane" ? [band] : [])) ?? [];
+  const rank = chosen ? scene?.ranks.get(chosen.rank) : undefined;
+  const list = chosen ? rank?.lanes[chosen.lane] ?? [] : [];
+  const at = list.findIndex((one) => one.start === chosen?.start);
+  if (!chosen || !rank || at < 0) {
+    if (along) engine.pan(along * 0.1);
+    return;
+  }
+  if (along) {
+    const next = list[at + along];
+    if (next) engine.change({ chosen: { ...chosen, start: next.start } });
+    else engine.pan(along * 0.1);
+    return;
+  }
+  const here = lanes.findIndex((band) => band.rank === chosen.rank && band.lane === chosen.lane);
+  const next = lanes[here + across];
+  const other = next && scene?.ranks.get(next.rank);
+  if (!next || !other) return;
+  const middle = list[at]!.start + rank.offset + list[at]!.duration / 2;
+  const near = (one: Rectangle) => Math.abs(one.start + one.duration / 2 + other.offset - middle);
+  const nearest = other.lanes[next.lane]?.reduce<Rectangle | null>(
+    (best, one) => (!best || near(one) < near(best) ? one : best),
+    null,
+  );
+  if (nearest) engine.change({ chosen: { rank: next.rank, lane: next.lane, start: nearest.start } });
+}

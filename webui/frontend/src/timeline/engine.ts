@@ -1,0 +1,218 @@
+/**
+ * The one animation loop behind a canvas: state and view in, picture out.
+ *
+ * Guarantees: at most one frame is asked for at a time; nothing of the page's layout is read in it; a pan or a zoom moves
+ * the view at once, and is told to the page when it rests.
+ */
+
+import type { Fleet } from "./format/fleet";
+import { readColors, type Colors } from "./draw/fills";
+import { AXIS_HEIGHT, GUTTER, paint, type Picture } from "./draw/painter";
+import { bandAt, type Band } from "./layout/bands";
+import { rectangleAt, type Rectangle } from "./layout/rectangles";
+import { buildScene, type RankScene, type Scene } from "./layout/scene";
+import { cellsByRow } from "./layout/shares";
+import { searchNames } from "./search";
+import type { TimelineState } from "./state";
+import { around, pan, toNs, zoom, type Span, type View } from "./view";
+import type { TimelineStore } from "./worker/store";
+
+const REST_MS = 180;
+
+export interface Hit {
+  band: Band;
+  rank: number | null;
+  rectangle: Rectangle | null;
+  scene: RankScene | null;
+}
+
+export interface Drawn {
+  scene: Scene;
+  milliseconds: number;
+}
+
+export class Engine {
+  readonly #context: CanvasRenderingContext2D;
+  readonly #store: TimelineStore;
+  readonly #told: (state: TimelineState) => void;
+  readonly #drawn: (drawn: Drawn) => void;
+  #state: TimelineState;
+  #view: View = { start: 0, end: 1, width: 1 };
+  #height = 1;
+  #scrollTop = 0;
+  #frame = 0;
+  #rest: ReturnType<typeof setTimeout> | undefined;
+  #colors: Colors | null = null;
+  #cells: number[][] = [];
+  #cellsOf: Fleet | null = null;
+  #scene: Scene | null = null;
+  #hover: Picture["hover"] = null;
+
+  /** `told` is given a state that the reader made here; `drawn` each picture. */
+  constructor(
+    context: CanvasRenderingContext2D,
+    store: TimelineStore,
+    state: TimelineState,
+    told: (state: TimelineState) => void,
+    drawn: (drawn: Drawn) => void,
+  ) {
+    this.#context = context;
+    this.#store = store;
+    this.#state = state;
+    this.#told = told;
+    this.#drawn = drawn;
+  }
+
+  close(): void {
+    cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#rest);
+  }
+
+  get state(): TimelineState {
+    return this.#state;
+  }
+
+  get view(): View {
+    return this.#view;
+  }
+
+  get scene(): Scene | null {
+    return this.#scene;
+  }
+
+  /** The state that the page wants. */
+  adopt(state: TimelineState): void {
+    this.#state = state;
+    this.draw();
+  }
+
+  /** Forgets the colours: the theme is another. */
+  recolor(): void {
+    this.#colors = null;
+    this.draw();
+  }
+
+  resize(width: number, height: number): void {
+    const ratio = Math.min(2, window.devicePixelRatio || 1);
+    this.#context.canvas.width = Math.round(width * ratio);
+    this.#context.canvas.height = Math.round(height * ratio);
+    this.#context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.#view = { ...this.#view, width: Math.max(1, width - GUTTER) };
+    this.#height = height;
+    this.draw();
+  }
+
+  scroll(top: number): void {
+    this.#scrollTop = top;
+    this.draw();
+  }
+
+  /** Asks for a frame, unless one is asked for. */
+  draw(): void {
+    this.#frame ||= requestAnimationFrame(() => {
+      this.#frame = 0;
+      this.#paint();
+    });
+  }
+
+  /** All that there is in time. */
+  whole(): Span {
+    const header = this.#store.fleet?.value?.header;
+    return { start: 0, end: Math.max(1, header?.span_ns ?? 1) };
+  }
+
+  /** Changes the state as the reader wants, and tells the page: at once, or when it rests. */
+  change(part: Partial<TimelineState>, soon = false): void {
+    this.#state = { ...this.#state, ...part };
+    this.draw();
+    clearTimeout(this.#rest);
+    if (soon) this.#rest = setTimeout(() => this.#told(this.#state), REST_MS);
+    else this.#told(this.#state);
+  }
+
+  pan(share: number): void {
+    this.change(pan(this.#span(), this.whole(), share), true);
+  }
+
+  zoom(factor: number, pixel = GUTTER + this.#view.width / 2): void {
+    this.change(zoom(this.#span(), this.whole(), factor, toNs(this.#view, pixel - GUTTER)), true);
+  }
+
+  fit(span: Span): void {
+    this.change(around(span));
+  }
+
+  /** What lies at a pixel of the canvas. */
+  hit(x: number, y: number): Hit | null {
+    const fleet = this.#store.fleet?.value;
+    if (!this.#scene || !fleet || y < AXIS_HEIGHT) return null;
+    const band = bandAt(this.#scene.layout, y - AXIS_HEIGHT + this.#scrollTop);
+    if (!band) return null;
+    const rank = fleet.header.ranks.rank[band.row] ?? null;
+    const scene = rank === null ? null : this.#scene.ranks.get(rank) ?? null;
+    const rectangle = band.kind === "lane" ? rectangleAt(scene?.lanes[band.lane] ?? [], x - GUTTER) ?? null : null;
+    return { band, rank, rectangle, scene };
+  }
+
+  /** Marks what the pointer is over. */
+  hover(hit: Hit | null): void {
+    const next = hit?.rectangle ? { band: hit.band, rectangle: hit.rectangle } : null;
+    if (next?.rectangle === this.#hover?.rectangle) return;
+    this.#hover = next;
+    this.draw();
+  }
+
+  timeAt(x: number): number {
+    return toNs(this.#view, x - GUTTER);
+  }
+
+  #span(): Span {
+    return { start: this.#view.start, end: this.#view.end };
+  }
+
+  #paint(): void {
+    const fleet = this.#store.fleet?.value;
+    if (!fleet) return;
+    const began = performance.now();
+    if (this.#cellsOf !== fleet) {
+      this.#cellsOf = fleet;
+      this.#cells = cellsByRow(fleet.cells, fleet.header.ranks.rank.length);
+    }
+    const span = this.#state.end > this.#state.start ? this.#state : around(this.whole());
+    this.#view = { start: span.start, end: span.end, width: this.#view.width };
+    this.#colors ??= readColors(this.#context);
+    const scene = buildScene(fleet, this.#state, this.#view, {
+      headerOf: (rank) => this.#store.rank(rank)?.value,
+      tileOf: (rank, level, tile) => this.#store.tile(rank, level, tile),
+      problemOf: (rank, level, tile) => this.#store.problemOf(rank, level, tile),
+    });
+    this.#scene = scene;
+    paint(
+      this.#context,
+      {
+        fleet,
+        cells: this.#cells,
+        scene,
+        state: this.#state,
+        view: this.#view,
+        height: this.#height,
+        scrollTop: this.#scrollTop,
+        hover: this.#hover,
+        found: this.#findNames(scene),
+      },
+      this.#colors,
+    );
+    this.#store.want(scene.wanted);
+    this.#drawn({ scene, milliseconds: performance.now() - began });
+  }
+
+  #findNames(scene: Scene): Picture["found"] {
+    if (!this.#state.search.trim()) return null;
+    return new Map(
+      [...scene.ranks].map(([rank, { header }]) => [
+        rank,
+        new Set(searchNames(header, this.#state.search).flatMap((found) => found.names)),
+      ]),
+    );
+  }
+}

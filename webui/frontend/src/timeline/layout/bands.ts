@@ -1,0 +1,108 @@
+/**
+ * What stands below what: a row for each rank; under an open one its iterations, stages, streams and threads. Pure.
+ *
+ * This is the semantic zoom: a lane of a thread appears when something in it is wide enough to be seen, so that a far
+ * view has iterations, stages and streams, and a near one operators and what they call.
+ */
+
+import type { FleetHeader } from "../format/fleet";
+import type { RankHeader } from "../format/rank";
+import type { Fold } from "../state";
+
+export const ROW_HEIGHT = 22;
+export const LANE_HEIGHT = 18;
+export const STRIP_HEIGHT = 20;
+const GAP = 8;
+
+export type Band =
+  | { kind: "rank"; row: number; y: number; height: number; open: boolean }
+  | { kind: "iterations" | "stages"; row: number; y: number; height: number }
+  | { kind: "lane"; row: number; rank: number; lane: number; y: number; height: number; label: string };
+
+export interface Layout {
+  bands: Band[];
+  height: number;
+}
+
+/** The rows (places in the fleet's ranks) that are shown, the late ones first where only they are wanted. */
+export function chooseRows(fleet: FleetHeader, fold: Fold, open: number[]): number[] {
+  const rows = fleet.ranks.rank.map((_, row) => row);
+  if (fold === "all") return rows;
+  const wanted = fold === "one" ? open.slice(0, 1) : [...fleet.late.slice(0, 3), ...known(fleet.median_rank)];
+  const chosen = wanted.map((rank) => fleet.ranks.rank.indexOf(rank)).filter((row) => row >= 0);
+  return chosen.length ? [...new Set(chosen)] : rows.slice(0, 1);
+}
+
+/** Bands from top to bottom. `wide` tells which lanes of an open rank have something to be seen in. */
+export function layOut(
+  fleet: FleetHeader,
+  rows: number[],
+  open: ReadonlySet<number>,
+  headerOf: (rank: number) => RankHeader | undefined,
+  wide: (rank: number, lane: number) => boolean,
+): Layout {
+  const bands: Band[] = [];
+  let y = 0;
+  const add = (band: Record<string, unknown>, height: number) => {
+    bands.push({ ...band, y, height } as Band);
+    y += height;
+  };
+  for (const row of rows) {
+    const rank = fleet.ranks.rank[row] ?? null;
+    const isOpen = rank !== null && open.has(rank);
+    add({ kind: "rank", row, open: isOpen }, ROW_HEIGHT);
+    if (rank === null || !isOpen) continue;
+    const header = headerOf(rank);
+    if (!header) {
+      y += LANE_HEIGHT * 3;
+      continue;
+    }
+    if (header.iterations.index.length) add({ kind: "iterations", row }, STRIP_HEIGHT);
+    if (header.stage_pieces.stage.length) add({ kind: "stages", row }, STRIP_HEIGHT);
+    for (const lane of laneOrder(header)) {
+      const track = header.lanes.track[lane]!;
+      const isStream = header.tracks.kind[track] === "stream";
+      if (!isStream && !wide(rank, lane)) continue;
+      add({ kind: "lane", row, rank, lane, label: header.lanes.depth[lane] === 0 ? trackLabel(header, track) : "" }, LANE_HEIGHT);
+    }
+    y += GAP;
+  }
+  return { bands, height: y };
+}
+
+/** Streams first, then the thread that trains, then the others. */
+export function laneOrder(header: RankHeader): number[] {
+  const weight = (lane: number) => {
+    const track = header.lanes.track[lane]!;
+    if (header.tracks.kind[track] === "stream") return 0;
+    return track === header.tracks.main ? 1 : 2;
+  };
+  return header.lanes.track.map((_, lane) => lane).toSorted((one, other) => weight(one) - weight(other) || one - other);
+}
+
+export function trackLabel(header: RankHeader, track: number): string {
+  const { kind, owner, name, main } = header.tracks;
+  if (kind[track] === "stream") return `GPU ${owner[track]} · stream ${name[track]}`;
+  return track === main ? "main thread" : `thread ${name[track]}`;
+}
+
+/** The bands that touch [top, bottom). */
+export function bandsWithin(layout: Layout, top: number, bottom: number): Band[] {
+  return layout.bands.filter((band) => band.y < bottom && band.y + band.height > top);
+}
+
+/** The band at a height, if there is one. */
+export function bandAt(layout: Layout, y: number): Band | undefined {
+  let [low, high] = [0, layout.bands.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (layout.bands[middle]!.y <= y) low = middle + 1;
+    else high = middle;
+  }
+  const band = layout.bands[low - 1];
+  return band && y < band.y + band.height ? band : undefined;
+}
+
+function known(rank: number | null): number[] {
+  return rank === null ? [] : [rank];
+}

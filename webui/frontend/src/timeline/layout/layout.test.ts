@@ -1,0 +1,167 @@
+// What is drawn where: views, tiles, bands and rectangles, as tables.
+import { expect, test } from "vitest";
+import { makeHeader, makeTile } from "../format/fixtures";
+import type { Fleet, FleetHeader } from "../format/fleet";
+import type { RankHeader } from "../format/rank";
+import { WHOLE } from "../state";
+import { bandAt, chooseRows, layOut } from "./bands";
+import { chooseTiles } from "./levels";
+import { addRectangles, rectangleAt, type Rectangle } from "./rectangles";
+import { buildScene } from "./scene";
+import { partsOf } from "./shares";
+
+const window = { start: 0, nsPerPixel: 10, width: 100, leastNs: 0 };
+
+function draw(rows: [number, number, number, number, number][], carried = 0, part: Partial<typeof window> = {}) {
+  const list: Rectangle[] = [];
+  addRectangles(list, makeTile(2, rows, carried), 0, { ...window, ...part }, true);
+  return list.map(({ x, width, name, count }) => [x, width, name, count]);
+}
+
+test.each<[string, Parameters<typeof draw>, number[][]]>([
+  ["a row is where its time is", [[[0, 100, 200, 5, 1]]], [[10, 20, 5, 1]]],
+  ["another lane's is not there", [[[1, 100, 200, 5, 1]]], []],
+  ["a narrow row takes a pixel", [[[0, 100, 1, 5, 1]]], [[10, 1, 5, 1]]],
+  ["of two in a pixel the longer is drawn, for both", [[[0, 100, 1, 5, 1], [0, 103, 4, 6, 2]]], [[10.3, 1, 6, 3]]],
+  ["what began before the view reaches into it", [[[0, 0, 300, 5, 1]], 0, { start: 100 }], [[-1, 21, 5, 1]]],
+  ["what is behind the view is not drawn", [[[0, 2000, 10, 5, 1]]], []],
+  ["a carried row is drawn", [[[0, -50, 100, 5, 1], [0, 100, 50, 6, 1]], 1], [[-1, 6, 5, 1], [10, 5, 6, 1]]],
+  ["what is too short is left out", [[[0, 0, 10, 5, 1], [0, 100, 50, 6, 1]], 0, { leastNs: 20 }], [[10, 5, 6, 1]]],
+])("%s", (_, given, expected) => {
+  expect(draw(...given)).toEqual(expected);
+});
+
+test("a hit is found by binary search, a pixel beside is near enough", () => {
+  const list: Rectangle[] = [];
+  addRectangles(list, makeTile(1, [[0, 100, 200, 5, 1], [0, 400, 1, 6, 1]]), 0, window, true);
+  const names = [5, 10, 29.9, 32, 39.2, 40, 50].map((x) => rectangleAt(list, x)?.name);
+  expect(names).toEqual([undefined, 5, 5, undefined, 6, 6, undefined]);
+});
+
+function withLevels(): RankHeader {
+  const header = makeHeader();
+  header.span_ns = 1 << 20;
+  const level = (bucket: number, tiles: number) => ({
+    bucket_ns: bucket,
+    rows: 0,
+    tiles: {
+      start_ns: Array.from({ length: tiles }, (_, at) => (at * header.span_ns) / tiles),
+      offset: [],
+      length: [],
+      crc32: [],
+      rows: Array.from({ length: tiles }, () => 1),
+      carried: [],
+      max_duration_ns: Array.from({ length: tiles }, () => 1000),
+      flags: [],
+    },
+  });
+  header.levels = [level(1024, 1), level(256, 4), level(0, 64)];
+  return header;
+}
+
+test.each([
+  ["all of it", 0, 1 << 20, 1024, { level: 0, first: 0, last: 1 }],
+  ["a quarter", 1 << 18, (1 << 19) - 1, 256, { level: 1, first: 1, last: 2 }],
+  ["very near", 0, 1000, 1, { level: 2, first: 0, last: 1 }],
+  ["too many tiles of the finest", 0, 1 << 20, 1, { level: 1, first: 0, last: 4 }],
+  ["before the rank began", -5000, -10, 1024, { level: 0, first: 0, last: 0 }],
+])("tiles of %s", (_, start, end, nsPerPixel, expected) => {
+  expect(chooseTiles(withLevels(), start, end, nsPerPixel)).toEqual(expected);
+});
+
+function makeFleet(ranks: number[], part: Partial<FleetHeader> = {}): Fleet {
+  return {
+    header: {
+      form: "fleetprof-timeline-fleet",
+      origin_ns: "1790857026000000000",
+      span_ns: 1000,
+      stages: [],
+      ranks: {
+        rank: ranks,
+        host: ranks.map(() => "a"),
+        kind: ranks.map(() => "gpu"),
+        detail: ranks.map(() => "full"),
+        file_bytes: ranks.map(() => 9),
+        shift_ns: ranks.map(() => 0),
+      },
+      cells: { offset: 0, length: 0, decoded: 0, crc32: 0 },
+      cell_count: 0,
+      cells_left_out: 0,
+      late: [5],
+      median_rank: 2,
+      ...part,
+    },
+    cells: {},
+  };
+}
+
+test.each([
+  ["all", [], [0, 1, 2, 3]],
+  ["late", [], [3, 1]],
+  ["one", [4], [2]],
+  ["one", [], [0]],
+] as const)("rows of fold %s with %j open", (fold, open, rows) => {
+  expect(chooseRows(makeFleet([0, 2, 4, 5]).header, fold, [...open])).toEqual(rows);
+});
+
+test("under an open rank are iterations, stages, streams and the lanes in which something is seen", () => {
+  const fleet = makeFleet([0, 1]);
+  const layout = layOut(fleet.header, [0, 1], new Set([0]), makeHeader, (_, lane) => lane === 1);
+  expect(layout.bands.map((band) => (band.kind === "lane" ? band.lane : band.kind))).toEqual([
+    "rank", "iterations", "stages", 0, 1, "rank",
+  ]);
+  const lane = layout.bands[3]!;
+  expect(bandAt(layout, lane.y)).toBe(lane);
+  expect(bandAt(layout, lane.y - 1)).toBe(layout.bands[2]);
+  expect(bandAt(layout, layout.height + 1)).toBeUndefined();
+});
+
+test("while tiles are missing the coarser ones are drawn, and the missing ones wanted", () => {
+  const header = withLevels();
+  const tile = makeTile(3, [[0, 0, 1 << 20, 0, 9]]);
+  const fleet = makeFleet([0]);
+  const known = {
+    headerOf: () => header,
+    tileOf: (_: number, level: number) => (level === 0 ? tile : undefined),
+    problemOf: () => "",
+  };
+  const view = { start: 0, end: 1 << 18, width: 1024 };
+  const scene = buildScene(fleet, { ...WHOLE, open: [0] }, view, known);
+  expect(scene.ranks.get(0)).toMatchObject({ loading: true, offset: 123 });
+  expect(scene.rectangles).toBe(1);
+  expect(scene.wanted).toContainEqual({ rank: 0, level: 1, tile: 0 });
+});
+
+test("a tile that cannot be read is told, and what there is of the others is drawn", () => {
+  const known = { headerOf: withLevels, tileOf: () => undefined, problemOf: () => "its checksum is wrong" };
+  const scene = buildScene(makeFleet([0]), { ...WHOLE, open: [0] }, { start: 0, end: 1 << 20, width: 1024 }, known);
+  expect(scene.ranks.get(0)).toMatchObject({ loading: false, problem: "its checksum is wrong" });
+});
+
+test("never more rectangles than a frame can draw", () => {
+  const header = withLevels();
+  header.levels = header.levels.slice(0, 1);
+  const lanes = 40;
+  header.lanes = { track: Array.from({ length: lanes }, () => 1), depth: Array.from({ length: lanes }, (_, at) => at) };
+  const rows = Array.from({ length: lanes * 1000 }, (_, at): [number, number, number, number, number] => [
+    Math.floor(at / 1000), (at % 1000) * 1048, 900 + (at % 100), 0, 1,
+  ]);
+  const tile = makeTile(lanes, rows);
+  const known = { headerOf: () => header, tileOf: () => tile, problemOf: () => "" };
+  const scene = buildScene(makeFleet([0]), { ...WHOLE, open: [0] }, { start: 0, end: 1 << 20, width: 1024 }, known);
+  expect(scene.rectangles).toBeLessThanOrEqual(15_000);
+});
+
+test("an iteration's parts add up to it, and what is not known has none", () => {
+  const cells = {
+    compute_ns: Float64Array.of(60, -1),
+    overlapped_communication_ns: Float64Array.of(20, -1),
+    exposed_communication_ns: Float64Array.of(30, -1),
+    exposed_memory_ns: Float64Array.of(0, -1),
+    idle_ns: Float64Array.of(10, -1),
+  };
+  expect(partsOf(cells, 0).map(({ cls, share }) => [cls, share])).toEqual([
+    ["compute", 0.4], ["communication_overlapped", 0.2], ["communication_exposed", 0.3], ["idle", 0.1],
+  ]);
+  expect(partsOf(cells, 1)).toEqual([]);
+});

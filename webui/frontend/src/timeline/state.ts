@@ -1,0 +1,73 @@
+/**
+ * What a view of the timeline is: a plain object, which the page writes into its address.
+ *
+ * Guarantees: whatever an address holds, a state comes of it; a state of a newer version is one with defaults.
+ */
+
+export type Fold = "all" | "late" | "one";
+
+export interface TimelineState {
+  version: 1;
+  /** The view, ns from the fleet's origin; both 0 for all of it. */
+  start: number;
+  end: number;
+  /** All ranks as rows; the late one and the median one; one rank alone. */
+  fold: Fold;
+  /** Ranks whose events are shown. */
+  open: number[];
+  /** Shows only what takes two hundredths of the view or more. */
+  longest: boolean;
+  search: string;
+  /** Shares of a parent below which nodes of the tree are grouped, in hundredths. */
+  group: number;
+  /** A measured span, ns from the fleet's origin. */
+  mark: [number, number] | null;
+  /** The event that is looked at. */
+  chosen: { rank: number; lane: number; start: number } | null;
+}
+
+export const WHOLE: TimelineState = {
+  version: 1,
+  start: 0,
+  end: 0,
+  fold: "all",
+  open: [],
+  longest: false,
+  search: "",
+  group: 5,
+  mark: null,
+  chosen: null,
+};
+
+const MOST_OPEN = 8;
+const MOST_NS = 2 ** 53;
+
+/** The state that an address says, as far as it says one. */
+export function readState(value: unknown): TimelineState {
+  if (typeof value !== "object" || value === null || (value as TimelineState).version !== 1) return WHOLE;
+  const said = value as Record<string, unknown>;
+  const start = time(said.start);
+  const end = time(said.end);
+  const mark = Array.isArray(said.mark) && said.mark.length === 2 ? said.mark.map(time) : null;
+  const chosen = said.chosen as TimelineState["chosen"];
+  return {
+    version: 1,
+    start: end > start ? start : 0,
+    end: end > start ? end : 0,
+    fold: said.fold === "late" || said.fold === "one" ? said.fold : "all",
+    open: Array.isArray(said.open) ? [...new Set(said.open.filter(isRank))].slice(0, MOST_OPEN) : [],
+    longest: said.longest === true,
+    search: typeof said.search === "string" ? said.search.slice(0, 200) : "",
+    group: typeof said.group === "number" && said.group >= 0 && said.group <= 50 ? said.group : WHOLE.group,
+    mark: mark && mark[1]! > mark[0]! ? [mark[0]!, mark[1]!] : null,
+    chosen: chosen && isRank(chosen.rank) && isRank(chosen.lane) && Number.isFinite(chosen.start) ? { ...chosen } : null,
+  };
+}
+
+function time(value: unknown): number {
+  return typeof value === "number" && Math.abs(value) < MOST_NS ? value : 0;
+}
+
+function isRank(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 10_000_000;
+}

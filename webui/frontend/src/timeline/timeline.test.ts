@@ -1,0 +1,111 @@
+// The pure parts around the picture: views, states from addresses, keys, search, groups, kept tiles.
+import { expect, test } from "vitest";
+import { makeHeader, makeNodes, makeTile } from "./format/fixtures";
+import { commandOf } from "./keyboard";
+import { searchNames } from "./search";
+import { readState, WHOLE } from "./state";
+import { childrenOf, groupChildren, groupName } from "./tree/groups";
+import { pan, ticks, toNs, toPixel, zoom } from "./view";
+import { TileCache } from "./worker/tiles";
+
+const whole = { start: 0, end: 1000 };
+
+test.each([
+  ["closer", 0.5, 500, { start: 250, end: 750 }],
+  ["closer around the left edge", 0.5, 0, { start: 0, end: 500 }],
+  ["no further than all", 100, 500, { start: -50, end: 1050 }],
+  ["no closer than 100 ns", 0.001, 500, { start: 450, end: 550 }],
+])("zoom %s", (_, factor, center, expected) => {
+  const found = zoom(whole, whole, factor, center);
+  expect(found.start).toBeCloseTo(expected.start);
+  expect(found.end).toBeCloseTo(expected.end);
+});
+
+test("pan ends half a view beyond the whole", () => {
+  expect(pan({ start: 0, end: 100 }, whole, 0.5)).toEqual({ start: 50, end: 150 });
+  expect(pan({ start: 0, end: 100 }, whole, -5)).toEqual({ start: -50, end: 50 });
+  expect(pan({ start: 900, end: 1000 }, whole, 5)).toEqual({ start: 950, end: 1050 });
+});
+
+test("pixels and times are each other's inverse, and ticks are round and apart", () => {
+  const view = { start: 100, end: 1100, width: 500 };
+  expect(toNs(view, toPixel(view, 333))).toBeCloseTo(333);
+  expect(ticks(view)).toEqual([200, 400, 600, 800, 1000]);
+});
+
+test.each([
+  ["nothing", undefined, WHOLE],
+  ["a newer version", { version: 2, start: 5, end: 9 }, WHOLE],
+  ["a view", { version: 1, start: 5, end: 9 }, { ...WHOLE, start: 5, end: 9 }],
+  ["a view that ends before it starts", { version: 1, start: 9, end: 5 }, WHOLE],
+  ["ranks that are none", { version: 1, open: [1, -1, 1.5, "2", 3] }, { ...WHOLE, open: [1, 3] }],
+  ["text that is none", { version: 1, search: 7, mark: [3, 1], group: 900, fold: "x", chosen: { rank: "a" } }, WHOLE],
+])("a state of %s", (_, said, expected) => {
+  expect(readState(said)).toEqual(expected);
+});
+
+test("a state survives an address", () => {
+  const state = {
+    ...WHOLE, start: 1, end: 2, fold: "late" as const, open: [3], longest: true, search: "mm", group: 10,
+    mark: [1, 2] as [number, number], chosen: { rank: 3, lane: 1, start: 5 },
+  };
+  expect(readState(JSON.parse(JSON.stringify(state)))).toEqual(state);
+});
+
+const plain = { ctrlKey: false, metaKey: false, altKey: false, repeat: false };
+
+test.each([
+  ["KeyW", "z", { kind: "zoom", factor: 0.8 }],
+  ["KeyA", "q", { kind: "pan", share: -0.1 }],
+  ["ArrowUp", "ArrowUp", { kind: "step", along: 0, across: -1 }],
+  ["Slash", "/", { kind: "search" }],
+  ["Escape", "Escape", { kind: "clear" }],
+  ["KeyX", "x", undefined],
+])("the key %s (%s)", (code, key, expected) => {
+  expect(commandOf({ ...plain, code, key })).toEqual(expected);
+  expect(commandOf({ ...plain, code, key, ctrlKey: true })).toBeUndefined();
+});
+
+test("search finds parts of names whatever their case, and joins the classes of one", () => {
+  const header = makeHeader();
+  header.names = {
+    text: ["ncclAllReduce", "gemm", "ncclAllReduce"], short: ["", "", ""], cls: [1, 0, 2], count: [2, 9, 3],
+    total_ns: [20, 90, 30],
+  };
+  expect(searchNames(header, " NCCL ")).toEqual([{ text: "ncclAllReduce", names: [0, 2], count: 5, totalNs: 50 }]);
+  expect(searchNames(header, "")).toEqual([]);
+  expect(searchNames(header, "m").map((found) => found.text)).toEqual(["gemm"]);
+});
+
+test("small neighbours and runs of one name are grouped, pieces of one stage too", () => {
+  const nodes = makeNodes([
+    [-1, 0, 0, 0, 1000], [0, 1, 0, 0, 300], [0, 1, 1, 300, 100], [0, 1, 2, 400, 600],
+    [3, 2, 4, 400, 100], [3, 2, 4, 500, 100], [3, 2, 5, 600, 10], [3, 2, 6, 610, 5], [3, 2, 5, 620, 5], [3, 2, 7, 700, 200],
+  ]);
+  const children = childrenOf(nodes);
+  const stageOf = (node: number) => (node === 2 ? 9 : 8);
+  const names = ["", "a", "b", "a", "mm", "mm", "add", "mul", "add", "conv"];
+  const grouped = (parent: number, share: number) =>
+    groupChildren(nodes, parent, children.get(parent)!, share, stageOf).map((group) =>
+      groupName(nodes, group, (node) => names[node]!),
+    );
+  expect(grouped(0, 0.05)).toEqual(["a × 2", "b"]);
+  expect(grouped(3, 0.05)).toEqual(["mm × 2", "add (75 %) and 1 other", "conv"]);
+  expect(grouped(3, 0)).toEqual(["mm × 2", "add", "mul", "add", "conv"]);
+});
+
+test("of too many tiles those not used for longest go, never the last one", () => {
+  const tile = () => makeTile(1, [[0, 0, 1, 0, 1]]);
+  const one = new TileCache();
+  one.set("a", tile());
+  const size = one.bytes;
+  const cache = new TileCache(2 * size);
+  for (const key of ["a", "b"]) cache.set(key, tile());
+  cache.get("a");
+  cache.set("c", tile());
+  expect(["a", "b", "c"].filter((key) => cache.get(key))).toEqual(["a", "c"]);
+  expect(cache.bytes).toBe(2 * size);
+  const tiny = new TileCache(1);
+  tiny.set("a", tile());
+  expect(tiny.get("a")).toBeDefined();
+});

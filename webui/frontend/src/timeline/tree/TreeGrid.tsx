@@ -1,0 +1,180 @@
+/** The same nodes as a real tree grid: for screen readers, for the keyboard, and for whoever reads numbers. */
+
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useMemo, useRef, useState, type KeyboardEvent } from "react";
+import { Name } from "@/parts/Name";
+import { formatDuration } from "@/units/durations";
+import type { NodeColumns, RankHeader } from "../format/rank";
+import { childrenOf, groupChildren, groupName, type TreeNode } from "./groups";
+
+interface Props {
+  rank: number;
+  header: RankHeader;
+  nodes: NodeColumns;
+  /** Below this share of their parent nodes are grouped. */
+  share: number;
+  /** Shows a span of the rank, ns from its origin. */
+  onGo: (start: number, duration: number) => void;
+}
+
+interface Line {
+  key: string;
+  level: number;
+  group: TreeNode;
+  parent: number;
+  opens: boolean;
+  place: number;
+  size: number;
+}
+
+const LINE_HEIGHT = 26;
+
+export function TreeGrid({ rank, header, nodes, share, onGo }: Props) {
+  const children = useMemo(() => childrenOf(nodes), [nodes]);
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([`/${children.get(-1)?.[0] ?? 0}`]));
+  const [at, setAt] = useState(0);
+  const scroll = useRef<HTMLDivElement>(null);
+  const lines = useMemo(() => listLines(header, nodes, children, share, open), [header, nodes, children, share, open]);
+  const rows = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => scroll.current,
+    estimateSize: () => LINE_HEIGHT,
+    overscan: 6,
+  });
+  const nameOf = (node: number) => nodeName(header, nodes, node);
+
+  const toggle = (line: Line, wanted: boolean) => {
+    if (!line.opens || open.has(line.key) === wanted) return;
+    const next = new Set(open);
+    if (wanted) next.add(line.key);
+    else next.delete(line.key);
+    setOpen(next);
+  };
+  const move = (to: number) => {
+    const next = Math.min(Math.max(0, to), lines.length - 1);
+    setAt(next);
+    rows.scrollToIndex(next);
+  };
+  const press = (event: KeyboardEvent) => {
+    const line = lines[at];
+    if (!line) return;
+    const steps: Record<string, () => void> = {
+      ArrowDown: () => move(at + 1),
+      ArrowUp: () => move(at - 1),
+      Home: () => move(0),
+      End: () => move(lines.length - 1),
+      ArrowRight: () => (open.has(line.key) ? move(at + 1) : toggle(line, true)),
+      ArrowLeft: () => (open.has(line.key) ? toggle(line, false) : move(lines.findLastIndex((one, n) => n < at && one.level < line.level))),
+      Enter: () => onGo(line.group.start, line.group.duration),
+    };
+    const act = steps[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  };
+  const left = header.nodes.left_out;
+  return (
+    <section className="timeline-tree" aria-label={`Iterations, stages and operators of rank ${rank}`}>
+      <div
+        ref={scroll}
+        className="timeline-tree-scroll"
+        role="treegrid"
+        aria-label={`Rank ${rank}`}
+        aria-rowcount={lines.length + 1}
+        aria-activedescendant={lines[at] ? `timeline-node-${at}` : undefined}
+        tabIndex={0}
+        onKeyDown={press}
+      >
+        <div role="row" aria-rowindex={1} className="timeline-tree-row timeline-tree-head">
+          {["Name", "Time", "Of parent", "Device time", "Events inside"].map((name) => (
+            <span role="columnheader" key={name}>
+              {name}
+            </span>
+          ))}
+        </div>
+        <div role="rowgroup" style={{ height: rows.getTotalSize(), position: "relative" }}>
+          {rows.getVirtualItems().map((item) => {
+            const line = lines[item.index]!;
+            const of = line.parent < 0 ? null : nodes.duration_ns[line.parent]!;
+            const isRow = nodes.kind[line.group.node] === 2;
+            return (
+              // Keys are the grid's: it has the focus, and names the line that is current.
+              // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
+              <div
+                key={line.key}
+                id={`timeline-node-${item.index}`}
+                role="row"
+                aria-rowindex={item.index + 2}
+                aria-level={line.level + 1}
+                aria-posinset={line.place}
+                aria-setsize={line.size}
+                aria-expanded={line.opens ? open.has(line.key) : undefined}
+                aria-selected={item.index === at}
+                className="timeline-tree-row"
+                style={{ position: "absolute", top: item.start, height: LINE_HEIGHT, insetInline: 0 }}
+                onClick={() => {
+                  setAt(item.index);
+                  toggle(line, !open.has(line.key));
+                }}
+                onDoubleClick={() => onGo(line.group.start, line.group.duration)}
+              >
+                <span role="gridcell" style={{ paddingInlineStart: line.level * 14 }}>
+                  <span aria-hidden="true">{line.opens ? (open.has(line.key) ? "▾ " : "▸ ") : "  "}</span>
+                  <Name text={groupName(nodes, line.group, nameOf)} most={90} />
+                </span>
+                <span role="gridcell">{formatDuration(line.group.total)}</span>
+                <span role="gridcell" className="timeline-tree-share">
+                  {of ? <i style={{ width: `${Math.min(100, (line.group.total / of) * 100)}%` }} data-row={isRow} /> : null}
+                  {of ? `${Math.round((line.group.total / of) * 100)} %` : ""}
+                </span>
+                <span role="gridcell">{formatDuration(sumOf(nodes.device_ns, line.group.members))}</span>
+                <span role="gridcell">{sumOf(nodes.below, line.group.members).toLocaleString("en")}</span>
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      {left > 0 && (
+        <p className="quiet">{left.toLocaleString("en")} shorter operators are not in this list; the picture has them all.</p>
+      )}
+    </section>
+  );
+}
+
+/** The lines that are shown: children of what is open, groups by themselves. */
+function listLines(
+  header: RankHeader,
+  nodes: NodeColumns,
+  children: Map<number, number[]>,
+  share: number,
+  open: ReadonlySet<string>,
+): Line[] {
+  const lines: Line[] = [];
+  const stageOf = (node: number) => header.stage_pieces.stage[nodes.item[node]!]!;
+  const walk = (groups: TreeNode[], parent: number, level: number, path: string) => {
+    groups.forEach((group, index) => {
+      const isGroup = group.members.length > 1;
+      const key = `${path}/${group.node}${isGroup ? "+" : ""}`;
+      const opens = isGroup || (children.get(group.node)?.length ?? 0) > 0;
+      lines.push({ key, level, group, parent, opens, place: index + 1, size: groups.length });
+      if (!open.has(key)) return;
+      const inner = isGroup
+        ? group.members.flatMap((node) => groupChildren(nodes, -1, [node], 0, stageOf))
+        : groupChildren(nodes, group.node, children.get(group.node) ?? [], share, stageOf);
+      walk(inner, isGroup ? parent : group.node, level + 1, key);
+    });
+  };
+  walk(groupChildren(nodes, -1, children.get(-1) ?? [], 0, stageOf), -1, 0, "");
+  return lines;
+}
+
+export function nodeName(header: RankHeader, nodes: NodeColumns, node: number): string {
+  const item = nodes.item[node]!;
+  if (nodes.kind[node] === 0) return `iteration ${header.iterations.index[item]}`;
+  if (nodes.kind[node] === 1) return header.stages[header.stage_pieces.stage[item]!]!.replace("_", " ");
+  return header.names.short[item] || header.names.text[item]!;
+}
+
+function sumOf(values: ArrayLike<number>, places: number[]): number {
+  return places.reduce((sum, place) => sum + values[place]!, 0);
+}

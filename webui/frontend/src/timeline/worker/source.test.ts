@@ -1,0 +1,89 @@
+// Files are read by ranges, and what does not fit is refused before anything is allocated for it.
+import { expect, test } from "vitest";
+import { makeFile, makeRank, planes } from "../format/fixtures";
+import type { RankHeader } from "../format/rank";
+import { Source, type FetchRange } from "./source";
+
+function serve(files: Record<string, Uint8Array>, asked: [number, number][] = [], ignoresRanges = false): FetchRange {
+  return async (path, from, to) => {
+    asked.push([from, to]);
+    const data = files[path]!;
+    return ignoresRanges ? { data, whole: true } : { data: data.slice(from, to), whole: from === 0 };
+  };
+}
+
+const good = { "rank-0.bin": makeRank() };
+
+test("a rank's header, tile and tree are read from one request of the file's beginning", async () => {
+  const asked: [number, number][] = [];
+  const source = new Source(serve(good, asked));
+  const header = await source.rank(0);
+  const tile = await source.tile(0, 0, 0);
+  const nodes = await source.nodes(0);
+  expect(header.names.text).toEqual(["gemm", "aten::mm"]);
+  expect([...tile.start]).toEqual([50, 0, 10]);
+  expect([...tile.duration]).toEqual([30, 100, 40]);
+  expect([...tile.laneBegin]).toEqual([0, 1, 2, 3]);
+  expect([...tile.launch!]).toEqual([15, Number.NaN, Number.NaN]);
+  expect([...nodes.parent]).toEqual([-1, 0, 1]);
+  expect([...nodes.device_ns]).toEqual([30, 30, 30]);
+  expect(asked.length).toBe(1);
+});
+
+test("a server that ignores ranges is served by what it sends", async () => {
+  const source = new Source(serve(good, [], true));
+  await source.rank(0);
+  expect((await source.tile(0, 0, 0)).rows).toBe(3);
+});
+
+test("an overview has the iterations of all ranks", async () => {
+  const cell = [0, 7, 100, 50, 20, -1, 10, 0, 20, 50];
+  const data = planes(cell.map((value, at): [number, number[]] => [at === 0 ? 4 : 8, [value]]));
+  const file = makeFile([data], ([cells]) => ({
+    form: "fleetprof-timeline-fleet",
+    origin_ns: "5",
+    span_ns: 150,
+    stages: ["forward"],
+    ranks: { rank: [3], host: ["a"], kind: ["gpu"], detail: ["full"], file_bytes: [9], shift_ns: [0] },
+    cells,
+    cell_count: 1,
+    cells_left_out: 0,
+    late: [3],
+    median_rank: 3,
+  }));
+  const { cells } = await new Source(serve({ "fleet.bin": file })).fleet();
+  expect([cells.index![0], cells.compute_ns![0], cells.overlapped_communication_ns![0]]).toEqual([7, 20, -1]);
+  expect(cells.stage_forward_ns![0]).toBe(50);
+});
+
+const wrong: [string, (header: RankHeader) => void, RegExp][] = [
+  ["an offset behind the end", (h) => (h.levels[0]!.tiles.offset[0] = 1e9), /ends behind/],
+  ["a negative offset", (h) => (h.levels[0]!.tiles.offset[0] = -1), /none of them/],
+  ["more rows than it has", (h) => (h.levels[0]!.tiles.rows[0] = 4), /less than it says/],
+  ["rows without end", (h) => (h.levels[0]!.tiles.rows[0] = 1e12), /longer than is allowed/],
+  ["another checksum", (h) => (h.levels[0]!.tiles.crc32[0] = 1), /checksum/],
+  ["a lane of no track", (h) => (h.lanes.track = [0, 1, 9]), /tracks/],
+  ["columns of unequal length", (h) => h.names.text.pop(), /unequal/],
+  ["nodes without end", (h) => (h.nodes.count = 1e12), /more nodes/],
+  ["no lanes at all", (h) => delete (h as Partial<RankHeader>).lanes, /lacks a part/],
+  ["a name that is not there", (h) => Object.values(h.names).forEach((column) => column.pop()), /names/],
+];
+
+test.each(wrong)("%s is refused", async (_, change, says) => {
+  const source = new Source(serve({ "rank-0.bin": makeRank(change) }));
+  const read = async () => {
+    await source.rank(0);
+    await source.tile(0, 0, 0);
+  };
+  await expect(read()).rejects.toThrow(says);
+});
+
+test.each([
+  ["another magic", 0, /other bytes/],
+  ["another major version", 4, /upgrade fleetprof/],
+  ["a damaged header", 40, /checksum/],
+])("%s is refused", async (_, at, says) => {
+  const file = makeRank();
+  file[at]! ^= 0x55;
+  await expect(new Source(serve({ "rank-0.bin": file })).rank(0)).rejects.toThrow(says);
+});
