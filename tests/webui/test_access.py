@@ -10,7 +10,7 @@ from webui.conftest import HOST, ORIGIN, WRITE, Site
 
 CLOSED = [
     *("/fleet", "/requests", "/requests/team-a/slow", "/requests/team-a/slow/events", "/whoami"),
-    *("/reports/team-a/slow", "/reports/team-a/slow/files/report.json", "/reports/team-a/slow/timeline/index.json.gz"),
+    *("/reports/team-a/slow", "/reports/team-a/slow/files/report.json", "/reports/team-a/slow/timeline/fleet.bin"),
     "/diff?base=team-a/slow&new=team-a/healthy",
 ]
 OPEN = ["/healthz", "/readyz", "/metrics", "/openapi.json"]

@@ -82,6 +82,7 @@ def test_a_browser_keeps_a_tile_by_its_version(client: TestClient) -> None:
 
 
 def test_a_timeline_is_there_once_its_index_is(client: TestClient, store: MemoryStore) -> None:
+    store.delete(["v1/team-a/slow/timeline/fleet.bin"])
     assert client.get("/reports/team-a/slow").json()["has_timeline"] is False
     store.put("v1/team-a/slow/timeline/fleet.bin", b"x")
     assert client.get("/reports/team-a/slow").json()["has_timeline"] is True
@@ -94,7 +95,7 @@ def test_a_timeline_is_there_once_its_index_is(client: TestClient, store: Memory
         *("files/../../healthy/report.json", "files/%2e%2e/%2e%2e/healthy/report.json", "files/report.json%00"),
         *("files/..%2f..%2fhealthy%2freport.json", "files/%2fetc%2fpasswd", "files/Report.json"),
         *("files/ranks/0/operations.bin", "files/ranks/-1/trace.json.gz", "files/ranks/00/trace.json.gz"),
-        *("files/ranks/0/..%2f..%2freport.json", "files/timeline/index.json.gz", "timeline/..%2freport.json"),
+        *("files/ranks/0/..%2f..%2freport.json", "files/timeline/fleet.bin", "timeline/..%2freport.json"),
         *("timeline/%2e%2e%2freport.json", "timeline/.json", "timeline/report", "timeline/x/y.json"),
         *("timeline/none.pyr", "timeline/x%00.pyr"),
     ],

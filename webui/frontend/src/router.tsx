@@ -1,5 +1,5 @@
 // The addresses, one per page; what a page shows is in its search parameters, so that every view can be sent to somebody.
-import { createRootRoute, createRoute, createRouter, Link, redirect } from "@tanstack/react-router";
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link, redirect } from "@tanstack/react-router";
 import { DiffPage } from "@/diff/DiffPage";
 import { readDiffSearch } from "@/diff/search";
 import { FleetPage } from "@/fleet/FleetPage";
@@ -7,7 +7,7 @@ import { readFleetSearch } from "@/fleet/search";
 import { Shell } from "@/parts/Shell";
 import { Empty, Failed } from "@/parts/States";
 import { ReportPage } from "@/report/ReportPage";
-import { readReportSearch } from "@/report/search";
+import { readReportSearch, readTimelineSearch } from "@/report/search";
 import { RequestPage } from "@/requests/RequestPage";
 import { RequestsPage } from "@/requests/RequestsPage";
 import { readRequestSearch, readRequestsSearch } from "@/requests/search";
@@ -44,6 +44,12 @@ const report = createRoute({
   validateSearch: readReportSearch,
   component: ReportPage,
 });
+const timeline = createRoute({
+  getParentRoute: () => root,
+  path: "/reports/$namespace/$uid/timeline",
+  validateSearch: readTimelineSearch,
+  component: lazyRouteComponent(() => import("@/report/TimelinePage")),
+});
 const diff = createRoute({ getParentRoute: () => root, path: "/diff", validateSearch: readDiffSearch, component: DiffPage });
 
 /** Parameters are texts, as the service's are: no quotes, no JSON. */
@@ -56,7 +62,7 @@ function stringifySearch(search: Record<string, unknown>): string {
 
 export function makeRouter() {
   return createRouter({
-    routeTree: root.addChildren([home, fleet, workload, requests, request, report, diff]),
+    routeTree: root.addChildren([home, fleet, workload, requests, request, report, timeline, diff]),
     parseSearch,
     stringifySearch,
     scrollRestoration: true,

@@ -30,6 +30,11 @@ export function ReportHead({ report }: { report: ReportPage }) {
         <h1>
           <Name text={report.title || uid} most={80} />
         </h1>
+        {report.has_timeline && (
+          <Link to="/reports/$namespace/$uid/timeline" params={{ namespace, uid }}>
+            Timeline
+          </Link>
+        )}
         <p className="quiet">
           {words.join(" · ")}
           {facts.devices.map((device) => (

@@ -13,6 +13,12 @@ const schema = v.object({
 export type ReportSearch = v.InferOutput<typeof schema>;
 export const readReportSearch = (search: Record<string, unknown>): ReportSearch => v.parse(schema, search);
 
+const timeline = v.object({
+  view: v.fallback(v.optional(v.pipe(v.string(), v.maxLength(2000))), undefined),
+});
+/** The timeline's address has one parameter: its state, as JSON. */
+export const readTimelineSearch = (search: Record<string, unknown>) => v.parse(timeline, search);
+
 /** What every section of a report needs: which report, what its address says, and how to change that. */
 export interface ReportView {
   namespace: string;
