@@ -6,7 +6,8 @@ Sets, made anew from real traces (`trace_sets`, ../shared/traces, or planted one
 `one`, one rank of 1.5 million events; `stacks`, one rank with Python stacks and memory, on one line; `job`, 64 ranks of
 122,000 events; `short`, 64 of 41,000, the trace as it stands, for which nothing is asked;
 `fleet`, 32, 128 and 1,000 ranks of six iterations, to see that time grows as their number does (1.4 GB where temporary
-files go); `operations`, 941,489 rows, as many as Hotline's RNN-T had. Every program runs by itself, one after the
+files go); `operations`, 941,489 rows, as many as Hotline's RNN-T had;
+`timeline`, what a rank's timeline costs beside its summary. Every program runs by itself, one after the
 other; CPU seconds and the peak of its memory are the kernel's (RUSAGE_CHILDREN), start of the interpreter and imports
 included. The floor is gunzip and a scan over the bytes. "Plain" is without the accelerator.
 """
@@ -46,6 +47,20 @@ FLOOR = (
     "for f in glob.glob(sys.argv[1] + '/*.gz'):\n"
     "    with igzip.open(f) as text:\n"
     "        while block := text.read(1 << 20): block.count(b'\"ph\"')\n"
+)
+# One rank's summary as a Job makes it, without its timeline and with it.
+SUMMARY = (
+    "import sys, glob\n"
+    "from fleetprof_analyzer.capture.folder import summarise_file\n"
+    "from fleetprof_analyzer.pyramid.writer import write_rank\n"
+    "from fleetprof_analyzer.rank.iterations import Asked\n"
+    "from fleetprof_analyzer.trace.problems import Problems\n"
+    "made = []\n"
+    "show = (lambda found: made.append(write_rank(found, 0))) if len(sys.argv) > 2 else None\n"
+    "[name] = glob.glob(sys.argv[1] + '/*.gz')\n"
+    "summarise_file(lambda: open(name, 'rb'), name, samples=None, assigned=0, asked=Asked(), problems=Problems(),"
+    " show=show)\n"
+    "print(sum(map(len, made)))\n"
 )
 LEAST = {"plain": 15.0, "accelerated": 25.0}
 LEAST_MEMORY = 10.0
@@ -142,6 +157,21 @@ class Bench:
             met = run.cpu_s <= MOST_OPERATIONS_S
             self.add(f"operations: {OPERATIONS:,} rows, {kind}", str(run), f"≤ {MOST_OPERATIONS_S:.0f} s", met)
 
+    def timeline(self) -> None:
+        place = self._write("timeline", self.gpu, 1, 1_500_000)
+        runs = [
+            min((measure([sys.executable, "-c", SUMMARY, str(place), *more]) for _ in range(self.repeat + 1)),
+                key=lambda run: run.cpu_s)
+            for more in ([], ["timeline"])
+        ]  # fmt: skip
+        bare, whole = runs
+        self.add("timeline: a rank of 1,500,000 events without it", str(bare))
+        self.add("timeline: and with it", f"{whole}, {int(whole.output) / 1e6:.1f} MB")
+        more = whole.cpu_s / bare.cpu_s - 1
+        self.add("timeline: more CPU", f"{more:.0%}", "≤ 10 %", more <= 0.1)
+        more = whole.peak_mib / bare.peak_mib - 1
+        self.add("timeline: more memory", f"{more:.0%}", "≤ 10 %", more <= 0.1)
+
     def fleet(self) -> None:
         for kind, program in self.programs.items():
             each = {}
@@ -191,7 +221,7 @@ class Bench:
 
 def main() -> None:
     sets = {"one": Bench.one, "stacks": Bench.stacks_set, "job": Bench.job, "short": Bench.short, "fleet": Bench.fleet,
-            "operations": Bench.operations}  # fmt: skip
+            "operations": Bench.operations, "timeline": Bench.timeline}  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--only", action="append", choices=list(sets), help="may be repeated")
     parser.add_argument("--repeat", type=int, default=2, help="runs of ours; the best counts")
