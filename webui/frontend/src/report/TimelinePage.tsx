@@ -16,7 +16,7 @@ export default function TimelinePage() {
   const change = (next: TimelineState) =>
     void navigate({ search: { view: JSON.stringify(next) }, replace: true, resetScroll: false });
   return (
-    <>
+    <div className="page">
       <nav className="crumbs" aria-label="Place">
         <Link to="/fleet">Fleet</Link> / <Name text={namespace} most={40} /> /{" "}
         <Link to="/reports/$namespace/$uid" params={{ namespace, uid }}>
@@ -27,7 +27,7 @@ export default function TimelinePage() {
         <h1>Timeline</h1>
       </header>
       <Timeline source={`${path("reports", namespace, uid, "timeline")}/`} state={state} onStateChange={change} />
-    </>
+    </div>
   );
 }
 
