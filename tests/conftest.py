@@ -49,6 +49,7 @@ class S3Server:
             self.port: int = probe.getsockname()[1]
         self.endpoint_url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
+        self._sessions: dict[tuple[str, str], boto3.Session] = {}
         self._users = data.with_name(f"{data.name}-users")
         for folder in (data, self._users):
             folder.mkdir(exist_ok=True)
@@ -92,14 +93,13 @@ class S3Server:
             self._process = None
 
     def session(self, secret_key: str = "", access_key: str = "") -> "boto3.Session":
-        """Credentials for this server (or wrong ones)."""
+        """Credentials for this server (or wrong ones). A new session reads all that boto3 knows about S3 anew."""
         import boto3
 
-        return boto3.Session(
-            aws_access_key_id=access_key or self.access_key,
-            aws_secret_access_key=secret_key or self.secret_key,
-            region_name="us-east-1",
-        )
+        keys = (access_key or self.access_key, secret_key or self.secret_key)
+        if keys not in self._sessions:
+            self._sessions[keys] = boto3.Session(*keys, region_name="us-east-1")
+        return self._sessions[keys]
 
     def make_user(self, name: str) -> "boto3.Session":
         """A user who may nothing but what a bucket's policy says."""

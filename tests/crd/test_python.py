@@ -20,6 +20,12 @@ from pydantic import ValidationError
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
+@pytest.fixture(scope="module")
+def validator(schema: dict[str, Any]) -> jsonschema.Draft202012Validator:
+    """The structural part of the CRD's spec."""
+    return jsonschema.Draft202012Validator(as_json_schema(schema["properties"]["spec"]))
+
+
 def broken_structure(document: object) -> list[str]:
     """What Python finds wrong, leaving out the rules between fields, which are CEL's in the CRD."""
     try:
@@ -36,11 +42,9 @@ def with_spec(spec: Any) -> dict[str, Any]:
 @settings(max_examples=400, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_what_has_the_form_for_python_has_it_for_the_crd_and_the_reverse(
-    schema: dict[str, Any], data: st.DataObject
+    schema: dict[str, Any], validator: jsonschema.Draft202012Validator, data: st.DataObject
 ) -> None:
-    spec_schema = schema["properties"]["spec"]
-    document = with_spec(data.draw(documents(spec_schema)))
-    validator = jsonschema.Draft202012Validator(as_json_schema(spec_schema))
+    document = with_spec(data.draw(documents(schema["properties"]["spec"])))
     wrong_for_crd = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(document["spec"])]
     wrong_for_python = broken_structure(document)
     assert bool(wrong_for_crd) == bool(wrong_for_python), (wrong_for_crd, wrong_for_python)

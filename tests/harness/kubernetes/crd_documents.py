@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 WRONG_TYPES: Final = st.sampled_from(["text", True, [], {}, 1.5, ["a"], {"a": "b"}])
 LABEL: Final = st.sampled_from(["a", "app", "app.kubernetes.io/name", "A_b.c"])
 
+# Strategies by their schema, which is kept so that no other gets its id: to make them takes longer than to draw.
+_KEPT: Final[dict[tuple[int, int], tuple[dict[str, Any], st.SearchStrategy[Any]]]] = {}
+
 
 def find_pattern(schema: dict[str, Any]) -> str | None:
     """The pattern of a string: its own, or that of a CEL rule which says it with a better message."""
@@ -35,14 +38,18 @@ def as_json_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 def documents(schema: dict[str, Any], wrong_in_100: int = 2) -> st.SearchStrategy[Any]:
     """What the schema allows, each part with a chance of being something else. null and 1.0 are never among it."""
+    if (kept := _KEPT.get((id(schema), wrong_in_100))) is not None:
+        return kept[1]
+    right = _right(schema, wrong_in_100)
 
     @st.composite
     def draw_one(draw: st.DrawFn) -> Any:
         if draw(st.integers(0, 99)) < wrong_in_100:
             return draw(WRONG_TYPES)
-        return draw(_right(schema, wrong_in_100))
+        return draw(right)
 
-    return draw_one()
+    _KEPT[id(schema), wrong_in_100] = (schema, draw_one())
+    return _KEPT[id(schema), wrong_in_100][1]
 
 
 def _right(schema: dict[str, Any], wrong: int) -> st.SearchStrategy[Any]:
