@@ -7,10 +7,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fleetprof_cli.local.state import StateDirectory
+from harness import forked
 from harness.waiting import wait_until
 
 SIMULATION = Path(__file__).parents[1] / "simulation" / "trainer.py"
@@ -41,17 +41,8 @@ def environment(state: StateDirectory, sockets: Path) -> dict[str, str]:
 def fleetprof(environment: dict[str, str]) -> Callable[..., Finished]:
     """Runs one command to its end."""
 
-    def run(*words: str, **options: Any) -> Finished:
-        return subprocess.run(
-            [sys.executable, "-m", "fleetprof_cli.main", *words],
-            env=options.pop("env", environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            **options,
-        )
+    def run(*words: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None) -> Finished:
+        return forked.run("fleetprof_cli.main", ["fleetprof", *words], env or environment, cwd)
 
     return run
 

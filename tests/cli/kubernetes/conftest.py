@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from harness import forked
 from harness.kubernetes.api_server import ApiServer, serve_requests
 from harness.kubernetes.request_ground import Ground
 
@@ -39,12 +40,23 @@ async def ground(api: ApiServer, tmp_path: Path) -> AsyncIterator[Ground]:
 
 
 @pytest.fixture
-async def start(ground: Ground, tmp_path: Path) -> AsyncIterator[Start]:
+def environment(ground: Ground, tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """This environment without what would change the command, with the test's namespace; for a user of the cluster."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("FLEETPROF_", "AWS_", "KUBE"))}
+
+    def make(user: str, more: dict[str, str]) -> dict[str, str]:
+        kubeconfig = str(ground.api.kubeconfig(user, ground.namespace))
+        return clean | {"KUBECONFIG": kubeconfig, "COLUMNS": "200", "HOME": str(tmp_path)} | more
+
+    return make
+
+
+@pytest.fixture
+async def start(environment: Callable[..., dict[str, str]]) -> AsyncIterator[Start]:
     """Starts the command in the test's namespace; it is ended after the test."""
     started: list[asyncio.subprocess.Process] = []
 
-    async def begin(*words: str, user: str = "admin", **environment: str) -> asyncio.subprocess.Process:
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("FLEETPROF_", "AWS_", "KUBE"))}
+    async def begin(*words: str, user: str = "admin", **more: str) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -53,13 +65,7 @@ async def start(ground: Ground, tmp_path: Path) -> AsyncIterator[Start]:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=clean
-            | {
-                "KUBECONFIG": str(ground.api.kubeconfig(user, ground.namespace)),
-                "COLUMNS": "200",
-                "HOME": str(tmp_path),
-            }
-            | environment,
+            env=environment(user, more),
         )
         started.append(process)
         return process
@@ -72,13 +78,11 @@ async def start(ground: Ground, tmp_path: Path) -> AsyncIterator[Start]:
 
 
 @pytest.fixture
-def run(start: Start) -> Run:
+def run(environment: Callable[..., dict[str, str]]) -> Run:
     """Runs the command to its end."""
 
-    async def to_end(*words: str, **options: str) -> Finished:
-        process = await start(*words, **options)
-        out, err = await asyncio.wait_for(process.communicate(), 90)
-        assert process.returncode is not None
-        return subprocess.CompletedProcess(list(words), process.returncode, out.decode(), err.decode())
+    async def to_end(*words: str, user: str = "admin", **more: str) -> Finished:
+        words = ("kubectl-fleetprof", *words)
+        return await asyncio.to_thread(forked.run, "fleetprof_cli.kubectl", words, environment(user, more))
 
     return to_end

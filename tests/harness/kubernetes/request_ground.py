@@ -5,9 +5,6 @@ Nothing runs pods or Jobs here: the test says what becomes of them, as kubelet a
 
 import asyncio
 import json
-import signal
-import subprocess
-import sys
 import time
 import urllib.request
 import uuid
@@ -17,10 +14,11 @@ from typing import Any
 
 from fleetprof_api.hub import hub_pb2 as pb
 
+from harness import forked
 from harness.hub.scripted_sidecar import TOKEN, ScriptedSidecar, make_process
+from harness.kubernetes import operator_child
 from harness.kubernetes.api_server import ApiServer
 
-CHILD = Path(__file__).parents[2] / "operator/operator_child.py"
 PATIENCE_S = 45.0
 Json = dict[str, Any]
 
@@ -45,7 +43,7 @@ class Ground:
         self.sidecars: list[ScriptedSidecar] = []
         self.ports: Json = {}
         self.puts = HttpPuts()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: forked.Forked | None = None
         self.store.mkdir()
         for name in (self.namespace, "fleetprof-system"):
             self.must("POST", "/api/v1/namespaces", {"metadata": {"name": name}}, also=(409,))
@@ -56,20 +54,17 @@ class Ground:
 
     def start_operator(self) -> None:
         """Returns once its hub listens."""
-        given = {"store": str(self.store), "token": TOKEN, "arguments": self.arguments}
-        with (self.folder / "operator.log").open("a") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, CHILD, json.dumps(given)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={"KUBECONFIG": str(self.api.kubeconfig()), "PATH": "/usr/bin:/bin", "HOME": str(self.folder)},
-            )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, f"the operator does not start: {self.log()[-3000:]}"
-        self.ports = json.loads(line)
+        log = self.folder / "operator.log"
+        environment = {"KUBECONFIG": str(self.api.kubeconfig()), "PATH": "/usr/bin:/bin", "HOME": str(self.folder)}
+        told, ready = forked.pipe()
+        with told, ready:
+            given = (self.store, TOKEN, self.arguments, ready)
+            self._process = forked.Forked(operator_child.run, *given, environment=environment, out=log, error=log)
+            ready.close()  # here, so that its end is noticed
+            try:
+                self.ports = told.recv()
+            except EOFError:
+                raise AssertionError(f"the operator does not start: {self.log()[-3000:]}") from None
 
     def kill_operator(self) -> None:
         """SIGKILL, between any two instructions."""
@@ -80,19 +75,16 @@ class Ground:
     def end_operator(self) -> int:
         """SIGTERM; its exit code."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
+        self._process.terminate()
         return self._reap()
 
     def _reap(self) -> int:
         process, self._process = self._process, None
         assert process is not None
-        assert process.stdout is not None
         try:
             return process.wait(30)
         finally:
             process.kill()
-            process.wait()
-            process.stdout.close()
 
     def log(self) -> str:
         return (self.folder / "operator.log").read_text()

@@ -1,12 +1,11 @@
 """The operator as a process that tests may kill: real but for a shared token, short waits and a directory store.
 
-Run as `python operator_child.py SETTINGS_JSON`; says `{"hub": port, "http": port}` on stdout once it is ready.
+It says `{"hub": port, "http": port}` once it is ready.
 """
 
 import asyncio
-import json
 import socket
-import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fleetprof_operator.hub.access.authentication import SharedToken
@@ -21,11 +20,15 @@ from fleetprof_store.directory import DirectoryStore
 MS = 10**6
 
 
-async def run(given: dict[str, object]) -> None:
-    folder = Path(str(given["store"]))
+def run(folder: Path, token: str, more: list[str], ready: Connection) -> None:
+    """The operator over a store's folder until it is ended."""
+    asyncio.run(_run(folder, token, more, ready))
+
+
+async def _run(folder: Path, token: str, more: list[str], ready: Connection) -> None:
     arguments = ["--store", str(folder), "--namespace", "fleetprof-system"]
     arguments += ["--hub-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]
-    settings = read_settings([*arguments, *map(str, given.get("arguments") or [])], {})
+    settings = read_settings([*arguments, *more], {})
     set_up_logging(settings.log_level)
     store = DirectoryStore(folder, b"s" * 32, "")
     uploads = await serve_uploads(store, socket.create_server(("127.0.0.1", 0)))
@@ -34,7 +37,7 @@ async def run(given: dict[str, object]) -> None:
         settings,
         cluster=cluster,
         store=store,
-        authenticator=SharedToken(str(given["token"])),
+        authenticator=SharedToken(token),
         certificates=None,
         hub_settings=HubSettings(
             look_again_ns=50 * MS,
@@ -50,7 +53,7 @@ async def run(given: dict[str, object]) -> None:
         ),
     )
     running = asyncio.create_task(operator.run(asyncio.Event()))
-    telling = asyncio.create_task(_tell(operator))
+    telling = asyncio.create_task(_tell(operator, ready))
     try:
         await running
     finally:
@@ -59,11 +62,7 @@ async def run(given: dict[str, object]) -> None:
         await uploads.stop()
 
 
-async def _tell(operator: Operator) -> None:
+async def _tell(operator: Operator, ready: Connection) -> None:
     while operator.hub_server is None or operator.probe_server is None:
         await asyncio.sleep(0.01)
-    print(json.dumps({"hub": operator.hub_server.port, "http": operator.probe_server.port}), flush=True)
-
-
-if __name__ == "__main__":
-    asyncio.run(run(json.loads(sys.argv[1])))
+    ready.send({"hub": operator.hub_server.port, "http": operator.probe_server.port})

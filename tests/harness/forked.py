@@ -1,0 +1,133 @@
+"""Processes that tests start often, forked from one that has imported what they need.
+
+To import kopf, the Kubernetes client and pydantic takes longer than all that a command or an operator does in a test.
+Guarantees: each is a process of its own, with its own environment, working directory and standard streams, and the
+signals that any process has. What a program imports by itself, and when, is for tests that start it as users do.
+"""
+
+import atexit
+import importlib
+import io
+import multiprocessing
+import multiprocessing.connection
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    [
+        "harness.kubernetes.operator_child",
+        "fleetprof_cli.commands.capture",
+        "fleetprof_cli.commands.doctor",
+        "fleetprof_cli.commands.list",
+        "fleetprof_cli.commands.report",
+        "fleetprof_cli.kubernetes.commands.capture",
+    ]
+)
+# Of two threads that look after one process, one would read its exit code, and the other none.
+_LOCK = threading.Lock()
+# So that its processor time counts as that of the tests.
+atexit.register(forkserver._forkserver._stop)  # type: ignore[attr-defined]
+
+
+class Forked:
+    """A process that runs `act(*arguments)`, a function of a module; its end is that of the function."""
+
+    def __init__(
+        self,
+        act: Callable[..., None],
+        *arguments: Any,
+        environment: Mapping[str, str],
+        out: Path,
+        error: Path,
+        folder: Path | None = None,
+    ) -> None:
+        places = (dict(environment), str(folder or Path.cwd()), str(out), str(error))
+        self._process: ForkServerProcess = _FORKS.Process(target=_play, args=(places, act, arguments))
+        with _LOCK:
+            self._process.start()
+
+    def kill(self) -> None:
+        """SIGKILL, between any two instructions."""
+        self._process.kill()
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self._process.terminate()
+
+    def wait(self, patience_s: float) -> int:
+        """Its exit code, as subprocess has it. Raises TimeoutExpired."""
+        if not multiprocessing.connection.wait([self._process.sentinel], patience_s):
+            raise subprocess.TimeoutExpired(str(self._process), patience_s)
+        with _LOCK:
+            self._process.join()
+        assert self._process.exitcode is not None
+        return self._process.exitcode
+
+
+def run(
+    module: str,
+    words: Sequence[str | Path],
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    patience_s: float = 120,
+) -> subprocess.CompletedProcess[str]:
+    """Runs the program that is `main` of a module to its end, as subprocess.run does; `words` begin with its name."""
+    with tempfile.TemporaryDirectory(prefix="fpt") as kept:
+        out, error = Path(kept, "out"), Path(kept, "error")
+        given = (module, [str(word) for word in words])
+        process = Forked(_run_program, *given, environment=environment, out=out, error=error, folder=folder)
+        try:
+            code = process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(30)
+            raise
+        return subprocess.CompletedProcess(given[1], code, out.read_text(), error.read_text())
+
+
+def pipe() -> tuple[multiprocessing.connection.Connection, multiprocessing.connection.Connection]:
+    """The ends to read and to write, for an argument of a process."""
+    return _FORKS.Pipe(duplex=False)
+
+
+def _play(places: tuple[dict[str, str], str, str, str], act: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    environment, folder, out, error = places
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    os.chdir(folder)
+    for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, out, _ADD), (2, error, _ADD)):
+        opened = os.open(path, flags, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)))
+    sys.stderr = io.TextIOWrapper(io.BufferedWriter(io.FileIO(2, "w", closefd=False)), line_buffering=True)
+    _use_kubeconfig(environment)
+    act(*arguments)
+
+
+_ADD = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+
+
+def _use_kubeconfig(environment: Mapping[str, str]) -> None:
+    """The Kubernetes client reads KUBECONFIG when it is imported."""
+    from kubernetes.aio.config import kube_config
+
+    place = Path(environment.get("HOME") or "/") / ".kube/config"
+    kube_config.KUBE_CONFIG_DEFAULT_LOCATION = environment.get("KUBECONFIG", str(place))
+
+
+def _run_program(module: str, words: list[str]) -> None:
+    sys.argv = words
+    importlib.import_module(module).main()
