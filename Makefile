@@ -84,6 +84,7 @@ lint: base webui  ## Check style, types, who imports whom, and that generated fi
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
+	.venv/bin/mypy tests/e2e/kubernetes/conftest.py
 	.venv/bin/lint-imports
 	$(PYTHON) api/generate.py --check
 	$(PYTHON) crds/generate.py --check

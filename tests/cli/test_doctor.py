@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
@@ -56,7 +57,7 @@ def test_pytorch_is_judged_by_its_version(version: str, kineto: bool, verdict: V
         ({"python": "3.11.7", "isolated": True, "error": ""}, {"interpreter": Verdict.WARN}),
     ],
 )
-def test_the_interpreter_is_judged(facts: dict, verdicts: dict[str, Verdict]) -> None:
+def test_the_interpreter_is_judged(facts: dict[str, Any], verdicts: dict[str, Verdict]) -> None:
     found = {check.name: check for check in judge_interpreter("python3", facts)}
     for name, verdict in verdicts.items():
         assert found[name].verdict == verdict
@@ -174,8 +175,8 @@ def test_a_store_that_others_can_enter_is_named(tmp_path: Path) -> None:
     assert list(judge_store(StoreLocation(directory=str(tmp_path / "store")))) == []
 
 
-def make_trainer(**fields) -> pb.Process:
-    values = {
+def make_trainer(**fields: Any) -> pb.Process:
+    values: dict[str, Any] = {
         "pid": 7,
         "role": pb.TRAINER,
         "rank": 0,

@@ -44,9 +44,10 @@ def inject(fleetprof: Any, tmp_path: Path) -> Any:
     def run(text: str, *more: str, **options: Any) -> "subprocess.CompletedProcess[str]":
         (tmp_path / "ca.crt").write_text(CA)
         (tmp_path / "in.yaml").write_text(text)
-        return fleetprof(
+        done: subprocess.CompletedProcess[str] = fleetprof(
             "inject", "-f", str(tmp_path / "in.yaml"), "--ca-file", str(tmp_path / "ca.crt"), *more, **options
         )
+        return done
 
     return run
 

@@ -22,7 +22,9 @@ from rich.console import Console
 S = 10**9
 
 
-def make_status(*states: int, succeeded: str = "True", reason: str = "", message: str = "") -> pb.CaptureStatus:
+def make_status(
+    *states: pb.RankState.ValueType, succeeded: str = "True", reason: str = "", message: str = ""
+) -> pb.CaptureStatus:
     return pb.CaptureStatus(
         uid="u1",
         name="look",

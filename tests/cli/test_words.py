@@ -2,6 +2,7 @@
 
 import socket
 from datetime import datetime
+from typing import Any
 
 import click
 import pytest
@@ -102,7 +103,7 @@ def test_wrong_ranks_are_refused_with_the_rule(text: str, rule: str) -> None:
         ),
     ],
 )
-def test_flags_make_the_request_that_a_file_would_hold(wishes: Wishes, spec: dict) -> None:
+def test_flags_make_the_request_that_a_file_would_hold(wishes: Wishes, spec: dict[str, Any]) -> None:
     document = make_document(JOB.target(), JOB.name, JOB.namespace, wishes, NOW)
     target = {"workload": {"apiVersion": "batch/v1", "kind": "Job", "name": "llama"}}
     assert document["spec"] == {"target": target, **spec}

@@ -194,10 +194,11 @@ def hta() -> Path:
 
 def ask(hta: Path, where: Path) -> dict[str, Any]:
     path = os.pathsep.join(str(ROOT / room) for room in ("api", "analyzer", "notebook"))
-    command = [hta, "-W", "ignore", "-c", ASK, where]
+    command: list[str | Path] = [hta, "-W", "ignore", "-c", ASK, where]
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
 def test_the_real_hta_reads_every_rank_and_finds_our_times(hta: Path, uneven: Path) -> None:

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from pathlib import Path
+from typing import IO
 
 import msgspec
 import pandas
@@ -25,10 +27,11 @@ REPORT = Report(
 class Nowhere:
     address = "nowhere"
 
-    def open(self, source: str) -> None:
+    def open(self, source: str) -> IO[bytes]:
         raise AssertionError(source)
 
-    path = open
+    def path(self, source: str) -> Path:
+        raise AssertionError(source)
 
 
 def test_integers_stay_integers_also_where_one_is_missing() -> None:

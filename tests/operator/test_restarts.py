@@ -28,7 +28,7 @@ async def test_killed_while_ranks_are_captured(ground: Ground) -> None:
     assert condition(status) == ("True", "Complete")
     assert status["ranks"] == {"targeted": 2, "armed": 2, "captured": 2, "uploaded": 2, "failed": 0}
     assert {e["pod_uid"] for e in ground.ledger(made)["entries"]} == {s.identity.pod_uid for s in (first, second)}
-    await ground.until(lambda: "finalizers" not in ground.request()["metadata"], "the finalizer to go")
+    await ground.until(lambda: "finalizers" not in ground.made()["metadata"], "the finalizer to go")
 
 
 async def test_killed_while_a_request_waits(ground: Ground) -> None:
@@ -72,7 +72,7 @@ async def test_gone_by_force_while_there_is_no_operator(ground: Ground) -> None:
     sidecar = await ground.add_rank(0, 1)
     made = ground.ask()
     await sidecar.say_all(await sidecar.expect("arm"), "ARMED")
-    await ground.until(lambda: "finalizers" in ground.request()["metadata"], "the finalizer")
+    await ground.until(lambda: "finalizers" in ground.made()["metadata"], "the finalizer")
     ground.kill_operator()
     ground.delete()
     ground.must("PATCH", ground.path("profilerequests", "five"), {"metadata": {"finalizers": None}})
@@ -125,7 +125,7 @@ async def test_the_api_server_is_away_in_the_middle_of_a_capture(ground: Ground)
     finally:
         ground.api.restart_api()
     assert condition(await ground.until_finished()) == ("True", "Complete")
-    await ground.until(lambda: "finalizers" not in ground.request()["metadata"], "the finalizer to go")
+    await ground.until(lambda: "finalizers" not in ground.made()["metadata"], "the finalizer to go")
     ground.ask("after")  # and it sees what comes afterwards
     await ground.deliver(sidecar)
     assert condition(await ground.until_finished("after")) == ("True", "Complete")

@@ -9,7 +9,10 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from fleetprof_sidecar.kineto.config import (
@@ -22,7 +25,7 @@ from fleetprof_sidecar.kineto.config import (
 )
 from fleetprof_sidecar.processes.events import Delivered, Gone
 from fleetprof_sidecar.processes.roles import Role
-from fleetprof_sidecar.processes.views import OrderRefused
+from fleetprof_sidecar.processes.views import OrderRefused, ProcessView
 from fleetprof_sidecar.sockets.directory import trainer_environment
 from fleetprof_sidecar.trainer_side import TrainerSide
 
@@ -60,6 +63,9 @@ if "MASTER_ADDR" in os.environ:
 """
 
 
+T = TypeVar("T")
+
+
 class Job:
     """A running job in its own folder, and the sidecar's side of it."""
 
@@ -80,7 +86,7 @@ class Job:
         with (folder / "output").open("wb") as output:
             self.process = subprocess.Popen(words, cwd=folder, env=environment, stdout=output, stderr=output)
 
-    def await_that(self, condition, patience_s=120):
+    def await_that(self, condition: Callable[[], T | None], patience_s: float = 120) -> T:
         end = time.monotonic() + patience_s
         while not (value := condition()):
             assert self.process.poll() is None, (self.folder / "output").read_text()[-3000:]
@@ -91,16 +97,20 @@ class Job:
     def steps(self, rank: int = 0) -> list[tuple[int, int, int]]:
         path = self.folder / f"steps.{rank}"
         lines = path.read_text().splitlines()[:-1] if path.exists() else []
-        return [tuple(int(word) for word in line.split()) for line in lines]
+        found = (map(int, line.split()) for line in lines)
+        return [(step, before, after) for step, before, after in found]
 
-    def await_trainer(self, rank: int = 0):
+    def has_passed(self, step: int) -> bool:
+        return self.steps()[-1][0] > step
+
+    def await_trainer(self, rank: int = 0) -> ProcessView:
         """The process table's view of a rank that steps and polls."""
         self.await_that(lambda: self.steps(rank))
         return self.await_that(
             lambda: next((v for v in self.side.table.snapshot() if v.rank == rank and v.role is Role.TRAINER), None)
         )
 
-    def order(self, view, start, collect=()) -> Path:
+    def order(self, view: ProcessView, start: StepStart | TimeStart, collect: tuple[str, ...] = ()) -> Path:
         """Places an order by hand; returns where its trace will be."""
         output = f"{self.side.directory.traces}/c-r{view.rank}.json"
         wanted = TraceOrder(output=output, trace_id=f"c-r{view.rank}", start=start, collect=collect, device_kind="cpu")
@@ -110,9 +120,10 @@ class Job:
         self.side.table.place_order(view.process_id, build_config(wanted), until, None)
         return Path(trace_path(output, view.pid))
 
-    def await_trace(self, path: Path) -> dict:
+    def await_trace(self, path: Path) -> dict[str, Any]:
         self.await_that(path.exists)
-        return json.loads(path.read_text())
+        trace: dict[str, Any] = json.loads(path.read_text())
+        return trace
 
     def finish(self) -> int:
         (self.folder / "stop").touch()
@@ -125,7 +136,7 @@ class Job:
         self.side.stop()
 
 
-def recorded_steps(trace: dict, steps: list[tuple[int, int, int]]) -> list[int]:
+def recorded_steps(trace: dict[str, Any], steps: list[tuple[int, int, int]]) -> list[int]:
     """The numbers of the optimizer steps that a trace holds whole, by time.
 
     Kineto ends its recording in a thread of its own: on a loaded machine there may be one more than was asked for.
@@ -139,12 +150,13 @@ def recorded_steps(trace: dict, steps: list[tuple[int, int, int]]) -> list[int]:
 
 
 @pytest.fixture(params=PYTHONS, ids=lambda path: "torch-of-" + path.split(os.sep)[-3])
-def python(request):
-    return request.param
+def python(request: pytest.FixtureRequest) -> str:
+    named: str = request.param
+    return named
 
 
 @pytest.fixture
-def start_job(tmp_path, short_directory):
+def start_job(tmp_path: Path, short_directory: str) -> Iterator[Callable[..., Job]]:
     jobs = []
 
     def start(python: str, ranks: int = 1) -> Job:
@@ -156,7 +168,7 @@ def start_job(tmp_path, short_directory):
         job.close()
 
 
-def test_a_window_of_iterations_begins_with_exactly_the_asked_step(start_job, python):
+def test_a_window_of_iterations_begins_with_exactly_the_asked_step(start_job: Callable[..., Job], python: str) -> None:
     job = start_job(python)
     view = job.await_trainer()
     assert view.rank_source == "RANK_ENVIRON"
@@ -164,16 +176,16 @@ def test_a_window_of_iterations_begins_with_exactly_the_asked_step(start_job, py
         first_step = job.steps()[-1][0] + 150  # 20 ms each, a poll every second
         path = job.order(view, StepStart(first_step=first_step, steps=5), collect)
         trace = job.await_trace(path)
-        job.await_that(lambda last=first_step + 5: job.steps()[-1][0] > last)
+        job.await_that(partial(job.has_passed, first_step + 5))
         assert recorded_steps(trace, job.steps())[:5] == list(range(first_step, first_step + 5))
         assert trace["trace_id"] == "c-r0"
-        job.await_that(lambda: not job.side.table.get(view.process_id).busy)
+        job.await_that(lambda: (v := job.side.table.get(view.process_id)) and not v.busy)
         path.unlink()
     assert len([event for event in job.events if isinstance(event, Delivered)]) == 2
     assert job.finish() == 0
 
 
-def test_warm_up_does_not_shift_the_first_step(start_job, python):
+def test_warm_up_does_not_shift_the_first_step(start_job: Callable[..., Job], python: str) -> None:
     job = start_job(python)
     view = job.await_trainer()
     first_step = job.steps()[-1][0] + 150
@@ -183,7 +195,7 @@ def test_warm_up_does_not_shift_the_first_step(start_job, python):
     assert job.finish() == 0
 
 
-def test_a_window_by_time_holds_the_steps_of_that_time(start_job, python):
+def test_a_window_by_time_holds_the_steps_of_that_time(start_job: Callable[..., Job], python: str) -> None:
     job = start_job(python)
     view = job.await_trainer()
     start_ms = time.time_ns() // 10**6 + 4500
@@ -198,7 +210,9 @@ def test_a_window_by_time_holds_the_steps_of_that_time(start_job, python):
     assert job.finish() == 0
 
 
-def test_an_answer_that_came_too_late_does_not_delay_those_after_it(start_job, python):
+def test_an_answer_that_came_too_late_does_not_delay_those_after_it(
+    monkeypatch: pytest.MonkeyPatch, start_job: Callable[..., Job], python: str
+) -> None:
     """Kineto takes one answer at each poll, the oldest: one that is left over would put it one poll behind for ever."""
     job = start_job(python)
     view = job.await_trainer()
@@ -212,7 +226,7 @@ def test_an_answer_that_came_too_late_does_not_delay_those_after_it(start_job, p
         answers.append((time.time_ns(), b"REQUEST_TRACE_ID" in data))
         return send(data, address)
 
-    socket.send = be_late_once
+    monkeypatch.setattr(socket, "send", be_late_once)
     job.await_that(lambda: len(answers) >= 3)
     trace = job.await_trace(job.order(view, StepStart(first_step=2, steps=3)))  # in the past: Kineto begins at once
     job.await_that(lambda: not answers[-1][1])
@@ -223,7 +237,7 @@ def test_an_answer_that_came_too_late_does_not_delay_those_after_it(start_job, p
     assert job.finish() == 0
 
 
-def test_the_launcher_is_refused_and_its_ranks_begin_together(start_job):
+def test_the_launcher_is_refused_and_its_ranks_begin_together(start_job: Callable[..., Job]) -> None:
     job = start_job(PYTHONS[0], ranks=2)
     views = [job.await_trainer(rank) for rank in range(2)]
     launchers = [v for v in job.side.table.snapshot() if v.process_id not in {view.process_id for view in views}]
@@ -242,7 +256,7 @@ def test_the_launcher_is_refused_and_its_ranks_begin_together(start_job):
     assert job.finish() == 0
 
 
-def test_an_end_by_a_signal_is_noticed(start_job):
+def test_an_end_by_a_signal_is_noticed(start_job: Callable[..., Job]) -> None:
     job = start_job(PYTHONS[0])
     view = job.await_trainer()
     job.process.kill()

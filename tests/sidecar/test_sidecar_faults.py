@@ -102,23 +102,25 @@ async def test_orders_that_make_no_sense_change_nothing(
     process_id = hub.processes()[0].process_id
     order = hub_pb2.Order(process_id=process_id, rank=0)
     window = hub_pb2.Window(iterations=5)
-    soon = {"give_up_unix_ns": time.time_ns() + 60 * NS, "deliver_until_unix_ns": time.time_ns() + 60 * NS}
-    for number, body in enumerate(
-        [
-            {"orders": [order], "window": window, "first_step": 9},
-            {"capture_id": "../../x", "orders": [order], "window": window, "first_step": 9},
-            {"capture_id": "c", "orders": [order], "window": window},
-            {"capture_id": "c", "orders": [order], "first_step": 9},
-            {"capture_id": "c", "orders": [hub_pb2.Order(rank=-1)], "window": window, "first_step": 9},
-        ]
-    ):
+    soon: dict[str, Any] = {
+        "give_up_unix_ns": time.time_ns() + 60 * NS,
+        "deliver_until_unix_ns": time.time_ns() + 60 * NS,
+    }
+    bodies: list[dict[str, Any]] = [
+        {"orders": [order], "window": window, "first_step": 9},
+        {"capture_id": "../../x", "orders": [order], "window": window, "first_step": 9},
+        {"capture_id": "c", "orders": [order], "window": window},
+        {"capture_id": "c", "orders": [order], "first_step": 9},
+        {"capture_id": "c", "orders": [hub_pb2.Order(rank=-1)], "window": window, "first_step": 9},
+    ]
+    for number, body in enumerate(bodies):
         hub.send(arm=hub_pb2.Arm(**body))
         hub.send(release=hub_pb2.Release(capture_id=f"unknown-{number}"))
     hub.send(cancel=hub_pb2.Cancel(capture_id="unknown", reason="no reason"))
     hub.send(upload_grant=hub_pb2.UploadGrant(capture_id="unknown"))
     hub.send(upload_verdict=hub_pb2.UploadVerdict(accepted=True))
     hub.send()
-    bad = {"orders": [order], "window": window, **soon}
+    bad: dict[str, Any] = {"orders": [order], "window": window, **soon}
     hub.send(arm=hub_pb2.Arm(capture_id="bad-collect", first_step=10**6, collect=["Everything"], **bad))
     hub.send(arm=hub_pb2.Arm(capture_id="bad-step", first_step=-5, **bad))
     other = hub_pb2.Order(process_id="nobody", rank=7)

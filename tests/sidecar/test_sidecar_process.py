@@ -155,8 +155,9 @@ async def test_cancel_in_any_state_ends_the_rank_and_leaves_nothing(
         now = time.time_ns()
         window = hub_pb2.Window(duration_ns=2 * NS)
         order = hub_pb2.Order(process_id=hub.processes()[0].process_id, rank=0)
-        times = {"deliver_until_unix_ns": now + 9 * NS, "give_up_unix_ns": now + 60 * NS, "start_unix_ns": now + 4 * NS}
-        hub.send(arm=hub_pb2.Arm(capture_id="cap-1", orders=[order], window=window, **times))
+        wanted = hub_pb2.Arm(capture_id="cap-1", orders=[order], window=window, start_unix_ns=now + 4 * NS)
+        wanted.deliver_until_unix_ns, wanted.give_up_unix_ns = now + 9 * NS, now + 60 * NS
+        hub.send(arm=wanted)
     await await_that(reached(hub, "cap-1", 0, state))
     hub.send(cancel=hub_pb2.Cancel(capture_id="cap-1", reason="Cancelled", message="by the user"))
     await await_that(reached(hub, "cap-1", 0, "FAILED"))

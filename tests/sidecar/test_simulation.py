@@ -12,7 +12,7 @@ from fleetprof_sidecar.trainer_side import TrainerSide
 SIMULATION = Path(__file__).parents[1] / "simulation" / "trainer.py"
 
 
-def test_the_command_serves_ranks_and_tells_what_they_saw(short_directory):
+def test_the_command_serves_ranks_and_tells_what_they_saw(short_directory: str) -> None:
     side = TrainerSide(short_directory)
     side.start()
     command = [sys.executable, str(SIMULATION), "--directory", short_directory, "--ranks", "3", "--poll-ms", "50"]

@@ -46,7 +46,7 @@ def test_the_report_of_edge_summaries_is_that_of_the_traces(tmp_path: Path) -> N
         assert report.problems == []
 
 
-def run_child(trace: Path, *words: str, memory_bytes: int = 1 << 30) -> subprocess.CompletedProcess:
+def run_child(trace: Path, *words: str, memory_bytes: int = 1 << 30) -> subprocess.CompletedProcess[bytes]:
     command = [
         sys.executable,
         "-P",

@@ -205,7 +205,7 @@ def test_a_store_that_is_away_is_told_from_one_that_refuses(
 def test_the_command_writes_nothing_but_to_the_store(place: tuple[DirectoryStore, str, dict[str, str]]) -> None:
     _, uid, environment = place
     # Where a pod's root is read-only, TMPDIR may be the only place to write; here there is none.
-    command = [Path(sys.executable).parent / "fleetprof-analyzer", "report", "default", uid]
+    command: list[str | Path] = [Path(sys.executable).parent / "fleetprof-analyzer", "report", "default", uid]
     clean = {"PATH": "/usr/bin:/bin", "TMPDIR": "/nonexistent", "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, env=clean | environment, capture_output=True, text=True, cwd="/")
     assert done.returncode == 0, done.stderr
@@ -235,7 +235,7 @@ def test_the_job_against_a_bucket(s3_server: Any) -> None:
     }
 
     def job(*words: str, **more: str) -> int:
-        command = [Path(sys.executable).parent / "fleetprof-analyzer", *words]
+        command: list[str | Path] = [Path(sys.executable).parent / "fleetprof-analyzer", *words]
         return subprocess.run(command, env=environment | more, capture_output=True, check=False).returncode
 
     assert job("report", "default", uid) == JobExit.DONE

@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fleetprof_analyzer.capture.folder import analyze_directory
@@ -72,7 +74,7 @@ def test_one_piece_or_one_job_starts_no_process(pieces: int, jobs: int) -> None:
 
 
 def test_where_no_process_can_be_started_this_one_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(jobs: int, memory_bytes: int | None):
+    def start(jobs: int, memory_bytes: int | None) -> None:
         raise PermissionError("/dev/shm")
 
     monkeypatch.setattr("fleetprof_analyzer.capture.workers._start", start)
@@ -82,7 +84,7 @@ def test_where_no_process_can_be_started_this_one_does_all(monkeypatch: pytest.M
 def test_where_some_processes_can_be_started_nothing_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     submit, made = ProcessPoolExecutor.submit, []
 
-    def submit_some(pool: ProcessPoolExecutor, *args):
+    def submit_some(pool: ProcessPoolExecutor, *args: Any) -> Any:
         made.append(args)
         if len(made) > 2:
             raise BlockingIOError("Resource temporarily unavailable")
@@ -128,7 +130,9 @@ def test_a_trace_whose_reader_was_killed_is_a_problem_of_its_rank(
     for rank in range(2):
         (tmp_path / f"rank{rank}.json").write_text(plant(rank).text())
 
-    def killed_at_the_second(work, pieces, jobs, memory_bytes):
+    def killed_at_the_second(
+        work: Callable[[Any], Any], pieces: Sequence[Any], jobs: int, memory_bytes: int | None
+    ) -> Iterator[tuple[int, Any]]:
         yield from ((0, work(pieces[0])), (1, None))
 
     monkeypatch.setattr("fleetprof_analyzer.capture.folder.work_in_processes", killed_at_the_second)
@@ -139,7 +143,7 @@ def test_a_trace_whose_reader_was_killed_is_a_problem_of_its_rank(
     assert "the process that read it was killed" in problem.message
 
 
-def _wait_until(condition) -> None:
+def _wait_until(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < until, "it did not come to that in a minute"

@@ -1,5 +1,7 @@
 """Which two reports can be compared, and what is said where they cannot, or where more than one thing differs."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from fleetprof_analyzer.assembly.diff import compare
@@ -7,7 +9,7 @@ from fleetprof_api.report.report import Report, RequestInfo
 from harness.reference.simulated_reports import simulate
 
 
-def with_request(report: Report, **fields) -> Report:
+def with_request(report: Report, **fields: Any) -> Report:
     return msgspec.structs.replace(report, request=RequestInfo(**{"uid": "a"} | fields))
 
 

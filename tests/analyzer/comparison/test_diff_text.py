@@ -1,10 +1,12 @@
 """A comparison in the terminal: says what was found, never words noise as a change, escapes what comes from traces."""
 
+from typing import Literal
+
 import msgspec
 import pytest
 from fleetprof_analyzer.assembly.diff import compare
 from fleetprof_analyzer.views.terminal.diff import render_diff, say_verdict
-from fleetprof_api.report.diff import Diff, Side, UnprofiledChange
+from fleetprof_api.report.diff import Diff, Side, UnprofiledChange, Verdict
 from fleetprof_api.report.report import RequestInfo
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 from harness.reference.simulated_reports import simulate
@@ -43,14 +45,18 @@ def test_noise_is_never_worded_as_a_change() -> None:
     assert "Faster" not in text
 
 
-def unprofiled(after: int, reach: int, verdict: str) -> Diff:
+def unprofiled(after: int, reach: int, verdict: Verdict) -> Diff:
     side = Side(title="", ranks=4, iterations=0)
     change = UnprofiledChange(
         before_ns=100 * MS, after_ns=after * MS, before_iterations=40, after_iterations=60,
         difference_ns=(after - 100) * MS, low_ns=(after - 100 - reach) * MS, high_ns=(after - 100 + reach) * MS,
         verdict=verdict,
     )  # fmt: skip
-    words = {"more": "slower", "less": "faster", "not_shown": "not_shown"}
+    words: dict[str, Literal["slower", "faster", "not_shown"]] = {
+        "more": "slower",
+        "less": "faster",
+        "not_shown": "not_shown",
+    }
     return Diff(
         comparable=True, before=side, after=side, verdict=words[verdict], unprofiled=change, minimum_effect=0.02
     )

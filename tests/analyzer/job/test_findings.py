@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -13,8 +13,8 @@ from fleetprof_analyzer.words.straggler_advice import straggler_advice
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.rank_tables import OperatorLaunches
-from fleetprof_api.report.report import CopyStatistics, IdleCauses, KindTotal, Rank, Report, TimeBreakdown
-from fleetprof_api.report.report_tables import CommunicationStatistics, IdlePlace
+from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.report.report_tables import CommunicationStatistics, CopyStatistics, IdlePlace
 from fleetprof_api.report.stragglers import Cause, Straggler, Stragglers
 
 SPAN = 1_000_000
@@ -85,14 +85,14 @@ def test_a_sample_of_a_trace_says_nothing_about_idle_time() -> None:
     ("unequal_work", "length"), ("data_loading", "workers"), ("garbage_collection", "gc.collect"),
     ("host", "same steps"),
 ])  # fmt: skip
-def test_the_advice_on_what_moves_follows_from_what_it_is(cause: str, words: str) -> None:
+def test_the_advice_on_what_moves_follows_from_what_it_is(cause: Cause, words: str) -> None:
     moving = Stragglers(verdict="moving_imbalance", reason="so", gain=0.1, cause=cause)
     (finding,) = findings_of(report_of(stragglers=moving))
     assert words in finding.advice
 
 
 @pytest.mark.parametrize("cause", get_args(Cause))
-def test_every_cause_has_its_words_and_its_advice(cause: str) -> None:
+def test_every_cause_has_its_words_and_its_advice(cause: Cause) -> None:
     late = Stragglers(verdict="straggler", ranks=[Straggler(rank=3, lateness_ns=1, cause=cause)])
     assert straggler_advice(late)
     assert CAUSES[cause]
@@ -103,7 +103,7 @@ def test_every_cause_has_its_words_and_its_advice(cause: str) -> None:
     [("straggler", 0.2, ["straggler"]), ("straggler", 0.004, ["exposed_communication"]),
      ("nobody", 0.0, ["exposed_communication"]), ("not_judged", 0.0, ["exposed_communication"])],
 )  # fmt: skip
-def test_a_straggler_stands_for_the_waiting_that_it_causes(verdict: str, gain: float, found: list[str]) -> None:
+def test_a_straggler_stands_for_the_waiting_that_it_causes(verdict: Any, gain: float, found: list[str]) -> None:
     late = Stragglers(verdict=verdict, reason="rank 3 is late", gain=gain,
                       ranks=[Straggler(rank=3, lateness_ns=1, cause="host")])  # fmt: skip
     findings = findings_of(report_of(time={"exposed_communication": 150}, stragglers=late))
@@ -119,7 +119,7 @@ def test_a_straggler_stands_for_the_waiting_that_it_causes(verdict: str, gain: f
     ("heavy_stage", "stage_imbalance", "move layers"), ("straggler", "cpu_contention", "OMP_NUM_THREADS"),
     ("straggler", "unequal_work", "tokens"),
 ])  # fmt: skip
-def test_the_advice_on_stragglers_follows_from_the_cause(verdict: str, cause: str | None, words: str) -> None:
+def test_the_advice_on_stragglers_follows_from_the_cause(verdict: Any, cause: Cause | None, words: str) -> None:
     ranks = [] if cause is None else [Straggler(rank=3, lateness_ns=1, cause=cause)]
     (finding,) = findings_of(report_of(stragglers=Stragglers(verdict=verdict, reason="so", gain=0.1, ranks=ranks)))
     assert words in finding.advice

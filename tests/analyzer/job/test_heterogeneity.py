@@ -2,6 +2,7 @@
 
 import statistics
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 ROOT = Path(__file__).parents[3]
 
 
-def rank_of(number: int | None, durations: list[int], first: int = 0, **fields) -> Rank:
+def rank_of(number: int | None, durations: list[int], first: int = 0, **fields: Any) -> Rank:
     return Rank(
         rank=number,
         source=f"r{number}.json",

@@ -57,7 +57,7 @@ def test_a_silence_of_all_ranks_has_its_place() -> None:
 
 def test_a_loader_that_is_slow_on_all_ranks_has_its_line() -> None:
     sampled = [
-        msgspec.structs.replace(one, stages=msgspec.structs.replace(one.stages, loading_place=place))
+        msgspec.structs.replace(one, stages=msgspec.structs.replace(one.stages or Stages(), loading_place=place))
         for one, place in ((rank(0, loading=400), PLACE), (rank(1, loading=600), None), (rank(2, loading=500), OTHER))
     ]
     (finding,) = findings_of(sampled)

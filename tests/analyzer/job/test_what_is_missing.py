@@ -26,7 +26,7 @@ MISSING = [
 
 
 @pytest.mark.parametrize(("size", "unmatched", "delivered", "missing"), MISSING)
-def test_ranks_without_a_trace(size: int | None, unmatched: list[int], delivered: set, missing: list[int]) -> None:
+def test_ranks_without_a_trace(size: int | None, unmatched: list[int], delivered: set[int], missing: list[int]) -> None:
     job = Job(Shape(dp=4, layers=1, iterations=3), Fault(), 1)
     operations = operations_of(job, traces_of(job, Clarity(), 1))[:2]
     for one in operations:

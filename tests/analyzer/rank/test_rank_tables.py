@@ -32,7 +32,8 @@ def test_classes_hold_all_names_of_all_ranks() -> None:
     compute, communication = merge_classes([one.kernels, other.kernels])
     assert (compute.name, compute.work_class, compute.count, compute.ranks) == (ALL, "compute", 102, 2)
     durations = [10, 20, *[1] * 100]
-    assert (compute.total_ns, compute.max_ns, compute.p50_ns) == (130 * US, 20 * US, pytest.approx(US, rel=0.016))
+    assert (compute.total_ns, compute.max_ns) == (130 * US, 20 * US)
+    assert compute.p50_ns == pytest.approx(US, rel=0.016)
     assert compute.deviation_ns == pytest.approx(US * float(np.std(durations)), abs=1)
     assert (communication.work_class, communication.count, communication.ranks) == ("communication", 1, 1)
 

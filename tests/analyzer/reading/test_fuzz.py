@@ -5,6 +5,7 @@ import os
 import resource
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -35,12 +36,7 @@ def test_damaged_traces_end_in_a_report(batch: int) -> None:
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         data, problems = mutate(seed, document), Problems()
         summary = summarise_file(
-            lambda data=data: BytesIO(data),
-            "t",
-            samples=None,
-            assigned=0,
-            asked=Asked(),
-            problems=problems,  # type: ignore[misc]
+            partial(BytesIO, data), "t", samples=None, assigned=0, asked=Asked(), problems=problems
         )
         assert Kind.ANALYZER_FAULT not in [problem.kind for problem in summary.problems], (seed, summary.problems)
         again = unpack_summary(pack_summary(summary, trace_bytes=1, samples_bytes=1), 0)

@@ -100,5 +100,5 @@ def test_durations_of_three_decimals_are_exact(nanoseconds: list[int]) -> None:
 
 @given(st.lists(st.integers(0, 10**9), max_size=40))
 def test_durations_of_six_decimals_are_cut(picoseconds: list[int]) -> None:
-    values = [float(Decimal(value) / 10**6) for value in picoseconds]
+    values: list[float | str | None] = [float(Decimal(value) / 10**6) for value in picoseconds]
     assert read_durations(values).tolist() == [value // 1000 for value in picoseconds]

@@ -84,7 +84,7 @@ def test_work_that_was_launched_in_the_window_belongs_to_it(tmp_path: Path) -> N
 def test_ranks_share_no_process_no_thread_and_no_arrow(tmp_path: Path) -> None:
     write_ranks(tmp_path, Rank(0), Rank(1), Rank(3))
     _, found = cut(tmp_path, "all", [0, 1, 3])
-    of_rank = {}
+    of_rank: dict[int, str] = {}
     for one in originals(found):
         assert of_rank.setdefault(one["pid"], one["args"]["tag"][0]) == one["args"]["tag"][0]
     arrows = {(first["args"]["tag"][0], first["name"], last["name"]) for first, last in found.arrows}

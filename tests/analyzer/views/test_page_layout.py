@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -27,7 +28,7 @@ PLAIN_REDUCE = CommunicationStatistics(
 )
 
 
-def cpu_job(**more: object) -> Report:
+def cpu_job(**more: Any) -> Report:
     return job(late(LOADING), EXPOSED, kind="cpu", idle_ns=None, communication=[PLAIN_REDUCE], **more)
 
 

@@ -1,5 +1,7 @@
 """What words on the command line mean: kinds, selectors, the request that they make."""
 
+from typing import Any
+
 import click
 import pytest
 from fleetprof_api.request import Selector
@@ -69,7 +71,7 @@ def test_kinds_are_written_in_any_case() -> None:
         ),
     ],
 )
-def test_a_selector_is_written_as_for_kubectl(text: str, selector: dict) -> None:
+def test_a_selector_is_written_as_for_kubectl(text: str, selector: dict[str, Any]) -> None:
     assert parse_selector(text) == selector
     Selector.model_validate(selector)
 

@@ -12,12 +12,12 @@ from fleetprof_cli.local.state import StateDirectory
 from harness.waiting import wait_until
 
 Finished = subprocess.CompletedProcess[str]
-Start = Callable[..., subprocess.Popen]
+Start = Callable[..., subprocess.Popen[bytes]]
 ROOT = Path(__file__).parents[3]
 
 
 def test_a_capture_from_the_command_to_the_report(
-    job: subprocess.Popen, fleetprof: Callable[..., Finished], environment: dict[str, str]
+    job: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], environment: dict[str, str]
 ) -> None:
     done = fleetprof("capture", "sim", "--iterations", "3", "-o", "json")
     assert done.returncode == 0, done.stderr
@@ -39,7 +39,9 @@ def test_a_capture_from_the_command_to_the_report(
     assert document["uid"] in text
 
 
-def test_chosen_ranks_from_a_file(job: subprocess.Popen, fleetprof: Callable[..., Finished], tmp_path: Path) -> None:
+def test_chosen_ranks_from_a_file(
+    job: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], tmp_path: Path
+) -> None:
     request = (
         "apiVersion: fleetprof.io/v1alpha1\nkind: ProfileRequest\nmetadata: {name: two}\n"
         "spec: {target: {workload: {apiVersion: batch/v1, kind: Job, name: sim}}, "
@@ -51,7 +53,9 @@ def test_chosen_ranks_from_a_file(job: subprocess.Popen, fleetprof: Callable[...
     assert [rank["rank"] for rank in json.loads(done.stdout)["ranks"]] == [1, 3]
 
 
-def test_without_waiting_the_id_comes_back_at_once(job: subprocess.Popen, fleetprof: Callable[..., Finished]) -> None:
+def test_without_waiting_the_id_comes_back_at_once(
+    job: subprocess.Popen[bytes], fleetprof: Callable[..., Finished]
+) -> None:
     done = fleetprof("capture", "--no-wait", "--iterations", "2")
     assert done.returncode == 0, done.stderr
     uid = done.stdout.strip()
@@ -63,7 +67,7 @@ def test_without_waiting_the_id_comes_back_at_once(job: subprocess.Popen, fleetp
     wait_until(finished, "the capture's end")
 
 
-def test_who_waits_for_a_job_may_leave(hub: subprocess.Popen, start: Start, tmp_path: Path) -> None:
+def test_who_waits_for_a_job_may_leave(hub: subprocess.Popen[bytes], start: Start, tmp_path: Path) -> None:
     capture = start("capture", "--wait-for-job", log="capture.log")
     wait_until(lambda: "waiting for a job" in (tmp_path / "capture.log").read_text(), "the notice")
     capture.send_signal(signal.SIGINT)
@@ -72,7 +76,7 @@ def test_who_waits_for_a_job_may_leave(hub: subprocess.Popen, start: Start, tmp_
 
 
 def test_a_job_that_was_killed_is_none_any_more(
-    hub: subprocess.Popen, start: Start, fleetprof: Callable[..., Finished]
+    hub: subprocess.Popen[bytes], start: Start, fleetprof: Callable[..., Finished]
 ) -> None:
     def jobs() -> list[str]:
         return [one["name"] for one in json.loads(fleetprof("list", "-o", "json").stdout)["jobs"]]
@@ -86,7 +90,7 @@ def test_a_job_that_was_killed_is_none_any_more(
 
 
 def test_ctrl_c_takes_the_capture_back(
-    job: subprocess.Popen, start: Start, fleetprof: Callable[..., Finished], tmp_path: Path
+    job: subprocess.Popen[bytes], start: Start, fleetprof: Callable[..., Finished], tmp_path: Path
 ) -> None:
     capture = start("capture", "--iterations", "100", "-o", "json", log="capture.log")
     wait_until(lambda: "recording" in (tmp_path / "capture.log").read_text(), "the recording")
@@ -99,7 +103,7 @@ def test_ctrl_c_takes_the_capture_back(
 
 
 def test_a_capture_outlives_its_hub(
-    job: subprocess.Popen, hub: subprocess.Popen, start: Start, state: StateDirectory, tmp_path: Path
+    job: subprocess.Popen[bytes], hub: subprocess.Popen[bytes], start: Start, state: StateDirectory, tmp_path: Path
 ) -> None:
     capture = start("capture", "--iterations", "60", log="capture.log")
     wait_until(lambda: "recording" in (tmp_path / "capture.log").read_text(), "the recording")
@@ -120,7 +124,7 @@ def test_a_capture_outlives_its_hub(
     ],
 )
 def test_what_is_wrong_is_said_with_its_code(
-    job: subprocess.Popen, fleetprof: Callable[..., Finished], words: list[str], code: int, said: str
+    job: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], words: list[str], code: int, said: str
 ) -> None:
     done = fleetprof(*words)
     assert done.returncode == code, done.stderr
@@ -129,7 +133,7 @@ def test_what_is_wrong_is_said_with_its_code(
 
 
 def test_every_problem_of_a_file_is_printed(
-    hub: subprocess.Popen, fleetprof: Callable[..., Finished], tmp_path: Path
+    hub: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], tmp_path: Path
 ) -> None:
     (tmp_path / "bad.yaml").write_text("apiVersion: v2\nkind: Foo\nspec: {window: {iterations: 0}}\n")
     done = fleetprof("capture", "-f", str(tmp_path / "bad.yaml"))
@@ -156,7 +160,7 @@ def test_without_a_hub_the_next_step_is_to_start_one(fleetprof: Callable[..., Fi
 
 
 def test_a_wrong_token_is_told_from_a_missing_hub(
-    hub: subprocess.Popen, fleetprof: Callable[..., Finished], state: StateDirectory
+    hub: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], state: StateDirectory
 ) -> None:
     state.token_file.write_text("x" * 40)
     done = fleetprof("capture")
@@ -165,7 +169,7 @@ def test_a_wrong_token_is_told_from_a_missing_hub(
 
 
 def test_a_hub_that_died_is_told(
-    hub: subprocess.Popen, fleetprof: Callable[..., Finished], state: StateDirectory
+    hub: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], state: StateDirectory
 ) -> None:
     hub.kill()
     hub.wait()

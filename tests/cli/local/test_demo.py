@@ -38,7 +38,7 @@ def assert_nothing_is_left(sockets: Path, folder: Path) -> None:
 
 @pytest.mark.torch
 def test_a_demo_that_holds_can_be_captured_until_ctrl_c(
-    start: Callable[..., subprocess.Popen], fleetprof: Callable[..., Finished], sockets: Path, tmp_path: Path
+    start: Callable[..., subprocess.Popen[bytes]], fleetprof: Callable[..., Finished], sockets: Path, tmp_path: Path
 ) -> None:
     demo = start("demo", "--out", str(tmp_path / "demo"), "--ranks", "1", "--iterations", "2", "--hold")
     said = tmp_path / "log"
@@ -55,7 +55,7 @@ def test_a_demo_that_holds_can_be_captured_until_ctrl_c(
 @pytest.mark.torch
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_demo_that_is_ended_before_its_capture_ends_all_that_it_began(
-    start: Callable[..., subprocess.Popen], sockets: Path, tmp_path: Path, number: signal.Signals, code: int
+    start: Callable[..., subprocess.Popen[bytes]], sockets: Path, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     demo = start("demo", "--out", str(tmp_path / "demo"), "--ranks", "1")
     said = tmp_path / "log"

@@ -30,7 +30,10 @@ def test_the_exit_code_is_that_of_the_command(fleetprof: Callable[..., Finished]
 
 
 def test_traces_that_could_not_be_stored_are_sent_by_the_next_hub(
-    start: Callable[..., subprocess.Popen], fleetprof: Callable[..., Finished], state: StateDirectory, tmp_path: Path
+    start: Callable[..., subprocess.Popen[bytes]],
+    fleetprof: Callable[..., Finished],
+    state: StateDirectory,
+    tmp_path: Path,
 ) -> None:
     first = start("up", "--no-ui", log="up.log")
     wait_until(state.hub, "the hub")
@@ -161,7 +164,7 @@ def test_signal_dispositions_and_mask_are_those_of_a_shell(fleetprof: Callable[.
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_reaches_the_command_once(
-    start: Callable[..., subprocess.Popen], tmp_path: Path, number: signal.Signals
+    start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path, number: signal.Signals
 ) -> None:
     got = tmp_path / "got"
     script = (
@@ -220,7 +223,7 @@ def test_a_sidecar_that_cannot_start_does_not_stop_the_job(
 
 
 def test_a_sidecar_that_dies_is_started_again(
-    start: Callable[..., subprocess.Popen], tmp_path: Path, state: StateDirectory
+    start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path, state: StateDirectory
 ) -> None:
     process = start("run", "--", "sleep", "60")
 
@@ -237,7 +240,7 @@ def test_a_sidecar_that_dies_is_started_again(
     assert "the job is not affected" in (tmp_path / "log").read_text()
 
 
-def test_the_sidecar_ends_when_run_is_killed(start: Callable[..., subprocess.Popen]) -> None:
+def test_the_sidecar_ends_when_run_is_killed(start: Callable[..., subprocess.Popen[bytes]]) -> None:
     process = start("run", "--", "sleep", "1000")
 
     def family() -> dict[str, int]:
@@ -258,7 +261,7 @@ def test_the_sidecar_ends_when_run_is_killed(start: Callable[..., subprocess.Pop
 
 
 def test_two_runs_of_one_script_have_two_names(
-    start: Callable[..., subprocess.Popen], fleetprof: Callable[..., Finished], state: StateDirectory
+    start: Callable[..., subprocess.Popen[bytes]], fleetprof: Callable[..., Finished], state: StateDirectory
 ) -> None:
     start("run", "--", "sleep", "30")
     wait_until(lambda: any(folder.is_alive() for folder in run_folders(state)), "the first run")

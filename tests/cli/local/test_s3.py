@@ -15,7 +15,7 @@ from harness.waiting import wait_until
 pytestmark = pytest.mark.s3
 
 Finished = subprocess.CompletedProcess[str]
-Start = Callable[..., subprocess.Popen]
+Start = Callable[..., subprocess.Popen[bytes]]
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def place(s3_server: Any) -> list[str]:
 
 
 @pytest.fixture
-def hub(start: Start, state: StateDirectory, place: list[str]) -> subprocess.Popen:
+def hub(start: Start, state: StateDirectory, place: list[str]) -> subprocess.Popen[bytes]:
     process = start("up", "--no-ui", *place, log="up.log")
     wait_until(lambda: state.hub() is not None or process.poll() is not None, "the hub")
     assert process.poll() is None
@@ -40,7 +40,7 @@ def hub(start: Start, state: StateDirectory, place: list[str]) -> subprocess.Pop
 
 
 def test_a_capture_from_the_command_to_the_report_in_a_bucket(
-    job: subprocess.Popen,
+    job: subprocess.Popen[bytes],
     fleetprof: Callable[..., Finished],
     state: StateDirectory,
     place: list[str],
@@ -94,7 +94,7 @@ def revoke(s3_server: Any) -> Iterator[Callable[[], None]]:
 
 
 def test_credentials_that_run_out_end_the_capture_with_their_sentence_and_keep_the_traces_until_then(
-    job: subprocess.Popen,
+    job: subprocess.Popen[bytes],
     start: Start,
     state: StateDirectory,
     revoke: Callable[[], None],

@@ -24,7 +24,7 @@ from fleetprof_cli.store_location import parse_store
 from harness.waiting import wait_until
 
 Finished = subprocess.CompletedProcess[str]
-Start = Callable[..., subprocess.Popen]
+Start = Callable[..., subprocess.Popen[bytes]]
 
 
 def make_certificate_files(folder: Path) -> tuple[str, str]:
@@ -36,7 +36,7 @@ def make_certificate_files(folder: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_leaves_without_a_trace(hub: subprocess.Popen, state: StateDirectory, number: signal.Signals) -> None:
+def test_it_leaves_without_a_trace(hub: subprocess.Popen[bytes], state: StateDirectory, number: signal.Signals) -> None:
     assert {path.name for path in state.path.glob("*.sock")} == {"hub.sock", "uploads.sock"}
     assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in state.path.iterdir())
     hub.send_signal(number)
@@ -45,7 +45,7 @@ def test_it_leaves_without_a_trace(hub: subprocess.Popen, state: StateDirectory,
     assert list(state.path.glob("*.sock")) == []
 
 
-def test_it_opens_no_port(hub: subprocess.Popen) -> None:
+def test_it_opens_no_port(hub: subprocess.Popen[bytes]) -> None:
     inodes = {os.readlink(path) for path in Path(f"/proc/{hub.pid}/fd").iterdir() if path.is_symlink()}
     for table in ("tcp", "tcp6"):
         lines = Path(f"/proc/{hub.pid}/net/{table}").read_text().splitlines()[1:]
@@ -145,7 +145,7 @@ for name in ("token", "hub.json", "secret", "store"):
 @pytest.mark.attack
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another user")
 @pytest.mark.parametrize("opened", [False, True], ids=["as it is", "opened by mistake"])
-def test_another_user_reaches_nothing(hub: subprocess.Popen, state: StateDirectory, opened: bool) -> None:
+def test_another_user_reaches_nothing(hub: subprocess.Popen[bytes], state: StateDirectory, opened: bool) -> None:
     state.token()
     if opened:
         state.path.chmod(0o755)
@@ -174,7 +174,7 @@ def test_the_kernel_prefers_an_analysis_to_a_trainer(monkeypatch: pytest.MonkeyP
             process.wait()
 
 
-def test_a_second_one_is_refused(hub: subprocess.Popen, fleetprof: Callable[..., Finished]) -> None:
+def test_a_second_one_is_refused(hub: subprocess.Popen[bytes], fleetprof: Callable[..., Finished]) -> None:
     done = fleetprof("up")
     assert done.returncode == 1
     assert f"already runs with this state directory (pid {hub.pid})" in done.stderr

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from fleetprof_cli.terminal.reading_progress import show_reading
@@ -14,7 +15,9 @@ from harness.waiting import wait_until
 from rich.console import Console
 
 
-def test_several_processes_give_the_report_of_one(fleetprof, tmp_path: Path) -> None:
+def test_several_processes_give_the_report_of_one(
+    fleetprof: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
     for rank in range(3):
         # White space makes the traces long enough to be worth a process each.
         text = plant(rank).text().replace("{", "{" + " " * (24 << 20), 1)
@@ -28,7 +31,7 @@ def test_several_processes_give_the_report_of_one(fleetprof, tmp_path: Path) -> 
     assert [rank["rank"] for rank in reports[0]["ranks"]] == [0, 1, 2]
 
 
-def test_no_process_is_too_few(fleetprof, tmp_path: Path) -> None:
+def test_no_process_is_too_few(fleetprof: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
     done = fleetprof("analyze", tmp_path, "--jobs", "0")
     assert done.returncode == 2
     assert "0 is not in the range x>=1" in done.stderr
@@ -86,7 +89,9 @@ def _target(link: Path) -> str:
         return ""
 
 
-def test_recordings_of_several_windows_in_one_folder_are_told_apart_by_their_files(fleetprof, tmp_path: Path) -> None:
+def test_recordings_of_several_windows_in_one_folder_are_told_apart_by_their_files(
+    fleetprof: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
     for rank in range(2):
         for window in range(2):
             (tmp_path / f"rank{rank}-{window}.json").write_text(plant(rank).text())

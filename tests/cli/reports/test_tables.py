@@ -1,5 +1,7 @@
 """`--tables`: the tables of a report as Parquet files, from traces or from the store; what is in the way is said."""
 
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet
@@ -13,7 +15,7 @@ from msgspec import json
 RANK = Rank(rank=5, source="ranks/5/trace.json.gz", kind="gpu", time_basis="device", time_ns=TimeBreakdown(idle=7))
 
 
-def test_the_tables_of_traces(fleetprof, tmp_path: Path) -> None:
+def test_the_tables_of_traces(fleetprof: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
     (tmp_path / "rank3.json").write_text(plant(rank=3).text())
     done = fleetprof("analyze", tmp_path / "rank3.json", "-o", "json", "--tables", tmp_path / "tables")
     assert done.returncode == 0, done.stderr
@@ -21,7 +23,9 @@ def test_the_tables_of_traces(fleetprof, tmp_path: Path) -> None:
     assert pyarrow.parquet.read_table(tmp_path / "tables/ranks.parquet")["rank"].to_pylist() == [3]
 
 
-def test_the_tables_of_a_capture(fleetprof, state: StateDirectory, tmp_path: Path) -> None:
+def test_the_tables_of_a_capture(
+    fleetprof: Callable[..., subprocess.CompletedProcess[str]], state: StateDirectory, tmp_path: Path
+) -> None:
     for key, data in (
         (keys.ledger_key("default", "u-1"), json.encode(Ledger(uid="u-1", name="llama", namespace="default"))),
         (keys.report_key("default", "u-1"), write_report(Report(ranks=[RANK]))),
@@ -34,7 +38,9 @@ def test_the_tables_of_a_capture(fleetprof, state: StateDirectory, tmp_path: Pat
     assert pyarrow.parquet.read_table(tmp_path / "tables/ranks.parquet")["time_idle_ns"].to_pylist() == [7]
 
 
-def test_a_folder_that_cannot_be_written_is_named(fleetprof, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named(
+    fleetprof: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
     (tmp_path / "rank3.json").write_text(plant(rank=3).text())
     (tmp_path / "file").write_text("")
     done = fleetprof("analyze", tmp_path / "rank3.json", "-o", "json", "--tables", tmp_path / "file/below")

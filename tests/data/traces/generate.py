@@ -34,11 +34,23 @@ def row(category: str, name: str, start: int, end: int, process: int, thread: in
             "args": args}  # fmt: skip
 
 
-def work(name: str, start: int, end: int, correlation: int, stream: int = 7, category: str = "kernel", **args: Any):
+def work(
+    name: str, start: int, end: int, correlation: int, stream: int = 7, category: str = "kernel", **args: Any
+) -> dict[str, Any]:
     return row(category, name, start, end, 0, stream, device=0, stream=stream, correlation=correlation, **args)
 
 
-def host(name: str, start: int, end: int, thread: int = MAIN, category: str = "cpu_op", **args: Any) -> dict[str, Any]:
+def host(
+    name: str,
+    start: int,
+    end: int,
+    thread: int = MAIN,
+    category: str = "cpu_op",
+    sequence: int | None = None,
+    **args: Any,
+) -> dict[str, Any]:
+    if sequence is not None:
+        args["Sequence number"] = sequence
     return row(category, name, start, end, 1, thread, **args)
 
 
@@ -62,14 +74,14 @@ def loop(iterations: int) -> Events:
             host("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", at, at + 100,
                  category="user_annotation"),
             host("Optimizer.zero_grad#SGD.zero_grad", at + 100, at + 120, category="user_annotation"),
-            host("aten::linear", at + 120, at + 300, **{"Sequence number": first + 1}),
+            host("aten::linear", at + 120, at + 300, sequence=first + 1),
             launch(at + 150, first + 1), work("gemm", at + 160, at + 360, first + 1),
-            host("aten::mse_loss", at + 300, at + 340, **{"Sequence number": first + 2}),
+            host("aten::mse_loss", at + 300, at + 340, sequence=first + 2),
             launch(at + 310, first + 2), work("mse", at + 360, at + 400, first + 2),
             host("autograd::engine::evaluate_function: MseLossBackward0", at + 350, at + 370, AUTOGRAD,
-                 **{"Sequence number": first + 2}),
+                 sequence=first + 2),
             host("autograd::engine::evaluate_function: AddmmBackward0", at + 370, at + 570, AUTOGRAD,
-                 **{"Sequence number": first + 1}),
+                 sequence=first + 1),
             launch(at + 380, first + 3, AUTOGRAD), work("gemm_backward", at + 400, at + 600, first + 3),
             launch(at + 480, first + 4, AUTOGRAD), work(ALL_REDUCE, at + 500, at + 640, first + 4, 20),
             host("Optimizer.step#SGD.step", at + 570, at + 900, category="user_annotation"),
@@ -121,8 +133,10 @@ def late(rank: int, *, name: str = ALL_REDUCE, stream: int = 20, skew_us: int = 
         if step == missing:
             continue
         at, ends = 1000 * step + skew_us, 700 if rank == LATE_RANK else 400
-        said = {"Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float", "Process Group Name": "0",
-                "Process Group Ranks": "[0, 1, 2, 3]", "Group size": RANKS, "Seq": step}  # fmt: skip
+        said: dict[str, Any] = {
+            "Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float", "Process Group Name": "0",
+            "Process Group Ranks": "[0, 1, 2, 3]", "Group size": RANKS, "Seq": step,
+        }  # fmt: skip
         events += [
             host(f"ProfilerStep#{step}", at, at + 1000, category="user_annotation"),
             host("aten::mm", at, at + 30),
@@ -163,7 +177,7 @@ def main(folder: Path) -> None:
     tell(folder / "gpu_streams", {"time_ns": planted.truth})
     for name, options in WRITINGS.items():
         for rank in range(RANKS):
-            more: dict[str, int] = {}
+            more: dict[str, Any] = {}
             if name.endswith("clocks"):
                 more = {"skew_us": {0: 350, 1: -350}.get(rank, 0)}
             if name.endswith("step") and rank == 3:

@@ -19,7 +19,8 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from harness.training.local_system import Local, make_local, wait_until  # noqa: E402
+from harness.training.local_system import Local, make_local  # noqa: E402
+from harness.waiting import wait_until  # noqa: E402
 
 PATIENCE_S = 300.0
 # Set -> (ranks, iterations, how many times as long rank 1's sequences are, what to record beyond the usual)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cluster.__main__ import make
@@ -34,7 +35,11 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     # Names in the cluster are fixed, so two runs of these tests follow each other.
     turn = alone("cluster-tests")
     turn.__enter__()
-    config.add_cleanup(lambda: turn.__exit__(None, None, None))
+
+    def end_turn() -> None:
+        turn.__exit__(None, None, None)
+
+    config.add_cleanup(end_turn)
     capture = config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         config.stash[_CLUSTER] = _make_cluster(config)
@@ -142,7 +147,7 @@ def start_training(api: Api) -> Iterator[Callable[..., Training]]:
     """Starts training Jobs and waits for their first iterations; removes them after the test."""
     started: list[Training] = []
 
-    def start(namespace: str, name: str, **options: object) -> Training:
+    def start(namespace: str, name: str, **options: Any) -> Training:
         training = Training(api, namespace, name, **options)
         started.append(training)
         training.start()

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from fleetprof_api.ledger import RankState
 from scene.api import Api, wait_until
 from scene.installation import NAMESPACE, Installation
 from scene.request import API, KIND, Request
@@ -19,7 +20,7 @@ def test_nothing_stays_armed_and_nothing_is_lost(
     done.await_end()
     kept = store.keys(training.namespace, done.uid)
     running = make_request(training, "running", window={"iterations": 90})
-    running.await_states("STARTED", ranks=4)
+    running.await_states(RankState.STARTED, ranks=4)
 
     installation.uninstall()
 

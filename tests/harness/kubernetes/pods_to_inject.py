@@ -1,12 +1,15 @@
 """Pods of every shape, as the API server would hand them to a webhook, and the settings of an installation."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
+from fleetprof_operator.injection.pods.change import Change
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 from hypothesis import strategies as st
 
 CA = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+Inject = Callable[..., Change]
 SETTINGS = InjectionSettings(
     image="ghcr.io/fleetprof/sidecar:0.1.0", hub="fleetprof-hub.fleetprof-system.svc:8443", ca=CA, hub_ip="10.0.0.9"
 )

@@ -154,6 +154,10 @@ class Ground:
         status, answer = self.api.call("GET", self.path("profilerequests", name))
         return answer if status == 200 else None
 
+    def made(self, name: str = "five") -> Json:
+        """The request as it is, which must be there."""
+        return self.must("GET", self.path("profilerequests", name))
+
     def status(self, name: str = "five") -> Json:
         return (self.request(name) or {}).get("status") or {}
 

@@ -23,10 +23,10 @@ SUMMARY = terms(traces=Traces.SUMMARY)
 AUTO = terms(traces=Traces.AUTO)
 BLIND = terms(has_agent=False, first_step=None, start_unix_ns=10 * S, duration_ns=S)
 CHECKED = c.FileChecked(NAME, "cap-r3", 500, STORED, 40 * S)
-TO_ARMED = [Delivered("p", 2 * S)]
-TO_STARTED = [*TO_ARMED, c.TmpSeen(0, 20 * S)]
-TO_CHECKING = [*TO_STARTED, c.FinalSeen(NAME, 500, 30 * S)]
-TO_WRITTEN = [*TO_CHECKING, CHECKED]
+TO_ARMED: list[c.Event] = [Delivered("p", 2 * S)]
+TO_STARTED: list[c.Event] = [*TO_ARMED, c.TmpSeen(0, 20 * S)]
+TO_CHECKING: list[c.Event] = [*TO_STARTED, c.FinalSeen(NAME, 500, 30 * S)]
+TO_WRITTEN: list[c.Event] = [*TO_CHECKING, CHECKED]
 
 
 def play(events: list[c.Event], start: Terms | None = None) -> tuple[ProcessCapture, list[Effect]]:

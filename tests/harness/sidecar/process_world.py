@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 from fleetprof_sidecar.kineto.wire import RequestMessage
 from fleetprof_sidecar.processes.agent_messages import AgentHello, AgentProfile, AgentReport, AgentSteps
 from fleetprof_sidecar.processes.table import ProcessTable
-from fleetprof_sidecar.processes.views import Credentials
+from fleetprof_sidecar.processes.views import Credentials, ProcessView
 
 S = 10**9
 OWN = Credentials(0, 1000)  # as seen across containers
@@ -78,6 +78,12 @@ class World:
     def events_of(self, kind: type[E]) -> list[E]:
         self.table.events.dispatch()
         return [event for event in self.events if isinstance(event, kind)]
+
+    def view(self, name: str) -> ProcessView:
+        """What is known of one process, which must be there."""
+        view = self.table.get(name)
+        assert view is not None
+        return view
 
     def ids(self) -> list[str]:
         return [view.process_id for view in self.table.snapshot()]

@@ -18,8 +18,17 @@ US = 1000
 
 
 def row(
-    name: str, start: int, end: int, *, thread: int = MAIN, category: str = "cpu_op", **args: Any
+    name: str,
+    start: int,
+    end: int,
+    *,
+    thread: int = MAIN,
+    category: str = "cpu_op",
+    sequence: int | None = None,
+    **args: Any,
 ) -> dict[str, Any]:
+    if sequence is not None:
+        args["Sequence number"] = sequence
     return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": start, "dur": end - start,
             "args": args}  # fmt: skip
 

@@ -147,7 +147,7 @@ async def test_a_restart_follows_the_job_that_is_there(ground: Ground) -> None:
     end_job(ground, before["metadata"]["name"], "Complete", succeeded=1)
     status = await ground.until_finished()
     assert condition(status) == ("True", "Complete")
-    assert job(ground, "report", uid)["metadata"]["uid"] == before["metadata"]["uid"]
+    assert (job(ground, "report", uid) or {})["metadata"]["uid"] == before["metadata"]["uid"]
 
 
 async def test_a_job_that_somebody_deletes_is_told(ground: Ground) -> None:

@@ -1,5 +1,6 @@
 """What an administrator allows: refused at once with the field, the bound and whom to ask; counted in the store."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -45,10 +46,11 @@ async def test_a_request_beyond_a_bound_is_refused_at_once(
 ) -> None:
     await _with_bounds(ground, **bounds)
     await ground.add_sidecar(0, kit.make_process(0), kit.make_process(1))
-    for take in (
+    taken: list[Callable[[], Awaitable[object]]] = [
         lambda: ground.hub.submit(kit.make_request(**spec), "team", fail_fast=True),
         lambda: ground.hub.adopt(kit.make_request(**spec), namespace="team", uid="u", name="n"),
-    ):
+    ]
+    for take in taken:
         with pytest.raises(CaptureRefused) as refusal:
             await take()
         assert refusal.value.reason == "BeyondBounds"

@@ -5,6 +5,7 @@ import datetime
 import ipaddress
 import json
 import re
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any
 
@@ -32,14 +33,23 @@ HELLO = pb.SidecarMessage(
 ).SerializeToString()
 
 
+END: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs do not know it
+
+
+def connect(channel: grpc.aio.Channel, metadata: Any) -> Any:
+    """A stream of bytes that nobody has looked at; the stubs want (de)serializers."""
+    raw: Any = channel.stream_stream
+    return raw("/fleetprof.v1.Hub/Connect")(metadata=metadata)
+
+
 async def _converse(port: int, *messages: bytes, metadata: Any = METADATA) -> tuple[grpc.StatusCode, str]:
     """Sends raw bytes over a stream; how the server ended it."""
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.timeout(20):
-        call = channel.stream_stream("/fleetprof.v1.Hub/Connect")(metadata=metadata)
+        call = connect(channel, metadata)
         try:
             for message in messages:
                 await call.write(message)
-            while await call.read() is not grpc.aio.EOF:
+            while await call.read() is not END:
                 pass
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             pass
@@ -49,7 +59,7 @@ async def _converse(port: int, *messages: bytes, metadata: Any = METADATA) -> tu
 async def _is_welcomed(port: int, metadata: Any = METADATA) -> bool:
     """Whether a hello is answered as it should be."""
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.timeout(20):
-        call = channel.stream_stream("/fleetprof.v1.Hub/Connect")(metadata=metadata)
+        call = connect(channel, metadata)
         await call.write(HELLO)
         answer = pb.HubMessage.FromString(await call.read())
         call.cancel()
@@ -72,7 +82,7 @@ async def test_nobody_is_heard_without_the_token(ground: Any, metadata: Any, say
     assert await ground.hub.fleet() == []
     async with grpc.aio.insecure_channel(f"127.0.0.1:{ground.server.port}") as channel:
         stub = CapturesStub(channel)
-        calls = [
+        calls: list[Awaitable[object]] = [
             stub.Submit(pb.SubmitRequest(), metadata=metadata),
             stub.Cancel(pb.CaptureRef(), metadata=metadata),
             stub.List(pb.ListRequest(), metadata=metadata),
@@ -272,7 +282,7 @@ async def test_a_refused_request_says_why(ground: Any, kit: Any, text: str, code
                 pb.SubmitRequest(namespace="team", request_json=text, fail_fast=True), metadata=METADATA
             )
     assert caught.value.code() is code
-    assert re.match(says, caught.value.details())
+    assert re.match(says, caught.value.details() or "")
 
 
 async def test_a_store_that_is_down_refuses_a_request_for_now(ground: Any, kit: Any) -> None:
@@ -317,7 +327,7 @@ async def test_connections_are_bounded_and_those_that_are_there_go_on(
     monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 20)
     server = await serve(ground.hub, "127.0.0.1:0", token=kit.TOKEN)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel, asyncio.timeout(60):
-        call = channel.stream_stream("/fleetprof.v1.Hub/Connect")(metadata=METADATA)
+        call = connect(channel, METADATA)
         await call.write(HELLO)
         assert pb.HubMessage.FromString(await call.read()).HasField("welcome")
         held = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(60)]

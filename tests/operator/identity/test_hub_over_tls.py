@@ -82,7 +82,7 @@ class World:
             ca_file=self.folder / "ca.crt",
             name=name,
         )
-        who = {"namespace": "team-a", "pod_name": "llama-0", "pod_uid": "u-1", **identity}
+        who: dict[str, Any] = {"namespace": "team-a", "pod_name": "llama-0", "pod_uid": "u-1", **identity}
         return HubLink(
             address,
             Outbox(),

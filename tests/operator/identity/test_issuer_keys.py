@@ -30,6 +30,12 @@ def publish(cluster: ScriptedCluster, *names: str) -> None:
     cluster.objects[KEYS_PATH] = {"keys": documents}
 
 
+def token_of_pod(pod: object) -> str:
+    """A token whose claim about its pod is this one, none where it is None."""
+    changes: dict[str, Any] = {"kubernetes.io": pod}
+    return token(**changes)
+
+
 def token(key: str = "one", kid: str | None = None, algorithm: str = "RS256", **changes: Any) -> str:
     now = int(time.time())
     claims = {
@@ -64,11 +70,11 @@ async def test_a_good_token_is_its_pods() -> None:
         token(exp=1),
         token(exp=None),
         token(nbf=int(time.time()) + 3600),
-        token(**{"kubernetes.io": None}),
-        token(**{"kubernetes.io": {"namespace": "team-a"}}),
-        token(**{"kubernetes.io": {"namespace": "team-a", "pod": {"name": "llama-0"}}}),
-        token(**{"kubernetes.io": {"pod": {"name": "llama-0", "uid": "u"}}}),
-        token(**{"kubernetes.io": "team-a"}),
+        token_of_pod(None),
+        token_of_pod({"namespace": "team-a"}),
+        token_of_pod({"namespace": "team-a", "pod": {"name": "llama-0"}}),
+        token_of_pod({"pod": {"name": "llama-0", "uid": "u"}}),
+        token_of_pod("team-a"),
         token("stranger", kid="one"),
         token("stranger"),
         token(algorithm="HS256"),
@@ -95,7 +101,7 @@ async def test_what_is_not_good_is_nobodys(shown: str) -> None:
 
 
 async def test_a_token_without_a_signature_is_nobodys() -> None:
-    unsigned = jwt.encode(jwt.decode(token(), options={"verify_signature": False}), None, algorithm="none")
+    unsigned = jwt.encode(jwt.decode(token(), options={"verify_signature": False}), "", algorithm="none")
     assert await IssuerKeys(cluster_with("one")).authenticate(unsigned) is None
 
 

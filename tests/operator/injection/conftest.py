@@ -1,15 +1,12 @@
 """What the tests of injection share."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from fleetprof_operator.injection.pods.change import Change, change_pod
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
-from harness.kubernetes.pods_to_inject import SETTINGS
-
-Inject = Callable[..., Change]
+from harness.kubernetes.pods_to_inject import SETTINGS, Inject
 
 
 @pytest.fixture

@@ -5,12 +5,15 @@ from typing import Any
 import pytest
 from fleetprof_api import pods
 from fleetprof_operator.injection.pods.boot_file import MAX_BYTES
+from fleetprof_operator.injection.pods.change import Change
+from harness.kubernetes.pods_to_inject import Inject
 
 BOOT = "/etc/fleetprof/python"
 HUB = "fleetprof-hub.fleetprof-system.svc"
 
 
-def sidecar(change: Any) -> dict[str, Any]:
+def sidecar(change: Change) -> dict[str, Any]:
+    found: dict[str, Any]
     (found,) = [c for c in change.pod["spec"].get("initContainers", []) if c["name"] == "fleetprof"]
     return found
 
@@ -21,7 +24,7 @@ def environment(container: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_the_trainer_gets_kinetos_variables_and_two_mounts(inject) -> None:
+def test_the_trainer_gets_kinetos_variables_and_two_mounts(inject: Inject) -> None:
     change = inject()
     (trainer,) = change.pod["spec"]["containers"]
     assert environment(trainer) == {
@@ -39,14 +42,14 @@ def test_the_trainer_gets_kinetos_variables_and_two_mounts(inject) -> None:
     assert change.warnings == []
 
 
-def test_the_sidecar_is_the_first_init_container_and_restarts_by_itself(inject) -> None:
+def test_the_sidecar_is_the_first_init_container_and_restarts_by_itself(inject: Inject) -> None:
     change = inject(initContainers=[{"name": "prepare", "image": "x"}])
     first, second = change.pod["spec"]["initContainers"]
     assert (first["name"], first["restartPolicy"], second) == ("fleetprof", "Always", {"name": "prepare", "image": "x"})
     assert not {"startupProbe", "livenessProbe", "readinessProbe", "lifecycle"} & set(first)
 
 
-def test_the_sidecar_is_right_under_the_restricted_standard(inject) -> None:
+def test_the_sidecar_is_right_under_the_restricted_standard(inject: Inject) -> None:
     assert sidecar(inject())["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -60,7 +63,7 @@ def test_the_sidecar_is_right_under_the_restricted_standard(inject) -> None:
     assert "runAsUser" not in sidecar(inject(settings={"run_as_user": None}))["securityContext"]
 
 
-def test_the_sidecar_knows_its_pod_and_its_hub(inject) -> None:
+def test_the_sidecar_knows_its_pod_and_its_hub(inject: Inject) -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "llama", "controller": True}
     assert environment(sidecar(inject(metadata={"ownerReferences": [owner]}))) == {
         "FLEETPROF_DIRECTORY": "/run/fleetprof",
@@ -88,7 +91,9 @@ def test_the_sidecar_knows_its_pod_and_its_hub(inject) -> None:
         (["10Gi", "512Mi"], (18 << 30) + (512 << 20)),
     ],
 )
-def test_the_sidecar_knows_how_much_disk_its_pod_may_take_before_it_is_evicted(inject, amounts, limit) -> None:
+def test_the_sidecar_knows_how_much_disk_its_pod_may_take_before_it_is_evicted(
+    inject: Inject, amounts: tuple[str | None, str | None], limit: str
+) -> None:
     containers = [
         {"name": f"c{number}", "image": "i", "resources": {"limits": {"ephemeral-storage": amount}} if amount else {}}
         for number, amount in enumerate(amounts)
@@ -97,7 +102,7 @@ def test_the_sidecar_knows_how_much_disk_its_pod_may_take_before_it_is_evicted(i
     assert told == (None if limit is None else str(limit))
 
 
-def test_the_sidecar_holds_a_token_for_us_and_none_for_the_api(inject) -> None:
+def test_the_sidecar_holds_a_token_for_us_and_none_for_the_api(inject: Inject) -> None:
     change = inject()
     volumes = {volume["name"]: volume for volume in change.pod["spec"]["volumes"]}
     token, ca, labels = volumes["fleetprof-identity"]["projected"]["sources"]
@@ -112,12 +117,12 @@ def test_the_sidecar_holds_a_token_for_us_and_none_for_the_api(inject) -> None:
     assert "fleetprof-identity" not in trainer_mounts
 
 
-def test_no_volume_has_a_size_at_which_the_kubelet_would_evict_the_trainer(inject) -> None:
+def test_no_volume_has_a_size_at_which_the_kubelet_would_evict_the_trainer(inject: Inject) -> None:
     change = inject()
     assert [v["emptyDir"] for v in change.pod["spec"]["volumes"] if "emptyDir" in v] == [{}, {}, {}]
 
 
-def test_the_boot_file_is_the_agents_own_and_fits_into_an_annotation(inject) -> None:
+def test_the_boot_file_is_the_agents_own_and_fits_into_an_annotation(inject: Inject) -> None:
     annotations = inject().pod["metadata"]["annotations"]
     text = annotations[pods.BOOT_ANNOTATION]
     assert len(text.encode()) < MAX_BYTES
@@ -143,11 +148,11 @@ def train(**fields: Any) -> dict[str, Any]:
         (train(envFrom=[{"secretRef": {"name": "s"}}]), f"{BOOT}:$(PYTHONPATH)"),
     ],
 )
-def test_the_users_own_pythonpath_stays_behind_ours(inject, container, expected) -> None:
+def test_the_users_own_pythonpath_stays_behind_ours(inject: Inject, container: dict[str, Any], expected: str) -> None:
     assert environment(inject(container).pod["spec"]["containers"][0])["PYTHONPATH"] == expected
 
 
-def test_a_pythonpath_by_reference_leaves_the_agent_out(inject) -> None:
+def test_a_pythonpath_by_reference_leaves_the_agent_out(inject: Inject) -> None:
     entry = {"name": "PYTHONPATH", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}
     change = inject(train(env=[entry]))
     env = change.pod["spec"]["containers"][0]["env"]
@@ -156,7 +161,7 @@ def test_a_pythonpath_by_reference_leaves_the_agent_out(inject) -> None:
     assert "PYTHONPATH comes from a reference" in change.warnings[0]
 
 
-def test_the_annotation_leaves_the_agent_out(inject) -> None:
+def test_the_annotation_leaves_the_agent_out(inject: Inject) -> None:
     change = inject(metadata={"annotations": {"fleetprof.io/agent": "false"}})
     names = environment(change.pod["spec"]["containers"][0])
     assert "PYTHONPATH" not in names
@@ -164,7 +169,7 @@ def test_the_annotation_leaves_the_agent_out(inject) -> None:
     assert change.warnings == []
 
 
-def test_a_users_own_kineto_configuration_stays(inject) -> None:
+def test_a_users_own_kineto_configuration_stays(inject: Inject) -> None:
     change = inject(train(env=[{"name": "KINETO_CONFIG", "value": "/mine"}]))
     assert environment(change.pod["spec"]["containers"][0])["KINETO_CONFIG"] == "/mine"
     assert "KINETO_CONFIG is the pod's own" in change.warnings[0]
@@ -186,7 +191,13 @@ GPU = {"limits": {"nvidia.com/gpu": "1"}}
         ([("a", GPU), ("b", {})], "b", "b", False),
     ],
 )
-def test_which_container_is_the_trainer(inject, names_and_resources, annotation, chosen, warned) -> None:
+def test_which_container_is_the_trainer(
+    inject: Inject,
+    names_and_resources: list[tuple[str, dict[str, Any]]],
+    annotation: str | None,
+    chosen: str,
+    warned: bool,
+) -> None:
     containers = [{"name": name, "image": "x", "resources": given} for name, given in names_and_resources]
     metadata = {"annotations": {"fleetprof.io/container": annotation}} if annotation else {}
     change = inject(*containers, metadata=metadata)
@@ -211,7 +222,9 @@ def test_which_container_is_the_trainer(inject, names_and_resources, annotation,
         ({"command": ["mpirun", "-np", "8", "python", "train.py"]}, False),
     ],
 )
-def test_the_sidecar_is_told_of_a_launcher_that_it_cannot_see(inject, fields, launches) -> None:
+def test_the_sidecar_is_told_of_a_launcher_that_it_cannot_see(
+    inject: Inject, fields: dict[str, Any], launches: bool
+) -> None:
     values = environment(sidecar(inject(train(**fields))))
     assert (values.get("FLEETPROF_COMMAND_LAUNCHES") == "1") is launches
 
@@ -230,18 +243,20 @@ def test_the_sidecar_is_told_of_a_launcher_that_it_cannot_see(inject, fields, la
         ({"dnsPolicy": "Default"}, "10.0.0.9:8443", "fleetprof-hub.fleetprof-system.svc"),
     ],
 )
-def test_a_pod_that_cannot_resolve_cluster_names_gets_the_hubs_address(inject, fields, address, name) -> None:
+def test_a_pod_that_cannot_resolve_cluster_names_gets_the_hubs_address(
+    inject: Inject, fields: dict[str, Any], address: str, name: str | None
+) -> None:
     values = environment(sidecar(inject(**fields)))
     assert (values["FLEETPROF_HUB"], values.get("FLEETPROF_HUB_NAME")) == (address, name)
 
 
 @pytest.mark.parametrize(("given", "sidecars"), [(None, "25"), (0, "0"), (3, "0"), (60, "55"), (3600, "120")])
-def test_the_sidecar_is_done_before_the_kubelet_kills_it(inject, given, sidecars) -> None:
+def test_the_sidecar_is_done_before_the_kubelet_kills_it(inject: Inject, given: int | None, sidecars: str) -> None:
     fields = {} if given is None else {"terminationGracePeriodSeconds": given}
     assert environment(sidecar(inject(**fields)))["FLEETPROF_GRACE_SECONDS"] == sidecars
 
 
-def test_before_native_sidecars_it_is_the_last_container_of_pods_that_never_end(inject) -> None:
+def test_before_native_sidecars_it_is_the_last_container_of_pods_that_never_end(inject: Inject) -> None:
     change = inject(settings={"native_sidecars": False})
     assert [c["name"] for c in change.pod["spec"]["containers"]] == ["train", "fleetprof"]
     assert "restartPolicy" not in change.pod["spec"]["containers"][1]
@@ -264,7 +279,9 @@ def test_before_native_sidecars_it_is_the_last_container_of_pods_that_never_end(
         ({}, None, None),
     ],
 )
-def test_the_job_that_a_pod_belongs_to(inject, labels, owner, expected) -> None:
+def test_the_job_that_a_pod_belongs_to(
+    inject: Inject, labels: dict[str, str], owner: dict[str, Any] | None, expected: str | None
+) -> None:
     metadata: dict[str, Any] = {"labels": labels}
     if owner:
         metadata["ownerReferences"] = [dict(zip(("apiVersion", "kind", "name"), owner, strict=True), controller=True)]
@@ -283,20 +300,20 @@ def test_the_job_that_a_pod_belongs_to(inject, labels, owner, expected) -> None:
         ({"initContainers": [{"name": "fleetprof"}]}, "NameTaken", "container named 'fleetprof'"),
     ],
 )
-def test_pods_that_are_left_alone(inject, fields, reason, said) -> None:
+def test_pods_that_are_left_alone(inject: Inject, fields: dict[str, Any], reason: str, said: str) -> None:
     change = inject(**fields)
     assert (change.patch, change.reason) == ([], reason)
     assert [said in text for text in change.warnings] == ([True] if said else [])
 
 
 @pytest.mark.parametrize("name", ["KINETO_USE_DAEMON", "KINETO_IPC_SOCKET_DIR", "KINETO_ONDEMAND_TRACE_DIR"])
-def test_a_pod_with_a_kineto_daemon_of_its_own_is_left_alone(inject, name) -> None:
+def test_a_pod_with_a_kineto_daemon_of_its_own_is_left_alone(inject: Inject, name: str) -> None:
     change = inject(train(env=[{"name": name, "value": "/mine"}]))
     assert (change.patch, change.reason) == ([], "OwnKineto")
     assert name in change.warnings[0]
 
 
 @pytest.mark.parametrize("path", ["/run/fleetprof", "/etc/fleetprof/"])
-def test_a_trainer_that_mounts_something_at_our_place_is_left_alone(inject, path) -> None:
+def test_a_trainer_that_mounts_something_at_our_place_is_left_alone(inject: Inject, path: str) -> None:
     change = inject(train(volumeMounts=[{"name": "v", "mountPath": path}]))
     assert (change.patch, change.reason) == ([], "PathTaken")

@@ -5,6 +5,7 @@ import io
 import json
 import threading
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -65,12 +66,13 @@ def test_a_pod_that_holds_too_much_is_named(document: dict[str, Any], said: str)
 
 @pytest.mark.attack
 async def test_a_tenant_who_asks_for_much_waits_behind_itself() -> None:
-    mine, gate, done = Turns(), threading.Event(), []
+    mine, gate = Turns(), threading.Event()
+    done: list[str] = []
     try:
         blocked = [asyncio.create_task(mine.run("hostile", gate.wait)) for _ in range(WORKERS)]
-        flood = [asyncio.create_task(mine.run("hostile", lambda: done.append("hostile"))) for _ in range(50)]
+        flood = [asyncio.create_task(mine.run("hostile", partial(done.append, "hostile"))) for _ in range(50)]
         await asyncio.sleep(0)
-        others = [asyncio.create_task(mine.run(f"team-{n}", lambda n=n: done.append(f"team-{n}"))) for n in range(5)]
+        others = [asyncio.create_task(mine.run(f"team-{n}", partial(done.append, f"team-{n}"))) for n in range(5)]
         await asyncio.sleep(0)
         gate.set()
         await asyncio.gather(*blocked, *flood, *others)
@@ -81,7 +83,8 @@ async def test_a_tenant_who_asks_for_much_waits_behind_itself() -> None:
 
 
 async def test_what_waits_is_bounded_for_each_and_what_nobody_waits_for_is_not_done() -> None:
-    mine, gate, done = Turns(), threading.Event(), []
+    mine, gate = Turns(), threading.Event()
+    done: list[str] = []
     try:
         blocked = [asyncio.create_task(mine.run("a", gate.wait)) for _ in range(WORKERS)]
         waiting = [asyncio.create_task(mine.run("a", lambda: done.append("a"))) for _ in range(MOST_WAITING_OF_ONE)]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
+from harness.kubernetes.pods_to_inject import Inject
 
 SMALL = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
 EQUAL = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
@@ -55,7 +56,9 @@ def train(resources: dict[str, Any]) -> dict[str, Any]:
         (SMALL, limit_range(type="PersistentVolumeClaim", max={"storage": "1Gi"}), ""),
     ],
 )
-def test_a_pod_that_would_be_refused_for_the_sidecars_sake_is_left_alone(inject, resources, limits, said) -> None:
+def test_a_pod_that_would_be_refused_for_the_sidecars_sake_is_left_alone(
+    inject: Inject, resources: Any, limits: Any, said: str
+) -> None:
     change = inject(train(resources), limits=limits)
     assert bool(change.patch) is not bool(said)
     assert said in change.why_not
@@ -71,17 +74,17 @@ def test_a_pod_that_would_be_refused_for_the_sidecars_sake_is_left_alone(inject,
         (quota({"limits.cpu": "2500m"}), ("200m", "200m")),
     ],
 )
-def test_the_first_resources_that_fit_are_taken(inject, limits, cpu) -> None:
+def test_the_first_resources_that_fit_are_taken(inject: Inject, limits: Any, cpu: Any) -> None:
     resources = inject(train(SMALL), limits=limits).pod["spec"]["initContainers"][0]["resources"]
     assert (resources["requests"]["cpu"], resources["limits"]["cpu"]) == cpu
 
 
-def test_a_guaranteed_pod_stays_so(inject) -> None:
+def test_a_guaranteed_pod_stays_so(inject: Inject) -> None:
     resources = inject(train(EQUAL)).pod["spec"]["initContainers"][0]["resources"]
     assert resources["requests"] == resources["limits"] == {"cpu": "200m", "memory": "384Mi"}
 
 
-def test_a_pod_that_limits_its_storage_gets_room_for_the_traces(inject) -> None:
+def test_a_pod_that_limits_its_storage_gets_room_for_the_traces(inject: Inject) -> None:
     """Its limit is the sum of its containers' limits, and the kubelet evicts it above that."""
     limited = {"limits": {"ephemeral-storage": "10Gi"}}
     resources = inject(train(limited)).pod["spec"]["initContainers"][0]["resources"]
@@ -98,7 +101,9 @@ def test_a_pod_that_limits_its_storage_gets_room_for_the_traces(inject) -> None:
         ({}, {"requests": {"cpu": "100m"}, "limits": {"cpu": "500m"}}, "the sidecar's limits.cpu of 1 are more than"),
     ],
 )
-def test_pod_level_resources_must_have_room_for_the_sidecar(inject, own, pod_level, said) -> None:
+def test_pod_level_resources_must_have_room_for_the_sidecar(
+    inject: Inject, own: Any, pod_level: Any, said: str
+) -> None:
     change = inject(train(own), resources=pod_level)
     assert bool(change.patch) is not bool(said)
     assert said in change.why_not

@@ -131,7 +131,10 @@ def containers(count: int, env: int) -> dict[str, Any]:
 
 def hostile_reviews() -> list[bytes]:
     """What the largest cost was found with: too large to be read, too much to be looked at, and all that is allowed."""
-    filled = {"metadata": {"name": "p", "labels": {}}, "spec": {"containers": [{"name": "c"}], "tolerations": []}}
+    filled: dict[str, Any] = {
+        "metadata": {"name": "p", "labels": {}},
+        "spec": {"containers": [{"name": "c"}], "tolerations": []},
+    }
     filled["spec"]["tolerations"] = [{}] * ((MAX_BODY_BYTES - 4096) // 3)
     return [
         make_review(containers(9000, 25), "hostile"),
@@ -150,7 +153,7 @@ def flood(served: Served, folder: Path) -> Iterator[None]:
     for number, review in enumerate(hostile_reviews()):
         files.append(folder / f"review-{number}")
         files[-1].write_bytes(review)
-    words = [sys.executable, SENDER, str(served.port), folder / "ca.crt", str(HOSTILE), *files]
+    words: list[str | Path] = [sys.executable, SENDER, str(served.port), folder / "ca.crt", str(HOSTILE), *files]
     process = subprocess.Popen(words, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None

@@ -60,7 +60,7 @@ class World:
         review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
         async with self.clients[0].post("/pods", json=review) as answer:
             assert answer.status == 200
-            response = (await answer.json())["response"]
+            response: dict[str, Any] = (await answer.json())["response"]
         assert response["uid"] == "r-1"
         assert response["allowed"] is True
         return response

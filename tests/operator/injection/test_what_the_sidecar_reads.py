@@ -1,9 +1,12 @@
 """The two ends of an injected pod meet: what injection writes is what sidecar and agent read."""
 
 from pathlib import Path
+from typing import Any
 
+from fleetprof_sidecar.hub.address import HubAddress
 from fleetprof_sidecar.settings import read_settings
 from fleetprof_sidecar.sockets.directory import check_path, trainer_environment
+from harness.kubernetes.pods_to_inject import Inject
 
 FIELDS = {
     "metadata.namespace": "team-a",
@@ -13,18 +16,19 @@ FIELDS = {
 }
 
 
-def environment(container: dict) -> dict[str, str]:
+def environment(container: dict[str, Any]) -> dict[str, str]:
     """As the kubelet makes it."""
     return {e["name"]: e.get("value") or FIELDS[e["valueFrom"]["fieldRef"]["fieldPath"]] for e in container["env"]}
 
 
-def test_the_sidecar_starts_from_its_containers_environment_alone(inject) -> None:
+def test_the_sidecar_starts_from_its_containers_environment_alone(inject: Inject) -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "llama", "controller": True}
     change = inject(metadata={"ownerReferences": [owner]}, hostNetwork=True)
     (sidecar,) = change.pod["spec"]["initContainers"]
     settings = read_settings([], environment(sidecar))
     assert (settings.namespace, settings.pod_name, settings.pod_uid) == ("team-a", "llama-0", "2f1c-uid")
     assert settings.node_name == "node-7"
+    assert isinstance(settings.hub, HubAddress)
     assert settings.hub.target == "10.0.0.9:8443"
     assert settings.hub.name == "fleetprof-hub.fleetprof-system.svc"
     assert str(settings.hub.ca_file) == environment(sidecar)["FLEETPROF_CA_FILE"]
@@ -38,7 +42,7 @@ def test_the_sidecar_starts_from_its_containers_environment_alone(inject) -> Non
         assert str(needed) in mounts
 
 
-def test_the_trainer_gets_what_a_trainer_of_local_mode_gets_but_for_the_files_places(inject) -> None:
+def test_the_trainer_gets_what_a_trainer_of_local_mode_gets_but_for_the_files_places(inject: Inject) -> None:
     (trainer,) = inject().pod["spec"]["containers"]
     ours = environment(trainer)
     local = trainer_environment(check_path("/run/fleetprof"), {})

@@ -32,9 +32,9 @@ async def test_two_ranks_are_captured_and_the_end_is_written(ground: Ground) -> 
         ("ended", "unknown", uid),
     ]
     assert audit[1]["outcome"] == "Complete"
-    await ground.until(lambda: "finalizers" not in ground.request()["metadata"], "the finalizer to go")
+    await ground.until(lambda: "finalizers" not in ground.made()["metadata"], "the finalizer to go")
     assert (ground.store / f"v1/{ground.namespace}/{uid}/ledger.json").exists()
-    assert not ground.request()["metadata"].get("annotations")
+    assert not ground.made()["metadata"].get("annotations")
     assert ground.events()[-1] == ("Normal", "Complete")
 
 
@@ -273,7 +273,7 @@ async def test_an_annotation_takes_a_capture_back_and_leaves_the_request(ground:
     await sidecar.expect("cancel")
     await sidecar.say_all(arm, "FAILED", reason="Cancelled", message="withdrawn")
     assert condition(await ground.until_finished()) == ("False", "Cancelled")
-    await ground.until(lambda: "finalizers" not in ground.request()["metadata"], "the finalizer to go")
+    await ground.until(lambda: "finalizers" not in ground.made()["metadata"], "the finalizer to go")
 
 
 async def test_pods_of_a_deployment_are_found_by_their_owners(ground: Ground) -> None:
@@ -303,7 +303,7 @@ async def test_the_life_of_a_request_costs_few_writes(ground: Ground) -> None:
     }
     assert writes["status"] <= 4
     assert writes["event"] <= 3
-    made = ground.request()["metadata"]
+    made = ground.made()["metadata"]
     managers = {m["manager"] for m in made["managedFields"]}
     assert made["generation"] == 1
     assert len(managers) <= 3

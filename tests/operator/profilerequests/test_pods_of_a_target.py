@@ -1,10 +1,10 @@
 """From a target to its pods, as tables: which query, which owners, and why a pod does not run."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from fleetprof_api.request import Target, WorkloadReference
-from fleetprof_operator.kubernetes.cluster import Refused
+from fleetprof_operator.kubernetes.cluster import Cluster, Refused
 from fleetprof_operator.kubernetes.owners import MAX_DEPTH, CannotFollow, Owners
 from fleetprof_operator.kubernetes.pod_trouble import explain
 from fleetprof_operator.kubernetes.workloads import PodQuery, find_query
@@ -109,7 +109,7 @@ UP = owner("D", "llama")
 )  # fmt: skip
 async def test_owners_are_followed_upwards(references: Any, objects: Any, leads: bool, reads: list[str]) -> None:
     api = FakeApi(objects)
-    owners = Owners(api, "team")
+    owners = Owners(cast("Cluster", api), "team")
     assert await owners.lead_to(references, TARGET) is leads
     assert await owners.lead_to(references, TARGET) is leads
     assert api.read == reads  # each once, however many pods it has
@@ -118,14 +118,14 @@ async def test_owners_are_followed_upwards(references: Any, objects: Any, leads:
 async def test_the_way_upwards_is_bounded() -> None:
     chain = {f"A/{n}": [owner("A", str(n + 1))] for n in range(100)}
     api = FakeApi(chain)
-    assert await Owners(api, "team").lead_to([owner("A", "0")], TARGET) is False
+    assert await Owners(cast("Cluster", api), "team").lead_to([owner("A", "0")], TARGET) is False
     assert len(api.read) == MAX_DEPTH
 
 
 async def test_a_right_that_is_missing_is_named() -> None:
     api = FakeApi({"A/x": []}, {"A/x": 403})
     with pytest.raises(CannotFollow, match=r"may not read A x of example\.com/v1, which owns pods.*: grant it `get`"):
-        await Owners(api, "team").lead_to([owner("A", "x")], TARGET)
+        await Owners(cast("Cluster", api), "team").lead_to([owner("A", "x")], TARGET)
 
 
 # ---------------------------------------------------------------- troubles

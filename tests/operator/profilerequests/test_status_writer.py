@@ -2,10 +2,10 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from fleetprof_operator.kubernetes.cluster import Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
 from fleetprof_operator.profilerequests import status_writer
 from fleetprof_operator.profilerequests.status_writer import StatusWriter
 
@@ -39,7 +39,7 @@ def status(reason: str, armed: int = 0) -> Any:
 
 @asynccontextmanager
 async def writing(api: FakeApi, known: Any = None) -> Any:
-    writer = StatusWriter(api, PATH, "u", known or {}, on_write=lambda: None)
+    writer = StatusWriter(cast("Cluster", api), PATH, "u", known or {}, on_write=lambda: None)
     task = asyncio.create_task(writer.run())
     try:
         yield writer

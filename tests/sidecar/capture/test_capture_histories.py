@@ -4,7 +4,8 @@ import msgspec
 from fleetprof_api.choices import Traces
 from fleetprof_api.ledger import RankState, Reason, TimeCost
 from fleetprof_sidecar.capture import events as c
-from fleetprof_sidecar.capture.machine import STORE_PATIENCE_NS, advance, begin, resume
+from fleetprof_sidecar.capture.finished_trace import STORE_PATIENCE_NS
+from fleetprof_sidecar.capture.machine import advance, begin, resume
 from fleetprof_sidecar.capture.process_capture import Effect, ProcessCapture, Terms
 from fleetprof_sidecar.processes.events import BusyChanged, Delivered, Expired, Gone
 from harness.sidecar.played_capture import (

@@ -3,7 +3,8 @@
 import pytest
 from fleetprof_api.ledger import Reason
 from fleetprof_sidecar.capture import events as c
-from fleetprof_sidecar.capture.machine import STORE_PATIENCE_NS, resume
+from fleetprof_sidecar.capture.finished_trace import STORE_PATIENCE_NS
+from fleetprof_sidecar.capture.machine import resume
 from fleetprof_sidecar.capture.process_capture import Terms
 from harness.sidecar.played_capture import (
     AUTO,

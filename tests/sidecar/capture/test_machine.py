@@ -4,13 +4,13 @@ import msgspec
 import pytest
 from fleetprof_api.ledger import RankState, Reason, RecordingCost, TimeCost
 from fleetprof_sidecar.capture import events as c
+from fleetprof_sidecar.capture.finished_trace import STORE_PATIENCE_NS
 from fleetprof_sidecar.capture.machine import (
     CANCEL_PATIENCE_NS,
     GONE_PATIENCE_NS,
     OWN_PROFILE_PATIENCE_NS,
     QUIET_PATIENCE_NS,
     START_PATIENCE_NS,
-    STORE_PATIENCE_NS,
     advance,
     begin,
     resume,
@@ -177,13 +177,13 @@ def test_a_busy_process_counts_as_started_only_when_its_window_is_due() -> None:
     due = BusyChanged("p", True, 3 * S, 99)
     assert play([*TO_ARMED, early])[0].state == RankState.ARMED
     assert play([*TO_ARMED, due])[0].state == RankState.STARTED
-    blind = [Delivered("p", 2 * S), BusyChanged("p", True, 11 * S, None)]
+    blind: list[c.Event] = [Delivered("p", 2 * S), BusyChanged("p", True, 11 * S, None)]
     assert play(blind, BLIND)[0].state == RankState.STARTED
     assert play([Delivered("p", 2 * S), BusyChanged("p", True, 9 * S, None)], BLIND)[0].state == RankState.ARMED
 
 
 def test_an_order_that_kineto_took_but_never_began_fails_some_time_after_it_was_due() -> None:
-    events = [Delivered("p", 2 * S), c.Tick(10 * S, busy=False)]
+    events: list[c.Event] = [Delivered("p", 2 * S), c.Tick(10 * S, busy=False)]
     assert play([*events, c.Tick(10 * S + START_PATIENCE_NS - 1, busy=False)], BLIND)[0].state == RankState.ARMED
     capture, _ = play([*events, c.Tick(10 * S + START_PATIENCE_NS, busy=False, hint="look there")], BLIND)
     assert capture.reason == Reason.NOT_STARTED
@@ -316,7 +316,8 @@ def test_a_trace_that_was_complete_just_before_the_jobs_own_profile_is_kept() ->
 
 def test_a_cancel_that_meets_the_jobs_own_profile_touches_nothing_and_ends_as_a_cancel() -> None:
     cancel = c.Cancel(Reason.CANCELLED, "by you", 22 * S)
-    for events in ([OwnProfileBegan("p", 21 * S), cancel], [cancel, OwnProfileBegan("p", 22 * S)]):
+    orders: list[list[c.Event]] = [[OwnProfileBegan("p", 21 * S), cancel], [cancel, OwnProfileBegan("p", 22 * S)]]
+    for events in orders:
         capture, _ = play([*TO_STARTED, *events, c.Tick(24 * S, 101, True)])
         assert capture.reason is Reason.CANCELLED
         assert capture.message == "by you; the job's own torch.profiler had dropped the trace"
@@ -329,7 +330,8 @@ def test_before_its_delivery_an_order_waits_for_the_jobs_own_profile() -> None:
 
 def test_without_the_agent_a_window_by_time_that_another_profile_took_is_not_recording_for_long() -> None:
     blind = BLIND
-    started = [Delivered("p", 2 * S), c.TmpSeen(0, blind.start_unix_ns)]
+    assert blind.start_unix_ns is not None
+    started: list[c.Event] = [Delivered("p", 2 * S), c.TmpSeen(0, blind.start_unix_ns)]
     end = blind.start_unix_ns + 3 * S
     capture, _ = play([*started, c.Tick(end + 10 * S, None, True, end)], blind)
     assert capture.is_final is False

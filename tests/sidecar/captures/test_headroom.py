@@ -110,9 +110,16 @@ def test_a_recording_that_the_agent_drops_ends_for_want_of_memory_and_not_for_so
     assert (bench.last().reason, bench.last().recording_cost.memory_peak_bytes) == ("NoMemory", 3)
 
 
-def test_the_agent_is_told_what_the_recording_needs_and_when_it_is(bench: Bench) -> None:
+def test_the_agent_is_told_what_the_recording_needs_and_when_it_is(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[dict[str, Any]] = []
-    bench.table.send_to_agent = lambda _, kind, **fields: bool(told.append(fields)) or True  # type: ignore[method-assign]
+
+    def send(_: str, kind: str, **fields: Any) -> bool:
+        told.append(fields)
+        return True
+
+    monkeypatch.setattr(bench.table, "send_to_agent", send)
     bench.table.views["p"] = view(step=StepView(10, NOW, S // 10, 1))
     bench.arm(estimate=ESTIMATE)
     assert (told[0]["memory_needed_bytes"], told[0]["first_step"], told[0]["start_unix_ns"]) == (NEEDED, 100, None)

@@ -202,7 +202,7 @@ def test_a_full_disk_is_named(
 
     monkeypatch.setattr(compress.PartedWriter, "write", no_space)
     monkeypatch.setattr(compress, "take_lowest_priority", lambda: None)
-    monkeypatch.setattr(compress.os, "dup", lambda _: os.open(source, os.O_RDONLY))
+    monkeypatch.setattr(os, "dup", lambda _: os.open(source, os.O_RDONLY))
     monkeypatch.setattr(sys, "argv", ["compress", str(tmp_path / "out.gz"), "--limit-bytes=999999"])
     compress.main()
     assert json.loads(capsys.readouterr().out)["failure"] == "DiskFull"

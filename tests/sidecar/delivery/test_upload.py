@@ -149,7 +149,8 @@ class Talk:
         result = self._puts.pop(0)
         if isinstance(result, Exception):
             raise result
-        return result
+        etags: list[str] = result
+        return etags
 
 
 ASK, DONE = "upload_request", "upload_done"

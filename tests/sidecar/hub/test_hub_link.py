@@ -345,6 +345,13 @@ def test_no_token_is_read_out_to_a_hub_that_may_be_anothers(
 # ---------------------------------------------------------------- what waits to be sent
 
 
+async def take(box: Outbox) -> hub_pb2.SidecarMessage:
+    """The next message, which must be there."""
+    message = await box.get()
+    assert message is not None
+    return message
+
+
 async def test_of_each_thing_only_the_latest_waits() -> None:
     box = Outbox()
     box.send(event(hub_pb2.ARMED))
@@ -354,7 +361,7 @@ async def test_of_each_thing_only_the_latest_waits() -> None:
     box.send(hub_pb2.SidecarMessage(upload_request=hub_pb2.UploadRequest(capture_id="cap", object=hub_pb2.TRACE)))
     box.send(hub_pb2.SidecarMessage(upload_request=hub_pb2.UploadRequest(capture_id="cap", object=hub_pb2.SAMPLES)))
     box.send(hub_pb2.SidecarMessage(upload_done=hub_pb2.UploadDone(capture_id="cap", object=hub_pb2.TRACE)))
-    sent = [await box.get() for _ in range(len(box))]
+    sent = [await take(box) for _ in range(len(box))]
     assert [message.WhichOneof("body") for message in sent] == [
         "event",
         "heartbeat",
@@ -371,4 +378,4 @@ async def test_a_full_box_drops_the_oldest(monkeypatch: pytest.MonkeyPatch) -> N
     box = Outbox()
     for number in range(5):
         box.send(event(hub_pb2.ARMED, f"cap-{number}"))
-    assert [(await box.get()).event.capture_id for _ in range(3)] == ["cap-2", "cap-3", "cap-4"]
+    assert [(await take(box)).event.capture_id for _ in range(3)] == ["cap-2", "cap-3", "cap-4"]

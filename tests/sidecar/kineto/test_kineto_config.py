@@ -1,6 +1,7 @@
 """The config's text: which keys, which values, and that nothing of a caller's gets in unchecked."""
 
 import re
+from typing import Any, cast
 
 import pytest
 from fleetprof_sidecar.kineto.config import (
@@ -31,8 +32,8 @@ KEYS = {
 }
 
 
-def order(**changes) -> TraceOrder:
-    fields = {
+def order(**changes: Any) -> TraceOrder:
+    fields: dict[str, Any] = {
         "output": "/run/fleetprof/traces/c-r0.json",
         "trace_id": "c-r0",
         "start": StepStart(first_step=100, steps=5),
@@ -45,7 +46,7 @@ def lines(wanted: TraceOrder) -> dict[str, str]:
     return dict(line.split("=") for line in build_config(wanted).splitlines())
 
 
-def test_a_start_by_step_sends_two_less_than_the_first_whole_step():
+def test_a_start_by_step_sends_two_less_than_the_first_whole_step() -> None:
     assert build_config(order(start=StepStart(first_step=100, steps=10, warmup_steps=2))) == (
         "ACTIVITIES_LOG_FILE=/run/fleetprof/traces/c-r0.json\n"
         "REQUEST_TRACE_ID=c-r0\n"
@@ -56,7 +57,7 @@ def test_a_start_by_step_sends_two_less_than_the_first_whole_step():
 
 
 @pytest.mark.parametrize(("device_kind", "warmup"), [("cpu", "0"), ("cuda", "2"), ("rocm", "2"), ("", "2")])
-def test_a_start_by_time_leaves_a_device_time_to_warm_up(device_kind, warmup):
+def test_a_start_by_time_leaves_a_device_time_to_warm_up(device_kind: str, warmup: str) -> None:
     start = TimeStart(start_unix_ms=1_790_000_000_123, duration_ms=2000)
     assert lines(order(start=start, device_kind=device_kind)) == {
         "ACTIVITIES_LOG_FILE": "/run/fleetprof/traces/c-r0.json",
@@ -79,7 +80,7 @@ def test_a_start_by_time_leaves_a_device_time_to_warm_up(device_kind, warmup):
         ("DeviceMetrics", set()),
     ],
 )
-def test_what_to_collect_becomes_its_key(collect, keys):
+def test_what_to_collect_becomes_its_key(collect: str, keys: set[str]) -> None:
     assert lines(order(collect=[collect])).keys() - lines(order()).keys() == keys
 
 
@@ -102,13 +103,13 @@ def test_what_to_collect_becomes_its_key(collect, keys):
         ({"start": StepStart(first_step=1, steps=5)}, "first_step"),
         ({"start": StepStart(first_step=10, steps=0)}, "steps"),
         ({"start": StepStart(first_step=10, steps=5, warmup_steps=-1)}, "warmup_steps"),
-        ({"start": StepStart(first_step="9\nX=1", steps=5)}, "first_step"),
+        ({"start": StepStart(first_step=cast("int", "9\nX=1"), steps=5)}, "first_step"),
         ({"start": StepStart(first_step=True, steps=5)}, "first_step"),
         ({"start": TimeStart(start_unix_ms=0, duration_ms=5)}, "start_unix_ms"),
         ({"start": TimeStart(start_unix_ms=1, duration_ms=0)}, "duration_ms"),
     ],
 )
-def test_what_breaks_a_rule_is_refused_by_name(changes, problem):
+def test_what_breaks_a_rule_is_refused_by_name(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=f"^{problem}"):
         build_config(order(**changes))
 
@@ -121,7 +122,7 @@ def test_what_breaks_a_rule_is_refused_by_name(changes, problem):
     collect=st.sets(st.sampled_from(["Shapes", "Stacks", "Modules", "Memory", "Flops", "DeviceMetrics", "X"])),
     device_kind=st.sampled_from(["", "cpu", "cuda"]),
 )
-def test_every_config_is_whole_lines_of_allowed_keys(**fields):
+def test_every_config_is_whole_lines_of_allowed_keys(**fields: Any) -> None:
     try:
         text = build_config(TraceOrder(**fields))
     except ValueError:
@@ -134,5 +135,5 @@ def test_every_config_is_whole_lines_of_allowed_keys(**fields):
         assert line.partition("=")[0] in KEYS
 
 
-def test_kineto_puts_the_pid_before_the_ending():
+def test_kineto_puts_the_pid_before_the_ending() -> None:
     assert trace_path("/run/fleetprof/traces/c-r0.json", 17) == "/run/fleetprof/traces/c-r0_17.json"

@@ -29,7 +29,7 @@ def datagram(kind: bytes, payload: bytes, size: int | None = None) -> bytes:
     return struct.pack("<Q32s", len(payload) if size is None else size, kind) + payload
 
 
-def test_a_real_request_is_understood():
+def test_a_real_request_is_understood() -> None:
     message = parse(REAL_REQUEST)
     assert message == RequestMessage(mask=3, job_id=0, pids=(4711, 4700, 4600, 4500, 20, 10))
     assert len(REAL_REQUEST) == 80
@@ -39,11 +39,11 @@ def test_a_real_request_is_understood():
 @pytest.mark.parametrize(
     ("mask", "idle"), [(3, True), (1, False), (2, True), (0, False)], ids=["2.13", "2.13 busy", "2.15", "2.15 busy"]
 )
-def test_idle_is_bit_2_in_every_version(mask, idle):
+def test_idle_is_bit_2_in_every_version(mask: int, idle: bool) -> None:
     assert RequestMessage(mask, 0, (1,)).idle is idle
 
 
-def test_an_announcement_of_an_old_client_is_understood():
+def test_an_announcement_of_an_old_client_is_understood() -> None:
     assert parse(datagram(b"ctxt", struct.pack("<iiq", 1, 4711, 77))) == ContextMessage(1, 4711, 77)
 
 
@@ -67,13 +67,13 @@ def test_an_announcement_of_an_old_client_is_understood():
         (b"x" * 5000, "at most"),
     ],
 )
-def test_anything_else_is_refused(data, problem):
+def test_anything_else_is_refused(data: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         parse(data)
 
 
 @given(st.binary(max_size=2000) | st.binary(max_size=200).map(lambda tail: REAL_REQUEST[:40] + tail))
-def test_no_bytes_raise_anything_but_value_error(data):
+def test_no_bytes_raise_anything_but_value_error(data: bytes) -> None:
     try:
         message = parse(data)
     except ValueError:
@@ -82,7 +82,7 @@ def test_no_bytes_raise_anything_but_value_error(data):
 
 
 @given(st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1), st.lists(st.integers(1, 2**31 - 1)))
-def test_every_request_survives_the_way(mask, job_id, pids):
+def test_every_request_survives_the_way(mask: int, job_id: int, pids: list[int]) -> None:
     message = RequestMessage(mask, job_id, tuple(pids))
     if 1 <= len(pids) <= 64:
         assert parse(build_request(message)) == message
@@ -92,7 +92,7 @@ def test_every_request_survives_the_way(mask, job_id, pids):
 
 
 @given(st.text(max_size=300) | st.text(st.characters(max_codepoint=126), min_size=4000, max_size=4200))
-def test_a_reply_says_its_true_size_or_is_never_built(config):
+def test_a_reply_says_its_true_size_or_is_never_built(config: str) -> None:
     try:
         reply = build_reply(config)
     except ValueError:
@@ -104,9 +104,9 @@ def test_a_reply_says_its_true_size_or_is_never_built(config):
     assert parse_reply(reply) == config
 
 
-def test_nothing_to_do_is_a_header_alone():
+def test_nothing_to_do_is_a_header_alone() -> None:
     assert build_reply() == bytes(8) + b"req".ljust(32, b"\0")
 
 
-def test_the_answer_to_an_announcement_is_a_count():
+def test_the_answer_to_an_announcement_is_a_count() -> None:
     assert build_context_reply(3) == (4).to_bytes(8, "little") + b"ctxt".ljust(32, b"\0") + struct.pack("<i", 3)

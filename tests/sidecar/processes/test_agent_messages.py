@@ -1,6 +1,7 @@
 """What an agent may say: types and ranges, and that no bytes get further."""
 
 import json
+from typing import Any
 
 import pytest
 from fleetprof_agent import wire
@@ -14,7 +15,7 @@ from fleetprof_sidecar.processes.agent_messages import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-HELLO = {
+HELLO: dict[str, Any] = {
     "pid": 17,
     "ppid": 10,
     "uid": 1000,
@@ -32,7 +33,14 @@ HELLO = {
     "started_unix_ns": 1_790_000_000_000_000_000,
     "kineto": "dynoconfigclient4f5cf5f4-0f2b-4a36-b4a0-b5bd9d2cbb6c",
 }
-STEPS = {"pid": 17, "step": 5, "at_unix_ns": 1, "iteration_ns": 2, "per_iteration": 1, "own_profile": "warmup"}
+STEPS: dict[str, Any] = {
+    "pid": 17,
+    "step": 5,
+    "at_unix_ns": 1,
+    "iteration_ns": 2,
+    "per_iteration": 1,
+    "own_profile": "warmup",
+}
 COLUMNS = {"at_unix_ns": [1, 2], "utilization_permille": [None, 5], "power_milliwatts": [1, 2]}
 DEVICE = {"pid": 17, "capture": "c", **COLUMNS}
 PLACES = {"capture": "c", "first": 2, "file": ["/a/train.py"], "function": ["main"], "line": [7], "generator": [True]}
@@ -52,28 +60,28 @@ THREAD = {
 }
 
 
-def test_a_hello_is_taken_whole():
+def test_a_hello_is_taken_whole() -> None:
     assert parse_agent_message(wire.encode("hello", **HELLO)) == AgentHello(**HELLO)
 
 
-def test_what_an_agent_does_not_know_is_none_or_empty():
+def test_what_an_agent_does_not_know_is_none_or_empty() -> None:
     hello = parse_agent_message(wire.encode("hello", pid=17, rank=None))
     assert isinstance(hello, AgentHello)
     assert (hello.rank, hello.world_size, hello.torch, hello.kineto, hello.restart_count) == (None, None, "", "", 0)
 
 
-def test_steps_are_taken_whole():
+def test_steps_are_taken_whole() -> None:
     assert parse_agent_message(wire.encode("steps", **STEPS)) == AgentSteps(**STEPS)
 
 
-def test_what_the_jobs_own_profiler_is_at_is_one_of_three_words():
+def test_what_the_jobs_own_profiler_is_at_is_one_of_three_words() -> None:
     assert parse_agent_message(wire.encode("profile", pid=17, own_profile="active")) == AgentProfile(17, "active")
     assert parse_agent_message(wire.encode("profile", pid=17)) == AgentProfile(17, "")
     with pytest.raises(ValueError, match="own_profile"):
         parse_agent_message(wire.encode("profile", pid=17, own_profile="idle"))
 
 
-def test_device_columns_are_taken_and_unknown_ones_dropped():
+def test_device_columns_are_taken_and_unknown_ones_dropped() -> None:
     message = parse_agent_message(wire.encode("device", **DEVICE, invented=[1, 2]))
     assert message == AgentReport(17, "device", {"capture": "c", **COLUMNS})
 
@@ -102,11 +110,11 @@ def test_device_columns_are_taken_and_unknown_ones_dropped():
         ("armed", {"capture": "c", "extra": 1}, {"capture": "c"}),
     ],
 )
-def test_reports_keep_their_fields(kind, fields, expected):
+def test_reports_keep_their_fields(kind: str, fields: dict[str, Any], expected: Any) -> None:
     assert parse_agent_message(wire.encode(kind, pid=1, **fields)) == AgentReport(1, kind, expected or fields)
 
 
-def test_text_is_made_printable():
+def test_text_is_made_printable() -> None:
     hello = parse_agent_message(wire.encode("hello", pid=1, host="a\x1b[31mb\u202ec"))
     assert isinstance(hello, AgentHello)
     assert hello.host == "a?[31mb?c"
@@ -158,7 +166,7 @@ def test_text_is_made_printable():
         ("thread", {"pid": 1, **THREAD, "usable_cores": -1}, "usable_cores"),
     ],
 )
-def test_a_wrong_field_is_named(kind, fields, problem):
+def test_a_wrong_field_is_named(kind: str, fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=f"^{problem}"):
         parse_agent_message(wire.encode(kind, **fields))
 
@@ -177,7 +185,7 @@ def test_a_wrong_field_is_named(kind, fields, problem):
         b"\xff",
     ],
 )
-def test_anything_else_is_refused(data):
+def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):
         parse_agent_message(data)
 
@@ -191,7 +199,7 @@ FIELDS = st.sampled_from(sorted({*HELLO, *STEPS, *DEVICE, "end_unix_ns", "reason
 
 
 @given(st.sampled_from(sorted(wire.FROM_AGENT | wire.TO_AGENT)), st.dictionaries(FIELDS, JSON), st.binary(max_size=3))
-def test_no_message_raises_anything_but_value_error(kind, fields, junk):
+def test_no_message_raises_anything_but_value_error(kind: str, fields: dict[str, Any], junk: bytes) -> None:
     data = json.dumps({"v": 1, "t": kind, "pid": 1, **fields}).encode() + junk
     try:
         message = parse_agent_message(data)

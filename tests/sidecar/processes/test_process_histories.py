@@ -27,23 +27,23 @@ class Anything(RuleBasedStateMachine):
         self.refused_roles: list[Role] = []
 
     @rule(name=st.sampled_from("LTUW"), idle=st.booleans(), taken=st.booleans())
-    def poll(self, name, idle, taken):
+    def poll(self, name: str, idle: bool, taken: bool) -> None:
         self.world.poll(name, *self.PIDS[name], idle=idle, taken=taken)
 
     @rule(name=st.sampled_from("TU"), step=st.integers(0, 100), named=st.booleans())
-    def report(self, name, step, named):
+    def report(self, name: str, step: int, named: bool) -> None:
         pid = self.PIDS[name][0]
         self.world.hello(name, pid=pid, kineto=name if named else "", rank=0)
         self.world.steps(name, step, pid=pid)
 
     @rule(name=st.sampled_from("LTUW"), named=st.booleans())
-    def wait(self, name, named):
+    def wait(self, name: str, named: bool) -> None:
         """An agent has been loaded."""
         pid, parent = (*self.PIDS[name], 0)[:2]
         self.world.hello(name, pid=pid, ppid=parent, kineto=name if named else "", role=wire.WAITING)
 
     @rule(name=st.sampled_from("LTUW"), first_step=st.none() | st.integers(2, 120), chosen=st.booleans())
-    def place(self, name, first_step, chosen):
+    def place(self, name: str, first_step: int | None, chosen: bool) -> None:
         try:
             self.world.table.place_order(
                 name, f"order {self.orders}", self.world.now + 20 * S, first_step, chosen=chosen
@@ -53,35 +53,35 @@ class Anything(RuleBasedStateMachine):
         self.orders += 1
 
     @rule(name=st.sampled_from("LTUW"))
-    def withdraw(self, name):
+    def withdraw(self, name: str) -> None:
         self.withdrawn += self.world.table.withdraw_order(name)
 
     @rule(seconds=st.integers(0, 30))
-    def pass_time(self, seconds):
+    def pass_time(self, seconds: int) -> None:
         self.world.now += seconds * S
 
     @rule()
-    def expire(self):
+    def expire(self) -> None:
         self.world.table.expire()
 
     @rule(name=st.sampled_from("LTUW"))
-    def end(self, name):
+    def end(self, name: str) -> None:
         self.world.table.record_exit(name)
 
     @rule(name=st.sampled_from("TU"))
-    def close_agent(self, name):
+    def close_agent(self, name: str) -> None:
         self.world.table.record_agent_exit(name, f"/run/fp/fleetprofagent{name}")
 
     @precondition(lambda self: self.orders)
     @invariant()
-    def every_order_ends_at_most_once(self):
+    def every_order_ends_at_most_once(self) -> None:
         delivered, expired = self.world.events_of(Delivered), self.world.events_of(Expired)
         texts = [config for _, config in self.world.configs]
         assert len(texts) == len(set(texts)) == len(delivered)
         assert len(delivered) + len(expired) + self.withdrawn <= self.orders
 
     @invariant()
-    def nobody_below_a_trainer_or_above_one_is_served(self):
+    def nobody_below_a_trainer_or_above_one_is_served(self) -> None:
         views = {view.process_id: view for view in self.world.table.snapshot()}
         stepped = {name for name in "TU" if name in views and views[name].has_agent}
         if stepped and "L" in views:
@@ -93,7 +93,7 @@ class Anything(RuleBasedStateMachine):
                 assert not view.candidate
 
     @invariant()
-    def addresses_and_records_agree(self):
+    def addresses_and_records_agree(self) -> None:
         index = self.world.table._processes
         for process in index:
             assert index.get(process.process_id) is process

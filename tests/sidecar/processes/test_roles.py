@@ -1,6 +1,7 @@
 """Who is a trainer: families of processes as they occur, and what is made of each member."""
 
 import itertools
+from typing import Any
 
 import pytest
 from fleetprof_sidecar.processes.roles import Environment, Role, RoleEvidence, infer_roles
@@ -15,7 +16,7 @@ def below_torchrun(rank: int, restart: int = 0) -> Environment:
     return Environment(rank=rank, local_rank=rank, world_size=2, run_id="x", restart_count=restart)
 
 
-def process(name: str, *pids: int, **facts) -> RoleEvidence:
+def process(name: str, *pids: int, **facts: Any) -> RoleEvidence:
     return RoleEvidence(name, pids, **facts)
 
 
@@ -135,7 +136,7 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
-def test_each_member_of_a_family_is_told(family):
+def test_each_member_of_a_family_is_told(family: str) -> None:
     members, roles, candidates = FAMILIES[family]
     verdicts = infer_roles(members)
     assert {key: verdict.role for key, verdict in verdicts.items()} == roles
@@ -143,7 +144,7 @@ def test_each_member_of_a_family_is_told(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
-def test_the_order_of_the_facts_does_not_matter(family):
+def test_the_order_of_the_facts_does_not_matter(family: str) -> None:
     members = FAMILIES[family][0]
     verdicts = [infer_roles(order) for order in itertools.permutations(members)]
     assert all(verdict == verdicts[0] for verdict in verdicts)
@@ -165,9 +166,11 @@ ENVIRONMENTS = st.none() | st.builds(
         max_size=7,
     )
 )
-def test_whoever_begot_or_serves_a_trainer_is_no_candidate_unless_it_steps_itself(rows):
+def test_whoever_begot_or_serves_a_trainer_is_no_candidate_unless_it_steps_itself(
+    rows: list[tuple[list[int], bool, bool, Environment]],
+) -> None:
     members = [
-        RoleEvidence(number, tuple(pids), stepped, settled, environment)
+        RoleEvidence(str(number), tuple(pids), stepped, settled, environment)
         for number, (pids, stepped, settled, environment) in enumerate(rows)
     ]
     verdicts = infer_roles(members)
@@ -240,7 +243,9 @@ def test_whoever_begot_or_serves_a_trainer_is_no_candidate_unless_it_steps_itsel
         ),
     ],
 )
-def test_families_of_a_container_that_cannot_be_seen_into(command_launches, members, expected, candidates) -> None:
+def test_families_of_a_container_that_cannot_be_seen_into(
+    command_launches: bool, members: list[RoleEvidence], expected: dict[str, Role], candidates: set[str]
+) -> None:
     """As in a pod: no environment of anybody is visible, and Kineto leaves pid 1 out of its lists of ancestors.
 
     What the container's command says decides about its first process.

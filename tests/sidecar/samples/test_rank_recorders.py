@@ -1,5 +1,7 @@
 """Which ranks the sidecar samples devices for."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from fleetprof_api.samples import HostColumns, RankSamples
@@ -16,7 +18,7 @@ KEY = ("cap", "p")
     [({"has_agent": True}, False), ({"has_agent": False}, True), ({"has_agent": False, "polls_kineto": False}, False)],
     ids=["with the agent", "without", "without, and not a trainer of Kineto's"],
 )
-def test_devices_are_wanted_where_a_process_polls_that_has_no_agent(process: dict[str, bool], wanted: bool) -> None:
+def test_devices_are_wanted_where_a_process_polls_that_has_no_agent(process: dict[str, Any], wanted: bool) -> None:
     table = Table()
     table.views["p"] = view(**process)
     assert RankRecorders(table).wants_devices() is wanted
@@ -32,7 +34,7 @@ def test_devices_are_wanted_where_a_process_polls_that_has_no_agent(process: dic
     ],
     ids=["without the agent", "with the agent", "of unknown local rank", "of a device that nobody sees"],
 )
-def test_a_rank_without_the_agent_gets_the_samples_of_its_device(process: dict[str, object], rows: list[int]) -> None:
+def test_a_rank_without_the_agent_gets_the_samples_of_its_device(process: dict[str, Any], rows: list[int]) -> None:
     table = Table()
     table.views["p"] = view(**process)
     recorders = RankRecorders(table)

@@ -17,7 +17,7 @@ PLACES = {
     "generator": [False, True],
 }
 STACKS = {"first": 0, "stacks": [[1, 0], [0]]}
-ROWS = {"at_unix_ns": [20, 10], "stack": [1, 0], **COUNTERS, "involuntary_switches": [0, 0], **CORES}
+ROWS: dict[str, Any] = {"at_unix_ns": [20, 10], "stack": [1, 0], **COUNTERS, "involuntary_switches": [0, 0], **CORES}
 COLLECTIONS = {"start_unix_ns": [30, 12], "duration_ns": [4, 5]}
 SAID = [("places", PLACES), ("stacks", STACKS), ("thread", ROWS)]
 

@@ -3,19 +3,24 @@
 import os
 import socket
 import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fleetprof_agent import wire
 from fleetprof_sidecar.processes.table import ProcessTable
 from fleetprof_sidecar.sockets.agent_endpoint import AgentEndpoint, make_agent_socket
 
+Serve = Callable[..., tuple[ProcessTable, AgentEndpoint]]
+Speak = Callable[..., socket.socket]
+
 
 @pytest.fixture
-def serve(short_directory):
+def serve(short_directory: str) -> Iterator[Serve]:
     started = []
 
-    def start(**options):
+    def start(**options: Any) -> tuple[ProcessTable, AgentEndpoint]:
         agent_socket = make_agent_socket(short_directory)
         table = ProcessTable(agent_socket)
         endpoint = AgentEndpoint(agent_socket, table, **options)
@@ -30,7 +35,7 @@ def serve(short_directory):
 
 
 @pytest.fixture
-def speak(short_directory):
+def speak(short_directory: str) -> Iterator[Speak]:
     """Sends one datagram from a socket of this name; returns the socket."""
     made = []
 
@@ -47,7 +52,7 @@ def speak(short_directory):
         agent.close()
 
 
-def wait_for(counters, name):
+def wait_for(counters: Mapping[str, int], name: str) -> None:
     end = time.monotonic() + 10
     while not counters[name]:
         assert time.monotonic() < end, dict(counters)
@@ -57,7 +62,7 @@ def wait_for(counters, name):
 HELLO = wire.encode("hello", pid=17, rank=3)
 
 
-def test_a_hello_makes_a_process(serve, speak):
+def test_a_hello_makes_a_process(serve: Serve, speak: Speak) -> None:
     table, endpoint = serve()
     speak(HELLO)
     end = time.monotonic() + 10
@@ -67,7 +72,7 @@ def test_a_hello_makes_a_process(serve, speak):
     assert [(view.rank, view.uid, view.has_agent) for view in table.snapshot()] == [(3, os.getuid(), True)]
 
 
-def test_an_agent_hears_from_the_sidecars_own_socket(serve, speak, short_directory):
+def test_an_agent_hears_from_the_sidecars_own_socket(serve: Serve, speak: Speak, short_directory: str) -> None:
     table, _ = serve()
     agent = speak(HELLO)
     end = time.monotonic() + 10
@@ -91,21 +96,21 @@ def test_an_agent_hears_from_the_sidecars_own_socket(serve, speak, short_directo
         (HELLO, "dynoconfigclient1", "foreign_address"),
     ],
 )
-def test_anything_else_is_counted_and_dropped(serve, speak, data, name, counter):
+def test_anything_else_is_counted_and_dropped(serve: Serve, speak: Speak, data: bytes, name: str, counter: str) -> None:
     table, endpoint = serve()
     speak(data, name)
     wait_for(endpoint.counters, counter)
     assert table.snapshot() == []
 
 
-def test_only_allowed_users_are_heard(serve, speak):
+def test_only_allowed_users_are_heard(serve: Serve, speak: Speak) -> None:
     table, endpoint = serve(allowed_uids=frozenset({os.getuid() + 1}))
     speak(HELLO)
     wait_for(endpoint.counters, "refused_uid")
     assert table.snapshot() == []
 
 
-def test_nothing_is_sent_once_it_is_stopped(serve, speak):
+def test_nothing_is_sent_once_it_is_stopped(serve: Serve, speak: Speak) -> None:
     table, endpoint = serve()
     speak(HELLO)
     end = time.monotonic() + 10

@@ -6,6 +6,7 @@ import socket
 import struct
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from fleetprof_sidecar.processes.events import Delivered
 from fleetprof_sidecar.processes.index import MAX_PROCESSES
 from fleetprof_sidecar.processes.views import OrderRefused
 from harness.sidecar.kineto_client import BUSY, IDLE, Client, serving
+from harness.waiting import wait_until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +34,9 @@ ANYTHING = (
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(ANYTHING, st.none() | st.text(max_size=30)), max_size=6))
-def test_whatever_arrives_is_answered_by_nothing_or_one_well_formed_reply(exchange):
+def test_whatever_arrives_is_answered_by_nothing_or_one_well_formed_reply(
+    exchange: list[tuple[bytes, str | None]],
+) -> None:
     with tempfile.TemporaryDirectory(prefix="fp", dir="/tmp") as directory, serving(directory) as (table, _):
         client, sentinel = Client(directory), Client(directory)
         try:
@@ -63,10 +67,10 @@ def test_whatever_arrives_is_answered_by_nothing_or_one_well_formed_reply(exchan
             sentinel.close()
 
 
-def test_an_order_is_given_once_at_an_idle_poll(short_directory, client):
+def test_an_order_is_given_once_at_an_idle_poll(short_directory: str, client: Callable[..., Client]) -> None:
     with serving(short_directory) as (table, _):
         process = client()
-        seen = []
+        seen: list[object] = []
         table.events.subscribe(seen.append)
         assert process.poll() == ""
         table.mark_trainer(process.process_id)
@@ -80,7 +84,9 @@ def test_an_order_is_given_once_at_an_idle_poll(short_directory, client):
         assert [event.process_id for event in seen if isinstance(event, Delivered)] == [process.process_id] * 2
 
 
-def test_a_client_that_knows_the_directory_by_another_spelling_is_never_answered(short_directory, client):
+def test_a_client_that_knows_the_directory_by_another_spelling_is_never_answered(
+    short_directory: str, client: Callable[..., Client]
+) -> None:
     # Its process would be terminated by an answer whose path does not begin with the string it was given.
     with serving(short_directory) as (_, endpoint):
         other = Client(short_directory + "/.")
@@ -92,7 +98,7 @@ def test_a_client_that_knows_the_directory_by_another_spelling_is_never_answered
 
 
 @pytest.mark.parametrize("name", ["someone", "dynoconfigclient", "dynoconfigclient" + "a" * 65, "dynoconfigclient$(x)"])
-def test_other_names_are_never_answered(short_directory, client, name):
+def test_other_names_are_never_answered(short_directory: str, client: Callable[..., Client], name: str) -> None:
     with serving(short_directory) as (table, endpoint):
         stranger = client(name)
         stranger.send(IDLE)
@@ -102,14 +108,16 @@ def test_other_names_are_never_answered(short_directory, client, name):
         assert len(table.snapshot()) == 1
 
 
-def test_a_sender_without_an_address_does_no_harm(short_directory, client):
+def test_a_sender_without_an_address_does_no_harm(short_directory: str, client: Callable[..., Client]) -> None:
     with serving(short_directory) as (_, endpoint), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as unbound:
         unbound.sendto(IDLE, f"{short_directory}/dynolog")
         client().poll()
         assert endpoint.counters["foreign_address"] == 1
 
 
-def test_a_client_that_is_gone_before_its_answer_is_counted_and_keeps_its_order(short_directory, client):
+def test_a_client_that_is_gone_before_its_answer_is_counted_and_keeps_its_order(
+    short_directory: str, client: Callable[..., Client]
+) -> None:
     with serving(short_directory) as (table, endpoint):
         process = client()
         process.poll()
@@ -123,7 +131,7 @@ def test_a_client_that_is_gone_before_its_answer_is_counted_and_keeps_its_order(
         assert table.withdraw_order(process.process_id) is True
 
 
-def test_only_allowed_users_are_served(short_directory, client):
+def test_only_allowed_users_are_served(short_directory: str, client: Callable[..., Client]) -> None:
     with serving(short_directory, allowed_uids=frozenset({os.getuid() + 1})) as (table, endpoint):
         process = client()
         process.send(IDLE)
@@ -135,7 +143,9 @@ def test_only_allowed_users_are_served(short_directory, client):
         assert process.received() == []
 
 
-def test_a_datagram_that_is_too_long_is_counted_and_dropped(short_directory, client):
+def test_a_datagram_that_is_too_long_is_counted_and_dropped(
+    short_directory: str, client: Callable[..., Client]
+) -> None:
     with serving(short_directory) as (_, endpoint):
         process = client()
         process.send(b"x" * 100_000)
@@ -143,7 +153,9 @@ def test_a_datagram_that_is_too_long_is_counted_and_dropped(short_directory, cli
         assert endpoint.counters["too_long"] == 1
 
 
-def test_more_clients_than_the_table_holds_are_still_answered(short_directory, client):
+def test_more_clients_than_the_table_holds_are_still_answered(
+    short_directory: str, client: Callable[..., Client]
+) -> None:
     with serving(short_directory) as (table, _):
         process = client()
         for number in range(MAX_PROCESSES + 10):
@@ -155,21 +167,20 @@ def test_more_clients_than_the_table_holds_are_still_answered(short_directory, c
         assert process.poll() == ""
 
 
-def test_a_table_that_fails_does_not_end_the_loop(short_directory, client):
+def test_a_table_that_fails_does_not_end_the_loop(
+    monkeypatch: pytest.MonkeyPatch, short_directory: str, client: Callable[..., Client]
+) -> None:
     with serving(short_directory) as (table, endpoint):
         process = client()
         process.poll()
-        original, table.record_poll = table.record_poll, None
-        process.send(IDLE)
-        sentinel_deadline = time.monotonic() + 10
-        while not endpoint.counters["internal_errors"]:
-            assert time.monotonic() < sentinel_deadline
-            time.sleep(0.005)
-        table.record_poll = original
+        with monkeypatch.context() as broken:
+            broken.setattr(table, "record_poll", None)
+            process.send(IDLE)
+            wait_until(lambda: endpoint.counters["internal_errors"], "the failure")
         assert process.poll() == ""
 
 
-def test_the_socket_is_world_writable_and_gone_at_the_end(short_directory):
+def test_the_socket_is_world_writable_and_gone_at_the_end(short_directory: str) -> None:
     path = Path(short_directory) / "dynolog"
     path.touch()  # a leftover that is not even a socket
     with serving(short_directory):
@@ -178,7 +189,7 @@ def test_the_socket_is_world_writable_and_gone_at_the_end(short_directory):
     assert not path.exists()
 
 
-def test_the_path_of_a_successor_is_left_alone(short_directory):
+def test_the_path_of_a_successor_is_left_alone(short_directory: str) -> None:
     path = Path(short_directory) / "dynolog"
     with serving(short_directory):
         path.unlink()

@@ -10,7 +10,7 @@ from pathlib import Path
 from fleetprof_sidecar.sockets.liveness import ProcessHandle, has_listener
 
 
-def test_a_process_is_seen_to_live_and_to_end_before_it_is_reaped():
+def test_a_process_is_seen_to_live_and_to_end_before_it_is_reaped() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     handle = ProcessHandle(child.pid)
     assert handle.has_exited() is False
@@ -24,13 +24,13 @@ def test_a_process_is_seen_to_live_and_to_end_before_it_is_reaped():
     handle.close()
 
 
-def test_a_pid_that_is_not_visible_tells_nothing():
+def test_a_pid_that_is_not_visible_tells_nothing() -> None:
     handle = ProcessHandle(0)
     assert handle.has_exited() is None
     handle.close()
 
 
-def test_a_socket_file_tells_whether_somebody_listens(short_directory):
+def test_a_socket_file_tells_whether_somebody_listens(short_directory: str) -> None:
     path = f"{short_directory}/s"
     assert has_listener(path) is None
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bound:

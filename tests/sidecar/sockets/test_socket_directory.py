@@ -28,12 +28,12 @@ from fleetprof_sidecar.sockets.directory import SocketDirectory, UnusableDirecto
         ("/run/fleet\nprof", "plain ASCII"),
     ],
 )
-def test_a_path_that_could_end_a_trainer_is_refused_with_the_rule(path, rule):
+def test_a_path_that_could_end_a_trainer_is_refused_with_the_rule(path: str, rule: str) -> None:
     with pytest.raises(UnusableDirectory, match=rule):
         check_path(path)
 
 
-def test_a_symbolic_link_is_refused_with_what_to_use_instead(short_directory):
+def test_a_symbolic_link_is_refused_with_what_to_use_instead(short_directory: str) -> None:
     link = Path(short_directory) / "link"
     link.symlink_to(short_directory)
     with pytest.raises(UnusableDirectory, match=f"use '{short_directory}'"):
@@ -41,13 +41,13 @@ def test_a_symbolic_link_is_refused_with_what_to_use_instead(short_directory):
     assert SocketDirectory(short_directory).path == Path(short_directory)
 
 
-def test_the_longest_path_leaves_room_for_kinetos_name():
+def test_the_longest_path_leaves_room_for_kinetos_name() -> None:
     path = "/" + "x" * 53
     assert check_path(path) == path
     assert len(f"{path}/dynoconfigclient{'0' * 36}") <= 107
 
 
-def test_a_prepared_directory_holds_what_trainers_need(short_directory):
+def test_a_prepared_directory_holds_what_trainers_need(short_directory: str) -> None:
     directory = SocketDirectory(f"{short_directory}/new")
     directory.prepare()
     directory.prepare()
@@ -61,13 +61,13 @@ def test_a_prepared_directory_holds_what_trainers_need(short_directory):
     assert not any(name.startswith(".") or "/." in name for name in handed_over)
 
 
-def test_a_directory_that_was_there_keeps_its_permissions(short_directory):
+def test_a_directory_that_was_there_keeps_its_permissions(short_directory: str) -> None:
     os.chmod(short_directory, 0o777)
     SocketDirectory(short_directory).prepare()
     assert stat.S_IMODE(os.stat(short_directory).st_mode) == 0o777
 
 
-def test_traces_of_a_secretive_trainer_stay_readable(short_directory):
+def test_traces_of_a_secretive_trainer_stay_readable(short_directory: str) -> None:
     directory = SocketDirectory(short_directory)
     directory.prepare()
     try:
@@ -79,7 +79,7 @@ def test_traces_of_a_secretive_trainer_stay_readable(short_directory):
     assert stat.S_IMODE((directory.traces / "t.json").stat().st_mode) & 0o060 == 0o060  # the ACL's mask
 
 
-def test_files_of_an_older_agent_do_not_stay(short_directory):
+def test_files_of_an_older_agent_do_not_stay(short_directory: str) -> None:
     directory = SocketDirectory(short_directory)
     directory.prepare()
     package = directory.agent / "fleetprof_agent"
@@ -94,7 +94,7 @@ def test_files_of_an_older_agent_do_not_stay(short_directory):
     compile((directory.agent / "sitecustomize.py").read_text(), "sitecustomize.py", "exec")
 
 
-def test_only_sockets_of_the_dead_are_collected(short_directory):
+def test_only_sockets_of_the_dead_are_collected(short_directory: str) -> None:
     directory = SocketDirectory(short_directory)
     directory.prepare()
     living = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -109,7 +109,7 @@ def test_only_sockets_of_the_dead_are_collected(short_directory):
     living.close()
 
 
-def test_closing_removes_our_sockets_and_no_others(short_directory):
+def test_closing_removes_our_sockets_and_no_others(short_directory: str) -> None:
     directory = SocketDirectory(short_directory)
     directory.prepare()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
@@ -152,13 +152,13 @@ NEEDED = {
         ),
     ],
 )
-def test_a_trainers_environment_gains_what_it_lacks(before, after):
+def test_a_trainers_environment_gains_what_it_lacks(before: dict[str, str], after: dict[str, str]) -> None:
     unchanged = dict(before)
     assert trainer_environment(PATH, before) == after
     assert before == unchanged
 
 
-def test_the_agent_may_lie_elsewhere(short_directory, tmp_path):
+def test_the_agent_may_lie_elsewhere(short_directory: str, tmp_path: Path) -> None:
     directory = SocketDirectory(short_directory, tmp_path / "agent")
     directory.prepare()
     assert not (directory.path / "agent").exists()
@@ -169,6 +169,6 @@ def test_the_agent_may_lie_elsewhere(short_directory, tmp_path):
         trainer_environment(PATH, {}, agent="/a:/b")
 
 
-def test_no_environment_is_made_for_an_unusable_path():
+def test_no_environment_is_made_for_an_unusable_path() -> None:
     with pytest.raises(UnusableDirectory):
         trainer_environment("/run/fleetprof/", {})

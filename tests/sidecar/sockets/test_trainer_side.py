@@ -5,7 +5,9 @@ import json
 import socket
 import threading
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from fleetprof_sidecar.kineto.config import StepStart, TimeStart, TraceOrder, build_config, trace_path
@@ -17,23 +19,35 @@ from fleetprof_sidecar.trainer_side import TrainerSide
 from simulated_job import Faults, Job
 from simulated_trainer import SimulatedTrainer
 
+Launch = Callable[..., SimulatedTrainer]
+E = TypeVar("E")
+
+
+class RecordedSide(TrainerSide):
+    """A trainer side, with all events that it told of."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(directory)
+        self.seen_events: list[object] = []
+        self.table.events.subscribe(self.seen_events.append)
+
 
 @pytest.fixture
-def side(short_directory):
-    side = TrainerSide(short_directory)
-    side.seen_events = []
-    side.table.events.subscribe(side.seen_events.append)
+def side(short_directory: str) -> Iterator[RecordedSide]:
+    side = RecordedSide(short_directory)
     side.start()
     yield side
     side.stop()
 
 
 @pytest.fixture
-async def launch(side):
+async def launch(side: RecordedSide) -> AsyncIterator[Launch]:
     """Starts simulated ranks; ends them afterwards."""
-    started = []
+    started: list[SimulatedTrainer] = []
 
-    def start(rank=0, job=None, faults=None, **options):
+    def start(
+        rank: int = 0, job: dict[str, Any] | None = None, faults: dict[str, Any] | None = None, **options: Any
+    ) -> SimulatedTrainer:
         trainer = SimulatedTrainer(
             side.directory.path,
             rank,
@@ -51,7 +65,7 @@ async def launch(side):
         trainer.exit()
 
 
-def order(side, trainer, first_step, steps=5):
+def order(side: RecordedSide, trainer: SimulatedTrainer, first_step: int, steps: int = 5) -> TraceOrder:
     return TraceOrder(
         output=f"{side.directory.traces}/c-r{trainer.rank}.json",
         trace_id=f"c-r{trainer.rank}",
@@ -60,19 +74,23 @@ def order(side, trainer, first_step, steps=5):
     )
 
 
-def events(side, kind):
+def events(side: RecordedSide, kind: type[E]) -> list[E]:
     return [event for event in side.seen_events if isinstance(event, kind)]
 
 
-async def place(side, trainer, await_that, lead=40):
+async def place(
+    side: RecordedSide, trainer: SimulatedTrainer, await_that: Callable[..., Awaitable[Any]], lead: int = 40
+) -> int:
     view = await await_that(lambda: (v := side.table.get(trainer.process_id)) and v.step and v.polls_kineto and v)
-    first_step = view.step.latest_step(time.time_ns()) + lead
+    first_step: int = view.step.latest_step(time.time_ns()) + lead
     config = build_config(order(side, trainer, first_step))
     side.table.place_order(trainer.process_id, config, time.time_ns() + 5 * 10**9, first_step)
     return first_step
 
 
-async def test_agent_and_kineto_client_are_one_process(side, launch, await_that):
+async def test_agent_and_kineto_client_are_one_process(
+    side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     trainer = launch(rank=3, job={"world_size": 8})
     view = await await_that(lambda: (v := side.table.get(trainer.process_id)) and v.has_agent and v.polls_kineto and v)
     assert (view.role, view.candidate, view.rank, view.world_size) == (Role.TRAINER, True, 3, 8)
@@ -80,7 +98,9 @@ async def test_agent_and_kineto_client_are_one_process(side, launch, await_that)
     assert len(side.table.snapshot()) == 1
 
 
-async def test_an_order_becomes_the_trace_it_asked_for(side, launch, await_that):
+async def test_an_order_becomes_the_trace_it_asked_for(
+    side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     trainer = launch()
     first_step = await place(side, trainer, await_that)
     written = await await_that(lambda: trainer.written)
@@ -94,7 +114,9 @@ async def test_an_order_becomes_the_trace_it_asked_for(side, launch, await_that)
     assert len(trainer.configs) == 1
 
 
-async def test_ranks_of_one_job_begin_with_the_same_step(side, launch, await_that):
+async def test_ranks_of_one_job_begin_with_the_same_step(
+    side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     started = time.time_ns()
     trainers = [launch(rank, {"world_size": 4, "started_unix_ns": started}) for rank in range(4)]
     for trainer in trainers:
@@ -108,7 +130,9 @@ async def test_ranks_of_one_job_begin_with_the_same_step(side, launch, await_tha
     assert [trainer.first_recorded_steps for trainer in trainers] == [[first_step]] * 4
 
 
-async def test_an_order_too_late_for_its_step_is_not_given(side, launch, await_that):
+async def test_an_order_too_late_for_its_step_is_not_given(
+    side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     trainer = launch(job={"poll_s": 0.4})
     await place(side, trainer, await_that, lead=3)
     expired = await await_that(lambda: events(side, Expired))
@@ -116,7 +140,9 @@ async def test_an_order_too_late_for_its_step_is_not_given(side, launch, await_t
     assert trainer.configs == []
 
 
-async def test_a_busy_process_keeps_its_order_until_the_deadline(side, launch, await_that):
+async def test_a_busy_process_keeps_its_order_until_the_deadline(
+    side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     trainer = launch(faults={"always_busy": True})
     await await_that(lambda: (v := side.table.get(trainer.process_id)) and v.busy and v.step)
     config = build_config(order(side, trainer, 10**6))
@@ -126,7 +152,9 @@ async def test_a_busy_process_keeps_its_order_until_the_deadline(side, launch, a
     assert trainer.configs == []
 
 
-async def test_a_withdrawn_order_is_never_given(side, launch, await_that):
+async def test_a_withdrawn_order_is_never_given(
+    side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     trainer = launch(job={"poll_s": 0.3})
     await place(side, trainer, await_that, lead=300)
     assert side.table.withdraw_order(trainer.process_id) is True
@@ -136,7 +164,9 @@ async def test_a_withdrawn_order_is_never_given(side, launch, await_that):
     assert trainer.configs == []
 
 
-async def test_one_order_at_a_time(side, launch, await_that):
+async def test_one_order_at_a_time(
+    side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     trainer = launch(job={"poll_s": 0.3})
     await place(side, trainer, await_that, lead=300)
     with pytest.raises(OrderRefused) as refused:
@@ -144,7 +174,9 @@ async def test_one_order_at_a_time(side, launch, await_that):
     assert refused.value.reason == "Outstanding"
 
 
-async def test_a_process_that_ends_is_gone_within_moments(side, launch, await_that):
+async def test_a_process_that_ends_is_gone_within_moments(
+    side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     killed, leaving = launch(rank=0), launch(rank=1, faults={"farewell": True})
     await await_that(lambda: len([v for v in side.table.snapshot() if v.has_agent and v.polls_kineto]) == 2)
     killed.exit()
@@ -154,7 +186,9 @@ async def test_a_process_that_ends_is_gone_within_moments(side, launch, await_th
     assert side.table.snapshot() == []
 
 
-async def test_agent_answers_come_as_events(side, launch, await_that):
+async def test_agent_answers_come_as_events(
+    side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     trainer = launch()
     await await_that(lambda: (v := side.table.get(trainer.process_id)) and v.step)
     arm = {"capture": "c", "first_step": 10, "last_step": 15, "sample_interval_ns": 10**8, "until_unix_ns": 2**62}
@@ -165,7 +199,9 @@ async def test_agent_answers_come_as_events(side, launch, await_that):
     assert len(times[0]["step"]) == len(times[0]["end_unix_ns"]) > 0
 
 
-async def test_a_restarted_sidecar_learns_the_same_processes_by_the_same_names(short_directory, await_that):
+async def test_a_restarted_sidecar_learns_the_same_processes_by_the_same_names(
+    short_directory: str, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     first = TrainerSide(short_directory)
     first.start()
     trainer = SimulatedTrainer(short_directory, 5, Job(step_s=0.01, poll_s=0.05))
@@ -183,10 +219,12 @@ async def test_a_restarted_sidecar_learns_the_same_processes_by_the_same_names(s
         second.stop()
 
 
-async def test_a_slow_subscriber_delays_no_answer(side, launch, await_that):
+async def test_a_slow_subscriber_delays_no_answer(
+    side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     released = threading.Event()
 
-    def wait(_event):
+    def wait(_event: object) -> None:
         released.wait(60)
 
     side.table.events.subscribe(wait)
@@ -200,14 +238,16 @@ async def test_a_slow_subscriber_delays_no_answer(side, launch, await_that):
         released.set()
 
 
-async def test_only_trainers_get_orders(side, launch, await_that):
+async def test_only_trainers_get_orders(
+    side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     job = {"agent": False}
     launcher = launch(rank=10, job=job, pid=50, ancestors=(49,))
     trainer = launch(rank=11, pid=51, ancestors=(50, 49))
     worker = launch(rank=12, job=job, pid=52, ancestors=(51, 50, 49))
     lone = launch(rank=13, job=job, pid=90, ancestors=(49,))
     await await_that(lambda: len([v for v in side.table.snapshot() if v.polls_kineto]) == 4)
-    await await_that(lambda: side.table.get(trainer.process_id).role is Role.TRAINER)
+    await await_that(lambda: (v := side.table.get(trainer.process_id)) and v.role is Role.TRAINER)
     reasons = {}
     for process in (launcher, worker, lone):
         with pytest.raises(OrderRefused) as refused:
@@ -216,13 +256,13 @@ async def test_only_trainers_get_orders(side, launch, await_that):
     assert reasons == {10: "Launcher", 12: "Worker", 13: "NotChosen"}
 
 
-async def test_one_sidecar_to_a_directory(side, short_directory):
+async def test_one_sidecar_to_a_directory(side: RecordedSide, short_directory: str) -> None:
     with pytest.raises(SocketInUse, match="another sidecar serves this directory"):
         TrainerSide(short_directory).start()
     assert {path.name for path in Path(short_directory).iterdir()} >= {"dynolog", "fleetprof"}
 
 
-async def test_stopping_leaves_no_socket(short_directory):
+async def test_stopping_leaves_no_socket(short_directory: str) -> None:
     side = TrainerSide(short_directory)
     side.start()
     side.stop()
@@ -230,7 +270,7 @@ async def test_stopping_leaves_no_socket(short_directory):
     assert {path.name for path in Path(short_directory).iterdir()} == {"traces", "agent", "libkineto.conf"}
 
 
-async def test_a_start_that_fails_leaves_nothing_running(short_directory):
+async def test_a_start_that_fails_leaves_nothing_running(short_directory: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as taken:
         taken.bind(f"{short_directory}/dynolog")
         side = TrainerSide(short_directory)
@@ -240,7 +280,9 @@ async def test_a_start_that_fails_leaves_nothing_running(short_directory):
     await asyncio.sleep(0)
 
 
-async def test_a_start_by_time_records_the_asked_window(side, launch, await_that):
+async def test_a_start_by_time_records_the_asked_window(
+    side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
+) -> None:
     trainer = launch(rank=0)
     await await_that(lambda: (v := side.table.get(trainer.process_id)) and v.step and v.polls_kineto)
     start_ms = time.time_ns() // 10**6 + 2500

@@ -154,9 +154,9 @@ def test_a_silence_has_the_line_in_which_the_thread_was() -> None:
             row(f"ProfilerStep#{at}", at, at + 10_000, category="user_annotation"),
             row("Optimizer.zero_grad#SGD.zero_grad", at, at + 100, category="user_annotation"),
             row("aten::randn", at + 5_000, at + 5_100),
-            row("aten::linear", at + 5_100, at + 9_000, **{"Sequence number": at + 1}),
+            row("aten::linear", at + 5_100, at + 9_000, sequence=at + 1),
             row("autograd::engine::evaluate_function: AddmmBackward0", at + 9_000, at + 9_500,
-                **{"Sequence number": at + 1}),
+                sequence=at + 1),
         ]
     ]  # fmt: skip
     phases = [(at + a, at + b, stack) for at in (0, 10_000) for a, b, stack in ((0, 5_000, 1), (5_000, 9_000, 0))]
@@ -240,9 +240,9 @@ def test_without_samples_the_traces_frames_name_the_function_of_a_silence() -> N
             frame("train.py(40): read_batch", at + 150, at + 4_900),
             frame("train.py(44): parse", at + 200, at + 1_000),
             row("aten::randn", at + 5_000, at + 5_100),
-            row("aten::linear", at + 5_100, at + 9_000, **{"Sequence number": at + 1}),
+            row("aten::linear", at + 5_100, at + 9_000, sequence=at + 1),
             row("autograd::engine::evaluate_function: AddmmBackward0", at + 9_000, at + 9_500,
-                **{"Sequence number": at + 1}),
+                sequence=at + 1),
         ]
     ]  # fmt: skip
     silence = measure(read(events)).silences[0]

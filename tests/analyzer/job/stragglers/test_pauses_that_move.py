@@ -1,5 +1,7 @@
 """Pauses that go around the ranks, and those that a full machine makes on every rank now and then."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
@@ -16,7 +18,7 @@ def table_of(pauses: list[str], *, sampled: bool = True, waited_ms: int = WAITED
     own = paused + ran + waited
     nothing, unsaid = np.zeros_like(own), np.full(own.shape, np.nan)
     parts = {"busy": ran + waited, "data": nothing, "collection": nothing, "host": paused}
-    samples = {"ran_ns": ran.astype(float), "waited_ns": waited.astype(float)} if sampled else {}
+    samples: dict[str, Any] = {"ran_ns": ran.astype(float), "waited_ns": waited.astype(float)} if sampled else {}
     return OwnTime(
         np.zeros(len(own), np.int64), own, parts, nothing, parts, nothing, nothing, unsaid, unsaid, **samples
     )

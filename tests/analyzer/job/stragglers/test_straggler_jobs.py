@@ -40,6 +40,7 @@ def judge(local: Local, job: Job, cause: str) -> Stragglers:
 
     How often a single capture is right is what bench/planted_faults.py measures.
     """
+    found: Stragglers | None = None
     for _ in range(5):
         status = local.await_end(local.submit("uneven", iterations=10, deadline_s=90))
         assert outcome(status)[0] == "True", str(status)
@@ -48,6 +49,7 @@ def judge(local: Local, job: Job, cause: str) -> Stragglers:
         if found.ranks and found.ranks[0].cause == cause:
             break
     assert job.stop() == 0
+    assert found is not None
     return found
 
 

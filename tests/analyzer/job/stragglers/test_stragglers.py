@@ -3,6 +3,7 @@
 import io
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -240,7 +241,7 @@ def test_a_trace_that_was_cut_short_costs_its_own_rank_only() -> None:
 
 
 @pytest.mark.parametrize(("changed", "verdict"), [({"sampled": True}, "not_judged"), ({"cut": True}, "straggler")])
-def test_what_was_not_recorded_is_said(changed: dict[str, bool], verdict: str) -> None:
+def test_what_was_not_recorded_is_said(changed: dict[str, Any], verdict: str) -> None:
     shape = Shape(dp=8, layers=3)
     job = Job(shape, slow_device(shape, 6), 6)
     one, *others = operations_of(job, traces_of(job, CLEAR, 6))

@@ -43,7 +43,8 @@ def noise(kind: str, source: np.random.Generator, shape: tuple[int, int]) -> np.
         return source.standard_normal(shape)
     if kind == "skewed":
         drawn = np.exp(0.8 * source.standard_normal(shape))
-        return (drawn - np.exp(0.32)) / np.sqrt((np.exp(0.64) - 1) * np.exp(0.64))
+        skewed: np.ndarray = (drawn - np.exp(0.32)) / np.sqrt((np.exp(0.64) - 1) * np.exp(0.64))
+        return skewed
     drawn = source.standard_normal((shape[0], shape[1] + 20))
     for step in range(1, drawn.shape[1]):  # each iteration resembles the one before
         drawn[:, step] = 0.3 * drawn[:, step - 1] + np.sqrt(1 - 0.09) * drawn[:, step]

@@ -20,7 +20,7 @@ def mark(name: str, start: int, end: int, thread: int = MAIN) -> dict[str, Any]:
 
 def forward(at: int, number: int, *, model: bool = False) -> Events:
     """400 of forward."""
-    rows = [row("aten::linear", at, at + 400, **{"Sequence number": number})]
+    rows = [row("aten::linear", at, at + 400, sequence=number)]
     return [*rows, mark("DistributedDataParallel.forward", at, at + 400)] if model else rows
 
 
@@ -28,7 +28,7 @@ def backward(at: int, number: int) -> Events:
     """500 of backward: the seed and autograd on the thread itself, as on a CPU."""
     return [
         row("aten::ones_like", at, at + 50),
-        row("autograd::engine::evaluate_function: AddmmBackward0", at + 100, at + 450, **{"Sequence number": number}),
+        row("autograd::engine::evaluate_function: AddmmBackward0", at + 100, at + 450, sequence=number),
         row("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", at + 450, at + 500),
     ]
 
@@ -102,29 +102,29 @@ def test_what_a_closure_does_in_the_optimizers_step_has_its_own_stage(
     ("rows", "stages"),
     [
         # The model is given the labels and computes its loss; what it does behind that is forward again.
-        ([mark("DistributedDataParallel.forward", 0, 900), row("aten::linear", 0, 500, **{"Sequence number": 1}),
-          row("aten::cross_entropy_loss", 500, 600, **{"Sequence number": 2}),
+        ([mark("DistributedDataParallel.forward", 0, 900), row("aten::linear", 0, 500, sequence=1),
+          row("aten::cross_entropy_loss", 500, 600, sequence=2),
           row("torch.distributed.ddp.reducer::search_unused_parameters", 650, 850)],
          {"forward": 800, "loss": 100}),
         # Behind the model's range, too: the loss is divided by the number of passes that are summed up.
-        ([mark("DistributedDataParallel.forward", 0, 800), row("aten::linear", 0, 500, **{"Sequence number": 1}),
-          row("aten::cross_entropy_loss", 500, 600, **{"Sequence number": 2}), row("aten::div", 800, 900)],
+        ([mark("DistributedDataParallel.forward", 0, 800), row("aten::linear", 0, 500, sequence=1),
+          row("aten::cross_entropy_loss", 500, 600, sequence=2), row("aten::div", 800, 900)],
          {"forward": 700, "loss": 200}),
         # FSDP2 marks where the forward pass of each block begins, and no end of it.
         ([mark("FSDP::pre_forward", 0, 110), mark("FSDP::pre_forward (blocks.0)", 110, 120),
-          row("aten::addmm", 130, 700, **{"Sequence number": 1}), row("aten::relu", 700, 800),
-          row("aten::cross_entropy_loss", 800, 900, **{"Sequence number": 2})],
+          row("aten::addmm", 130, 700, sequence=1), row("aten::relu", 700, 800),
+          row("aten::cross_entropy_loss", 800, 900, sequence=2)],
          {"forward": 800, "loss": 100}),
         # Without any mark a loss by name begins the stage; metrics are none, and short ones belong to what follows.
-        ([row("aten::linear", 0, 700, **{"Sequence number": 1}),
-          row("aten::cross_entropy_loss", 700, 850, **{"Sequence number": 2}), row("aten::argmax", 850, 900)],
+        ([row("aten::linear", 0, 700, sequence=1),
+          row("aten::cross_entropy_loss", 700, 850, sequence=2), row("aten::argmax", 850, 900)],
          {"forward": 700, "loss": 150, "backward": 550}),
-        ([row("aten::linear", 0, 300, **{"Sequence number": 1}),
-          row("aten::cross_entropy_loss", 300, 400, **{"Sequence number": 2}), row("aten::argmax", 400, 900)],
+        ([row("aten::linear", 0, 300, sequence=1),
+          row("aten::cross_entropy_loss", 300, 400, sequence=2), row("aten::argmax", 400, 900)],
          {"forward": 300, "loss": 100, "other": 500}),
         # The model ends with what a loss could be, and a loss by name follows.
-        ([row("aten::linear", 0, 700, **{"Sequence number": 1}), row("aten::log_softmax", 700, 800),
-          row("aten::nll_loss_nd", 800, 900, **{"Sequence number": 3})],
+        ([row("aten::linear", 0, 700, sequence=1), row("aten::log_softmax", 700, 800),
+          row("aten::nll_loss_nd", 800, 900, sequence=3)],
          {"forward": 800, "loss": 100}),
     ],
 )  # fmt: skip

@@ -87,7 +87,7 @@ def test_the_next_batch_fetched_ahead_is_other_and_what_follows_it_is_backward()
             row("aten::empty", 1000 * n + 450, 1000 * n + 455),
             row("c10d::alltoall_", 1000 * n + 460, 1000 * n + 480),
             row("nccl:all_to_all", 1000 * n + 465, 1000 * n + 475, category="user_annotation"),
-            row("aten::sum", 1000 * n + 490, 1000 * n + 500, **{"Sequence number": 10 * n + 3}),
+            row("aten::sum", 1000 * n + 490, 1000 * n + 500, sequence=10 * n + 3),
         ]
     found = times(measure(read(ahead)))
     # Of each iteration: loss 450 to 460, other 460 to 480 and 980 to 1000, backward from 480.
@@ -111,7 +111,7 @@ def test_time_blocked_in_copies_before_the_forward_pass_is_data_loading(copied: 
             events.append(event)
         events += [
             row("c10d::alltoall_base_", at + 155, at + 165),
-            row(copied, at + 165, at + 260, **{"Sequence number": 10 * n + 1}),
+            row(copied, at + 165, at + 260, sequence=10 * n + 1),
             launch(at + 170, 10 * n + 7, name="cudaMemcpyAsync"),
             row("cudaStreamSynchronize", at + 175, at + 255, category="cuda_runtime", correlation=10 * n + 8),
             kernel(at + 240, at + 250, 10 * n + 7, "Memcpy DtoH (Device -> Pinned)", "gpu_memcpy"),
@@ -146,7 +146,7 @@ def test_gradients_over_two_passes() -> None:
     [
         ([row("aten::mm", 0, 10), kernel(5, 9, 1)], "inference"),
         ([kernel(5, 9, 1)], "was not recorded"),
-        ([row("aten::mm", 0, 10, **{"Sequence number": 3})], "no backward pass"),
+        ([row("aten::mm", 0, 10, sequence=3)], "no backward pass"),
     ],
 )
 def test_no_stages_have_a_reason(events: list[dict[str, Any]], reason: str) -> None:

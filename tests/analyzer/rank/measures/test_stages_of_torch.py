@@ -68,8 +68,8 @@ def test_the_rank_that_waits_is_in_backward_and_the_one_that_sleeps_is_not(tmp_p
             rank.wait()
     for closure in (False, True):
         longest = []
-        for rank in range(2):
-            file = tmp_path / f"rank{rank}-{closure}.json"
+        for number in range(2):
+            file = tmp_path / f"rank{number}-{closure}.json"
             trace = read_trace(io.BytesIO(file.read_bytes()), file.name, Problems())
             assert trace.recorded_permille == 1000
             stages = measure(trace).stages

@@ -283,6 +283,13 @@ asyncio.run(main())
 @pytest.mark.attack
 def test_silent_connections_take_little_memory(tmp_path: Path, tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     """asyncio alone takes 330 MiB for as many, before a peer has said a word."""
-    words = [sys.executable, "-c", HOLDS_CONNECTIONS, tmp_path / "store", tmp_path / "c.pem", tmp_path / "k.pem"]
+    words: list[str | Path] = [
+        sys.executable,
+        "-c",
+        HOLDS_CONNECTIONS,
+        tmp_path / "store",
+        tmp_path / "c.pem",
+        tmp_path / "k.pem",
+    ]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
     assert int(done.stdout) < 128

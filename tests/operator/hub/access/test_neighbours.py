@@ -40,6 +40,9 @@ class Tokens:
         return Principal(namespace=namespace, pod_name=pod, pod_uid=f"u-{pod}", expires_unix_ns=expires)
 
 
+END: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs do not know it
+
+
 class World:
     """A hub as the operator serves it, on loopback, and pods that dial it."""
 
@@ -54,7 +57,7 @@ class World:
 
     async def stop(self) -> None:
         for channel in self.channels:
-            await channel.close()
+            await channel.close(None)
         await self.server.stop()
         await self.hub.close()
 
@@ -63,7 +66,7 @@ class World:
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", 8 << 20)]
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{self.server.port}", options=options)
         self.channels.append(channel)
-        return HubStub(channel).Connect(metadata=(("authorization", f"Bearer {token}"),))
+        return HubStub(channel).Connect(None, metadata=(("authorization", f"Bearer {token}"),))
 
     async def greet(self, token: str, sidecar_id: str, **fields: Any) -> Any:
         """A stream that said hello and was welcomed. Raises AioRpcError when it was not."""
@@ -71,7 +74,7 @@ class World:
         await say_hello(call, token, sidecar_id, **fields)
         async with asyncio.timeout(PATIENCE_S):
             welcome = await call.read()
-        if welcome is grpc.aio.EOF:
+        if welcome is END:
             raise AssertionError(f"{await call.code()}: {await call.details()}")
         assert welcome.WhichOneof("body") == "welcome"
         return call
@@ -89,7 +92,7 @@ async def end_of(call: Any) -> tuple[str, str]:
     """How the hub ended a stream."""
     async with asyncio.timeout(PATIENCE_S):
         try:
-            while await call.read() is not grpc.aio.EOF:
+            while await call.read() is not END:
                 pass
         except grpc.aio.AioRpcError:
             pass

@@ -76,8 +76,13 @@ async def test_the_others_follow_when_it_is_unharmed(ground: Any, kit: Any) -> N
     assert len(status.ranks) == 2
     ledger = msgspec.json.decode(ground.store.get(keys.ledger_key("team", uid)), type=Ledger)
     assert len(ledger.entries) == 2
-    assert ledger.canary.verdict is Verdict.UNHARMED
-    assert (ledger.canary.entry.state, ledger.canary.entry.time_cost.iteration_ns) == (RankState.WRITTEN, 65 * MS)
+    kept = ledger.canary
+    assert kept is not None
+    assert kept.verdict is Verdict.UNHARMED
+    entry = kept.entry
+    assert entry is not None
+    assert entry.time_cost is not None
+    assert (entry.state, entry.time_cost.iteration_ns) == (RankState.WRITTEN, 65 * MS)
 
 
 async def test_what_a_capture_cost_spares_the_next_one_its_canary(ground: Any, kit: Any) -> None:

@@ -54,7 +54,9 @@ async def test_hostile_sizes_are_refused(ground: Any, kit: Any, sizes: list[int]
 
 @pytest.mark.attack
 @pytest.mark.parametrize(("kind", "most"), [(pb.SAMPLES, 4 << 20), (pb.SUMMARY, 1 << 17)])
-async def test_what_others_read_whole_has_a_limit_of_its_own(ground: Any, kit: Any, kind: int, most: int) -> None:
+async def test_what_others_read_whole_has_a_limit_of_its_own(
+    ground: Any, kit: Any, kind: pb.ObjectKind.ValueType, most: int
+) -> None:
     sidecar = await ground.add_sidecar(0)
     uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
     order = (await sidecar.expect("arm")).orders[0]

@@ -23,7 +23,8 @@ def make_book(**fields: Any) -> LedgerBook:
 
 
 def event(state: pb.RankState.ValueType, **fields: Any) -> pb.CaptureEvent:
-    return pb.CaptureEvent(**({"process_id": "p", "rank": 3} | fields), state=state)
+    named: dict[str, Any] = {"process_id": "p", "rank": 3, **fields}
+    return pb.CaptureEvent(**named, state=state)
 
 
 def test_each_try_has_a_line_of_its_own() -> None:

@@ -101,10 +101,13 @@ def test_who_is_asked(sidecars: list[SidecarRecord], expected: dict[int, str]) -
     assert chosen(find(*sidecars)) == expected
 
 
-LOADED = {"agent_waits": True, "torch_version": "2.15.0"}
-WAITING = {"role": pb.ROLE_UNSPECIFIED, **LOADED}  # a rank where /proc cannot be seen, before its first step
-IMPORTING = {"role": pb.ROLE_UNSPECIFIED, "agent_waits": True}  # the same, before PyTorch is there
-STEPPING = {"has_agent": True, "step": pb.StepState(step=9, iteration_ns=SECOND)}
+LOADED: dict[str, Any] = {"agent_waits": True, "torch_version": "2.15.0"}
+WAITING: dict[str, Any] = {
+    "role": pb.ROLE_UNSPECIFIED,
+    **LOADED,
+}  # a rank where /proc cannot be seen, before its first step
+IMPORTING: dict[str, Any] = {"role": pb.ROLE_UNSPECIFIED, "agent_waits": True}  # the same, before PyTorch is there
+STEPPING: dict[str, Any] = {"has_agent": True, "step": pb.StepState(step=9, iteration_ns=SECOND)}
 IN_TIME = {"window": {"durationMillis": 500}}
 NOBODY = "no process of Job/llama has made an optimizer step yet"
 NO_RANK_YET = f"{NOBODY}, 2 have PyTorch and the agent loaded"

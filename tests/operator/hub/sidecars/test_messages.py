@@ -16,6 +16,11 @@ IDS = frozenset({"sidecar_id", "capture_id", "process_id"})
 BODIES = [field.name for field in pb.SidecarMessage.DESCRIPTOR.fields]
 
 
+def is_map(field: Any) -> bool:
+    """Of either implementation of protobuf."""
+    return bool(field.message_type.GetOptions().map_entry)
+
+
 def fill(message: Message, text: str) -> None:
     """Puts `text` into each field of text, however deep; one element into each list."""
     for field in message.DESCRIPTOR.fields:
@@ -28,7 +33,7 @@ def fill(message: Message, text: str) -> None:
                 setattr(message, field.name, text)
         elif field.type == FieldDescriptor.TYPE_MESSAGE:
             inner = getattr(message, field.name)
-            if field.message_type.GetOptions().map_entry:
+            if is_map(field):
                 inner[text] = text
             else:
                 fill(inner.add() if field.is_repeated else inner, text)
@@ -39,7 +44,7 @@ def texts(message: Message) -> Iterator[str]:
         if field.type == FieldDescriptor.TYPE_STRING:
             yield from value if field.is_repeated else [value]
         elif field.type == FieldDescriptor.TYPE_MESSAGE:
-            if field.message_type.GetOptions().map_entry:
+            if is_map(field):
                 yield from [*value.keys(), *value.values()]
             else:
                 for inner in value if field.is_repeated else [value]:

@@ -15,7 +15,7 @@ from fleetprof_analyzer.rank.measures.breakdown import measure_iterations
 from fleetprof_analyzer.rank.measures.device_time import add_iteration_idle, measure_device_time
 from fleetprof_analyzer.rank.measures.devices import split_devices
 from fleetprof_analyzer.rank.measures.host_activity import read_host
-from fleetprof_analyzer.rank.measures.idle.idle import delay_limit
+from fleetprof_analyzer.rank.measures.idle.gaps import delay_limit
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems

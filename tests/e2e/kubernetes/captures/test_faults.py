@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from fleetprof_api.ledger import RankState
 from scene.api import Api
 from scene.containers import kill
 from scene.installation import Installation
@@ -32,7 +33,7 @@ def test_the_operator_is_killed_while_ranks_record(
     installation: Installation, training: Training, make_request: Callable[..., Request]
 ) -> None:
     request = make_request(training, "operator-killed", window=LONG)
-    request.await_states("STARTED", ranks=4)
+    request.await_states(RankState.STARTED, ranks=4)
 
     installation.kill_operator()
 
@@ -43,7 +44,7 @@ def test_the_operator_is_killed_while_ranks_record(
 
 def test_the_sidecar_is_killed_while_ranks_record(training: Training, make_request: Callable[..., Request]) -> None:
     request = make_request(training, "sidecar-killed", window=LONG)
-    request.await_states("STARTED", ranks=4)
+    request.await_states(RankState.STARTED, ranks=4)
 
     kill(training.list_pods()[0], "fleetprof")
 
@@ -56,7 +57,7 @@ def test_the_store_is_down_while_traces_leave(
     store: Store, training: Training, make_request: Callable[..., Request]
 ) -> None:
     request = make_request(training, "store-down", window=LONG)
-    request.await_states("STARTED", ranks=4)
+    request.await_states(RankState.STARTED, ranks=4)
     store.go_down()
     try:
         request.await_condition("Captured", "True", "AllCaptured")
@@ -76,7 +77,7 @@ def test_the_trainer_is_deleted_while_it_records(
 ) -> None:
     training = start_training(team, "deleted", ranks_per_pod=2)
     request = make_request(training, "trainer-deleted", window=LONG)
-    request.await_states("STARTED", ranks=2)
+    request.await_states(RankState.STARTED, ranks=2)
 
     api.delete("Job", training.name, team, "batch/v1")
 

@@ -6,6 +6,7 @@ Requests that come too early, are suspended or meet: tests/operator/profilereque
 from collections.abc import Callable
 
 import pytest
+from fleetprof_api.ledger import RankState
 from scene.api import Api, wait_until
 from scene.request import API, KIND, Request
 from scene.store import Store
@@ -32,7 +33,7 @@ def test_a_request_that_is_deleted_while_ranks_record_leaves_no_trace(
     store: Store, team: str, training: Training, make_request: Callable[..., Request]
 ) -> None:
     request = make_request(training, "regretted", window=LONG)
-    request.await_states("STARTED", ranks=4)
+    request.await_states(RankState.STARTED, ranks=4)
 
     request.delete()
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from fleetprof_api.ledger import RankState
 from scene.api import Api
 from scene.installation import Installation
 from scene.request import Request
@@ -30,9 +31,9 @@ def test_all_ranks_of_two_pods_record_the_same_iterations_and_the_report_is_in_t
         training = start_training(team, "llama", pods=2, ranks_per_pod=2)
     with stages.stage("kubectl apply of the request, until all ranks record"):
         request = make_request(training, "five")
-        request.await_states("STARTED", "WRITTEN", "UPLOADED", ranks=4)
+        request.await_states(RankState.STARTED, RankState.WRITTEN, RankState.UPLOADED, ranks=4)
     with stages.stage("until all traces are in the store"):
-        request.await_states("UPLOADED", ranks=4)
+        request.await_states(RankState.UPLOADED, ranks=4)
     with stages.stage("until the report is there"):
         request.await_end()
     with stages.stage("the training's orderly end"):

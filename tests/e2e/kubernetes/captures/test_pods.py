@@ -1,6 +1,6 @@
 """Pods as they occur: other uids and umasks, several containers, Guaranteed, the node's network, without the agent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,7 @@ class OddTraining(Training):
 
 
 @pytest.fixture
-def capture(make_request: Callable[..., Request]) -> Callable[..., tuple[OddTraining, Request]]:
+def capture(make_request: Callable[..., Request]) -> Iterator[Callable[..., tuple[OddTraining, Request]]]:
     """Trains, captures five iterations, lets the training end."""
     started: list[OddTraining] = []
 
