@@ -49,6 +49,7 @@ async def test_killed_before_the_end_is_written(ground: Ground) -> None:
     ground.kill_operator()
     ground.start_operator()
     assert condition(await ground.until_finished()) == ("True", "Complete")
+    await ground.until(lambda: ("Normal", "Complete") in ground.events(), "the Event")
     assert [reason for _, reason in ground.events()].count("Complete") == 1
 
 
