@@ -32,6 +32,7 @@ from fleetprof_operator.identity.mounted_certificate import MountedCertificate
 from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.profilerequests.control import Control
+from fleetprof_operator.profilerequests.later_changes import LaterChanges
 from fleetprof_operator.profilerequests.life import Surroundings
 from fleetprof_operator.profilerequests.records import PATH, PLURAL, Records
 from fleetprof_operator.profilerequests.requesters import Requesters
@@ -81,6 +82,7 @@ class Operator:
             settings=hub_settings or _bound(settings),
         )
         self._metrics = Metrics(self._records.count_states, self.hub)
+        self._later_changes = LaterChanges(cluster, on_write=self._metrics.writes.labels("status").inc)
         self._around = Surroundings(
             cluster=cluster,
             hub=self.hub,
@@ -112,9 +114,9 @@ class Operator:
             )
             cleanup.push_async_callback(self.hub_server.stop)
             log.info("the hub listens at port %d", self.hub_server.port)
-            control = Control(self._around, self._records, self._retention, self._analyses, stop)
+            control = Control(self._around, self._records, self._retention, self._later_changes, self._analyses, stop)
             cleanup.push_async_callback(control.close)
-            beside = [self._retention.run()]
+            beside = [self._retention.run(), self._later_changes.run()]
             if isinstance(self._certificates, CertificateKeeper):
                 beside.append(self._certificates.run())
             for work in beside:

@@ -19,6 +19,7 @@ from fleetprof_api.process.log import about
 from fleetprof_operator.analyses.analyses import Analyses
 from fleetprof_operator.hub.submission import UnknownCapture
 from fleetprof_operator.kubernetes.cluster import Json
+from fleetprof_operator.profilerequests.later_changes import LaterChanges
 from fleetprof_operator.profilerequests.life import WITHDRAW_S, RequestLife, Surroundings
 from fleetprof_operator.profilerequests.records import PLURAL, Records
 from fleetprof_operator.profilerequests.retention import Retention
@@ -39,6 +40,7 @@ class Control:
         around: Surroundings,
         records: Records,
         retention: Retention,
+        later_changes: LaterChanges,
         analyses: Analyses | None,
         stop: asyncio.Event,
     ) -> None:
@@ -46,6 +48,7 @@ class Control:
         self._around = around
         self._records = records
         self._retention = retention
+        self._later_changes = later_changes
         self._analyses = analyses
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -69,12 +72,14 @@ class Control:
         if event["type"] == "DELETED":
             self._records.forget(uid)
             self._retention.forget(uid)
+            self._later_changes.forget(uid)
             await self._take_back(uid)
             if self._analyses is not None:
                 self._start(self._analyses.remove(uid))
             return
         record = self._records.note(body)
         self._retention.note(body)
+        self._later_changes.note(body)
         if record.is_taken_back:
             await self._take_back(uid)
 

@@ -265,6 +265,23 @@ async def test_the_time_to_live_may_be_set_later(ground: Ground) -> None:
     await ground.until(lambda: ground.request() is None, "the deletion")
 
 
+async def test_a_change_after_the_end_is_seen_in_observed_generation(ground: Ground) -> None:
+    ground.add_pod("llama-0", injected=False)
+    ground.ask()
+    ended = await ground.until_finished()
+    ground.must("PATCH", ground.path("profilerequests", "five"), {"spec": {"ttlSecondsAfterFinished": 3600}})
+    await ground.until(lambda: ground.status()["observedGeneration"] == 2, "the generation")
+    later = ground.status()
+    assert {c.pop("observedGeneration") for c in later["conditions"]} == {2}
+    assert {c.pop("observedGeneration") for c in ended["conditions"]} == {1}
+    assert later == ended | {"observedGeneration": 2}  # nothing else has changed
+
+    ground.end_operator()
+    ground.must("PATCH", ground.path("profilerequests", "five"), {"spec": {"ttlSecondsAfterFinished": 7200}})
+    ground.start_operator()
+    await ground.until(lambda: ground.status()["observedGeneration"] == 3, "the generation that came in between")
+
+
 async def test_an_annotation_takes_a_capture_back_and_leaves_the_request(ground: Ground) -> None:
     sidecar = await ground.add_rank(0, 1)
     ground.ask()
