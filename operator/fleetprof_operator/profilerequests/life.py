@@ -250,8 +250,10 @@ class RequestLife:
             if targets.reason == LOOKING:
                 return
             kind, reason, message = "Normal", targets.reason, targets.message
-        elif end.status == "Unknown" and end.reason in ("Capturing", "Analyzing"):
+        elif end.status == "Unknown" and end.reason == "Capturing":
             kind, reason, message = "Normal", end.reason, (targets.message if targets is not None else end.message)
+        elif end.status == "Unknown" and end.reason == "Analyzing":
+            kind, reason, message = "Normal", end.reason, end.message
         elif end.status != "Unknown":
             kind, reason, message = ("Normal" if end.status == "True" else "Warning"), end.reason, end.message
         else:

@@ -15,6 +15,7 @@ from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.request import Failure, Status
 from fleetprof_api.request.fields import longest
 
+from fleetprof_operator.hub.ledger.outcome import say_not_done
 from fleetprof_operator.kubernetes.cluster import Json
 
 TYPES: Final = ("TargetsResolved", "Captured", "Uploaded", "Analyzed", "Succeeded")
@@ -88,7 +89,9 @@ def merge_conditions(known: Sequence[Json], facts: Mapping[str, Fact], generatio
         old = before.get(kind)
         fact = facts.get(kind)
         if fact is None:
-            fact = Fact(old["status"], old["reason"], old["message"]) if old else Fact("Unknown", "Waiting")
+            fact = (
+                Fact(old["status"], old["reason"], old["message"]) if old else Fact("Unknown", "Waiting", "not begun")
+            )
         same = old is not None and old["status"] == fact.status
         merged.append(
             {
@@ -118,7 +121,7 @@ def finish(wanted: Json, now_unix_ns: int) -> Json:
     end = facts["Succeeded"]
     for kind in TYPES:
         if kind not in facts:
-            facts[kind] = Fact("False", end.reason)
+            facts[kind] = Fact("False", end.reason, say_not_done(end.reason))
     return {**wanted, "facts": facts, "completionTime": format_time(now_unix_ns)}
 
 

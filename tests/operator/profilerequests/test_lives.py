@@ -86,6 +86,8 @@ async def test_pods_without_a_sidecar_end_the_request(ground: Ground) -> None:
     assert condition(status) == ("False", "NotInjected")
     assert "pod llama-0 was not injected" in message(status)
     assert all(c["status"] == "False" for c in status["conditions"])
+    assert condition(status, "TargetsResolved") == ("False", "NotInjected")
+    assert all(c["message"] for c in status["conditions"])
 
 
 async def test_the_deadline_ends_the_wait(ground: Ground) -> None:
@@ -131,6 +133,7 @@ async def test_two_requests_at_once(ground: Ground) -> None:
     status = await ground.until_finished("second")
     assert condition(status) == ("False", "AlreadyCapturing")
     assert "capture first (" in message(status)
+    assert condition(status, "TargetsResolved") == ("False", "AlreadyCapturing")
     await sidecar.deliver(ground.puts, arm)
     assert condition(await ground.until_finished("first")) == ("True", "Complete")
 

@@ -48,6 +48,7 @@ def test_all_conditions_are_there_from_the_first_write_on() -> None:
     assert pairs(status) == dict.fromkeys(TYPES, ("Unknown", "Waiting"))
     assert [c["type"] for c in status["conditions"]] == list(TYPES)
     assert {c["lastTransitionTime"] for c in status["conditions"]} == {format_time(AT)}
+    assert {c["message"] for c in status["conditions"]} == {"no pods", "not begun"}
     Status.model_validate(status)
 
 
@@ -69,6 +70,10 @@ def test_a_finished_capture_that_is_not_stored_yet_is_not_told_as_finished() -> 
 def test_an_end_leaves_nothing_open() -> None:
     status = written({}, finish({"facts": {"Succeeded": Fact("False", "Invalid", "spec: wrong")}}, AT))
     assert pairs(status) == dict.fromkeys(TYPES, ("False", "Invalid"))
+    assert {c["message"] for c in status["conditions"]} == {
+        "spec: wrong",
+        "not done: the request ended with Invalid",
+    }
     assert status["completionTime"] == format_time(AT)
     assert (is_finished(status), find_state(status)) == (True, "Invalid")
 

@@ -35,7 +35,7 @@ async def make_report(state: CaptureState) -> str:
         return ""
     if not problem:
         state.report_made = True
-        state.book.end_analysis("True", "ReportMade", "", state.hub.clock())
+        state.book.end_analysis("True", "ReportMade", "the report is in the store", state.hub.clock())
     return problem
 
 

@@ -28,7 +28,7 @@ from fleetprof_operator.hub.ledger.ledger_view import LedgerView
 from fleetprof_operator.hub.ledger.line_forms import LineForms
 from fleetprof_operator.hub.ledger.lines import Lines, fail_line, open_line
 from fleetprof_operator.hub.ledger.messages import to_entry, to_status
-from fleetprof_operator.hub.ledger.outcome import count_noun, count_reasons
+from fleetprof_operator.hub.ledger.outcome import count_noun, count_reasons, say_not_done
 from fleetprof_operator.hub.planning.orders import build_arm
 from fleetprof_operator.hub.planning.plan import Plan
 from fleetprof_operator.hub.planning.resolution import RankTarget
@@ -228,11 +228,13 @@ class LedgerBook:
         stage = "Uploading" if not open_capture else "Capturing"
         self._derive_one("Uploaded", open_upload, uploaded, stage, failed, count, now_unix_ns)
         if self._analyzing:
-            self._conditions.set("Analyzed", "Unknown", "Analyzing", "", now_unix_ns)
+            self._conditions.set("Analyzed", "Unknown", "Analyzing", "the report is being made", now_unix_ns)
         state = "Capturing" if open_capture else "Uploading" if open_upload else "Analyzing"
         done = uploaded if state != "Capturing" else beyond
         word = "uploaded" if state != "Capturing" else "captured"
         summary = f"{done} of {count} {word}" + (f"; failed: {failed}" if failed else "")
+        if self._analyzing:
+            summary += "; the report is being made"
         self._conditions.set("Succeeded", "Unknown", state, summary, now_unix_ns)
 
     def conclude(self, status: str, reason: str, message: str, now_unix_ns: int) -> None:
@@ -240,12 +242,13 @@ class LedgerBook:
         if self._ledger.outcome:
             return
         self.derive()
-        if not self._ledger.entries and self._conditions.find("TargetsResolved") is None:
+        if not self._ledger.entries:
+            # What was waited for last is over, e.g. LookingForPods.
             self._conditions.set("TargetsResolved", "False", reason, message, now_unix_ns)
         for kind in ("Captured", "Uploaded", "Analyzed"):
             condition = self._conditions.find(kind)
             if condition is None or (condition.status == "Unknown" and condition.reason != "NoAnalyzer"):
-                self._conditions.set(kind, "False", reason, "", now_unix_ns)
+                self._conditions.set(kind, "False", reason, say_not_done(reason), now_unix_ns)
         self._conditions.set("Succeeded", status, reason, message, now_unix_ns)
         self._ledger.outcome = reason
         self._ledger.message = message

@@ -31,6 +31,11 @@ def decide_outcome(ledger: LedgerView, deadline_passed: bool, difference: str = 
     return "True", "Complete" if whole else "PartiallyCaptured", f"{summary}; {difference}" if difference else summary
 
 
+def say_not_done(reason: str) -> str:
+    """The message of a condition that the request's end has overtaken."""
+    return f"not done: the request ended with {reason}"
+
+
 def summarize_failures(entries: Iterable[LedgerEntry]) -> str:
     """The reasons of the failed ranks, counted: `2 TooLate, 1 ProcessExited`."""
     return count_reasons(Counter(e.reason or Reason.INTERNAL for e in entries if e.state is RankState.FAILED))

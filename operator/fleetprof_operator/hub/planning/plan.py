@@ -29,6 +29,7 @@ does a `patient` plan: polls that came too late once have shown that they do not
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
@@ -160,7 +161,7 @@ def _plan_step(processes: Sequence[pb.Process], window: Window, polled_ns: int, 
         start_unix_ns=begins,
         deliver_until_unix_ns=deliver_until,
         duration_ns=0,
-        explanation=f"all begin with step {first}, expected in {_seconds(begins - now_unix_ns)}",
+        explanation=f"all begin with step {first}, expected at {_moment(begins)}",
     )
 
 
@@ -194,6 +195,11 @@ def _choose_duration(processes: Sequence[pb.Process], window: Window) -> tuple[i
         duration,
         f"the window is {_seconds(duration)} for {window.iterations} iterations of {_seconds(iteration_ns)}{note}",
     )
+
+
+def _moment(unix_ns: int) -> str:
+    """A time that is still true when the request has ended: `07:06:40.250 UTC`."""
+    return datetime.fromtimestamp(unix_ns // 10**6 / 1000, UTC).strftime("%H:%M:%S.%f")[:-3] + " UTC"
 
 
 def _seconds(value_ns: int) -> str:

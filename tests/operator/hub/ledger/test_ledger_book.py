@@ -114,6 +114,35 @@ def test_a_request_that_ends_before_any_rank_was_asked() -> None:
         ("TargetsResolved", "Captured", "Uploaded", "Analyzed", "Succeeded"), ("False", "NothingMatched")
     )
     assert [c.transition_unix_ns for c in book.ledger.conditions] == [5, 7, 7, 7, 7]
+    assert [c.message for c in book.ledger.conditions] == [
+        "nobody there",
+        *(["not done: the request ended with NothingMatched"] * 3),
+        "nobody there",
+    ]
+
+
+@pytest.mark.parametrize("known", ["LookingForPods", "Gathering"])
+def test_a_request_that_is_refused_does_not_go_on_looking_for_pods(known: str) -> None:
+    book = LedgerBook(Ledger(uid="u", name="n", namespace="team"))
+    book.wait_for(known, "the pods are being looked for", 5)
+    book.conclude("False", "AlreadyCapturing", "capture first is capturing rank 0", 7)
+    assert conditions(book)["TargetsResolved"] == ("False", "AlreadyCapturing")
+
+
+def test_every_condition_has_a_sentence_from_the_order_to_the_end() -> None:
+    book = make_book(1)
+    for at, state in ((20, "ARMED"), (30, "WRITTEN"), (40, "UPLOADED")):
+        book.apply(event(0, state), "s", at)
+        book.derive()
+        assert all(c.message for c in book.ledger.conditions), state
+    book.begin_analysis(50)
+    book.derive()
+    assert all(c.message for c in book.ledger.conditions)
+    succeeded = next(c for c in book.ledger.conditions if c.type == "Succeeded")
+    assert (succeeded.reason, succeeded.message) == ("Analyzing", "1 of 1 rank uploaded; the report is being made")
+    book.end_analysis("True", "ReportMade", "the report is in the store", 60)
+    book.conclude("True", "Complete", "1 of 1 rank captured", 70)
+    assert all(c.message for c in book.ledger.conditions)
 
 
 def test_a_condition_keeps_the_time_of_its_status() -> None:

@@ -1,5 +1,6 @@
 """When a capture begins, as tables, and as properties over all polls and paces."""
 
+import time
 from typing import Any
 
 import pytest
@@ -107,7 +108,10 @@ def test_begin_at_one_step(ranks: list[pb.Process], first_step: int, start_ms: i
     plan = make_plan(ranks, FIVE, NOW)
     assert (plan.mode, plan.first_step, (plan.start_unix_ns - NOW) / MS) == ("step", first_step, start_ms)
     assert plan.duration_ns == 0
-    assert f"step {first_step}" in plan.explanation
+    # A time of the clock, since the sentence stays in the request when it has ended.
+    begins = time.strftime("%H:%M:%S", time.gmtime(plan.start_unix_ns // SECOND))
+    assert plan.explanation.startswith(f"all begin with step {first_step}, expected at {begins}.")
+    assert plan.explanation.endswith(" UTC")
 
 
 def test_a_patient_plan_leaves_every_rank_as_long_as_one_whose_polls_have_no_rhythm() -> None:
