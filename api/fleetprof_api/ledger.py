@@ -62,9 +62,16 @@ class Reason(StrEnum):
     POD_ENDED = "PodEnded"  # the pod ended, and with it its volume, before the store had the trace
     SIDECAR_RESTARTED = "SidecarRestarted"  # the sidecar came back, and could not go on with this capture
     OVER_LIMIT = "OverLimit"  # the order asked for more than the sidecar itself allows
-    CANCELLED = "Cancelled"  # by the user
+    CANCELLED = "Cancelled"  # by the user, or by an uninstall
     DEADLINE_EXCEEDED = "DeadlineExceeded"  # activeDeadlineSeconds
     INTERNAL = "Internal"  # our own fault; the message says where
+
+
+class Canceller(StrEnum):
+    """Who took a capture back, in words that follow "cancelled by"."""
+
+    USER = "the user"
+    UNINSTALL = "the uninstallation of fleetprof"
 
 
 class RecordingCost(msgspec.Struct, kw_only=True, frozen=True):
@@ -181,7 +188,8 @@ class Ledger(msgspec.Struct, kw_only=True):
     estimate: RecordingEstimate | None = None  # what the ranks were told; None: nothing was known
     iterations: int = 0  # of the window, where it was made shorter than asked
     plans: int = 0  # how often a start was agreed on; 2 where no rank took its first order in time
-    cancelled_unix_ns: int = 0  # the user's cancel came
+    cancelled_unix_ns: int = 0  # a cancel came
+    cancelled_by: Canceller = Canceller.USER  # of meaning where it did
     completed_unix_ns: int = 0
     outcome: str = ""  # reason of the Succeeded condition
     message: str = ""

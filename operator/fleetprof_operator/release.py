@@ -22,7 +22,7 @@ from fleetprof_operator.analyses.analyzer_job import UID_LABEL
 from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
 from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.profilerequests.control import FINALIZER
-from fleetprof_operator.profilerequests.records import CANCEL_ANNOTATION, PATH, PLURAL, request_path
+from fleetprof_operator.profilerequests.records import CANCEL_ANNOTATION, PATH, PLURAL, UNINSTALLED, request_path
 from fleetprof_operator.profilerequests.status import is_finished
 from fleetprof_operator.settings import EXIT_CODES
 
@@ -48,7 +48,7 @@ async def release(
         for body in unfinished:
             # Those that came meanwhile, too.
             if CANCEL_ANNOTATION not in (body["metadata"].get("annotations") or {}):
-                await _merge(cluster, body, {"annotations": {CANCEL_ANNOTATION: "Uninstalled"}})
+                await _merge(cluster, body, {"annotations": {CANCEL_ANNOTATION: UNINSTALLED}})
                 log.info("asked to cancel %s", _name(body))
         if time.monotonic() >= until:
             log.warning("did not end within %g s: %s", patience_s, ", ".join(map(_name, unfinished)))

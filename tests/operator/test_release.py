@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from fleetprof_operator.analyses.analyzer_job import UID_LABEL
-from harness.kubernetes.request_ground import Ground, condition
+from harness.kubernetes.request_ground import Ground, condition, message
 
 pytestmark = pytest.mark.cluster
 
@@ -71,6 +71,7 @@ async def test_what_runs_waits_or_is_held_back_is_cancelled_and_freed_and_nothin
     assert code == 0, log
     for name in ("running", "waiting", "held-back"):
         assert condition(ground.status(name)) == ("False", "Cancelled"), name
+        assert "cancelled by the uninstallation of fleetprof" in message(ground.status(name)), name
         assert ground.status(name)["completionTime"]
         assert finalizers(ground, name) == []
     assert (await run_release(ground))[0] == 0  # again: nothing is left to do

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable, make_client
 
 from fleetprof_cli.capture.seam import Away
 from fleetprof_cli.exit_codes import ExitCode
@@ -58,13 +58,11 @@ def requests_path(namespace: str, name: str = "") -> str:
 @asynccontextmanager
 async def connect(place: Place) -> AsyncIterator[Connection]:
     """Opens what the kubeconfig names; inside a pod without one, the pod's own account. Raises Failure."""
-    from kubernetes.aio.client import ApiClient
-
     require_kubeconfig(place)
     configuration, namespace = await _read_config(place)
     # Somebody waits for the answer: better said soon than tried for long.
     configuration.retries = 1
-    client = ApiClient(configuration)
+    client = make_client(configuration, "kubectl-fleetprof")
     try:
         with explain_refusals():
             yield Connection(Cluster(client), place.namespace or namespace, client)

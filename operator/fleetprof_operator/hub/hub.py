@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.ledger import Ledger
+from fleetprof_api.ledger import Canceller, Ledger
 from fleetprof_api.request import InvalidRequest, ProfileRequest
 from fleetprof_store.base import Store, StoreError
 
@@ -138,13 +138,13 @@ class Hub:
             await capture.wait_for_news(seen)
             await asyncio.sleep(_NEWS_PAUSE_S + _NEWS_PAUSE_PER_RANK_S * len(status.ranks))
 
-    async def cancel(self, ref: str, *, hurry: bool = False) -> pb.CaptureStatus:
+    async def cancel(self, ref: str, *, hurry: bool = False, by: Canceller = Canceller.USER) -> pb.CaptureStatus:
         """Takes a capture back as far as that goes; its end comes through `watch`. Raises UnknownCapture.
 
         `hurry`: at once, without waiting for sidecars to confirm.
         """
         capture = self.captures.find(ref)
-        capture.cancel(hurry=hurry)
+        capture.cancel(hurry=hurry, by=by)
         return capture.status()
 
     async def fleet(self) -> list[pb.SidecarStatus]:

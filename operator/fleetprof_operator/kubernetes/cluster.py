@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 import aiohttp
+from fleetprof_api import __version__
 from fleetprof_api.process.backoff import draw_delay_s
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
@@ -37,6 +38,13 @@ class Refused(Exception):
         self.reason = reason
 
 
+def make_client(configuration: Configuration, program: str) -> ApiClient:
+    """Connections under a program's name, which audit logs and `managedFields` show."""
+    client = ApiClient(configuration)
+    client.user_agent = f"{program}/{__version__}"
+    return client
+
+
 class Cluster:
     """One connection pool. All paths are those of the API, e.g. `/api/v1/namespaces/team/pods`."""
 
@@ -51,7 +59,7 @@ class Cluster:
             config.load_incluster_config(configuration)
         except config.ConfigException:
             await config.load_kube_config(client_configuration=configuration)
-        return cls(ApiClient(configuration))
+        return cls(make_client(configuration, "fleetprof-operator"))
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import kopf
+from fleetprof_api.ledger import Canceller
 from fleetprof_api.process.log import about
 
 from fleetprof_operator.analyses.analyses import Analyses
@@ -73,7 +74,7 @@ class Control:
             self._records.forget(uid)
             self._retention.forget(uid)
             self._later_changes.forget(uid)
-            await self._take_back(uid)
+            await self._take_back(uid, Canceller.USER)
             if self._analyses is not None:
                 self._start(self._analyses.remove(uid))
             return
@@ -81,7 +82,7 @@ class Control:
         self._retention.note(body)
         self._later_changes.note(body)
         if record.is_taken_back:
-            await self._take_back(uid)
+            await self._take_back(uid, record.canceller)
 
     async def live(self, uid: str, stopped: kopf.DaemonStopped, **_: Any) -> None:
         """The daemon of one request."""
@@ -141,9 +142,9 @@ class Control:
                 task.cancel()
             await asyncio.gather(doing, stopping, return_exceptions=True)
 
-    async def _take_back(self, uid: str) -> None:
+    async def _take_back(self, uid: str, by: Canceller) -> None:
         with suppress(UnknownCapture):  # never begun, or over
-            await self._around.hub.cancel(uid)
+            await self._around.hub.cancel(uid, by=by)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

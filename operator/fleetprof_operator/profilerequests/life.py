@@ -121,7 +121,7 @@ class RequestLife:
             self._show({"Succeeded": Fact("Unknown", "Suspended", "set spec.suspend to false to begin")})
             await self._record.wait()
         if self._record.is_suspended:
-            await self._end("False", "Cancelled", "taken back before it was begun")
+            await self._end("False", "Cancelled", f"cancelled by {self._record.canceller} before it was begun")
             return
         if not self._status.get("requester"):  # after a restart it was told before
             tell_taken(self._record.metadata, self._requester, request)
@@ -157,7 +157,7 @@ class RequestLife:
                 await asyncio.sleep(_ADOPT_AGAIN_S)
                 continue
             if self._record.is_taken_back:
-                await self._around.hub.cancel(self._uid)
+                await self._around.hub.cancel(self._uid, by=self._record.canceller)
             return True
 
     async def _follow_with_pods(self, request: ProfileRequest) -> pb.CaptureStatus:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fleetprof_api.ledger import Canceller
 from fleetprof_api.pods import REQUESTED_BY_ANNOTATION
 from fleetprof_api.request import ProfileRequest, parse_request
 
@@ -19,6 +20,8 @@ PATH: Final = "/apis/fleetprof.io/v1alpha1"
 PLURAL: Final = "profilerequests"
 CANCEL_ANNOTATION: Final = "fleetprof.io/cancel"
 """Takes the capture back without deleting the request: what `fleetprof-operator release` sets before an uninstall."""
+UNINSTALLED: Final = "Uninstalled"
+"""The annotation's value then; any other is a user's."""
 # The ledger says who asked, where somebody vouches for it; the note alone may be forged.
 _NOT_KEPT: Final = ("kubectl.kubernetes.io/last-applied-configuration", REQUESTED_BY_ANNOTATION)
 
@@ -65,6 +68,12 @@ class Record:
     def is_taken_back(self) -> bool:
         """Whether it is being deleted, or its capture is to be cancelled."""
         return "deletionTimestamp" in self.metadata or CANCEL_ANNOTATION in (self.metadata.get("annotations") or {})
+
+    @property
+    def canceller(self) -> Canceller:
+        """Who takes it back, where somebody does."""
+        value = (self.metadata.get("annotations") or {}).get(CANCEL_ANNOTATION)
+        return Canceller.UNINSTALL if value == UNINSTALLED else Canceller.USER
 
     async def wait(self) -> None:
         """Returns when there is a newer body than at the call."""

@@ -329,3 +329,4 @@ async def test_the_life_of_a_request_costs_few_writes(ground: Ground) -> None:
     managers = {m["manager"] for m in made["managedFields"]}
     assert made["generation"] == 1
     assert len(managers) <= 3
+    assert {m["manager"] for m in made["managedFields"] if m.get("subresource") == "status"} == {"fleetprof-operator"}

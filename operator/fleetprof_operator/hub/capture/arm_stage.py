@@ -35,7 +35,8 @@ async def resolve_and_arm(state: CaptureState) -> bool:
     while True:
         now = hub.clock()
         if state.ledger.cancelled_unix_ns:
-            state.book.conclude("False", "Cancelled", "cancelled by the user before any rank was asked", now)
+            said = f"cancelled by {state.ledger.cancelled_by} before any rank was asked"
+            state.book.conclude("False", "Cancelled", said, now)
             return False
         found = hub.resolve(state.request, state.ledger.namespace, state.ledger.uid)
         if found.targets:

@@ -199,7 +199,9 @@ def _end(state: CaptureState, verdict: Verdict, reason: str, message: str) -> Ca
 
 def _end_early(state: CaptureState) -> CanaryOutcome:
     if state.ledger.cancelled_unix_ns:
-        return _end(state, Verdict.FAILED, "Cancelled", "cancelled by the user while the canary recorded")
+        return _end(
+            state, Verdict.FAILED, "Cancelled", f"cancelled by {state.ledger.cancelled_by} while the canary recorded"
+        )
     seconds = state.request.spec.active_deadline_seconds
     message = f"the canary had not ended when the deadline of {seconds} s passed; no other rank was asked"
     return _end(state, Verdict.FAILED, "DeadlineExceeded", message)

@@ -27,7 +27,8 @@ async def follow(state: CaptureState) -> None:
             state.send_all(build_cancel(state.ledger.uid, Reason.DEADLINE_EXCEEDED, text))
         if 0 < cancel_until <= now:
             for entry in lines.open_entries():
-                state.give_up(entry, Reason.CANCELLED, "cancelled by the user; the sidecar has not confirmed it")
+                text = f"cancelled by {state.ledger.cancelled_by}; the sidecar has not confirmed it"
+                state.give_up(entry, Reason.CANCELLED, text)
         elif 0 < deadline_until <= now:
             for entry in lines.open_entries():
                 _give_up_at_deadline(state, entry)

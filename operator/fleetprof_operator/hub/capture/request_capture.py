@@ -16,7 +16,7 @@ from typing import Final
 
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.ledger import RankState, Reason
+from fleetprof_api.ledger import Canceller, RankState, Reason
 from fleetprof_api.request import ProfileRequest, Traces
 
 from fleetprof_operator.hub.capture import canary_stage
@@ -133,12 +133,12 @@ class RequestCapture:
         """Who asked, by admission's word; the first name stands."""
         self._book.name_requester(requester)
 
-    def cancel(self, *, hurry: bool = False) -> None:
-        """The user's cancel; again or after the end it does nothing. `hurry` does not wait for sidecars' answers."""
+    def cancel(self, *, hurry: bool = False, by: Canceller = Canceller.USER) -> None:
+        """A cancel; again or after the end it does nothing. `hurry` does not wait for sidecars' answers."""
         if hurry:
             self._state.hurried = True
             self._state.turn()
-        if self._book.cancel(self._hub.clock()):
+        if self._book.cancel(self._hub.clock(), by):
             self._state.send_all(self._cancel_message())  # at once: before any refusal to upload
             self._state.note_change()
             self._state.turn()
@@ -287,4 +287,4 @@ class RequestCapture:
         self._book.conclude("False", "Internal", text, now)
 
     def _cancel_message(self) -> pb.HubMessage:
-        return build_cancel(self.ledger.uid, Reason.CANCELLED, "cancelled by the user")
+        return build_cancel(self.ledger.uid, Reason.CANCELLED, f"cancelled by {self.ledger.cancelled_by}")

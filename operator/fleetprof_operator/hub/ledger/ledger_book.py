@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason, RecordingEstimate, merge_entries
+from fleetprof_api.ledger import Canceller, Ledger, LedgerEntry, RankState, Reason, RecordingEstimate, merge_entries
 from fleetprof_api.request import Spec
 
 from fleetprof_operator.hub.ledger.canary_line import CanaryLine
@@ -160,11 +160,12 @@ class LedgerBook:
         """How long the window is where it is shorter than asked; 0: it is as asked."""
         self._ledger.iterations = iterations
 
-    def cancel(self, now_unix_ns: int) -> bool:
-        """The user takes the request back. False when that is known, or the request has ended."""
+    def cancel(self, now_unix_ns: int, by: Canceller = Canceller.USER) -> bool:
+        """Somebody takes the request back. False when that is known, or the request has ended."""
         if self._ledger.outcome or self._ledger.cancelled_unix_ns:
             return False
         self._ledger.cancelled_unix_ns = now_unix_ns
+        self._ledger.cancelled_by = by
         return True
 
     # ------------------------------------------------------------ messages and bytes

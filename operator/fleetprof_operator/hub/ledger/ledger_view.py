@@ -6,7 +6,7 @@ Guarantees: nothing here can be assigned to, so the type checker finds a second 
 from collections.abc import Sequence
 from typing import Protocol
 
-from fleetprof_api.ledger import Condition, LedgerEntry, RecordingEstimate, Verdict
+from fleetprof_api.ledger import Canceller, Condition, LedgerEntry, RecordingEstimate, Verdict
 
 
 class CanaryView(Protocol):
@@ -78,7 +78,11 @@ class LedgerView(Protocol):
 
     @property
     def cancelled_unix_ns(self) -> int:
-        """When the user's cancel came; 0: it did not."""
+        """When a cancel came; 0: it did not."""
+
+    @property
+    def cancelled_by(self) -> Canceller:
+        """Whose cancel it was, where it came."""
 
     @property
     def completed_unix_ns(self) -> int:

@@ -22,7 +22,7 @@ def decide_outcome(ledger: LedgerView, deadline_passed: bool, difference: str = 
     if failed := summarize_failures(entries):
         summary += f"; failed: {failed}"
     if ledger.cancelled_unix_ns:
-        return "False", "Cancelled", f"cancelled by the user; {summary}"
+        return "False", "Cancelled", f"cancelled by {ledger.cancelled_by}; {summary}"
     if not uploaded:
         first = next((e for e in entries if e.message), None)
         detail = f". Rank {first.rank}: {first.message}" if first is not None else ""
