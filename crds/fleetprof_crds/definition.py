@@ -28,7 +28,7 @@ _COLUMNS: Final = (
 )
 _WIDE_COLUMNS: Final = (
     (
-        "Busy",
+        "Busy-Permille",
         "status.headline.busyPermille",
         "Share of the window in which the GPUs were busy, or the hosts where there is none, in permille.",
     ),

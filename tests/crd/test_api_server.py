@@ -122,7 +122,7 @@ def test_the_table_shows_where_a_request_stands(api: ApiServer, name: str) -> No
     assert head == ["NAME", "TARGET", "CAPTURED", "RANKS", "STATE", "AGE"]
     assert row[:5] == [name, "Job/llama", "511", "512", "PartiallyCaptured"]
     head, row = (line.split() for line in api.kubectl("get", "fleetprof", name, "-o", "wide").stdout.splitlines())
-    assert head[5:] == ["AGE", "BUSY", "STRAGGLER", "REQUESTER", "REPORT"]
+    assert head[5:] == ["AGE", "BUSY-PERMILLE", "STRAGGLER", "REQUESTER", "REPORT"]
     assert row[6:] == ["613", "rank", "17", "lena", "s3://traces/v1/default/uid/report.html"]
 
 

@@ -64,7 +64,7 @@ async def connect(place: Place) -> AsyncIterator[Connection]:
     configuration.retries = 1
     client = make_client(configuration, "kubectl-fleetprof")
     try:
-        with explain_refusals():
+        with explain_refusals(place.namespace or namespace):
             yield Connection(Cluster(client), place.namespace or namespace, client)
     finally:
         await client.close()
@@ -103,19 +103,19 @@ async def _read_config(place: Place) -> "tuple[Configuration, str]":
 
 
 @contextmanager
-def explain_refusals() -> Iterator[None]:
-    """Turns what the API says within the block into a Failure."""
+def explain_refusals(namespace: str) -> Iterator[None]:
+    """Turns what the API says within the block into a Failure; `namespace` is the one that next steps name."""
     try:
         yield
     except Refused as error:
-        raise explain_refusal(error) from None
+        raise explain_refusal(error, namespace) from None
     except Unreachable as error:
         raise Away(
             f"the API server does not answer: {error}", "is this the right cluster? kubectl cluster-info"
         ) from None
 
 
-def explain_refusal(error: Refused) -> Failure:
+def explain_refusal(error: Refused, namespace: str) -> Failure:
     """The sentence and next step for a refusal."""
     said = str(error)
     if error.status == 401:
@@ -131,7 +131,8 @@ def explain_refusal(error: Refused) -> Failure:
     if error.status == 404 and not error.reason:
         return Failure("this cluster has no ProfileRequests", next_step=_INSTALL, code=ExitCode.REFUSED)
     if error.status == 404:
-        return Failure(said, next_step="see what there is: kubectl fleetprof list", code=ExitCode.REFUSED)
+        step = f"see what there is: kubectl fleetprof list -n {namespace}"
+        return Failure(said, next_step=step, code=ExitCode.REFUSED)
     if error.status == 409:
         return Failure(said, next_step="choose another metadata.name", code=ExitCode.REFUSED)
     if error.status in (400, 422):

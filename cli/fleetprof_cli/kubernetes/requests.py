@@ -31,7 +31,7 @@ class Requests:
 
     async def create(self, document: Mapping[str, Any]) -> RequestState:
         """A new request. Raises Failure."""
-        with explain_refusals():
+        with explain_refusals(self._connection.namespace):
             return RequestState(await self._cluster.create(self._connection.requests_path(), dict(document)))
 
     async def find(self, reference: str) -> RequestState:
@@ -41,17 +41,17 @@ class Requests:
             if not found:
                 raise Failure(
                     f"there is no ProfileRequest in namespace {self._connection.namespace}",
-                    next_step="take a capture: kubectl fleetprof capture job/NAME",
+                    next_step=f"take a capture: kubectl fleetprof capture job/NAME -n {self._connection.namespace}",
                     code=ExitCode.REFUSED,
                 )
             return found[0]
-        with explain_refusals():
+        with explain_refusals(self._connection.namespace):
             return RequestState(await self._cluster.get(self._connection.requests_path(reference)))
 
     async def list(self, *, everywhere: bool = False) -> list[RequestState]:
         """All of the namespace, or of all namespaces, the latest first. Raises Failure."""
         path = requests_path("") if everywhere else self._connection.requests_path()
-        with explain_refusals():
+        with explain_refusals(self._connection.namespace):
             items, _ = await self._cluster.list(path)
         states = [RequestState(item) for item in items]
         return sorted(states, key=lambda s: (str(s.created() or ""), s.name), reverse=True)
@@ -59,7 +59,7 @@ class Requests:
     async def watch(self, state: RequestState) -> AsyncIterator[RequestState]:
         """Every change until the request is finished or gone, or the API server ends the watch."""
         path, fields = self._connection.requests_path(), {"fieldSelector": f"metadata.name={state.name}"}
-        with explain_refusals():
+        with explain_refusals(self._connection.namespace):
             items, version = await self._cluster.list(path, fields)
             latest = self._of(state, items[0] if items else None)
             yield latest
@@ -80,7 +80,7 @@ class Requests:
     async def cancel(self, state: RequestState) -> None:
         """Asks the operator to end it. The uid is a condition: another request may have the name by now."""
         change = {"metadata": {"uid": state.uid, "annotations": {CANCEL_ANNOTATION: "true"}}}
-        with explain_refusals():
+        with explain_refusals(self._connection.namespace):
             try:
                 await self._cluster.merge(self._connection.requests_path(state.name), change)
             except Refused as error:

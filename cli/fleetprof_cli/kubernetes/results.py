@@ -113,7 +113,8 @@ class Results:
         try:
             yield
         except (NotFound, NothingStored):
-            raise Failure(f"{self._name} {missing}", next_step="see how it ended: kubectl fleetprof list") from None
+            step = f"see how it ended: kubectl fleetprof list -n {self._namespace}"
+            raise Failure(f"{self._name} {missing}", next_step=step) from None
         except StoreError as error:
             raise Failure(f"cannot read the object store: {error}", next_step=_CREDENTIALS) from None
         except OSError as error:

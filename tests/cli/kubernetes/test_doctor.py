@@ -106,7 +106,7 @@ SILENT: list[tuple[str, Facts, str, str]] = [
         "sidecar's process crashes",
         make_facts(inject(PLAIN), json.dumps({"message": "the sidecar ended with 1; the trainers are not affected"})),
         "the sidecar ended with 1",
-        "kubectl logs",
+        "kubectl logs train-0 -n team -c fleetprof",
     ),
     (
         "not scheduled",
@@ -124,7 +124,7 @@ SILENT: list[tuple[str, Facts, str, str]] = [
             )
         ),
         "does not run: not scheduled: Unschedulable: no node",
-        "kubectl describe pod/train-0",
+        "kubectl describe pod/train-0 -n team",
     ),
     (
         "variable overridden",

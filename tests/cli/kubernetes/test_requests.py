@@ -171,7 +171,7 @@ GROUP = "profilerequests.fleetprof.io"
             "admission rules",
         ),
         (Refused(404, "", "404 page not found"), ExitCode.REFUSED, "docs/install.md"),
-        (Refused(404, "NotFound", f'{GROUP} "look" not found'), ExitCode.REFUSED, "kubectl fleetprof list"),
+        (Refused(404, "NotFound", f'{GROUP} "look" not found'), ExitCode.REFUSED, "kubectl fleetprof list -n team"),
         (Refused(409, "AlreadyExists", "already exists"), ExitCode.REFUSED, "metadata.name"),
         (Refused(422, "Invalid", "spec.window: wrong"), ExitCode.INVALID, "kubectl explain profreq.spec"),
         (Refused(500, "InternalError", "boom"), ExitCode.FAILED, ""),
@@ -179,7 +179,7 @@ GROUP = "profilerequests.fleetprof.io"
     ids=lambda value: str(value)[:40],
 )
 def test_every_refusal_names_the_next_step(refused: Refused, code: ExitCode, step: str) -> None:
-    failure = explain_refusal(refused)
+    failure = explain_refusal(refused, "team")
     assert failure.exit_code == code
     assert step in failure.next_step
 

@@ -40,7 +40,8 @@ def command(name: str, out: Path, ranks: list[int] | None, store: str, s3_endpoi
         files, size_bytes = files + 1, size_bytes + file_bytes
         say(f"{path} ({size_text(file_bytes)})")
     if not files:
-        raise Failure(f"the store holds nothing of {name}", next_step="see how it ended: kubectl fleetprof list")
+        step = f"see how it ended: kubectl fleetprof list -n {state.namespace}"
+        raise Failure(f"the store holds nothing of {name}", next_step=step)
     try:
         link_traces(out)
     except OSError as error:

@@ -69,7 +69,7 @@ def judge_pod(facts: PodFacts, around: Facts) -> Iterator[Check]:
         advice = "pods keep the sidecar that they were made with; start the job again to have the new one"
         yield Check(name, Verdict.OK, f"its sidecar is of version {version}, this is {__version__}", advice)
     yield from _judge_trainer(name, pod)
-    yield from _judge_link(name, facts.sidecar_log)
+    yield from _judge_link(name, facts.pod["metadata"], facts.sidecar_log)
     yield from _judge_torch(name, pod, facts.torch)
 
 
@@ -112,7 +112,8 @@ def _judge_sidecar(name: str, pod: Pod) -> Check:
         logs = f"kubectl logs {metadata['name']} -n {metadata['namespace']} -c {SIDECAR_CONTAINER} --previous"
         return Check(name, Verdict.FAIL, f"{found}: {said}" if said else found, f"the training is not affected; {logs}")
     if trouble := explain(dict(status)):
-        return Check(name, Verdict.FAIL, f"does not run: {trouble}", f"kubectl describe {name.replace(' ', '/')}")
+        step = f"kubectl describe {name.replace(' ', '/')} -n {pod['metadata']['namespace']}"
+        return Check(name, Verdict.FAIL, f"does not run: {trouble}", step)
     if "running" not in state:
         return Check(name, Verdict.WARN, "its sidecar has not started yet", "wait a moment, then look again")
     restarts = int(mine.get("restartCount") or 0)
@@ -147,7 +148,7 @@ def _judge_trainer(name: str, pod: Pod) -> Iterator[Check]:
         yield Check(name, Verdict.OK, f"{what} is set up to ask for captures", advice)
 
 
-def _judge_link(name: str, log: str | Unknown | None) -> Iterator[Check]:
+def _judge_link(name: str, metadata: Mapping[str, Any], log: str | Unknown | None) -> Iterator[Check]:
     """What the sidecar's log says of the hub, last word first."""
     if log is None:
         return
@@ -163,7 +164,8 @@ def _judge_link(name: str, log: str | Unknown | None) -> Iterator[Check]:
             yield Check(name, Verdict.FAIL, f"its sidecar has {message}", _advise_link(message))
             return
         if message.endswith(_CRASHED):
-            yield Check(name, Verdict.FAIL, message, f"its log says more: kubectl logs … -c {SIDECAR_CONTAINER}")
+            logs = f"kubectl logs {metadata['name']} -n {metadata['namespace']} -c {SIDECAR_CONTAINER}"
+            yield Check(name, Verdict.FAIL, message, f"its log says more: {logs}")
             return
     yield Check(name, Verdict.WARN, "its sidecar's log says nothing of the hub", "it may have just begun; look again")
 
