@@ -38,6 +38,12 @@ def make_deployment(name: str, wanted: int, ready: int) -> Json:
             "operator's log",
         ),
         (make_facts(deployments=[make_deployment("operator", 1, 0)]), "fail", "0 of 1 pods", "kubectl describe"),
+        (
+            make_facts(deployments=[make_deployment("operator", 0, 0)]),
+            "fail",
+            "fleetprof-system/fleetprof-operator is scaled to zero",
+            "kubectl scale deployment fleetprof-operator -n fleetprof-system --replicas=1",
+        ),
         (make_facts(deployments=[make_deployment("webhook", 2, 1)]), "warn", "1 of 2 pods", "kubectl describe"),
         (make_facts(deployments=[make_deployment("operator", 1, 1)]), "ok", "1 of 1 pods", ""),
         (make_facts(deployments=Unknown("forbidden")), "ok", "not looked at: forbidden", "ask whoever"),

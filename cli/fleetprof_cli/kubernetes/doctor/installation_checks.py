@@ -71,7 +71,10 @@ def _judge_deployments(deployments: Any) -> Iterable[Check]:
         component = (metadata.get("labels") or {}).get("app.kubernetes.io/component", name)
         wanted, ready = deployment["spec"].get("replicas", 1), status.get("readyReplicas") or 0
         found = f"{ready} of {wanted} pods of {namespace}/{name} are ready"
-        if ready >= wanted:
+        if not wanted:
+            advice = f"kubectl scale deployment {name} -n {namespace} --replicas=1"
+            yield Check(component, Verdict.FAIL, f"{namespace}/{name} is scaled to zero", advice)
+        elif ready >= wanted:
             yield Check(component, Verdict.OK, found)
         elif ready:
             yield Check(component, Verdict.WARN, found, f"kubectl describe deployment {name} -n {namespace}")
