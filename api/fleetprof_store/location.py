@@ -46,11 +46,15 @@ class StoreLocation(msgspec.Struct, kw_only=True, frozen=True):
         """The whole location as one line; `parse_location` reads it."""
         if self.directory:
             return self.directory
+        return f"s3://{self.bucket}{f'/{self.prefix}' if self.prefix else ''}{self.settings()}"
+
+    def settings(self) -> str:
+        """The settings alone, as they stand behind any address of the store: `?endpoint=…`, or nothing."""
         settings = {"endpoint": self.endpoint, "region": self.region}
         if self.path_style is not None:
             settings["path_style"] = str(self.path_style).lower()
         query = urlencode(sorted((name, value) for name, value in settings.items() if value), safe=":/")
-        return f"s3://{self.bucket}{f'/{self.prefix}' if self.prefix else ''}{f'?{query}' if query else ''}"
+        return f"?{query}" if query else ""
 
 
 def parse_location(text: str) -> StoreLocation:

@@ -89,6 +89,7 @@ class Operator:
             calls=StoreCalls(store),
             metrics=self._metrics,
             report_url=settings.report_url,
+            store=settings.store,
             requesters=Requesters(cluster, settings.requester_guard),
             analyses=self._analyses,
         )

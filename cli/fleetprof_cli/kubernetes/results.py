@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from fleetprof_analyzer.capture.store import NothingStored
 from fleetprof_analyzer.timeline.merged_trace import Wanted
 from fleetprof_analyzer.timeline.trace_window import cut_capture
 from fleetprof_api import keys
 from fleetprof_store.base import NotFound, StoreError
-from fleetprof_store.location import StoreLocation
+from fleetprof_store.location import StoreLocation, parse_capture_address
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.request_state import RequestState
@@ -39,9 +40,11 @@ def find_store(state: RequestState, store: str, s3_endpoint: str) -> StoreLocati
         if store:
             return parse_store(store, s3_endpoint)
         address = state.status.report_url or ""
-        within = f"/{keys.request_prefix(state.namespace, state.uid)}"
-        if address.startswith("s3://") and within in address:
-            return parse_store(address[: address.index(within)], s3_endpoint)
+        if address.startswith("s3://"):
+            location, *whose = parse_capture_address(address)
+            if whose == [state.namespace, state.uid]:
+                # The store's address in the cluster may not be the one that reaches it from here.
+                return msgspec.structs.replace(location, endpoint=s3_endpoint or location.endpoint)
     except ValueError as error:
         raise Failure(str(error), code=ExitCode.INVALID) from None
     raise Failure(

@@ -1,4 +1,4 @@
-"""The report in the few values that a ProfileRequest's status has room for.
+"""The report in the few values that a ProfileRequest's status has room for, and where it is.
 
 Guarantees: pure; of GPU ranks where there are any; a value that the report does not have is left out.
 """
@@ -11,6 +11,7 @@ from fleetprof_api.report.report import KindTotal
 from fleetprof_api.report.stragglers import Stragglers
 from fleetprof_api.request import Headline
 from fleetprof_api.request.fields import longest
+from fleetprof_store.location import StoreLocation
 
 from fleetprof_operator.kubernetes.cluster import Json
 
@@ -33,6 +34,15 @@ def read_headline(report_json: bytes) -> Json:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return {}
     return _read_shares(essence.totals) | _read_stragglers(essence.stragglers) | _read_finding(essence.findings)
+
+
+def find_address(template: str, located: str, store: StoreLocation, metadata: Json) -> str:
+    """`status.reportURL`: the web UI's, made from `template`; without one, where the store has it (`located`), with the
+    settings that a reader needs to find that store. Holds no credential, since a StoreLocation holds none.
+    """
+    if template:
+        return template.format(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
+    return located + store.settings()
 
 
 def _read_shares(totals: list[KindTotal]) -> Json:

@@ -19,6 +19,7 @@ from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.request import InvalidRequest, ProfileRequest
 from fleetprof_store.base import StoreError
+from fleetprof_store.location import StoreLocation
 
 from fleetprof_operator.analyses.analyses import Analyses
 from fleetprof_operator.hub.hub import Hub
@@ -27,7 +28,7 @@ from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
 from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.profilerequests.audit import tell_ended, tell_taken
-from fleetprof_operator.profilerequests.headline import read_headline
+from fleetprof_operator.profilerequests.headline import find_address, read_headline
 from fleetprof_operator.profilerequests.notices import Notices
 from fleetprof_operator.profilerequests.records import Record, request_path, to_request
 from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters
@@ -55,6 +56,7 @@ class Surroundings:
     calls: StoreCalls
     metrics: Metrics
     report_url: str
+    store: StoreLocation
     requesters: Requesters
     analyses: Analyses | None
     targets: dict[str, TargetPodsWatch] = field(default_factory=dict)
@@ -217,9 +219,8 @@ class RequestLife:
         return read_headline(data) if data is not None else {}
 
     def _find_report(self) -> str:
-        if self._around.report_url:
-            return self._around.report_url.format(namespace=self._namespace, name=self._name, uid=self._uid)
-        return self._around.calls.store.locate(keys.report_page_key(self._namespace, self._uid))
+        located = self._around.calls.store.locate(keys.report_page_key(self._namespace, self._uid))
+        return find_address(self._around.report_url, located, self._around.store, self._record.metadata)
 
     # ------------------------------------------------------------ what people see
 

@@ -215,7 +215,7 @@ async def test_without_the_store_the_report_is_what_the_status_says(ground: Grou
     headline = {"busyPermille": 613, "straggler": "rank 1"}
     finish(ground, "five", headline=headline, reportURL=f"https://ui.example/{ground.namespace}/five")
     done = await run("report")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 2, done.stderr  # what was asked for was not had
     assert "busy 61.3 % of the window" in done.stdout
     assert "does not name its object store" in done.stderr
     assert (await run("report", "-o", "path")).stdout.strip() == f"https://ui.example/{ground.namespace}/five"
@@ -254,7 +254,14 @@ async def test_report_and_traces_come_from_s3_with_the_users_credentials(
     there = ["--s3-endpoint", s3_server.endpoint_url]
     done = await run("report", "five", "-o", "json", *there, **mine, AWS_REGION="us-east-1")
     assert done.stdout == '{"schema_version": 99}', done.stderr
-    assert (await run("report", "-o", "path", *there, **mine)).stdout.strip().endswith(f"{root}/report.html")
+    address = f"s3://{bucket}/fp/{root}/report.html?endpoint={s3_server.endpoint_url}&region=us-east-1"
+    finish(ground, "five", reportURL=address)
+    told = await run("report", "five", "-o", "json", **mine)  # no flag: the address says which server it is
+    assert told.stdout == '{"schema_version": 99}', told.stderr
+    finish(ground, "five", reportURL=address.replace(s3_server.endpoint_url, "http://127.0.0.1:9"))
+    elsewhere = await run("report", "five", "-o", "json", *there, **mine)  # reached by another way from here
+    assert elsewhere.stdout == '{"schema_version": 99}', elsewhere.stderr
+    assert f"{root}/report.html?" in (await run("report", "-o", "path", *there, **mine)).stdout
     got = await run("traces", "five", "-o", str(tmp_path / "t"), *there, **mine, AWS_REGION="us-east-1")
     assert got.returncode == 0, got.stderr
     assert (tmp_path / "t/ranks/0/trace.json.gz").read_bytes() == b"trace"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.request import Status
-from fleetprof_operator.profilerequests.headline import read_headline
+from fleetprof_operator.profilerequests.headline import find_address, read_headline
 from fleetprof_operator.profilerequests.retention import find_due
 from fleetprof_operator.profilerequests.status import (
     TYPES,
@@ -21,6 +21,7 @@ from fleetprof_operator.profilerequests.status import (
     list_failures,
     parse_time,
 )
+from fleetprof_store.location import parse_capture_address, parse_location
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -222,3 +223,25 @@ def test_when_a_request_is_deleted(spec: Any, status: Any, due: str | None) -> N
 )  # fmt: skip
 def test_the_headline(report: bytes, headline: Any) -> None:
     assert read_headline(report) == headline
+
+
+@pytest.mark.parametrize(
+    ("store", "template", "address"),
+    [
+        ("s3://b/p", "", "s3://b/p/v1/team/u/report.html"),
+        (
+            "s3://b/p?endpoint=https://minio.example:9000&region=eu-1",
+            "",
+            "s3://b/p/v1/team/u/report.html?endpoint=https://minio.example:9000&region=eu-1",
+        ),
+        ("/var/lib/store", "", "/var/lib/store/v1/team/u/report.html"),
+        ("s3://b?region=eu-1", "https://ui.example/{namespace}/{name}?{uid}", "https://ui.example/team/five?u"),
+    ],
+)
+def test_the_address_of_a_report_says_which_server_has_it(store: str, template: str, address: str) -> None:
+    location = parse_location(store)
+    located = f"{location.address().rstrip('/')}/v1/team/u/report.html"
+    metadata = {"namespace": "team", "name": "five", "uid": "u"}
+    assert find_address(template, located, location, metadata) == address
+    if address.startswith("s3://"):
+        assert parse_capture_address(address) == (location, "team", "u")

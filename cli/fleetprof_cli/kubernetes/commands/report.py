@@ -51,7 +51,8 @@ def command(
 ) -> None:
     """Show the report of NAME, the latest request of the namespace by default.
 
-    Reads the object store with your own S3 credentials; where that cannot be, shows what the request's status says.
+    Reads the object store with your own S3 credentials; where that cannot be, shows what the request's status says
+    and fails.
     """
     wanted = read_cut(context, "output", "tables", "open_page")
     state = asyncio.run(_find(read_place(flags), name))
@@ -74,11 +75,11 @@ def command(
         results = Results.open(state, store, s3_endpoint)
         data = results.report()
         page = results.page() if open_page else b""
-    except Failure as failure:
+    except Failure:
         if output != "text" or open_page or tables is not None:
             raise
-        _show_headline(state, failure)
-        return
+        _show_headline(state)
+        raise
     if output == "json":
         print_json(data)
     elif output == "path":
@@ -106,18 +107,17 @@ async def _find(place: Place, name: str) -> RequestState:
         return await Requests(connection).find(name)
 
 
-def _show_headline(state: RequestState, failure: Failure) -> None:
-    """What there is without the store. Raises Failure when there is nothing."""
+def _show_headline(state: RequestState) -> None:
+    """What there is without the store."""
     lines = headline_lines(state.status.headline)
     if not lines:
-        raise failure
+        return
     click.echo(make_printable(f"{state.name}: {state.sentence()}"))
     if state.status.requester:
         click.echo(make_printable(f"  asked for by {state.status.requester}"))
     for line in lines:
         click.echo(make_printable(f"  {line}"))
-    say(f"this is what the request's status holds; {failure.message}")
-    say(f"  {failure.next_step}")
+    say("this is what the request's status holds; the report itself cannot be read")
     if state.status.report_url:
         say(f"the report: {state.status.report_url}")
 
