@@ -1,7 +1,6 @@
 """A request's events: all lines first, then those that changed; nothing twice; an end."""
 
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 import pytest
@@ -28,9 +27,15 @@ def read(event: bytes) -> tuple[str, str, LedgerChange]:
     return fields["event"], fields["id"], msgspec.json.decode(fields["data"], type=LedgerChange)
 
 
-async def opened(store: MemoryStore, seen: str = "", may_read: Any = lambda: True) -> AsyncIterator[bytes]:
+async def opened(
+    store: MemoryStore, seen: str = "", may_read: Callable[[], bool] = lambda: True
+) -> AsyncIterator[bytes]:
     """The stream behind its first line, which says when to come back."""
-    stream = stream_changes(store, *NAME, seen, may_read)
+
+    async def may_still_read() -> bool:
+        return may_read()
+
+    stream = stream_changes(store, *NAME, seen, may_still_read)
     assert (await anext(stream)).startswith(b"retry: ")
     return stream
 

@@ -6,7 +6,7 @@ from typing import Annotated, Protocol, cast
 from fastapi import Depends, Request
 from fleetprof_store.base import Store
 
-from fleetprof_webui.access.local import LocalAccess
+from fleetprof_webui.access.viewer import Access, Viewer
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.models.requests import CaptureAnswer
 from fleetprof_webui.reports.reading import ReportReader
@@ -31,15 +31,29 @@ class Captures(Protocol):
         """Takes a capture back."""
 
 
+class PersonalCaptures(Protocol):
+    """Captures of a service that many people use."""
+
+    def open_door(self, request: Request, viewer: Viewer) -> Captures | None:
+        """The door for this person, who sent this request; None where they have none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
-    """All parts of one service. `captures` is None where this service takes none."""
+    """All parts of one service. `captures` is None where it takes none, or where people have `personal` doors."""
 
     store: Store
     catalog: Catalog
-    access: LocalAccess
+    access: Access
     reports: ReportReader
     captures: Captures | None
+    personal: PersonalCaptures | None = None
+
+    def find_captures(self, request: Request, viewer: Viewer) -> Captures | None:
+        """The door to captures for this person."""
+        if not viewer.may_capture:
+            return None
+        return self.personal.open_door(request, viewer) if self.personal else self.captures
 
 
 def find_service(request: Request) -> Service:

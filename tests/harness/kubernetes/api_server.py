@@ -47,14 +47,14 @@ def find_programs() -> dict[str, Path] | str:
 
 
 @contextmanager
-def run_api_server(folder: Path) -> Iterator["ApiServer"]:
-    """A running API server. Skips without its programs, or fails where they are required."""
+def run_api_server(folder: Path, *flags: str) -> Iterator["ApiServer"]:
+    """A running API server with these flags too. Skips without its programs, or fails where they are required."""
     programs = find_programs()
     if isinstance(programs, str):
         if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
             pytest.fail(programs)
         pytest.skip(programs)
-    server = ApiServer(programs, folder)
+    server = ApiServer(programs, folder, *flags)
     try:
         server.start()
         yield server
@@ -63,9 +63,9 @@ def run_api_server(folder: Path) -> Iterator["ApiServer"]:
 
 
 @contextmanager
-def serve_requests(folder: Path) -> Iterator["ApiServer"]:
+def serve_requests(folder: Path, *flags: str) -> Iterator["ApiServer"]:
     """A running API server that knows ProfileRequests; skips and fails as `run_api_server` does."""
-    with run_api_server(folder) as server:
+    with run_api_server(folder, *flags) as server:
         applied = server.kubectl("apply", "-f", str(CRD_FILE))
         assert applied.returncode == 0, applied.stderr
         path = "/apis/fleetprof.io/v1alpha1/profilerequests"
@@ -79,8 +79,9 @@ def serve_requests(folder: Path) -> Iterator["ApiServer"]:
 class ApiServer:
     """etcd and kube-apiserver over a folder. Users: `admin` may do everything, `guest` nothing that no role grants."""
 
-    def __init__(self, programs: dict[str, Path], folder: Path) -> None:
+    def __init__(self, programs: dict[str, Path], folder: Path, *flags: str) -> None:
         self.programs = programs
+        self._flags = flags
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
         self._tokens = {user: secrets.token_hex(16) for user in ("admin", "guest")}
@@ -126,8 +127,14 @@ class ApiServer:
             f"--token-auth-file={self._folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",
             "--endpoint-reconciler-type=none",
+            *self._flags,
         )
         wait_until(self._is_ready, "the API server", 120)
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that clients check it with."""
+        return self._folder / "apiserver.crt"
 
     def kill_api(self) -> None:
         """SIGKILL for kube-apiserver; etcd keeps what it has."""

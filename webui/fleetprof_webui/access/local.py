@@ -14,7 +14,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fleetprof_webui.access.viewer import Viewer
+from fleetprof_webui.access.viewer import SeenSubject, Viewer
 
 _MOST_TOKENS: Final = 16
 _MOST_SESSIONS: Final = 64
@@ -56,11 +56,15 @@ class LocalAccess:
                 self._sessions.remove(found)
         response.delete_cookie(_cookie(request), httponly=True, samesite="strict", path="/")
 
-    def identify(self, request: Request) -> Viewer | None:
+    async def identify(self, request: Request) -> Viewer | None:
         """The user of this machine, by the cookie."""
         with self._lock:
             found = _find(self._sessions, request.cookies.get(_cookie(request), ""))
         return self._viewer if found else None
+
+    async def see_subject(self, _request: Request, viewer: Viewer) -> SeenSubject:
+        """As this machine knows them."""
+        return SeenSubject(viewer.name, viewer.groups, "this machine", "")
 
 
 def _find(known: list[str], given: str) -> str | None:

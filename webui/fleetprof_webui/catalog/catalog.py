@@ -10,12 +10,13 @@ import time
 from collections.abc import Collection
 
 from fleetprof_store.base import Store, StoreError
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from fleetprof_webui.catalog.fleet import FleetQuery, find_fleet, find_workload
 from fleetprof_webui.catalog.ingestion import Changes, ingest
 from fleetprof_webui.catalog.requests import Entry, RequestQuery, find_request, find_requests
+from fleetprof_webui.catalog.schema import workloads
 from fleetprof_webui.models.fleet import FleetPage, WorkloadPage
 from fleetprof_webui.models.requests import RequestPage
 
@@ -67,6 +68,11 @@ class Catalog:
         """One request; None where the catalog has none."""
         with self._engine.connect() as connection:
             return find_request(connection, namespace, uid)
+
+    def namespaces(self) -> frozenset[str]:
+        """Those that have captures."""
+        with self._engine.connect() as connection:
+            return frozenset(connection.execute(select(workloads.c.namespace).distinct()).scalars())
 
     def close(self) -> None:
         """Lets go of the database."""

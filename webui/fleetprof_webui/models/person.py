@@ -12,7 +12,12 @@ class Whoami(Model):
 
     name: str
     groups: list[str]
-    mode: Annotated[str, Meta(description="local: this machine's user, by a one-time token")]
+    source: Annotated[str, Meta(description="who says so: API server, this service's mapping, this machine")]
+    problem: Annotated[str, Meta(description='what is wrong with how they are known; ""')]
+    mode: Annotated[
+        str,
+        Meta(description="local: this machine's user, by a one-time token; oidc: signed in; proxy: by a proxy's token"),
+    ]
     namespaces: Annotated[list[str] | None, Meta(description="that they may read; null: all")]
     may_capture: Annotated[bool, Meta(description="this service takes captures by this person")]
     version: Annotated[str, Meta(description="of fleetprof")]

@@ -6,7 +6,7 @@ Source: HTML, server-sent events; proxies cut silent connections at 60 s (ingres
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, TypeVar
 
 import msgspec
@@ -15,6 +15,7 @@ from fleetprof_api.ledger import Ledger, LedgerEntry
 from fleetprof_store.base import Store, StoreError
 
 from fleetprof_webui.models.requests import LedgerChange
+from fleetprof_webui.problems import Refused
 from fleetprof_webui.reports.reading import read_ledger
 from fleetprof_webui.requests.detail import columns, describe_request, list_conditions, list_stages, read_document
 
@@ -27,7 +28,7 @@ _Read = TypeVar("_Read")
 
 
 async def stream_changes(
-    store: Store, namespace: str, uid: str, seen: str, may_read: Callable[[], bool]
+    store: Store, namespace: str, uid: str, seen: str, may_read: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
     """The events; `seen` is the version that the browser has, "" for none."""
     lines: list[LedgerEntry] = []
@@ -37,9 +38,12 @@ async def stream_changes(
     spoken = loop.time()
     yield b"retry: 2000\n\n"
     while True:
-        if not may_read():
-            yield _ENDED
-            return
+        try:
+            if not await may_read():
+                yield _ENDED
+                return
+        except Refused:
+            return  # the browser comes back, and is told why
         found = await asyncio.to_thread(_quietly, lambda: _look(store, namespace, uid, looked))  # noqa: B023
         if found is not None:
             stored, ledger, version = found

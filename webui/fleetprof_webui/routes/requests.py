@@ -44,10 +44,14 @@ def list_requests(
 
 
 @router.get("/requests/{namespace}/{uid}", **describes(RequestDetail))
-def show_request(service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid) -> Response:
+def show_request(
+    request: Request, service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid
+) -> Response:
     """One request: its YAML, its ledger with a line per rank, the times of its stages, and what to do next."""
     viewer.check_namespace(namespace, "request")
-    return answer(read_detail(service.store, namespace, uid, may_cancel=_may_capture(service, viewer)))
+    return answer(
+        read_detail(service.store, namespace, uid, may_cancel=service.find_captures(request, viewer) is not None)
+    )
 
 
 @router.get("/requests/{namespace}/{uid}/events", **describes(LedgerChange, media_type="text/event-stream"))
@@ -58,7 +62,7 @@ async def follow_request(
     viewer.check_namespace(namespace, "request")
     await asyncio.to_thread(check_request, service.store, namespace, uid)
     seen = request.headers.get("last-event-id", "")[:64]
-    events = stream_changes(service.store, namespace, uid, seen, lambda: service.access.identify(request) is not None)
+    events = stream_changes(service.store, namespace, uid, seen, lambda: _may_still_read(request, service, namespace))
     return StreamingResponse(
         events,
         media_type="text/event-stream",
@@ -68,8 +72,8 @@ async def follow_request(
 
 @router.post("/requests", status_code=HTTPStatus.OK, **describes(CaptureAnswer), openapi_extra=takes(NewCapture))
 async def submit_request(request: Request, service: CurrentService, viewer: CurrentViewer) -> Response:
-    """Asks for a capture, as `fleetprof capture -f` does. Local mode only."""
-    captures = _find_captures(service, viewer)
+    """Asks for a capture, as `fleetprof capture -f` and kubectl do, in the person's own name."""
+    captures = _find_captures(request, service, viewer)
     wanted = await read_body(request, NewCapture)
     try:
         return answer(await captures.submit(wanted.yaml, wanted.namespace))
@@ -78,28 +82,32 @@ async def submit_request(request: Request, service: CurrentService, viewer: Curr
 
 
 @router.post("/requests/{namespace}/{uid}/cancel", **describes(CaptureAnswer))
-async def cancel_request(service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid) -> Response:
-    """Takes a capture back, as far as that is possible (docs/design.md#capture). Local mode only."""
+async def cancel_request(
+    request: Request, service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid
+) -> Response:
+    """Takes a capture back, as far as that is possible (docs/design.md#capture), in the person's own name."""
     viewer.check_namespace(namespace, "request")
-    captures = _find_captures(service, viewer)
+    captures = _find_captures(request, service, viewer)
     try:
         return answer(await captures.cancel(uid))
     except CaptureRefused as error:
         raise _refuse(error) from None
 
 
-def _may_capture(service: Service, viewer: Viewer) -> bool:
-    return viewer.may_capture and service.captures is not None
+async def _may_still_read(request: Request, service: Service, namespace: str) -> bool:
+    viewer = await service.access.identify(request)
+    return viewer is not None and (viewer.namespaces is None or namespace in viewer.namespaces)
 
 
-def _find_captures(service: Service, viewer: Viewer) -> Captures:
-    if service.captures is None or not viewer.may_capture:
+def _find_captures(request: Request, service: Service, viewer: Viewer) -> Captures:
+    captures = service.find_captures(request, viewer)
+    if captures is None:
         raise Refused(
             HTTPStatus.FORBIDDEN,
             "this service takes no captures",
             "start `fleetprof up` and use its address; on Kubernetes: kubectl apply -f REQUEST.yaml",
         )
-    return service.captures
+    return captures
 
 
 def _refuse(error: CaptureRefused) -> Refused:

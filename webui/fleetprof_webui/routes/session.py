@@ -16,15 +16,18 @@ router = APIRouter(tags=["session"])
 
 
 @router.get("/whoami", **describes(Whoami))
-def show_viewer(service: CurrentService, viewer: CurrentViewer) -> Response:
-    """The person as this service sees them, and what they may do here."""
+async def show_viewer(request: Request, service: CurrentService, viewer: CurrentViewer) -> Response:
+    """The person as the API server or else this service sees them, and what they may do here."""
+    seen = await service.access.see_subject(request, viewer)
     return answer(
         Whoami(
-            name=viewer.name,
-            groups=list(viewer.groups),
+            name=seen.name,
+            groups=list(seen.groups),
+            source=seen.source,
+            problem=seen.problem,
             mode=viewer.mode,
             namespaces=None if viewer.namespaces is None else sorted(viewer.namespaces),
-            may_capture=viewer.may_capture and service.captures is not None,
+            may_capture=service.find_captures(request, viewer) is not None,
             version=__version__,
         )
     )

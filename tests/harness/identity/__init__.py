@@ -1,0 +1,1 @@
+"""Who people are: an identity provider, and keys that sign tokens."""

@@ -1,0 +1,85 @@
+"""When the API server is asked what a person may read, and how long its answer counts."""
+
+import asyncio
+from http import HTTPStatus
+
+import pytest
+from fleetprof_store.memory import MemoryStore
+from fleetprof_webui.access.reviews import AT_ONCE, NO_S, YES_S, Reviews
+from fleetprof_webui.access.subject import Subject
+from fleetprof_webui.kubernetes_api import ApiUnreachable, Json, KubernetesApi
+from fleetprof_webui.problems import Refused
+from fleetprof_webui.requests.events import stream_changes
+
+ANN = Subject("ann", ("team",))
+
+
+class ScriptedApi(KubernetesApi):
+    """Lets people read what is in `allowed`; keeps what it was asked."""
+
+    def __init__(self, *allowed: str) -> None:
+        self.allowed = set(allowed)
+        self.asked: list[Json] = []
+        self.away = False
+        self.at_once = self.most_at_once = 0
+
+    async def ask(self, path: str, body: Json) -> Json:
+        if self.away:
+            raise ApiUnreachable("away")
+        self.asked.append(body["spec"])
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
+        return {"status": {"allowed": body["spec"]["resourceAttributes"]["namespace"] in self.allowed}}
+
+
+@pytest.mark.parametrize(("allowed", "lives_s"), [(["a"], YES_S), ([], NO_S)])
+async def test_an_answer_counts_for_a_while(allowed: list[str], lives_s: float) -> None:
+    now = [0.0]
+    api = ScriptedApi(*allowed)
+    reviews = Reviews(api, lambda: now[0])
+    for now[0], asked in ((0.0, 1), (lives_s - 0.1, 1), (lives_s, 2)):
+        assert await reviews.find_permitted(ANN, "get", ["a"]) == frozenset(allowed)
+        assert len(api.asked) == asked
+
+
+async def test_it_is_asked_with_the_groups_that_the_api_server_adds() -> None:
+    api = ScriptedApi()
+    await Reviews(api).may_everywhere(ANN, "list")
+    attributes = {"group": "fleetprof.io", "resource": "profilerequests", "verb": "list", "namespace": ""}
+    assert api.asked == [{"user": "ann", "groups": ["team", "system:authenticated"], "resourceAttributes": attributes}]
+
+
+@pytest.mark.attack
+async def test_nobody_has_the_rights_of_another_of_the_same_name() -> None:
+    reviews = Reviews(ScriptedApi("a"))
+    assert await reviews.find_permitted(ANN, "get", ["a"]) == {"a"}
+    api = reviews._api = ScriptedApi()
+    for other in (Subject("ann", ()), Subject("bob", ("team",))):
+        assert await reviews.find_permitted(other, "get", ["a"]) == frozenset()
+    assert await reviews.find_permitted(ANN, "list", ["a"]) == frozenset()
+    assert len(api.asked) == 3
+
+
+async def test_eight_namespaces_are_asked_about_at_a_time() -> None:
+    api = ScriptedApi()
+    await Reviews(api).find_permitted(ANN, "list", [f"n{number}" for number in range(50)])
+    assert (len(api.asked), api.most_at_once) == (50, AT_ONCE)
+
+
+@pytest.mark.attack
+async def test_nobody_may_read_when_nobody_can_be_asked() -> None:
+    api = ScriptedApi("", "a")
+    api.away = True
+    with pytest.raises(Refused, match="does not say what you may read"):
+        await Reviews(api).may_everywhere(ANN, "list")
+
+
+@pytest.mark.attack
+async def test_a_stream_ends_when_nobody_can_be_asked() -> None:
+    async def may_read() -> bool:
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the API server is away")
+
+    events = [event async for event in stream_changes(MemoryStore(), "team", "uid", "", may_read)]
+    assert events == [b"retry: 2000\n\n"]

@@ -1,0 +1,53 @@
+"""`fleetprof-webui` is told how people are known, or it does not start."""
+
+import pytest
+from fleetprof_webui.cluster.settings import read_settings
+
+BASE = {
+    "FLEETPROF_STORE": "s3://bucket/prefix",
+    "FLEETPROF_CATALOG": "postgresql://webui@db/fleetprof",
+    "FLEETPROF_PUBLIC_URL": "https://Fleetprof.example.com/",
+    "KUBERNETES_SERVICE_HOST": "10.0.0.1",
+    "KUBERNETES_SERVICE_PORT": "443",
+}
+OIDC = {"FLEETPROF_OIDC_ISSUER_URL": "https://id.example.com", "FLEETPROF_OIDC_CLIENT_ID": "webui"}
+
+
+def test_settings_come_from_the_environment() -> None:
+    settings = read_settings([], BASE | OIDC)
+    assert settings.public_url == "https://fleetprof.example.com"
+    assert settings.api_address == "https://10.0.0.1:443"
+    assert settings.writes == "none"
+    assert settings.provider is not None
+    assert settings.provider.scopes == ("openid", "email", "groups")
+
+
+@pytest.mark.attack
+def test_it_is_never_open_to_everybody(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        read_settings([], BASE)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "--oidc-issuer-url" in said
+    assert "--proxy-jwks-url" in said
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--public-url=http://fleetprof.example.com", "https://"),
+        ("--public-url=https://example.com/fleetprof", "a host alone"),
+        ("--oidc-issuer-url=http://id.example.com", "https://"),
+        ("--oidc-client-id=", "--oidc-client-id"),
+        ("--proxy-jwt-header=X-User", "without proof"),
+        ("--api-server=http://10.0.0.1", "https://"),
+        ("--writes=service-account", "--writes"),
+        ("--look-every-seconds=0", "--look-every-seconds"),
+        ("--oidc-client-secret-file=/nowhere/secret", "cannot be read"),
+    ],
+)
+def test_a_wrong_setting_is_named(flag: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        read_settings([flag], BASE | OIDC)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err

@@ -1,0 +1,120 @@
+"""People in a cluster: recognised by their session or by the proxy, with the rights that the API server gives them.
+
+Guarantees: rights are asked for with each request, and again and again while a stream runs; of one namespace `get` is
+asked, for lists `list` in every namespace that the catalog has; what cannot be asked is not permitted.
+"""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Callable, Collection
+from typing import Final, Literal
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fleetprof_webui.access.proxy import Proxy, refuse_identity_headers
+from fleetprof_webui.access.reviews import Reviews
+from fleetprof_webui.access.sessions import Sessions
+from fleetprof_webui.access.sign_in import SESSION_COOKIE, START_PATH, forget
+from fleetprof_webui.access.subject import Subject
+from fleetprof_webui.access.viewer import SeenSubject, Viewer
+from fleetprof_webui.kubernetes_api import ApiRefused, ApiUnreachable, KubernetesApi
+
+Writes = Literal["none", "token", "impersonate"]
+"""In whose name captures are asked for: nobody's, with the person's own token, or as the person by impersonation."""
+
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_SELF: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+audit = logging.getLogger("fleetprof_webui.audit")
+
+
+class ClusterAccess:
+    """Recognises people by `doorway`. `list_namespaces` blocks; it gives those that have captures."""
+
+    def __init__(
+        self,
+        doorway: Sessions | Proxy,
+        api: KubernetesApi,
+        reviews: Reviews,
+        list_namespaces: Callable[[], Collection[str]],
+        *,
+        writes: Writes,
+    ) -> None:
+        self._doorway = doorway
+        self._api = api
+        self._reviews = reviews
+        self._list_namespaces = list_namespaces
+        self._writes = writes
+        self.mode = "oidc" if isinstance(doorway, Sessions) else "proxy"
+        self.next_step = f"sign in: {START_PATH}" if self.mode == "oidc" else "come through the proxy that signs you in"
+
+    async def identify(self, request: Request) -> Viewer | None:
+        """Who sent this request, and what of its namespaces they may read. Raises Refused (400, 503)."""
+        subject = await self._recognise(request)
+        if subject is None:
+            return None
+        named = _find_named(request)
+        if named is None:
+            permitted = await self._find_permitted(subject, "list", None)
+        else:
+            permitted = await self._find_permitted(subject, "get", named)
+        return Viewer(subject.name, subject.groups, self.mode, permitted, self._writes != "none")
+
+    def find_token(self, request: Request) -> str | None:
+        """The token of a person who was recognised."""
+        if isinstance(self._doorway, Proxy):
+            return self._doorway.read_token(request)
+        return self._doorway.read_token(request.cookies.get(SESSION_COOKIE, ""))
+
+    async def see_subject(self, request: Request, viewer: Viewer) -> SeenSubject:
+        """As the API server sees them, where their token is passed to it; else as this service maps them."""
+        mapped = SeenSubject(viewer.name, viewer.groups, "this service's mapping", "")
+        token = self.find_token(request) if self._writes == "token" else None
+        if token is None:
+            return mapped
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        try:
+            seen = (await self._api.call_as_bearer(token, "POST", _SELF, review))["status"]["userInfo"]
+        except (ApiRefused, ApiUnreachable, KeyError) as error:
+            problem = f"the API server does not accept your token ({error}): captures cannot be asked for here"
+            return SeenSubject(mapped.name, mapped.groups, mapped.source, problem)
+        name = str(seen.get("username", ""))
+        problem = "" if name == viewer.name else f"this service calls you {viewer.name}: its claim settings are wrong"
+        return SeenSubject(name, tuple(seen.get("groups") or ()), "API server", problem)
+
+    def exchange(self, _token: str, _request: Request, _response: Response) -> bool:
+        """One-time tokens are local mode's."""
+        return False
+
+    def end(self, request: Request, response: Response) -> None:
+        """Ends the session of this request; a proxy's sessions are its own."""
+        if isinstance(self._doorway, Sessions):
+            subject = self._doorway.end(request.cookies.get(SESSION_COOKIE, ""))
+            if subject is not None:
+                audit.info("%s", json.dumps({"signed_out": subject.name}))
+            forget(response, SESSION_COOKIE)
+
+    async def _recognise(self, request: Request) -> Subject | None:
+        if isinstance(self._doorway, Proxy):
+            return await self._doorway.recognise(request)
+        refuse_identity_headers(request)
+        return self._doorway.find(request.cookies.get(SESSION_COOKIE, ""))
+
+    async def _find_permitted(
+        self, subject: Subject, verb: str, named: Collection[str] | None
+    ) -> frozenset[str] | None:
+        if await self._reviews.may_everywhere(subject, verb):
+            return None
+        among = await asyncio.to_thread(self._list_namespaces) if named is None else named
+        return await self._reviews.find_permitted(subject, verb, among)
+
+
+def _find_named(request: Request) -> frozenset[str] | None:
+    """The namespaces that the address names; None for a list. What can be no namespace is in none."""
+    names = [request.path_params["namespace"]] if "namespace" in request.path_params else []
+    if request.url.path == "/diff":
+        names = [request.query_params.get(each, "").partition("/")[0] for each in ("base", "new")]
+    return frozenset(name for name in names if _NAMESPACE.fullmatch(name)) if names else None

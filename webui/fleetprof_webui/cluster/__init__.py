@@ -1,0 +1,1 @@
+"""The service in a cluster: a process of its own, many people, each with their own rights."""

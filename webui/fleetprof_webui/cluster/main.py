@@ -1,0 +1,101 @@
+"""`fleetprof-webui`: settings, store, database and API server of the real world around one `ClusterSite`.
+
+Exit codes: 0 ended as asked; 2 wrong settings, or what they name cannot be used; 1 an error of its own.
+"""
+
+import asyncio
+import logging
+import signal
+import ssl
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import uvicorn
+from fleetprof_api.process.address import HostPort
+from fleetprof_api.process.log import set_up_logging
+from fleetprof_store.base import Store, StoreError
+from fleetprof_store.location import open_location
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.types import ASGIApp
+
+from fleetprof_webui.catalog.catalog import Catalog
+from fleetprof_webui.catalog.database import CatalogUnusable, open_database
+from fleetprof_webui.cluster.settings import Settings, read_settings
+from fleetprof_webui.cluster.site import make_site
+from fleetprof_webui.kubernetes_api import KubernetesApi
+
+WRONG_SETTINGS: Final = 2
+_MOST_CONNECTIONS: Final = 1024
+_ENDS_WITHIN_S: Final = 5
+
+log = logging.getLogger(__name__)
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leaves signals to `serve`, which ends both servers."""
+        yield
+
+
+async def serve(settings: Settings, store: Store) -> None:
+    """Until SIGTERM or SIGINT. Raises CatalogUnusable, OSError."""
+    catalog = Catalog(store, await asyncio.to_thread(open_database, settings.catalog_url))
+    api = KubernetesApi(settings.api_address, ca_file=settings.api_ca_file, token_file=settings.api_token_file)
+    site = make_site(settings, store, catalog, api)
+    servers = [_make_server(site.pages, settings.listen), _make_server(site.probes, settings.http_listen)]
+
+    def end() -> None:
+        for server in servers:
+            server.should_exit = True
+
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, end)
+    log.info("people come to %s", settings.public_url)
+    try:
+        await asyncio.gather(*(server.serve() for server in servers))
+    finally:
+        await api.close()
+        catalog.close()
+
+
+def _make_server(app: ASGIApp, at: HostPort) -> uvicorn.Server:
+    return _Server(
+        uvicorn.Config(
+            app,
+            host=at.host,
+            port=at.port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            limit_concurrency=_MOST_CONNECTIONS,
+            timeout_graceful_shutdown=_ENDS_WITHIN_S,
+        )
+    )
+
+
+def main() -> None:
+    """Runs the process."""
+    settings = read_settings(sys.argv[1:])
+    set_up_logging(settings.log_level)
+    # The audit log is written whatever the level.
+    logging.getLogger("fleetprof_webui.audit").setLevel(logging.INFO)
+    for name in ("httpx2", "uvicorn"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        asyncio.run(serve(settings, open_location(settings.store)))
+    except (StoreError, CatalogUnusable, SQLAlchemyError, ssl.SSLError, ValueError, OSError) as error:
+        log.critical("cannot start: %s", error)
+        sys.exit(WRONG_SETTINGS)
+    except Exception:
+        log.critical("ended by an error of its own", exc_info=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

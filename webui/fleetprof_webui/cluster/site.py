@@ -1,0 +1,76 @@
+"""All parts of the service in a cluster, put together: who asks, what they may, the application, the probes."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+from fleetprof_store.base import Store
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from fleetprof_webui.access.cluster import ClusterAccess
+from fleetprof_webui.access.proxy import Proxy
+from fleetprof_webui.access.reviews import Reviews
+from fleetprof_webui.access.sessions import Sessions
+from fleetprof_webui.access.sign_in import SignIn
+from fleetprof_webui.app import create_application
+from fleetprof_webui.catalog.catalog import Catalog
+from fleetprof_webui.cluster.captures import ClusterCaptures
+from fleetprof_webui.cluster.settings import Settings
+from fleetprof_webui.kubernetes_api import KubernetesApi
+from fleetprof_webui.reports.reading import ReportReader
+from fleetprof_webui.routes import health, sign_in
+from fleetprof_webui.service import Service
+
+_PORTS: Final = {"https": 443, "http": 80}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSite:
+    """`pages` is for browsers, `probes` for the kubelet and Prometheus."""
+
+    pages: ASGIApp
+    probes: ASGIApp
+    sessions: Sessions
+
+
+def make_site(settings: Settings, store: Store, catalog: Catalog, api: KubernetesApi) -> ClusterSite:
+    """Nothing listens yet."""
+    sessions = Sessions()
+    doorway = Proxy(settings.proxy, settings.names) if settings.proxy is not None else sessions
+    access = ClusterAccess(doorway, api, Reviews(api), catalog.namespaces, writes=settings.writes)
+    personal = None if settings.writes == "none" else ClusterCaptures(api, access, catalog, settings.writes)
+    service = Service(
+        store=store, catalog=catalog, access=access, reports=ReportReader(store), captures=None, personal=personal
+    )
+    app = create_application(service, hosts=_list_hosts(settings.public_url), look_every_s=settings.look_every_s)
+    if settings.provider is not None:
+        app.state.sign_in = SignIn(settings.provider, settings.names, sessions, settings.public_url)
+        app.include_router(sign_in.router)
+    probes = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    probes.state.service, probes.state.metrics = service, app.state.metrics
+    probes.include_router(health.router)
+    return ClusterSite(_PublicScheme(app, urlsplit(settings.public_url).scheme), probes, sessions)
+
+
+class _PublicScheme:
+    """TLS ends before us: requests have the scheme by which browsers know us, whatever a header says."""
+
+    def __init__(self, app: ASGIApp, scheme: str) -> None:
+        self._app = app
+        self._scheme = scheme
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hands on."""
+        await self._app({**scope, "scheme": self._scheme} if scope["type"] == "http" else scope, receive, send)
+
+
+def _list_hosts(public_url: str) -> Collection[str]:
+    """The values of Host that are ours: browsers leave the usual port out."""
+    parts = urlsplit(public_url)
+    usual = _PORTS[parts.scheme]
+    if parts.port in (None, usual):
+        name = parts.netloc.removesuffix(f":{usual}")
+        return [name, f"{name}:{usual}"]
+    return [parts.netloc]
