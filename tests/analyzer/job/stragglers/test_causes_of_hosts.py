@@ -104,6 +104,8 @@ SLOW = tabulate(busy=25, host=5)
     (on_cores(tabulate(data=30, busy=35, host=5), ran_ms=(13, 12), waited_ms=(50, 30)), "data_loading"),
     (on_cores(tabulate(data=30, busy=35, host=5), ran_ms=(47, 12), waited_ms=(31, 30)), "host"),
     (on_cores(tabulate(data=30, busy=35, host=5), ran_ms=(13, 12), waited_ms=(70, 1)),  "cpu_contention"),
+    # A hook sleeps inside an operator: neither on a core nor waiting for one, and no loader's fault.
+    (on_cores(tabulate(data=1, busy=40), ran_ms=(13, 12), waited_ms=(8, 20)),           "host"),
 ])  # fmt: skip
 def test_the_cause(table: OwnTime, cause: str) -> None:
     assert explained(table).cause == cause

@@ -25,6 +25,7 @@ from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 
 _MOST_OF: Final = 0.5
 _LEAST_SWING: Final = 0.05
+_LEAST_OF_LOADING: Final = 0.25  # of the excess, however much of the rest a full machine may have made
 _MOST_OF_WORK: Final = 0.4  # of the excess: medians leave out what other processes add
 _PARTS: Final = {
     "busy": "work on the device",
@@ -134,7 +135,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
         evidence.append(Evidence(measure="late once in so many iterations", value=every, usual=0, unit="iterations"))
     cause: Cause = "mixed"
     held_up = 0.0 if on_gpu else _held_up_in_operators(table, candidate, excess["busy"], excess["data"])
-    if excess["data"] >= _MOST_OF * (total - held_up):
+    if excess["data"] >= max(_MOST_OF * (total - held_up), _LEAST_OF_LOADING * total):
         cause = "data_loading"
     elif host >= _MOST_OF * total:
         collection = max(excess["collection"], 0.0)
