@@ -132,4 +132,6 @@ def test_every_column_is_described() -> None:
     columns = VERSION["additionalPrinterColumns"]
     assert all(column["description"].endswith(".") for column in columns)
     assert [c["name"] for c in columns if not c.get("priority")] == ["Target", "Captured", "Ranks", "State", "Age"]
-    assert [c["name"] for c in columns if c.get("priority")] == ["Busy", "Straggler", "Requester", "Report"]
+    assert [c["name"] for c in columns if c.get("priority")] == [
+        "Busy-Permille", "Straggler", "Requester", "Report",
+    ]  # fmt: skip

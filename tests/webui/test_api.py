@@ -53,7 +53,7 @@ def test_the_report_says_the_answer_first(client: TestClient) -> None:
     assert page["facts"]["rank_count"] == 4
     assert page["ledger"] == {"targeted": 4, "uploaded": 4, "failed": 0, "reasons": []}
     assert {"name": "report.json", "size_bytes": page["files"][0]["size_bytes"]} in page["files"]
-    assert page["has_timeline"] is False
+    assert page["has_timeline"] is True
 
 
 def test_columns_are_those_of_the_report(client: TestClient, analysed: MemoryStore) -> None:

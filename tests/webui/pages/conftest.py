@@ -1,4 +1,4 @@
-"""The built pages over the real service, in a real Chromium: one of each for all tests of this folder."""
+"""The built pages over the real service, in a real Chromium."""
 
 import asyncio
 import os
@@ -86,9 +86,12 @@ def site(shown: MemoryStore, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         loop.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium without a window, the same for all tests."""
+    """Chromium without a window, the same for all tests of a module.
+
+    Not of a session: while Playwright runs, no test of a coroutine can begin in its thread.
+    """
     program = shutil.which("chromium")
     if program is None:
         _miss("no chromium: run .ci/browser")
@@ -100,7 +103,7 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def session_state(browser: Browser, site: LocalSite, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The cookie of a person who opened the address that the service printed."""
     state = tmp_path_factory.mktemp("session") / "state.json"
