@@ -82,11 +82,11 @@ def burn_core(core: int) -> None:
 
 
 def share_cores() -> None:
-    """The culprit has one core, with hogs; the others have the rest."""
+    """The culprit has one core, with hogs; the others have the rest, which on two cores is one for all of them."""
     cores = sorted(os.sched_getaffinity(0))
     if HAS_FAULT:
         os.sched_setaffinity(0, cores[-1:])
-        for _ in range({"busy_core": 1, "contention": 4}[FAULT]):
+        for _ in range({"busy_core": WORLD - 1, "contention": WORLD + 2}[FAULT]):
             burn_core(cores[-1])
     else:
         os.sched_setaffinity(0, cores[:-1] or cores)
