@@ -50,7 +50,7 @@ def find_read_problem(capture: AnalysedCapture, key: str) -> str:
 
 
 def of_a_rank(key: str) -> bool:
-    """Tells whether a key may be one that only a rank that the store has something of has."""
+    """Whether a key belongs to one rank, which must have something in the store already."""
     return "/ranks/" in key or "/timeline/rank-" in key
 
 

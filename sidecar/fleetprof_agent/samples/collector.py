@@ -1,8 +1,8 @@
 """When Python's garbage collector held the job up, while its training thread is looked at.
 
 A collection is in no trace, and nobody can look while it holds the interpreter: only the collector itself tells it from
-any other silence. Who looks afterwards finds the thread at its next line already, so the stack is read at the end of a
-long collection, in the thread that collects. Guarantees: between `begin` and `end` only; a call of it takes less than a
+any other silence. A look afterwards finds the thread at its next line. So the stack is read at the end of a long
+collection, in the thread that collects. Guarantees: between `begin` and `end` only; a call of it takes less than a
 microsecond, a hundredth of a long collection for its stack; short collections are forgotten, and those that are kept
 are bounded; nothing is raised into the job.
 Source: gc.callbacks.

@@ -17,9 +17,6 @@ _OF_RANK: Final = ("trace.json.gz", "samples.json.gz", "summary.json.gz")
 _RANK_FILE: Final = re.compile(r"ranks/(0|[1-9][0-9]{0,8})/([a-z.]+)")
 _TIMELINE_FILE: Final = re.compile(r"[a-z][a-z0-9-]{0,63}(\.[a-z0-9]{1,8}){1,3}")
 _MOST_RANKS: Final = 16
-TIMELINE: Final = "timeline/"
-# Written after all other files of the timeline (docs/timeline-format.md).
-TIMELINE_INDEX: Final = "timeline/fleet.bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,8 @@ def list_files(store: Store, namespace: str, uid: str) -> FileList:
     names: list[str] = [name for name in _OF_REPORT if name in sizes]
     names += [name for rank, name in sorted(of_ranks) if rank in shown]
     files = [File(name=name, size_bytes=sizes[name]) for name in names]
-    return FileList(files, TIMELINE_INDEX in sizes)
+    # Written after all other files of the timeline.
+    return FileList(files, keys.fleet_timeline_key(namespace, uid).removeprefix(prefix) in sizes)
 
 
 def find_download(namespace: str, uid: str, name: str) -> Download | None:
@@ -70,7 +68,7 @@ def find_timeline_file(namespace: str, uid: str, name: str) -> Download | None:
     """What a name below `timeline/` means; None where it means nothing."""
     if not _TIMELINE_FILE.fullmatch(name):
         return None
-    return Download(keys.request_prefix(namespace, uid) + TIMELINE + name, "application/octet-stream", name)
+    return Download(keys.timeline_prefix(namespace, uid) + name, "application/octet-stream", name)
 
 
 def has_report(store: Store, namespace: str, uid: str) -> bool:

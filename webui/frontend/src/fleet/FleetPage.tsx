@@ -89,7 +89,7 @@ export function FleetPage() {
 function CompareBar({ compare, onEnd }: { compare: string; onEnd: () => void }) {
   return (
     <p className="compare-bar" role="status">
-      Comparing <Name text={compare} most={60} code /> with … choose “with this” in another row.{" "}
+      Comparing <Name text={compare} most={60} code /> with another workload: choose “with this” in its row.{" "}
       <button type="button" className="small" onClick={onEnd}>
         Stop
       </button>
