@@ -13,6 +13,8 @@ BESIDE := -n 2 --dist loadgroup
 # What need not be in time takes only what the others leave of the cores.
 YIELDING := nice -n 10
 UV := .ci/uv
+# An image may ask for this; then each process that a test starts compiles PyTorch's and our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON := .venv/bin/python
 CLUSTER := PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -m cluster
 
@@ -44,9 +46,12 @@ part/programs:
 part/kubernetes:
 	$(PART) kubernetes $(PYTHON) -m pytest tests/e2e/kubernetes $(PYTEST_ARGS)
 
+# Each worker would import all files to find these.
+JOBS = $$(grep -rlE 'pytest\.mark\.torch\b' tests --include='test_*.py' | grep -v '^tests/e2e/kubernetes/')
+
 part/jobs:
 	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$(.ci/older-torch)" \
-	    $(PART) jobs $(PYTHON) -m pytest $(PARALLEL) -m "torch and not cluster" $(PYTEST_ARGS)
+	    $(PART) jobs $(PYTHON) -m pytest $(PARALLEL) -m "torch and not cluster" $(JOBS) $(PYTEST_ARGS)
 
 # On an API server alone, with helm alone, and on nothing.
 part/tests:

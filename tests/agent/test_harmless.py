@@ -99,6 +99,7 @@ os.waitpid(child, 0)
 """
 
 
+@pytest.mark.torch
 @pytest.mark.attack
 def test_forked_child_loads_and_looks_up_nothing(ground: Ground, newest: str, prelude: str) -> None:
     """A thread of the parent may have held the loader's lock at the fork: the child would wait for it for ever."""
@@ -149,6 +150,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.torch
 @pytest.mark.attack
 def test_forks_beside_threads_that_load_libraries_end_as_they_mean_to(
     ground: Ground, newest: str, prelude: str
@@ -222,6 +224,7 @@ print(json.dumps(observe()))
 """
 
 
+@pytest.mark.torch
 @pytest.mark.attack
 def test_all_that_a_job_can_see_of_itself_is_as_without_us(ground: Ground, python: str, prelude: str) -> None:
     """After steps, reports and a capture: armed, watched, sampled, done with. Beside a job without the agent."""

@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,20 +25,24 @@ from fleetprof_store.memory import MemoryStore
 from harness.traces.planted_traces import plant_capture
 
 pytestmark = pytest.mark.attack
-# Each event is searched for by itself: with the limits of old, minutes of a 1.15 MB file.
-TINY = gzip.compress(b'{"traceEvents":[' + b"{}," * 3_000_000 + b"{}]}", compresslevel=6, mtime=0)
 SMALL = Limits(cpu_s=0.3, cpu_s_per_mib=0.0)
 REFUSED = "the CPU time to analyse this trace passes the limit of"
+
+
+@pytest.fixture(scope="module")
+def tiny_events() -> bytes:
+    """Each event is searched for by itself: with the limits of old, minutes of a 1.15 MB file."""
+    return gzip.compress(b'{"traceEvents":[' + b"{}," * 3_000_000 + b"{}]}", compresslevel=6, mtime=0)
 
 
 def problems(report: Report) -> list[tuple[str, int | None, str]]:
     return [(problem.kind, problem.rank, problem.message) for problem in report.problems]
 
 
-def test_a_trace_that_takes_too_long_costs_its_own_rank_only() -> None:
+def test_a_trace_that_takes_too_long_costs_its_own_rank_only(tiny_events: bytes) -> None:
     store = MemoryStore()
     uid = plant_capture(store, ranks=3).uid
-    store.put(keys.trace_key("default", uid, 1), TINY)
+    store.put(keys.trace_key("default", uid, 1), tiny_events)
     whole = analyze_capture(store, "default", uid, limits=SMALL)
     summarise_ranks(store, "default", uid, shard=0, shards=1, limits=SMALL)
     for report in (whole, merge_capture(store, "default", uid)):
@@ -47,20 +52,20 @@ def test_a_trace_that_takes_too_long_costs_its_own_rank_only() -> None:
         assert message.startswith(REFUSED)
 
 
-def test_so_it_does_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_it_does_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_events: bytes) -> None:
     store = MemoryStore()
     uid = plant_capture(store, ranks=2).uid
     for rank in range(2):
         (tmp_path / f"rank{rank}.json.gz").write_bytes(store.get(keys.trace_key("default", uid, rank)))
-    (tmp_path / "rank1.json.gz").write_bytes(TINY)
+    (tmp_path / "rank1.json.gz").write_bytes(tiny_events)
     monkeypatch.setattr("fleetprof_analyzer.capture.folder.limits_within", lambda memory_bytes: SMALL)
     report = analyze_directory(tmp_path)
     assert [rank.rank for rank in report.ranks] == [0]
     assert [kind for kind, _, _ in problems(report)] == ["refused"]
 
 
-def test_and_beside_the_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "trace").write_bytes(TINY)
+def test_and_beside_the_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_events: bytes) -> None:
+    (tmp_path / "trace").write_bytes(tiny_events)
     monkeypatch.setattr("fleetprof_analyzer.capture.rank_summary.limits_within", lambda memory_bytes: SMALL)
     data = make_summary(tmp_path / "trace", None, rank=3, first_step=None, iterations=None, memory_bytes=None)
     (problem,) = unpack_summary(data, 3).problems
@@ -116,26 +121,26 @@ def packed(value: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "samples",
+    "make_samples",
     [
         None,  # 1.5 GB of holes
-        gzip.compress(bytes(1 << 28), mtime=0),  # a bomb
-        gzip.compress(b"", mtime=0) * (MOST_BYTES // 20 + 1),  # members without end
-        packed({"rank": 1, "steps": {"step": [999] * 4_000_000}}),  # objects ten times as large as their text
-        packed({"rank": 1, "steps": {"step": [[[[]]]] * 1000}}),
+        lambda: gzip.compress(bytes(1 << 28), compresslevel=1, mtime=0),  # a bomb
+        lambda: gzip.compress(b"", mtime=0) * (MOST_BYTES // 20 + 1),  # members without end
+        lambda: packed({"rank": 1, "steps": {"step": [999] * 4_000_000}}),  # objects ten times as large as their text
+        lambda: packed({"rank": 1, "steps": {"step": [[[[]]]] * 1000}}),
     ],
     ids=["long", "bomb", "members", "objects", "kinds"],
 )
-def test_samples_have_a_limit_of_their_own(tmp_path: Path, samples: bytes | None) -> None:
+def test_samples_have_a_limit_of_their_own(tmp_path: Path, make_samples: Callable[[], bytes] | None) -> None:
     store = DirectoryStore(tmp_path, b"x" * 32, "")
     uid = plant_capture(store, ranks=2).uid
     path = tmp_path / keys.samples_key("default", uid, 1)
     path.unlink()
-    if samples is None:
+    if make_samples is None:
         with path.open("wb") as file:
             file.truncate(1_500_000_000)
     else:
-        path.write_bytes(samples)
+        path.write_bytes(make_samples())
     done = subprocess.run([sys.executable, "-c", _READ, tmp_path, uid], capture_output=True, text=True, check=True)
     found, peak_mib = done.stdout.splitlines()
     assert found == "[0, 1] [('samples_unreadable', 1)]"

@@ -1,5 +1,6 @@
 """What one pod, one namespace and one address may take of the hub: the rules themselves, without a network."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -83,17 +84,18 @@ def test_more_elements_weigh_more(message: pb.SidecarMessage) -> None:
 
 @pytest.mark.attack
 @pytest.mark.parametrize(
-    "message",
+    "make_message",
     [
-        pb.SidecarMessage(hello=pb.Hello(held=[pb.CaptureEvent()] * 500_000)),
-        pb.SidecarMessage(hello=pb.Hello(processes=[pb.Process()] * 500_000)),
-        pb.SidecarMessage(heartbeat=pb.Heartbeat(devices=[pb.DeviceSample()] * 500_000)),
-        pb.SidecarMessage(upload_request=pb.UploadRequest(parts=[pb.Part()] * 500_000)),
-        pb.SidecarMessage(upload_done=pb.UploadDone(etags=[""] * 500_000)),
+        lambda: pb.SidecarMessage(hello=pb.Hello(held=[pb.CaptureEvent()] * 500_000)),
+        lambda: pb.SidecarMessage(hello=pb.Hello(processes=[pb.Process()] * 500_000)),
+        lambda: pb.SidecarMessage(heartbeat=pb.Heartbeat(devices=[pb.DeviceSample()] * 500_000)),
+        lambda: pb.SidecarMessage(upload_request=pb.UploadRequest(parts=[pb.Part()] * 500_000)),
+        lambda: pb.SidecarMessage(upload_done=pb.UploadDone(etags=[""] * 500_000)),
     ],
     ids=["events", "processes", "devices", "parts", "etags"],
 )
-def test_a_message_that_would_become_much_larger_is_not_decoded(message: pb.SidecarMessage) -> None:
+def test_a_message_that_would_become_much_larger_is_not_decoded(make_message: Callable[[], pb.SidecarMessage]) -> None:
+    message = make_message()
     data = message.SerializeToString()
     assert len(data) < 1 << 20
     with pytest.raises(ProtocolError, match=f"more than {MAX_ELEMENTS} elements"):
