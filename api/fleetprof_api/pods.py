@@ -26,6 +26,12 @@ BOOT_ANNOTATION: Final = "fleetprof.io/sitecustomize"
 REQUESTED_BY_ANNOTATION: Final = "fleetprof.io/requested-by"
 """On our own kinds, by admission: who created the object."""
 
+RANK_METRICS_LABEL: Final = "fleetprof.io/rank-metrics"
+"""By the user, a label, because the sidecar sees labels: "true" asks for metrics of each rank."""
+
+SAMPLES_LABEL: Final = "fleetprof.io/samples-per-iteration"
+"""By the user, a label: the training samples of one iteration over all ranks."""
+
 SIDECAR_CONTAINER: Final = "fleetprof"
 SHARED_VOLUME: Final = "fleetprof"
 SPOOL_VOLUME: Final = "fleetprof-spool"

@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "run": "Run a training command so that it can be captured.",
     "capture": "Capture a few iterations of a running job on every rank.",
     "list": "List the jobs that can be captured and the captures there are.",
+    "top": "Show what the running jobs do now.",
     "report": "Show the report of a capture.",
     "ui": "Show the fleet of captures and their reports in the browser.",
     "analyze": "Analyse traces that you already have.",

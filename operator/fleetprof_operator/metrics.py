@@ -16,6 +16,8 @@ from prometheus_client.registry import Collector
 
 from fleetprof_operator.hub.access.call_refusals import CallRefusals
 from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.telemetry.board import TelemetryBoard
+from fleetprof_operator.hub.telemetry.snapshot import count_left_out
 
 STATES: Final = ("New", "Suspended", "Waiting", "Capturing", "Uploading", "Analyzing", "Finishing", "Other")
 """How an unfinished request may stand; `Other`: a state that a newer version wrote."""
@@ -35,6 +37,7 @@ class Metrics:
         sidecars.set_function(hub.count_connected)
         kept = Gauge("fleetprof_hub_kept_bytes", "About what the hub keeps of sidecars.", registry=self.registry)
         kept.set_function(hub.count_kept_bytes)
+        self.registry.register(_Telemetry(hub.telemetry))
         Info("fleetprof_build", "The operator's version.", registry=self.registry).info({"version": __version__})
         self._finished = Counter(
             "fleetprof_requests_finished", "Requests that ended.", ["reason"], registry=self.registry
@@ -86,6 +89,19 @@ class _Refusals(Collector):
 
     def _family(self) -> CounterMetricFamily:
         return CounterMetricFamily("fleetprof_hub_refusals", "Calls and streams that were refused.", labels=["kind"])
+
+
+class _Telemetry(Collector):
+    def __init__(self, board: TelemetryBoard) -> None:
+        self._board = board
+
+    def collect(self) -> Iterator[Metric]:
+        yield CounterMetricFamily("fleetprof_telemetry_reports", "Reports of sidecars.", value=self._board.reports)
+        yield GaugeMetricFamily("fleetprof_telemetry_workloads", "Workloads that report.", value=len(self._board))
+        left_out = GaugeMetricFamily("fleetprof_telemetry_left_out", "What /metrics leaves out.", labels=["what"])
+        for what, number in count_left_out(self._board).items():
+            left_out.add_metric([what], number)
+        yield left_out
 
 
 class _States(Collector):

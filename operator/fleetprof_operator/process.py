@@ -27,6 +27,7 @@ from fleetprof_operator.hub.planning.target_pods import TargetPods
 from fleetprof_operator.hub.server import RunningServer, serve
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
+from fleetprof_operator.hub.telemetry.snapshot import take_snapshot
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
 from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable, wait_to_try_again
@@ -103,7 +104,12 @@ class Operator:
             if self._desk is not None:
                 cleanup.callback(self._desk.close)
             cleanup.push_async_callback(self.hub.close)
-            probes = await serve_probes(self._settings.http_listen, lambda: self._obstacle, self._metrics.registry)
+            probes = await serve_probes(
+                self._settings.http_listen,
+                lambda: self._obstacle,
+                self._metrics.registry,
+                lambda: take_snapshot(self.hub.telemetry),
+            )
             self.probe_server = probes
             cleanup.push_async_callback(probes.close)
             _heed_signals(stop)
@@ -209,6 +215,7 @@ def _bound(settings: Settings) -> HubSettings:
     analysis_s = turns * (2 * settings.analysis_deadline_seconds + _ANALYSIS_MARGIN_S)
     return HubSettings(
         namespaces=settings.namespaces,
+        telemetry_interval_ns=settings.telemetry_interval_seconds * SECOND_NS,
         max_unfinished=settings.max_captures,
         max_unfinished_per_namespace=settings.max_captures_per_namespace,
         bounds=settings.bounds,

@@ -37,6 +37,7 @@ class Settings:
     analysis_max_parallelism: int
     analysis_max_resources: Mapping[str, str]
     max_analyses_per_namespace: int
+    telemetry_interval_seconds: int
     max_captures: int
     max_captures_per_namespace: int
     bounds: AllBounds
@@ -72,6 +73,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         help="the most that a request may ask for a pod of its analysis; what is not named is not bounded",
     )
     parser.setting("max-analyses-per-namespace", default=4, type=int, help="analyses of one namespace at a time")
+    parser.setting(
+        "telemetry-interval-seconds", default=5, type=int, help="between two reports of one sidecar; 0: no telemetry"
+    )
     parser.setting("max-captures", default=200, type=int, help="unfinished captures at a time")
     parser.setting("max-captures-per-namespace", default=20, type=int, help="unfinished captures of one namespace")
     parser.setting("bounds", metavar="FILE", help="what requests may ask for, by namespace, YAML; none: no bounds")
@@ -95,6 +99,7 @@ def _check(given: argparse.Namespace) -> Settings:
         ("analysis_deadline_seconds", 60, 86_400),
         ("analysis_max_parallelism", 1, 1000),
         ("max_analyses_per_namespace", 1, 1000),
+        ("telemetry_interval_seconds", 0, 600),
         ("max_captures", 1, 10_000),
         ("max_captures_per_namespace", 1, 10_000),
     ):
@@ -120,6 +125,7 @@ def _check(given: argparse.Namespace) -> Settings:
         analysis_max_parallelism=given.analysis_max_parallelism,
         analysis_max_resources=_read_amounts(given.analysis_max_resources),
         max_analyses_per_namespace=given.max_analyses_per_namespace,
+        telemetry_interval_seconds=given.telemetry_interval_seconds,
         max_captures=given.max_captures,
         max_captures_per_namespace=given.max_captures_per_namespace,
         bounds=_read_bounds(Path(given.bounds)) if given.bounds else AllBounds(),

@@ -137,7 +137,7 @@ class Agent:
             captures.listen(now, (threading.get_ident(), threading.get_native_id()))
             reports.send_due(now, self._own_profile.phase)
             if self._slow_samples is not None and not captures.has_watch():
-                self._slow_samples.send_due(now)
+                self._slow_samples.send_due(now, self._current_step())
         finally:
             self._serving.release()
 

@@ -17,7 +17,9 @@ agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
           REPORT_EVERY_S, sooner until iteration_ns is known, and at once in answer to "query"
   profile own_profile: what the job's own torch.profiler is at, "" (nothing), "warmup" or "active"; when it changes
   times   capture, step: [..], end_unix_ns: [..]   ends of optimizer steps around a capture, in chunks, oldest first
-  device  capture ("" outside a capture), columns as in fleetprof_api.samples.DeviceColumns, each a list
+  device  capture, columns as in fleetprof_api.samples.DeviceColumns, each a list
+  telemetry  at_unix_ns, step (as in "steps", at that time), and of FIELDS and HEALTH_FIELDS of samples.nvml those that
+          the device has: the device outside a capture, with an optimizer step every 5 s
   places  capture, first, file: [..], function: [..], line: [..], generator: [..]   lines of the job's Python code,
           numbered from `first`; generator: whether the function is one
   stacks  capture, first, stacks: [[..], ..]   stacks of its training thread, numbered from `first`: of places, the
@@ -61,7 +63,7 @@ WAITING = "waiting"
 # Made once: json.dumps would make one for each datagram.
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 FROM_AGENT = frozenset(
-    {"hello", "steps", "profile", "times", "device", "places", "stacks", "thread", "collections", "bye"}
+    {"hello", "steps", "profile", "times", "device", "places", "stacks", "thread", "collections", "bye", "telemetry"}
     | {"armed", "dropping", "ending", "cancelled", "short", "memory"}  # of a capture
 )
 TO_AGENT = frozenset({"query", "arm", "cancel", "done"})

@@ -13,6 +13,7 @@ from fleetprof_sidecar.labels import read_labels
 from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.samples.sampler import Sampler
 from fleetprof_sidecar.settings import Settings
+from fleetprof_sidecar.telemetry.reporter import TelemetryReporter
 
 
 class SidecarConversation:
@@ -26,6 +27,7 @@ class SidecarConversation:
         sampler: Sampler,
         work: CaptureWork,
         captures: CaptureController,
+        telemetry: TelemetryReporter,
     ) -> None:
         self._settings = settings
         self._sidecar_id = sidecar_id
@@ -33,6 +35,7 @@ class SidecarConversation:
         self._sampler = sampler
         self._work = work
         self._captures = captures
+        self._telemetry = telemetry
 
     def make_hello(self) -> hub_pb2.Hello:
         """Who this sidecar is, and all that it holds."""
@@ -69,6 +72,7 @@ class SidecarConversation:
         """Everything that the hub says is about captures."""
         self._captures.receive(message)
 
-    def note_connected(self) -> None:
-        """Uploads that wait for an answer ask again."""
+    def note_connected(self, welcome: hub_pb2.Welcome) -> None:
+        """Uploads that wait for an answer ask again, and telemetry is as often as this hub wants it."""
+        self._telemetry.set_interval(welcome.telemetry_interval_ns)
         self._work.ask_again()

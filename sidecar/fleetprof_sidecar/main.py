@@ -34,6 +34,7 @@ from fleetprof_sidecar.samples.host import HostSource
 from fleetprof_sidecar.samples.rank_recorders import RankRecorders
 from fleetprof_sidecar.samples.sampler import Sampler
 from fleetprof_sidecar.settings import Settings, read_settings
+from fleetprof_sidecar.telemetry.reporter import TelemetryReporter
 from fleetprof_sidecar.trainer_side import TrainerSide
 
 UNUSABLE: Final = 3
@@ -73,8 +74,9 @@ class Sidecar:
             hub=outbox,
             storage_limit_bytes=settings.storage_limit_bytes,
         )
+        self._telemetry = TelemetryReporter(trainers.table, outbox, lambda: self._sampler.latest_devices)
         conversation = SidecarConversation(
-            settings, spool.sidecar_id, trainers.table, self._sampler, self._work, self._captures
+            settings, spool.sidecar_id, trainers.table, self._sampler, self._work, self._captures, self._telemetry
         )
         self._link = HubLink(settings.hub, outbox, conversation)
 
@@ -85,7 +87,8 @@ class Sidecar:
         self._trainers.start()
         log.info("serving %s as sidecar %s", self._settings.directory, self._sidecar_id)
         self._captures.restore()
-        tasks = [asyncio.create_task(part) for part in (self._captures.run(), self._sampler.run(), self._link.run())]
+        parts = (self._captures.run(), self._sampler.run(), self._telemetry.run(), self._link.run())
+        tasks = [asyncio.create_task(part) for part in parts]
         ending = asyncio.create_task(stop.wait())
         try:
             done, _ = await asyncio.wait([*tasks, ending], return_when=asyncio.FIRST_COMPLETED)
@@ -105,6 +108,7 @@ class Sidecar:
 
     def _on_process_event(self, event: ProcessEvent) -> None:
         self._captures.on_process_event(event)
+        self._telemetry.on_process_event(event)
         if isinstance(event, Changed | Gone | BusyChanged | OwnProfileBegan):
             self._link.beat_soon()
 

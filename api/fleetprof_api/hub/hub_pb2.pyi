@@ -75,6 +75,47 @@ RANK_ASSIGNED: RankSource.ValueType  # 3
 """numbered by the hub: nothing better was known"""
 Global___RankSource: _TypeAlias = RankSource  # noqa: Y015
 
+class _Source:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Source.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SOURCE_UNSPECIFIED: _Source.ValueType  # 0
+    INSTRUCTIONS: _Source.ValueType  # 1
+    """hardware counters of the processor: perf_event_open is not allowed in a restricted pod, and not tried"""
+    GPU: _Source.ValueType  # 2
+    """NVML: no NVIDIA device, no driver, or neither agent nor sidecar may see it"""
+    GPU_ACTIVITY: _Source.ValueType  # 3
+    """NVML's profiling metrics (GPM) of SMs, tensor cores, DRAM, NVLink, PCIe: before Hopper, or not allowed"""
+    GPU_ENERGY: _Source.ValueType  # 4
+    """the device's energy counter: before Volta, and on some virtual devices"""
+    PRESSURE: _Source.ValueType  # 5
+    """/proc/pressure: a kernel without PSI"""
+    NETWORK_SPEED: _Source.ValueType  # 6
+    """the speed of the pod's links: virtual interfaces do not say it"""
+    INFINIBAND: _Source.ValueType  # 7
+    """no InfiniBand device, or none is shown to the pod"""
+
+class Source(_Source, metaclass=_SourceEnumTypeWrapper): ...
+
+SOURCE_UNSPECIFIED: Source.ValueType  # 0
+INSTRUCTIONS: Source.ValueType  # 1
+"""hardware counters of the processor: perf_event_open is not allowed in a restricted pod, and not tried"""
+GPU: Source.ValueType  # 2
+"""NVML: no NVIDIA device, no driver, or neither agent nor sidecar may see it"""
+GPU_ACTIVITY: Source.ValueType  # 3
+"""NVML's profiling metrics (GPM) of SMs, tensor cores, DRAM, NVLink, PCIe: before Hopper, or not allowed"""
+GPU_ENERGY: Source.ValueType  # 4
+"""the device's energy counter: before Volta, and on some virtual devices"""
+PRESSURE: Source.ValueType  # 5
+"""/proc/pressure: a kernel without PSI"""
+NETWORK_SPEED: Source.ValueType  # 6
+"""the speed of the pod's links: virtual interfaces do not say it"""
+INFINIBAND: Source.ValueType  # 7
+"""no InfiniBand device, or none is shown to the pod"""
+Global___Source: _TypeAlias = Source  # noqa: Y015
+
 class _RankState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -167,6 +208,7 @@ class SidecarMessage(_message.Message):
     EVENT_FIELD_NUMBER: _builtins.int
     UPLOAD_REQUEST_FIELD_NUMBER: _builtins.int
     UPLOAD_DONE_FIELD_NUMBER: _builtins.int
+    TELEMETRY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def hello(self) -> Global___Hello: ...
     @_builtins.property
@@ -177,6 +219,10 @@ class SidecarMessage(_message.Message):
     def upload_request(self) -> Global___UploadRequest: ...
     @_builtins.property
     def upload_done(self) -> Global___UploadDone: ...
+    @_builtins.property
+    def telemetry(self) -> Global___Telemetry:
+        """only to a hub whose Welcome asks for it"""
+
     def __init__(
         self,
         *,
@@ -185,12 +231,13 @@ class SidecarMessage(_message.Message):
         event: Global___CaptureEvent | None = ...,
         upload_request: Global___UploadRequest | None = ...,
         upload_done: Global___UploadDone | None = ...,
+        telemetry: Global___Telemetry | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "event", b"event", "heartbeat", b"heartbeat", "hello", b"hello", "upload_done", b"upload_done", "upload_request", b"upload_request"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "event", b"event", "heartbeat", b"heartbeat", "hello", b"hello", "telemetry", b"telemetry", "upload_done", b"upload_done", "upload_request", b"upload_request"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "event", b"event", "heartbeat", b"heartbeat", "hello", b"hello", "upload_done", b"upload_done", "upload_request", b"upload_request"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "event", b"event", "heartbeat", b"heartbeat", "hello", b"hello", "telemetry", b"telemetry", "upload_done", b"upload_done", "upload_request", b"upload_request"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["hello", "heartbeat", "event", "upload_request", "upload_done"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["hello", "heartbeat", "event", "upload_request", "upload_done", "telemetry"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -557,6 +604,332 @@ class DeviceSample(_message.Message):
 Global___DeviceSample: _TypeAlias = DeviceSample  # noqa: Y015
 
 @_typing.final
+class Telemetry(_message.Message):
+    """What this pod's trainers did since the report before, every Welcome.telemetry_interval_ns. A value that cannot be read is
+    absent; `unreadable` says which kinds of source are not there, so that absence is no riddle.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AT_UNIX_NS_FIELD_NUMBER: _builtins.int
+    RANKS_FIELD_NUMBER: _builtins.int
+    HOST_FIELD_NUMBER: _builtins.int
+    UNREADABLE_FIELD_NUMBER: _builtins.int
+    at_unix_ns: _builtins.int
+    @_builtins.property
+    def ranks(self) -> _containers.RepeatedCompositeFieldContainer[Global___RankTelemetry]: ...
+    @_builtins.property
+    def host(self) -> Global___HostTelemetry: ...
+    @_builtins.property
+    def unreadable(self) -> _containers.RepeatedScalarFieldContainer[Global___Source.ValueType]: ...
+    def __init__(
+        self,
+        *,
+        at_unix_ns: _builtins.int = ...,
+        ranks: _abc.Iterable[Global___RankTelemetry] | None = ...,
+        host: Global___HostTelemetry | None = ...,
+        unreadable: _abc.Iterable[Global___Source.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["host", b"host"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_unix_ns", b"at_unix_ns", "host", b"host", "ranks", b"ranks", "unreadable", b"unreadable"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Telemetry: _TypeAlias = Telemetry  # noqa: Y015
+
+@_typing.final
+class RankTelemetry(_message.Message):
+    """One trainer. Rank, node and device are those of the process in Heartbeat."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROCESS_ID_FIELD_NUMBER: _builtins.int
+    ITERATIONS_FIELD_NUMBER: _builtins.int
+    LAST_ITERATION_UNIX_NS_FIELD_NUMBER: _builtins.int
+    ITERATION_NS_FIELD_NUMBER: _builtins.int
+    ITERATION_RATE_MICROHERTZ_FIELD_NUMBER: _builtins.int
+    GPU_BUSY_PERMILLE_FIELD_NUMBER: _builtins.int
+    GPU_SM_ACTIVE_PERMILLE_FIELD_NUMBER: _builtins.int
+    GPU_SM_OCCUPANCY_PERMILLE_FIELD_NUMBER: _builtins.int
+    GPU_TENSOR_ACTIVE_PERMILLE_FIELD_NUMBER: _builtins.int
+    GPU_DRAM_ACTIVE_PERMILLE_FIELD_NUMBER: _builtins.int
+    GPU_MEMORY_USED_BYTES_FIELD_NUMBER: _builtins.int
+    GPU_MEMORY_BYTES_FIELD_NUMBER: _builtins.int
+    GPU_POWER_MILLIWATTS_FIELD_NUMBER: _builtins.int
+    GPU_ENERGY_MILLIJOULES_FIELD_NUMBER: _builtins.int
+    GPU_ITERATION_ENERGY_MILLIJOULES_FIELD_NUMBER: _builtins.int
+    GPU_TEMPERATURE_CELSIUS_FIELD_NUMBER: _builtins.int
+    GPU_SM_CLOCK_MEGAHERTZ_FIELD_NUMBER: _builtins.int
+    GPU_MEMORY_CLOCK_MEGAHERTZ_FIELD_NUMBER: _builtins.int
+    GPU_THROTTLE_REASONS_FIELD_NUMBER: _builtins.int
+    GPU_ECC_CORRECTED_FIELD_NUMBER: _builtins.int
+    GPU_ECC_UNCORRECTED_FIELD_NUMBER: _builtins.int
+    GPU_NVLINK_RECEIVED_BYTES_PER_S_FIELD_NUMBER: _builtins.int
+    GPU_NVLINK_SENT_BYTES_PER_S_FIELD_NUMBER: _builtins.int
+    GPU_PCIE_RECEIVED_BYTES_PER_S_FIELD_NUMBER: _builtins.int
+    GPU_PCIE_SENT_BYTES_PER_S_FIELD_NUMBER: _builtins.int
+    process_id: _builtins.str
+    iterations: _builtins.int
+    """training iterations so far"""
+    last_iteration_unix_ns: _builtins.int
+    iteration_ns: _builtins.int
+    """median of the latest"""
+    iteration_rate_microhertz: _builtins.int
+    """falls while no iteration ends"""
+    gpu_busy_permille: _builtins.int
+    gpu_sm_active_permille: _builtins.int
+    gpu_sm_occupancy_permille: _builtins.int
+    gpu_tensor_active_permille: _builtins.int
+    gpu_dram_active_permille: _builtins.int
+    gpu_memory_used_bytes: _builtins.int
+    gpu_memory_bytes: _builtins.int
+    gpu_power_milliwatts: _builtins.int
+    gpu_energy_millijoules: _builtins.int
+    """used since the report before"""
+    gpu_iteration_energy_millijoules: _builtins.int
+    """of one training iteration, between two samples of the device"""
+    gpu_temperature_celsius: _builtins.int
+    gpu_sm_clock_megahertz: _builtins.int
+    gpu_memory_clock_megahertz: _builtins.int
+    gpu_throttle_reasons: _builtins.int
+    """bit mask of nvmlClocksEventReason*"""
+    gpu_ecc_corrected: _builtins.int
+    """errors since the driver was loaded"""
+    gpu_ecc_uncorrected: _builtins.int
+    gpu_nvlink_received_bytes_per_s: _builtins.int
+    gpu_nvlink_sent_bytes_per_s: _builtins.int
+    gpu_pcie_received_bytes_per_s: _builtins.int
+    gpu_pcie_sent_bytes_per_s: _builtins.int
+    def __init__(
+        self,
+        *,
+        process_id: _builtins.str = ...,
+        iterations: _builtins.int | None = ...,
+        last_iteration_unix_ns: _builtins.int | None = ...,
+        iteration_ns: _builtins.int | None = ...,
+        iteration_rate_microhertz: _builtins.int | None = ...,
+        gpu_busy_permille: _builtins.int | None = ...,
+        gpu_sm_active_permille: _builtins.int | None = ...,
+        gpu_sm_occupancy_permille: _builtins.int | None = ...,
+        gpu_tensor_active_permille: _builtins.int | None = ...,
+        gpu_dram_active_permille: _builtins.int | None = ...,
+        gpu_memory_used_bytes: _builtins.int | None = ...,
+        gpu_memory_bytes: _builtins.int | None = ...,
+        gpu_power_milliwatts: _builtins.int | None = ...,
+        gpu_energy_millijoules: _builtins.int | None = ...,
+        gpu_iteration_energy_millijoules: _builtins.int | None = ...,
+        gpu_temperature_celsius: _builtins.int | None = ...,
+        gpu_sm_clock_megahertz: _builtins.int | None = ...,
+        gpu_memory_clock_megahertz: _builtins.int | None = ...,
+        gpu_throttle_reasons: _builtins.int | None = ...,
+        gpu_ecc_corrected: _builtins.int | None = ...,
+        gpu_ecc_uncorrected: _builtins.int | None = ...,
+        gpu_nvlink_received_bytes_per_s: _builtins.int | None = ...,
+        gpu_nvlink_sent_bytes_per_s: _builtins.int | None = ...,
+        gpu_pcie_received_bytes_per_s: _builtins.int | None = ...,
+        gpu_pcie_sent_bytes_per_s: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_gpu_busy_permille", b"_gpu_busy_permille", "_gpu_dram_active_permille", b"_gpu_dram_active_permille", "_gpu_ecc_corrected", b"_gpu_ecc_corrected", "_gpu_ecc_uncorrected", b"_gpu_ecc_uncorrected", "_gpu_energy_millijoules", b"_gpu_energy_millijoules", "_gpu_iteration_energy_millijoules", b"_gpu_iteration_energy_millijoules", "_gpu_memory_bytes", b"_gpu_memory_bytes", "_gpu_memory_clock_megahertz", b"_gpu_memory_clock_megahertz", "_gpu_memory_used_bytes", b"_gpu_memory_used_bytes", "_gpu_nvlink_received_bytes_per_s", b"_gpu_nvlink_received_bytes_per_s", "_gpu_nvlink_sent_bytes_per_s", b"_gpu_nvlink_sent_bytes_per_s", "_gpu_pcie_received_bytes_per_s", b"_gpu_pcie_received_bytes_per_s", "_gpu_pcie_sent_bytes_per_s", b"_gpu_pcie_sent_bytes_per_s", "_gpu_power_milliwatts", b"_gpu_power_milliwatts", "_gpu_sm_active_permille", b"_gpu_sm_active_permille", "_gpu_sm_clock_megahertz", b"_gpu_sm_clock_megahertz", "_gpu_sm_occupancy_permille", b"_gpu_sm_occupancy_permille", "_gpu_temperature_celsius", b"_gpu_temperature_celsius", "_gpu_tensor_active_permille", b"_gpu_tensor_active_permille", "_gpu_throttle_reasons", b"_gpu_throttle_reasons", "_iteration_ns", b"_iteration_ns", "_iteration_rate_microhertz", b"_iteration_rate_microhertz", "_iterations", b"_iterations", "_last_iteration_unix_ns", b"_last_iteration_unix_ns", "gpu_busy_permille", b"gpu_busy_permille", "gpu_dram_active_permille", b"gpu_dram_active_permille", "gpu_ecc_corrected", b"gpu_ecc_corrected", "gpu_ecc_uncorrected", b"gpu_ecc_uncorrected", "gpu_energy_millijoules", b"gpu_energy_millijoules", "gpu_iteration_energy_millijoules", b"gpu_iteration_energy_millijoules", "gpu_memory_bytes", b"gpu_memory_bytes", "gpu_memory_clock_megahertz", b"gpu_memory_clock_megahertz", "gpu_memory_used_bytes", b"gpu_memory_used_bytes", "gpu_nvlink_received_bytes_per_s", b"gpu_nvlink_received_bytes_per_s", "gpu_nvlink_sent_bytes_per_s", b"gpu_nvlink_sent_bytes_per_s", "gpu_pcie_received_bytes_per_s", b"gpu_pcie_received_bytes_per_s", "gpu_pcie_sent_bytes_per_s", b"gpu_pcie_sent_bytes_per_s", "gpu_power_milliwatts", b"gpu_power_milliwatts", "gpu_sm_active_permille", b"gpu_sm_active_permille", "gpu_sm_clock_megahertz", b"gpu_sm_clock_megahertz", "gpu_sm_occupancy_permille", b"gpu_sm_occupancy_permille", "gpu_temperature_celsius", b"gpu_temperature_celsius", "gpu_tensor_active_permille", b"gpu_tensor_active_permille", "gpu_throttle_reasons", b"gpu_throttle_reasons", "iteration_ns", b"iteration_ns", "iteration_rate_microhertz", b"iteration_rate_microhertz", "iterations", b"iterations", "last_iteration_unix_ns", b"last_iteration_unix_ns"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_gpu_busy_permille", b"_gpu_busy_permille", "_gpu_dram_active_permille", b"_gpu_dram_active_permille", "_gpu_ecc_corrected", b"_gpu_ecc_corrected", "_gpu_ecc_uncorrected", b"_gpu_ecc_uncorrected", "_gpu_energy_millijoules", b"_gpu_energy_millijoules", "_gpu_iteration_energy_millijoules", b"_gpu_iteration_energy_millijoules", "_gpu_memory_bytes", b"_gpu_memory_bytes", "_gpu_memory_clock_megahertz", b"_gpu_memory_clock_megahertz", "_gpu_memory_used_bytes", b"_gpu_memory_used_bytes", "_gpu_nvlink_received_bytes_per_s", b"_gpu_nvlink_received_bytes_per_s", "_gpu_nvlink_sent_bytes_per_s", b"_gpu_nvlink_sent_bytes_per_s", "_gpu_pcie_received_bytes_per_s", b"_gpu_pcie_received_bytes_per_s", "_gpu_pcie_sent_bytes_per_s", b"_gpu_pcie_sent_bytes_per_s", "_gpu_power_milliwatts", b"_gpu_power_milliwatts", "_gpu_sm_active_permille", b"_gpu_sm_active_permille", "_gpu_sm_clock_megahertz", b"_gpu_sm_clock_megahertz", "_gpu_sm_occupancy_permille", b"_gpu_sm_occupancy_permille", "_gpu_temperature_celsius", b"_gpu_temperature_celsius", "_gpu_tensor_active_permille", b"_gpu_tensor_active_permille", "_gpu_throttle_reasons", b"_gpu_throttle_reasons", "_iteration_ns", b"_iteration_ns", "_iteration_rate_microhertz", b"_iteration_rate_microhertz", "_iterations", b"_iterations", "_last_iteration_unix_ns", b"_last_iteration_unix_ns", "gpu_busy_permille", b"gpu_busy_permille", "gpu_dram_active_permille", b"gpu_dram_active_permille", "gpu_ecc_corrected", b"gpu_ecc_corrected", "gpu_ecc_uncorrected", b"gpu_ecc_uncorrected", "gpu_energy_millijoules", b"gpu_energy_millijoules", "gpu_iteration_energy_millijoules", b"gpu_iteration_energy_millijoules", "gpu_memory_bytes", b"gpu_memory_bytes", "gpu_memory_clock_megahertz", b"gpu_memory_clock_megahertz", "gpu_memory_used_bytes", b"gpu_memory_used_bytes", "gpu_nvlink_received_bytes_per_s", b"gpu_nvlink_received_bytes_per_s", "gpu_nvlink_sent_bytes_per_s", b"gpu_nvlink_sent_bytes_per_s", "gpu_pcie_received_bytes_per_s", b"gpu_pcie_received_bytes_per_s", "gpu_pcie_sent_bytes_per_s", b"gpu_pcie_sent_bytes_per_s", "gpu_power_milliwatts", b"gpu_power_milliwatts", "gpu_sm_active_permille", b"gpu_sm_active_permille", "gpu_sm_clock_megahertz", b"gpu_sm_clock_megahertz", "gpu_sm_occupancy_permille", b"gpu_sm_occupancy_permille", "gpu_temperature_celsius", b"gpu_temperature_celsius", "gpu_tensor_active_permille", b"gpu_tensor_active_permille", "gpu_throttle_reasons", b"gpu_throttle_reasons", "iteration_ns", b"iteration_ns", "iteration_rate_microhertz", b"iteration_rate_microhertz", "iterations", b"iterations", "last_iteration_unix_ns", b"last_iteration_unix_ns", "process_id", b"process_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__gpu_busy_permille: _TypeAlias = _typing.Literal["gpu_busy_permille"]  # noqa: Y015
+    _WhichOneofArgType__gpu_busy_permille: _TypeAlias = _typing.Literal["_gpu_busy_permille", b"_gpu_busy_permille"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_dram_active_permille: _TypeAlias = _typing.Literal["gpu_dram_active_permille"]  # noqa: Y015
+    _WhichOneofArgType__gpu_dram_active_permille: _TypeAlias = _typing.Literal["_gpu_dram_active_permille", b"_gpu_dram_active_permille"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_ecc_corrected: _TypeAlias = _typing.Literal["gpu_ecc_corrected"]  # noqa: Y015
+    _WhichOneofArgType__gpu_ecc_corrected: _TypeAlias = _typing.Literal["_gpu_ecc_corrected", b"_gpu_ecc_corrected"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_ecc_uncorrected: _TypeAlias = _typing.Literal["gpu_ecc_uncorrected"]  # noqa: Y015
+    _WhichOneofArgType__gpu_ecc_uncorrected: _TypeAlias = _typing.Literal["_gpu_ecc_uncorrected", b"_gpu_ecc_uncorrected"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_energy_millijoules: _TypeAlias = _typing.Literal["gpu_energy_millijoules"]  # noqa: Y015
+    _WhichOneofArgType__gpu_energy_millijoules: _TypeAlias = _typing.Literal["_gpu_energy_millijoules", b"_gpu_energy_millijoules"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_iteration_energy_millijoules: _TypeAlias = _typing.Literal["gpu_iteration_energy_millijoules"]  # noqa: Y015
+    _WhichOneofArgType__gpu_iteration_energy_millijoules: _TypeAlias = _typing.Literal["_gpu_iteration_energy_millijoules", b"_gpu_iteration_energy_millijoules"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_memory_bytes: _TypeAlias = _typing.Literal["gpu_memory_bytes"]  # noqa: Y015
+    _WhichOneofArgType__gpu_memory_bytes: _TypeAlias = _typing.Literal["_gpu_memory_bytes", b"_gpu_memory_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_memory_clock_megahertz: _TypeAlias = _typing.Literal["gpu_memory_clock_megahertz"]  # noqa: Y015
+    _WhichOneofArgType__gpu_memory_clock_megahertz: _TypeAlias = _typing.Literal["_gpu_memory_clock_megahertz", b"_gpu_memory_clock_megahertz"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_memory_used_bytes: _TypeAlias = _typing.Literal["gpu_memory_used_bytes"]  # noqa: Y015
+    _WhichOneofArgType__gpu_memory_used_bytes: _TypeAlias = _typing.Literal["_gpu_memory_used_bytes", b"_gpu_memory_used_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_nvlink_received_bytes_per_s: _TypeAlias = _typing.Literal["gpu_nvlink_received_bytes_per_s"]  # noqa: Y015
+    _WhichOneofArgType__gpu_nvlink_received_bytes_per_s: _TypeAlias = _typing.Literal["_gpu_nvlink_received_bytes_per_s", b"_gpu_nvlink_received_bytes_per_s"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_nvlink_sent_bytes_per_s: _TypeAlias = _typing.Literal["gpu_nvlink_sent_bytes_per_s"]  # noqa: Y015
+    _WhichOneofArgType__gpu_nvlink_sent_bytes_per_s: _TypeAlias = _typing.Literal["_gpu_nvlink_sent_bytes_per_s", b"_gpu_nvlink_sent_bytes_per_s"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_pcie_received_bytes_per_s: _TypeAlias = _typing.Literal["gpu_pcie_received_bytes_per_s"]  # noqa: Y015
+    _WhichOneofArgType__gpu_pcie_received_bytes_per_s: _TypeAlias = _typing.Literal["_gpu_pcie_received_bytes_per_s", b"_gpu_pcie_received_bytes_per_s"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_pcie_sent_bytes_per_s: _TypeAlias = _typing.Literal["gpu_pcie_sent_bytes_per_s"]  # noqa: Y015
+    _WhichOneofArgType__gpu_pcie_sent_bytes_per_s: _TypeAlias = _typing.Literal["_gpu_pcie_sent_bytes_per_s", b"_gpu_pcie_sent_bytes_per_s"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_power_milliwatts: _TypeAlias = _typing.Literal["gpu_power_milliwatts"]  # noqa: Y015
+    _WhichOneofArgType__gpu_power_milliwatts: _TypeAlias = _typing.Literal["_gpu_power_milliwatts", b"_gpu_power_milliwatts"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_sm_active_permille: _TypeAlias = _typing.Literal["gpu_sm_active_permille"]  # noqa: Y015
+    _WhichOneofArgType__gpu_sm_active_permille: _TypeAlias = _typing.Literal["_gpu_sm_active_permille", b"_gpu_sm_active_permille"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_sm_clock_megahertz: _TypeAlias = _typing.Literal["gpu_sm_clock_megahertz"]  # noqa: Y015
+    _WhichOneofArgType__gpu_sm_clock_megahertz: _TypeAlias = _typing.Literal["_gpu_sm_clock_megahertz", b"_gpu_sm_clock_megahertz"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_sm_occupancy_permille: _TypeAlias = _typing.Literal["gpu_sm_occupancy_permille"]  # noqa: Y015
+    _WhichOneofArgType__gpu_sm_occupancy_permille: _TypeAlias = _typing.Literal["_gpu_sm_occupancy_permille", b"_gpu_sm_occupancy_permille"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_temperature_celsius: _TypeAlias = _typing.Literal["gpu_temperature_celsius"]  # noqa: Y015
+    _WhichOneofArgType__gpu_temperature_celsius: _TypeAlias = _typing.Literal["_gpu_temperature_celsius", b"_gpu_temperature_celsius"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_tensor_active_permille: _TypeAlias = _typing.Literal["gpu_tensor_active_permille"]  # noqa: Y015
+    _WhichOneofArgType__gpu_tensor_active_permille: _TypeAlias = _typing.Literal["_gpu_tensor_active_permille", b"_gpu_tensor_active_permille"]  # noqa: Y015
+    _WhichOneofReturnType__gpu_throttle_reasons: _TypeAlias = _typing.Literal["gpu_throttle_reasons"]  # noqa: Y015
+    _WhichOneofArgType__gpu_throttle_reasons: _TypeAlias = _typing.Literal["_gpu_throttle_reasons", b"_gpu_throttle_reasons"]  # noqa: Y015
+    _WhichOneofReturnType__iteration_ns: _TypeAlias = _typing.Literal["iteration_ns"]  # noqa: Y015
+    _WhichOneofArgType__iteration_ns: _TypeAlias = _typing.Literal["_iteration_ns", b"_iteration_ns"]  # noqa: Y015
+    _WhichOneofReturnType__iteration_rate_microhertz: _TypeAlias = _typing.Literal["iteration_rate_microhertz"]  # noqa: Y015
+    _WhichOneofArgType__iteration_rate_microhertz: _TypeAlias = _typing.Literal["_iteration_rate_microhertz", b"_iteration_rate_microhertz"]  # noqa: Y015
+    _WhichOneofReturnType__iterations: _TypeAlias = _typing.Literal["iterations"]  # noqa: Y015
+    _WhichOneofArgType__iterations: _TypeAlias = _typing.Literal["_iterations", b"_iterations"]  # noqa: Y015
+    _WhichOneofReturnType__last_iteration_unix_ns: _TypeAlias = _typing.Literal["last_iteration_unix_ns"]  # noqa: Y015
+    _WhichOneofArgType__last_iteration_unix_ns: _TypeAlias = _typing.Literal["_last_iteration_unix_ns", b"_last_iteration_unix_ns"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_busy_permille) -> _WhichOneofReturnType__gpu_busy_permille | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_dram_active_permille) -> _WhichOneofReturnType__gpu_dram_active_permille | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_ecc_corrected) -> _WhichOneofReturnType__gpu_ecc_corrected | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_ecc_uncorrected) -> _WhichOneofReturnType__gpu_ecc_uncorrected | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_energy_millijoules) -> _WhichOneofReturnType__gpu_energy_millijoules | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_iteration_energy_millijoules) -> _WhichOneofReturnType__gpu_iteration_energy_millijoules | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_memory_bytes) -> _WhichOneofReturnType__gpu_memory_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_memory_clock_megahertz) -> _WhichOneofReturnType__gpu_memory_clock_megahertz | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_memory_used_bytes) -> _WhichOneofReturnType__gpu_memory_used_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_nvlink_received_bytes_per_s) -> _WhichOneofReturnType__gpu_nvlink_received_bytes_per_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_nvlink_sent_bytes_per_s) -> _WhichOneofReturnType__gpu_nvlink_sent_bytes_per_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_pcie_received_bytes_per_s) -> _WhichOneofReturnType__gpu_pcie_received_bytes_per_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_pcie_sent_bytes_per_s) -> _WhichOneofReturnType__gpu_pcie_sent_bytes_per_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_power_milliwatts) -> _WhichOneofReturnType__gpu_power_milliwatts | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_sm_active_permille) -> _WhichOneofReturnType__gpu_sm_active_permille | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_sm_clock_megahertz) -> _WhichOneofReturnType__gpu_sm_clock_megahertz | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_sm_occupancy_permille) -> _WhichOneofReturnType__gpu_sm_occupancy_permille | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_temperature_celsius) -> _WhichOneofReturnType__gpu_temperature_celsius | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_tensor_active_permille) -> _WhichOneofReturnType__gpu_tensor_active_permille | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gpu_throttle_reasons) -> _WhichOneofReturnType__gpu_throttle_reasons | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__iteration_ns) -> _WhichOneofReturnType__iteration_ns | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__iteration_rate_microhertz) -> _WhichOneofReturnType__iteration_rate_microhertz | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__iterations) -> _WhichOneofReturnType__iterations | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__last_iteration_unix_ns) -> _WhichOneofReturnType__last_iteration_unix_ns | None: ...
+
+Global___RankTelemetry: _TypeAlias = RankTelemetry  # noqa: Y015
+
+@_typing.final
+class HostTelemetry(_message.Message):
+    """The host as the pod sees it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CPU_BUSY_PERMILLE_FIELD_NUMBER: _builtins.int
+    MEMORY_USED_PERMILLE_FIELD_NUMBER: _builtins.int
+    CPU_PRESSURE_PERMILLE_FIELD_NUMBER: _builtins.int
+    MEMORY_PRESSURE_PERMILLE_FIELD_NUMBER: _builtins.int
+    IO_PRESSURE_PERMILLE_FIELD_NUMBER: _builtins.int
+    NETWORK_RECEIVED_BYTES_PER_S_FIELD_NUMBER: _builtins.int
+    NETWORK_SENT_BYTES_PER_S_FIELD_NUMBER: _builtins.int
+    NETWORK_LINK_PERMILLE_FIELD_NUMBER: _builtins.int
+    INFINIBAND_RECEIVED_BYTES_PER_S_FIELD_NUMBER: _builtins.int
+    INFINIBAND_SENT_BYTES_PER_S_FIELD_NUMBER: _builtins.int
+    INFINIBAND_LINK_PERMILLE_FIELD_NUMBER: _builtins.int
+    cpu_busy_permille: _builtins.int
+    memory_used_permille: _builtins.int
+    cpu_pressure_permille: _builtins.int
+    """share of the latest 10 s in which some task waited (PSI)"""
+    memory_pressure_permille: _builtins.int
+    io_pressure_permille: _builtins.int
+    network_received_bytes_per_s: _builtins.int
+    network_sent_bytes_per_s: _builtins.int
+    network_link_permille: _builtins.int
+    """of the busier direction of the busiest link whose speed is known"""
+    infiniband_received_bytes_per_s: _builtins.int
+    infiniband_sent_bytes_per_s: _builtins.int
+    infiniband_link_permille: _builtins.int
+    def __init__(
+        self,
+        *,
+        cpu_busy_permille: _builtins.int | None = ...,
+        memory_used_permille: _builtins.int | None = ...,
+        cpu_pressure_permille: _builtins.int | None = ...,
+        memory_pressure_permille: _builtins.int | None = ...,
+        io_pressure_permille: _builtins.int | None = ...,
+        network_received_bytes_per_s: _builtins.int | None = ...,
+        network_sent_bytes_per_s: _builtins.int | None = ...,
+        network_link_permille: _builtins.int | None = ...,
+        infiniband_received_bytes_per_s: _builtins.int | None = ...,
+        infiniband_sent_bytes_per_s: _builtins.int | None = ...,
+        infiniband_link_permille: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cpu_busy_permille", b"_cpu_busy_permille", "_cpu_pressure_permille", b"_cpu_pressure_permille", "_infiniband_link_permille", b"_infiniband_link_permille", "_infiniband_received_bytes_per_s", b"_infiniband_received_bytes_per_s", "_infiniband_sent_bytes_per_s", b"_infiniband_sent_bytes_per_s", "_io_pressure_permille", b"_io_pressure_permille", "_memory_pressure_permille", b"_memory_pressure_permille", "_memory_used_permille", b"_memory_used_permille", "_network_link_permille", b"_network_link_permille", "_network_received_bytes_per_s", b"_network_received_bytes_per_s", "_network_sent_bytes_per_s", b"_network_sent_bytes_per_s", "cpu_busy_permille", b"cpu_busy_permille", "cpu_pressure_permille", b"cpu_pressure_permille", "infiniband_link_permille", b"infiniband_link_permille", "infiniband_received_bytes_per_s", b"infiniband_received_bytes_per_s", "infiniband_sent_bytes_per_s", b"infiniband_sent_bytes_per_s", "io_pressure_permille", b"io_pressure_permille", "memory_pressure_permille", b"memory_pressure_permille", "memory_used_permille", b"memory_used_permille", "network_link_permille", b"network_link_permille", "network_received_bytes_per_s", b"network_received_bytes_per_s", "network_sent_bytes_per_s", b"network_sent_bytes_per_s"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cpu_busy_permille", b"_cpu_busy_permille", "_cpu_pressure_permille", b"_cpu_pressure_permille", "_infiniband_link_permille", b"_infiniband_link_permille", "_infiniband_received_bytes_per_s", b"_infiniband_received_bytes_per_s", "_infiniband_sent_bytes_per_s", b"_infiniband_sent_bytes_per_s", "_io_pressure_permille", b"_io_pressure_permille", "_memory_pressure_permille", b"_memory_pressure_permille", "_memory_used_permille", b"_memory_used_permille", "_network_link_permille", b"_network_link_permille", "_network_received_bytes_per_s", b"_network_received_bytes_per_s", "_network_sent_bytes_per_s", b"_network_sent_bytes_per_s", "cpu_busy_permille", b"cpu_busy_permille", "cpu_pressure_permille", b"cpu_pressure_permille", "infiniband_link_permille", b"infiniband_link_permille", "infiniband_received_bytes_per_s", b"infiniband_received_bytes_per_s", "infiniband_sent_bytes_per_s", b"infiniband_sent_bytes_per_s", "io_pressure_permille", b"io_pressure_permille", "memory_pressure_permille", b"memory_pressure_permille", "memory_used_permille", b"memory_used_permille", "network_link_permille", b"network_link_permille", "network_received_bytes_per_s", b"network_received_bytes_per_s", "network_sent_bytes_per_s", b"network_sent_bytes_per_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__cpu_busy_permille: _TypeAlias = _typing.Literal["cpu_busy_permille"]  # noqa: Y015
+    _WhichOneofArgType__cpu_busy_permille: _TypeAlias = _typing.Literal["_cpu_busy_permille", b"_cpu_busy_permille"]  # noqa: Y015
+    _WhichOneofReturnType__cpu_pressure_permille: _TypeAlias = _typing.Literal["cpu_pressure_permille"]  # noqa: Y015
+    _WhichOneofArgType__cpu_pressure_permille: _TypeAlias = _typing.Literal["_cpu_pressure_permille", b"_cpu_pressure_permille"]  # noqa: Y015
+    _WhichOneofReturnType__infiniband_link_permille: _TypeAlias = _typing.Literal["infiniband_link_permille"]  # noqa: Y015
+    _WhichOneofArgType__infiniband_link_permille: _TypeAlias = _typing.Literal["_infiniband_link_permille", b"_infiniband_link_permille"]  # noqa: Y015
+    _WhichOneofReturnType__infiniband_received_bytes_per_s: _TypeAlias = _typing.Literal["infiniband_received_bytes_per_s"]  # noqa: Y015
+    _WhichOneofArgType__infiniband_received_bytes_per_s: _TypeAlias = _typing.Literal["_infiniband_received_bytes_per_s", b"_infiniband_received_bytes_per_s"]  # noqa: Y015
+    _WhichOneofReturnType__infiniband_sent_bytes_per_s: _TypeAlias = _typing.Literal["infiniband_sent_bytes_per_s"]  # noqa: Y015
+    _WhichOneofArgType__infiniband_sent_bytes_per_s: _TypeAlias = _typing.Literal["_infiniband_sent_bytes_per_s", b"_infiniband_sent_bytes_per_s"]  # noqa: Y015
+    _WhichOneofReturnType__io_pressure_permille: _TypeAlias = _typing.Literal["io_pressure_permille"]  # noqa: Y015
+    _WhichOneofArgType__io_pressure_permille: _TypeAlias = _typing.Literal["_io_pressure_permille", b"_io_pressure_permille"]  # noqa: Y015
+    _WhichOneofReturnType__memory_pressure_permille: _TypeAlias = _typing.Literal["memory_pressure_permille"]  # noqa: Y015
+    _WhichOneofArgType__memory_pressure_permille: _TypeAlias = _typing.Literal["_memory_pressure_permille", b"_memory_pressure_permille"]  # noqa: Y015
+    _WhichOneofReturnType__memory_used_permille: _TypeAlias = _typing.Literal["memory_used_permille"]  # noqa: Y015
+    _WhichOneofArgType__memory_used_permille: _TypeAlias = _typing.Literal["_memory_used_permille", b"_memory_used_permille"]  # noqa: Y015
+    _WhichOneofReturnType__network_link_permille: _TypeAlias = _typing.Literal["network_link_permille"]  # noqa: Y015
+    _WhichOneofArgType__network_link_permille: _TypeAlias = _typing.Literal["_network_link_permille", b"_network_link_permille"]  # noqa: Y015
+    _WhichOneofReturnType__network_received_bytes_per_s: _TypeAlias = _typing.Literal["network_received_bytes_per_s"]  # noqa: Y015
+    _WhichOneofArgType__network_received_bytes_per_s: _TypeAlias = _typing.Literal["_network_received_bytes_per_s", b"_network_received_bytes_per_s"]  # noqa: Y015
+    _WhichOneofReturnType__network_sent_bytes_per_s: _TypeAlias = _typing.Literal["network_sent_bytes_per_s"]  # noqa: Y015
+    _WhichOneofArgType__network_sent_bytes_per_s: _TypeAlias = _typing.Literal["_network_sent_bytes_per_s", b"_network_sent_bytes_per_s"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cpu_busy_permille) -> _WhichOneofReturnType__cpu_busy_permille | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cpu_pressure_permille) -> _WhichOneofReturnType__cpu_pressure_permille | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__infiniband_link_permille) -> _WhichOneofReturnType__infiniband_link_permille | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__infiniband_received_bytes_per_s) -> _WhichOneofReturnType__infiniband_received_bytes_per_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__infiniband_sent_bytes_per_s) -> _WhichOneofReturnType__infiniband_sent_bytes_per_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__io_pressure_permille) -> _WhichOneofReturnType__io_pressure_permille | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__memory_pressure_permille) -> _WhichOneofReturnType__memory_pressure_permille | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__memory_used_permille) -> _WhichOneofReturnType__memory_used_permille | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__network_link_permille) -> _WhichOneofReturnType__network_link_permille | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__network_received_bytes_per_s) -> _WhichOneofReturnType__network_received_bytes_per_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__network_sent_bytes_per_s) -> _WhichOneofReturnType__network_sent_bytes_per_s | None: ...
+
+Global___HostTelemetry: _TypeAlias = HostTelemetry  # noqa: Y015
+
+@_typing.final
 class CaptureEvent(_message.Message):
     """One rank's progress in one capture. Later events repeat what earlier ones said, so the latest alone suffices."""
 
@@ -861,17 +1234,21 @@ class Welcome(_message.Message):
 
     PROTOCOL_VERSION_FIELD_NUMBER: _builtins.int
     HEARTBEAT_INTERVAL_NS_FIELD_NUMBER: _builtins.int
+    TELEMETRY_INTERVAL_NS_FIELD_NUMBER: _builtins.int
     protocol_version: _builtins.int
     heartbeat_interval_ns: _builtins.int
+    telemetry_interval_ns: _builtins.int
+    """0: none is wanted"""
     def __init__(
         self,
         *,
         protocol_version: _builtins.int = ...,
         heartbeat_interval_ns: _builtins.int = ...,
+        telemetry_interval_ns: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat_interval_ns", b"heartbeat_interval_ns", "protocol_version", b"protocol_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat_interval_ns", b"heartbeat_interval_ns", "protocol_version", b"protocol_version", "telemetry_interval_ns", b"telemetry_interval_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1514,3 +1891,49 @@ class SidecarStatus(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SidecarStatus: _TypeAlias = SidecarStatus  # noqa: Y015
+
+@_typing.final
+class TelemetryRequest(_message.Message):
+    """What runs now: all workloads, or the ranks of those that `workload` names as well."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    WORKLOAD_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """empty: all"""
+    workload: _builtins.str
+    """name, or kind/name; empty: all, without their ranks"""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        workload: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "workload", b"workload"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TelemetryRequest: _TypeAlias = TelemetryRequest  # noqa: Y015
+
+@_typing.final
+class TelemetryReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIGURES_JSON_FIELD_NUMBER: _builtins.int
+    figures_json: _builtins.str
+    """fleetprof_api.telemetry.FleetFigures"""
+    def __init__(
+        self,
+        *,
+        figures_json: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["figures_json", b"figures_json"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TelemetryReply: _TypeAlias = TelemetryReply  # noqa: Y015

@@ -133,6 +133,11 @@ class CapturesStub:
                 request_serializer=fleetprof__api_dot_hub_dot_hub__pb2.FleetRequest.SerializeToString,
                 response_deserializer=fleetprof__api_dot_hub_dot_hub__pb2.FleetReply.FromString,
                 _registered_method=True)
+        self.Telemetry = channel.unary_unary(
+                '/fleetprof.v1.Captures/Telemetry',
+                request_serializer=fleetprof__api_dot_hub_dot_hub__pb2.TelemetryRequest.SerializeToString,
+                response_deserializer=fleetprof__api_dot_hub_dot_hub__pb2.TelemetryReply.FromString,
+                _registered_method=True)
 
 
 class CapturesServicer:
@@ -170,6 +175,12 @@ class CapturesServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Telemetry(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CapturesServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -197,6 +208,11 @@ def add_CapturesServicer_to_server(servicer, server):
                     servicer.Fleet,
                     request_deserializer=fleetprof__api_dot_hub_dot_hub__pb2.FleetRequest.FromString,
                     response_serializer=fleetprof__api_dot_hub_dot_hub__pb2.FleetReply.SerializeToString,
+            ),
+            'Telemetry': grpc.unary_unary_rpc_method_handler(
+                    servicer.Telemetry,
+                    request_deserializer=fleetprof__api_dot_hub_dot_hub__pb2.TelemetryRequest.FromString,
+                    response_serializer=fleetprof__api_dot_hub_dot_hub__pb2.TelemetryReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -335,6 +351,33 @@ class Captures:
             '/fleetprof.v1.Captures/Fleet',
             fleetprof__api_dot_hub_dot_hub__pb2.FleetRequest.SerializeToString,
             fleetprof__api_dot_hub_dot_hub__pb2.FleetReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Telemetry(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fleetprof.v1.Captures/Telemetry',
+            fleetprof__api_dot_hub_dot_hub__pb2.TelemetryRequest.SerializeToString,
+            fleetprof__api_dot_hub_dot_hub__pb2.TelemetryReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -70,6 +70,7 @@ class CapturesStub:
     Cancel: _grpc.UnaryUnaryMultiCallable[_hub_pb2.CaptureRef, _hub_pb2.CaptureStatus]
     List: _grpc.UnaryUnaryMultiCallable[_hub_pb2.ListRequest, _hub_pb2.ListReply]
     Fleet: _grpc.UnaryUnaryMultiCallable[_hub_pb2.FleetRequest, _hub_pb2.FleetReply]
+    Telemetry: _grpc.UnaryUnaryMultiCallable[_hub_pb2.TelemetryRequest, _hub_pb2.TelemetryReply]
 
 @_typing.type_check_only
 class CapturesAsyncStub(CapturesStub):
@@ -82,6 +83,7 @@ class CapturesAsyncStub(CapturesStub):
     Cancel: _aio.UnaryUnaryMultiCallable[_hub_pb2.CaptureRef, _hub_pb2.CaptureStatus]  # type: ignore[assignment]
     List: _aio.UnaryUnaryMultiCallable[_hub_pb2.ListRequest, _hub_pb2.ListReply]  # type: ignore[assignment]
     Fleet: _aio.UnaryUnaryMultiCallable[_hub_pb2.FleetRequest, _hub_pb2.FleetReply]  # type: ignore[assignment]
+    Telemetry: _aio.UnaryUnaryMultiCallable[_hub_pb2.TelemetryRequest, _hub_pb2.TelemetryReply]  # type: ignore[assignment]
 
 class CapturesServicer(metaclass=_abc_1.ABCMeta):
     """What the command line asks of the hub in local mode (on Kubernetes the API server takes this place)."""
@@ -121,5 +123,12 @@ class CapturesServicer(metaclass=_abc_1.ABCMeta):
         request: _hub_pb2.FleetRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_hub_pb2.FleetReply, _abc.Awaitable[_hub_pb2.FleetReply]]: ...
+
+    @_abc_1.abstractmethod
+    def Telemetry(
+        self,
+        request: _hub_pb2.TelemetryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_hub_pb2.TelemetryReply, _abc.Awaitable[_hub_pb2.TelemetryReply]]: ...
 
 def add_CapturesServicer_to_server(servicer: CapturesServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 from fleetprof_api.memory_shortage import SERVICE, go_first
-from fleetprof_api.process.address import HostPort, parse_host_port
+from fleetprof_api.process.address import HostPort, is_loopback, parse_host_port
 
 from fleetprof_cli.doctor.checks import Verdict, judge_store
 from fleetprof_cli.local.leftovers import send_leftovers
@@ -31,6 +31,13 @@ def _listen(_context: click.Context, _parameter: click.Parameter, value: str | N
         return parse_host_port(value) if value is not None else None
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def _loopback(context: click.Context, parameter: click.Parameter, value: str | None) -> HostPort | None:
+    address = _listen(context, parameter, value)
+    if address is not None and not is_loopback(address.text()):
+        raise click.BadParameter(f"{value}: /metrics asks nobody for a token, so it is served on loopback only")
+    return address
 
 
 _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True, path_type=Path)
@@ -57,6 +64,12 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
     "--tls-ca", metavar="FILE", type=_PEM, help="Authority that clients verify it with  [default: --tls-cert itself]."
 )
 @click.option("--no-ui", is_flag=True, help="Leave the web UI out.")
+@click.option(
+    "--metrics",
+    metavar="HOST:PORT",
+    callback=_loopback,
+    help="Serve /metrics for Prometheus there, a loopback address; whoever is on this machine can read it.",
+)
 @state_option
 @click.pass_obj
 def command(
@@ -69,6 +82,7 @@ def command(
     tls_key: Path | None,
     tls_ca: Path | None,
     no_ui: bool,
+    metrics: HostPort | None,
 ) -> None:
     """Start the hub, the object store, the analysis and the web UI on this machine; Ctrl-C ends them.
 
@@ -97,7 +111,7 @@ def command(
     state.prepare()
     with state.lock():
         at = (listen, tls or _own_certificate(state, listen)) if listen else None
-        asyncio.run(_serve(state, at, location, with_ui=not no_ui))
+        asyncio.run(_serve(state, at, location, with_ui=not no_ui, metrics=metrics))
 
 
 def _own_certificate(state: StateDirectory, listen: HostPort) -> TlsFiles:
@@ -115,7 +129,12 @@ def _allow_many_files() -> None:
 
 
 async def _serve(
-    state: StateDirectory, listen: tuple[HostPort, TlsFiles] | None, location: StoreLocation, *, with_ui: bool
+    state: StateDirectory,
+    listen: tuple[HostPort, TlsFiles] | None,
+    location: StoreLocation,
+    *,
+    with_ui: bool,
+    metrics: HostPort | None,
 ) -> None:
     from fleetprof_cli.local.hub import run_hub
 
@@ -123,7 +142,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    async with run_hub(state, listen, location) as record:
+    async with run_hub(state, listen, location, metrics) as record:
         say(f"the hub answers at {record.address}; results go to {location.address()}")
         for check in judge_store(location):
             if check.verdict is Verdict.WARN:

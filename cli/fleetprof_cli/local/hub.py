@@ -8,7 +8,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -30,9 +30,15 @@ from fleetprof_cli.store_location import StoreLocation, open_store
 
 @asynccontextmanager
 async def run_hub(
-    state: StateDirectory, listen: tuple[HostPort, TlsFiles] | None, location: StoreLocation
+    state: StateDirectory,
+    listen: tuple[HostPort, TlsFiles] | None,
+    location: StoreLocation,
+    metrics: HostPort | None = None,
 ) -> AsyncIterator[HubRecord]:
-    """A hub that answers, until the block ends: at a socket, or on the network. Raises Failure when it cannot be."""
+    """A hub that answers, until the block ends: at a socket, or on the network; `metrics`: where /metrics is.
+
+    Raises Failure when it cannot be.
+    """
     store = open_store(location, secret=state.upload_secret())
     async with AsyncExitStack() as cleanup:
         directory = cleanup.enter_context(PrivateDirectory(state.path))
@@ -44,6 +50,8 @@ async def run_hub(
             cleanup.push_async_callback(hub.close)
             await _restore(hub, location)
             tls = ServerTls(*listen[1].pem_pair()) if listen else None
+            if metrics is not None:
+                cleanup.push_async_callback(await _serve_metrics(hub, metrics))
             server = await serve(hub, place, token=state.token(), tls=tls)
             cleanup.push_async_callback(server.stop)
         except OSError as error:
@@ -65,6 +73,22 @@ async def run_hub(
         state.publish(record)
         cleanup.callback(state.withdraw)
         yield record
+
+
+async def _serve_metrics(hub: Hub, at: HostPort) -> Callable[[], Awaitable[None]]:
+    """Returns what ends it. Raises Failure."""
+    from fleetprof_operator.hub.telemetry.snapshot import take_snapshot
+    from fleetprof_operator.metrics import Metrics
+    from fleetprof_operator.web.probes import serve_probes
+
+    try:
+        page = await serve_probes(at, str, Metrics(dict, hub).registry, lambda: take_snapshot(hub.telemetry))
+    except OSError as error:
+        raise Failure(
+            f"cannot serve /metrics on {at.text()}: {error.strerror or error}",
+            next_step="choose another port: --metrics",
+        ) from None
+    return page.close
 
 
 async def _serve_uploads(

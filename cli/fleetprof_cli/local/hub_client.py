@@ -108,6 +108,16 @@ class HubClient:
             raise self._failure(error) from None
         return list(reply.sidecars)
 
+    async def telemetry(self, workload: str) -> str:
+        """What runs now, FleetFigures as JSON: all jobs, or one with its ranks."""
+        try:
+            reply = await self._stub.Telemetry(
+                pb.TelemetryRequest(workload=workload), metadata=self._metadata, timeout=_CALL_S
+            )
+        except grpc.aio.AioRpcError as error:
+            raise self._failure(error) from None
+        return reply.figures_json
+
     def _next_step(self) -> str:
         if self._host_name in ("", socket.gethostname()) or not self._address.startswith("unix:"):
             return _START_IT

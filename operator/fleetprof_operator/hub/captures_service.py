@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import grpc
 import grpc.aio
+import msgspec
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.hub_pb2_grpc import CapturesServicer
 from fleetprof_api.request import InvalidRequest, load_request
@@ -63,6 +64,12 @@ class CapturesService(CapturesServicer):
         """All sidecars and what they see."""
         await self._authentication.admit(context)
         return pb.FleetReply(sidecars=await self._hub.fleet())
+
+    async def Telemetry(self, request: pb.TelemetryRequest, context: Context) -> pb.TelemetryReply:  # noqa: N802
+        """What runs now."""
+        await self._authentication.admit(context)
+        figures = self._hub.figures(request.namespace, request.workload)
+        return pb.TelemetryReply(figures_json=msgspec.json.encode(figures).decode())
 
 
 async def _answer(context: Context, call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:

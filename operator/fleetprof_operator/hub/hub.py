@@ -14,6 +14,7 @@ from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Canceller, Ledger
 from fleetprof_api.request import InvalidRequest, ProfileRequest
+from fleetprof_api.telemetry.figures import FleetFigures
 from fleetprof_store.base import Store, StoreError
 
 from fleetprof_operator.hub.access.authentication import Authenticator
@@ -42,6 +43,7 @@ from fleetprof_operator.hub.submission import (
     make_uid,
     name_capture,
 )
+from fleetprof_operator.hub.telemetry.board import TelemetryBoard
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +76,7 @@ class Hub:
         self._registry = SidecarRegistry(self.settings)
         self.refusals = CallRefusals()
         self._clock = clock
+        self.telemetry = TelemetryBoard()
         self.captures = CaptureRegistry(self.settings.max_remembered, self.settings.max_remembered_bytes)
         self._environment = CaptureEnvironment(
             calls=self._calls,
@@ -151,6 +154,16 @@ class Hub:
         """All sidecars and what they see."""
         return [record.to_status() for record in self._registry.list()]
 
+    def figures(self, namespace: str = "", workload: str = "") -> FleetFigures:
+        """What runs now: of one namespace, or all; with the ranks of those that are called `workload` or kind/name."""
+        now = self._clock()
+        self.telemetry.sweep(now)
+        chosen = [board for board in self.telemetry.boards() if namespace in ("", board.namespace)]
+        if workload:
+            chosen = [board for board in chosen if workload in (board.name, f"{board.kind}/{board.name}")]
+        figures = [board.figures(with_ranks=bool(workload)) for board in chosen]
+        return FleetFigures(now, self.settings.telemetry_interval_ns, figures)
+
     async def list(self) -> list[pb.CaptureStatus]:
         """All captures that this hub remembers, the newest first."""
         known = sorted(self.captures.by_uid.values(), key=lambda c: c.ledger.submitted_unix_ns, reverse=True)
@@ -222,7 +235,9 @@ class Hub:
         link.send(
             pb.HubMessage(
                 welcome=pb.Welcome(
-                    protocol_version=PROTOCOL_VERSION, heartbeat_interval_ns=self.settings.heartbeat_interval_ns
+                    protocol_version=PROTOCOL_VERSION,
+                    heartbeat_interval_ns=self.settings.heartbeat_interval_ns,
+                    telemetry_interval_ns=self.settings.telemetry_interval_ns,
                 )
             )
         )
@@ -245,6 +260,10 @@ class Hub:
         match message.WhichOneof("body"):
             case "heartbeat":
                 self._registry.beat(record, message.heartbeat, self._clock())
+            case "telemetry":
+                now = self._clock()
+                self.telemetry.sweep(now)
+                self.telemetry.take(record, message.telemetry, now)
             case "event":
                 if self._hear_canary(message.event, record):
                     return

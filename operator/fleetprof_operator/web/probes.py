@@ -1,7 +1,8 @@
 """What kubelet and Prometheus ask of each of our processes in a cluster: /healthz, /readyz and, of some, /metrics.
 
-Guarantees: no answer needs the store or the API server, so a probe cannot hang on either; nothing is told that is a
-user's (docs/metrics.md); whoever reaches the port takes neither the process's descriptors nor the kubelet's answers.
+Guarantees: no answer needs the store or the API server, so a probe cannot hang on either; of users' objects nothing is
+told but the names and figures of workloads, and that by the operator alone (docs/metrics.md); whoever reaches the port
+takes neither the process's descriptors nor the kubelet's answers.
 """
 
 from collections.abc import Callable
@@ -15,21 +16,32 @@ from fleetprof_operator.web.connections import Connections
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+    from fleetprof_operator.web.metrics_page import TakeSnapshot
+
 MOST_CONNECTIONS: Final = 32
 
 
 async def serve_probes(
-    listen: HostPort, find_obstacle: Callable[[], str], registry: "CollectorRegistry | None" = None
+    listen: HostPort,
+    find_obstacle: Callable[[], str],
+    registry: "CollectorRegistry | None" = None,
+    snapshot: "TakeSnapshot | None" = None,
 ) -> Connections:
     """Serves until closed. Raises OSError. See `make_probes`."""
-    application = make_probes(find_obstacle, registry)
+    application = make_probes(find_obstacle, registry, snapshot)
     probes = Connections(application, None, what="probes", most=MOST_CONNECTIONS, most_of_one=MOST_CONNECTIONS // 2)
     await probes.start(listen.host, listen.port)
     return probes
 
 
-def make_probes(find_obstacle: Callable[[], str], registry: "CollectorRegistry | None" = None) -> web.Application:
-    """`find_obstacle` says why the process is not ready; empty when it is. Without `registry` there is no /metrics."""
+def make_probes(
+    find_obstacle: Callable[[], str],
+    registry: "CollectorRegistry | None" = None,
+    snapshot: "TakeSnapshot | None" = None,
+) -> web.Application:
+    """`find_obstacle` says why the process is not ready; empty when it is. Without `registry` there is no /metrics;
+    `snapshot` adds workloads to it.
+    """
 
     async def health(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -42,15 +54,7 @@ def make_probes(find_obstacle: Callable[[], str], registry: "CollectorRegistry |
     application.router.add_get("/healthz", health)
     application.router.add_get("/readyz", readiness)
     if registry is not None:
-        _add_metrics(application, registry)
+        from fleetprof_operator.web.metrics_page import add_metrics
+
+        add_metrics(application, registry, snapshot)
     return application
-
-
-def _add_metrics(application: web.Application, registry: "CollectorRegistry") -> None:
-    from prometheus_client import generate_latest
-    from prometheus_client.exposition import CONTENT_TYPE_LATEST
-
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-    application.router.add_get("/metrics", metrics)

@@ -37,6 +37,16 @@ GPM_METRICS = {
     "tensor_active_permille": 5,  # NVML_GPM_METRIC_ANY_TENSOR_UTIL
     "dram_active_permille": 10,  # NVML_GPM_METRIC_DRAM_BW_UTIL
 }
+# Of nvmlGpmMetricId_t as well, MiB/s.
+GPM_RATES = {
+    "pcie_sent_bytes_per_s": 20,  # NVML_GPM_METRIC_PCIE_TX_PER_SEC
+    "pcie_received_bytes_per_s": 21,  # NVML_GPM_METRIC_PCIE_RX_PER_SEC
+    "nvlink_received_bytes_per_s": 60,  # NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC
+    "nvlink_sent_bytes_per_s": 61,  # NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC
+}
+MOST_RATE_MIB = 1 << 23  # 8 TiB/s: more is no rate
+# What is told of the device outside captures, beside FIELDS.
+HEALTH_FIELDS = ("memory_bytes", "ecc_corrected", "ecc_uncorrected", *GPM_RATES)
 
 
 def load_pynvml() -> Any:
@@ -102,9 +112,16 @@ class DeviceSampler:
             "throttle": lambda: {"throttle_reasons": self._throttle_reasons(handle)},
             "gpm": self._gpm_metrics,
         }
+        self._health_readers: dict[str, Callable[[], dict[str, int]]] = {
+            "size": lambda: {"memory_bytes": int(nvml.nvmlDeviceGetMemoryInfo(handle).total)},
+            # Since the driver was loaded (NVML_VOLATILE_ECC).
+            "corrected": lambda: {"ecc_corrected": int(nvml.nvmlDeviceGetTotalEccErrors(handle, 0, 0))},
+            "uncorrected": lambda: {"ecc_uncorrected": int(nvml.nvmlDeviceGetTotalEccErrors(handle, 1, 0))},
+        }
         self._handle = handle
         self._gpm_samples: list[Any] | None = None
         self._has_gpm_begin = False
+        self._is_of_capture = False  # the latest sample
 
     def sample(self, *, counters: bool = False) -> dict[str, int | None]:
         """One value per field. The GPM fields are None unless `counters` are asked for.
@@ -112,15 +129,31 @@ class DeviceSampler:
         They tell of the time since the sample before that had them: None in the first.
         """
         values: dict[str, int | None] = dict.fromkeys(FIELDS)
-        self._has_gpm_begin = self._has_gpm_begin and counters
-        for name, read in list(self._readers.items()):
-            if name == "gpm" and not counters:
+        self._has_gpm_begin = self._has_gpm_begin and counters and self._is_of_capture
+        self._is_of_capture = True
+        found = self._read(self._readers, "" if counters else "gpm")
+        values.update((name, value) for name, value in found.items() if name in values)
+        return values
+
+    def sample_health(self) -> dict[str, int]:
+        """FIELDS and HEALTH_FIELDS, profiling counters among them; what is not known is left out.
+
+        The counters tell of the time since the sample before of this kind, unless a capture came between.
+        """
+        self._has_gpm_begin = self._has_gpm_begin and not self._is_of_capture
+        self._is_of_capture = False
+        return {**self._read(self._readers, ""), **self._read(self._health_readers, "")}
+
+    def _read(self, readers: dict[str, Callable[[], dict[str, int]]], but: str) -> dict[str, int]:
+        values: dict[str, int] = {}
+        for name, read in list(readers.items()):
+            if name == but:
                 continue
             try:
                 values.update(read())
             except Exception as error:
                 if self._is_permanent(error):
-                    del self._readers[name]
+                    del readers[name]
         return values
 
     def _is_permanent(self, error: Exception) -> bool:
@@ -161,16 +194,21 @@ class DeviceSampler:
         self._gpm_samples = [later, earlier]
         question = nvml.c_nvmlGpmMetricsGet_t()
         question.version = nvml.NVML_GPM_METRICS_GET_VERSION
-        question.numMetrics = len(GPM_METRICS)
+        asked = {**GPM_METRICS, **GPM_RATES}
+        question.numMetrics = len(asked)
         question.sample1, question.sample2 = earlier, later
-        for slot, metric in enumerate(GPM_METRICS.values()):
+        for slot, metric in enumerate(asked.values()):
             question.metrics[slot].metricId = metric
         answer = nvml.nvmlGpmMetricsGet(question)
         found = {}
-        for slot, field in enumerate(GPM_METRICS):
+        for slot, field in enumerate(asked):
             metric = answer.metrics[slot]
-            if metric.nvmlReturn == 0 and 0.0 <= metric.value <= 100.0:  # NaN fails the comparison
+            if metric.nvmlReturn:
+                continue
+            if field in GPM_METRICS and 0.0 <= metric.value <= 100.0:  # NaN fails the comparison
                 found[field] = round(metric.value * 10)
+            elif field in GPM_RATES and 0.0 <= metric.value <= MOST_RATE_MIB:
+                found[field] = round(metric.value * (1 << 20))
         return found
 
 

@@ -39,7 +39,7 @@ class Conversation(Protocol):
     def receive(self, message: hub_pb2.HubMessage) -> None:
         """Takes one message of the hub."""
 
-    def note_connected(self) -> None:
+    def note_connected(self, welcome: hub_pb2.Welcome) -> None:
         """The hub has welcomed this connection: what was asked on an earlier one may be lost."""
 
 
@@ -113,7 +113,7 @@ class HubLink:
                 log.info("connected to the hub at %s", self._address)
                 self.is_connected, self._told = True, ""
                 self._pause.reset()
-                self._conversation.note_connected()
+                self._conversation.note_connected(first.welcome)
                 beat = asyncio.create_task(self._beat(first.welcome.heartbeat_interval_ns / 1e9))
                 async for message in answers:
                     self._hand_on(message)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fleetprof_agent import wire
+from fleetprof_agent.samples import nvml
 from fleetprof_api.samples import DeviceColumns, ThreadColumns
 
 MAX_TEXT: Final = 256
@@ -26,6 +27,7 @@ _AMOUNTS: Final = {
 _OWN_PROFILE: Final = re.compile(r"(warmup|active)?")
 _DEVICE_COLUMNS: Final = tuple(DeviceColumns.__struct_fields__)
 _THREAD_COLUMNS: Final = tuple(name for name in ThreadColumns.__struct_fields__ if name != "at_unix_ns")
+_TELEMETRY: Final = (*nvml.FIELDS, *nvml.HEALTH_FIELDS)
 _CORES: Final = ("usable_cores", "cpu_limit_millicores", "torch_threads")
 MOST_NAMED: Final = 1024  # places, and stacks, of one capture
 _DEEPEST: Final = 64
@@ -142,6 +144,10 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
             if any(len(column) != len(rows) for column in columns.values()):
                 raise ValueError("device: all columns must be as long as at_unix_ns")
             return AgentReport(pid, kind, {"capture": _capture(fields), **columns, "at_unix_ns": rows})
+        case "telemetry":
+            told = {name: _integer(fields, name, 0, _INT64) for name in _TELEMETRY if fields.get(name) is not None}
+            when = {name: _integer(fields, name, 0, _INT64) for name in ("at_unix_ns", "step")}
+            return AgentReport(pid, kind, {**when, "values": told})
         case "places":
             lines = _integers(fields, "line", _INT32)
             files, functions = _texts(fields, "file"), _texts(fields, "function")

@@ -1,7 +1,6 @@
 """The host (or pod) as /proc and /sys show it: CPU, memory, network and InfiniBand counters.
 
-Guarantees: a value that cannot be read is None and never an error. Sources: proc(5) `stat`, `meminfo`, `net/dev`;
-/sys/class/infiniband (port counters count 4-byte words, InfiniBand specification PortCountersExtended).
+Guarantees: a value that cannot be read is None and never an error. Sources: proc(5) `stat`, `meminfo`; `links`.
 """
 
 from collections import deque
@@ -12,7 +11,8 @@ from typing import Final
 from fleetprof_api.process.memory import machine_memory
 from fleetprof_api.samples import HostColumns
 
-_WORD_BYTES: Final = 4
+from fleetprof_sidecar.samples.links import Link, read_infiniband, read_network
+
 _KEPT: Final = 20_000
 
 
@@ -41,17 +41,16 @@ class HostSource:
     def read(self, now_unix_ns: int) -> HostReading:
         """The host now."""
         available, total = machine_memory(self._proc / "meminfo")
-        received, sent = self._network()
-        ib_received, ib_sent = self._infiniband()
+        network, infiniband = read_network(self._proc), read_infiniband(self._sys)
         return HostReading(
             at_unix_ns=now_unix_ns,
             cpu_busy_permille=self._cpu_busy(),
             memory_available_bytes=available,
             memory_total_bytes=total,
-            network_received_bytes=received,
-            network_sent_bytes=sent,
-            infiniband_received_bytes=ib_received,
-            infiniband_sent_bytes=ib_sent,
+            network_received_bytes=_add_up(network, "received_bytes"),
+            network_sent_bytes=_add_up(network, "sent_bytes"),
+            infiniband_received_bytes=_add_up(infiniband, "received_bytes"),
+            infiniband_sent_bytes=_add_up(infiniband, "sent_bytes"),
         )
 
     def _cpu_busy(self) -> int | None:
@@ -66,32 +65,9 @@ class HostSource:
             return None
         return min(1000, max(0, 1000 - 1000 * (resting - before[1]) // (whole - before[0])))
 
-    def _network(self) -> tuple[int | None, int | None]:
-        received = sent = 0
-        try:
-            for line in (self._proc / "net/dev").read_text().splitlines()[2:]:
-                name, _, counters = line.partition(":")
-                if name.strip() == "lo":
-                    continue
-                fields = counters.split()
-                received += int(fields[0])
-                sent += int(fields[8])
-        except (OSError, ValueError, IndexError):
-            return None, None
-        return received, sent
 
-    def _infiniband(self) -> tuple[int | None, int | None]:
-        received = sent = 0
-        ports = list(self._sys.glob("class/infiniband/*/ports/*/counters"))
-        if not ports:
-            return None, None
-        try:
-            for port in ports:
-                received += int((port / "port_rcv_data").read_text()) * _WORD_BYTES
-                sent += int((port / "port_xmit_data").read_text()) * _WORD_BYTES
-        except (OSError, ValueError):
-            return None, None
-        return received, sent
+def _add_up(links: dict[str, Link] | None, counter: str) -> int | None:
+    return None if links is None else sum(getattr(link, counter) for link in links.values())
 
 
 class HostHistory:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pynvml
 import pytest
-from fleetprof_agent.samples.nvml import FIELDS, GPM_METRICS, open_device
+from fleetprof_agent.samples.nvml import FIELDS, GPM_METRICS, GPM_RATES, open_device
 from fleetprof_api.samples import DeviceColumns
 
 
@@ -44,7 +44,9 @@ class Recorded:
             case "nvmlDeviceGetUtilizationRates":
                 return SimpleNamespace(gpu=93, memory=40)
             case "nvmlDeviceGetMemoryInfo":
-                return SimpleNamespace(used=7 * 2**30)
+                return SimpleNamespace(used=7 * 2**30, total=80 * 2**30)
+            case "nvmlDeviceGetTotalEccErrors":
+                return {0: 5, 1: 1}[arguments[1]]
             case "nvmlDeviceGetClockInfo":
                 return {1: 1980, 2: 2619}[arguments[1]]
             case "nvmlGpmQueryDeviceSupport":
@@ -178,3 +180,43 @@ def test_machine_without_a_driver() -> None:
         sampler = open_device(pynvml, "", 0, None)
         assert sampler is not None
         assert sampler.sample()["memory_used_bytes"] is not None
+
+
+# ---------------------------------------------------------------- outside captures
+
+RATES = {20: 1.5, 21: 2.0, 60: 1000.0, 61: 900.25}
+MIB = 1 << 20
+
+
+def sample_health_twice(nvml: Any) -> "dict[str, int]":
+    sampler = open_device(nvml, "aa", 0, None)
+    assert sampler is not None
+    assert not set(sampler.sample_health()) & {*GPM_METRICS, *GPM_RATES}
+    return sampler.sample_health()
+
+
+def test_health_is_all_that_the_device_tells() -> None:
+    nvml = Recorded(gpm={2: 87.65, 3: 41.0, 5: 33.3, 10: 12.0} | RATES)
+    assert sample_health_twice(nvml) == WHOLE | {
+        "memory_bytes": 80 * 2**30,
+        "ecc_corrected": 5,
+        "ecc_uncorrected": 1,
+        "pcie_sent_bytes_per_s": 3 * MIB // 2,
+        "pcie_received_bytes_per_s": 2 * MIB,
+        "nvlink_received_bytes_per_s": 1000 * MIB,
+        "nvlink_sent_bytes_per_s": 3601 * MIB // 4,
+    }
+
+
+@pytest.mark.parametrize("odd", [math.nan, -1.0, 1e12], ids=["not a number", "negative", "beyond any link"])
+def test_health_leaves_out_what_is_not_there_or_odd(odd: float) -> None:
+    nvml = Recorded("nvmlDeviceGetTotalEccErrors", gpm={2: odd, 20: odd})
+    assert not set(sample_health_twice(nvml)) & {"ecc_corrected", "ecc_uncorrected", *GPM_METRICS, *GPM_RATES}
+
+
+def test_counters_of_a_capture_and_of_health_never_span_each_other() -> None:
+    sampler = open_device(Recorded(), "aa", 0, None)
+    assert sampler is not None
+    asked = [sampler.sample_health, lambda: sampler.sample(counters=True)]
+    seen = [asked[kind]().get("sm_active_permille") for kind in (0, 0, 1, 1, 0, 0)]
+    assert seen == [None, 876, None, 876, None, 876]

@@ -39,7 +39,7 @@ class Greeting:
 
     def __init__(self, identity: hub_pb2.Identity, connected: Callable[[], None]) -> None:
         self._identity = identity
-        self.note_connected = connected
+        self._connected = connected
 
     def make_hello(self) -> hub_pb2.Hello:
         return hub_pb2.Hello(protocol_version=PROTOCOL_VERSION, sidecar_id="s-1", identity=self._identity)
@@ -49,6 +49,9 @@ class Greeting:
 
     def receive(self, message: hub_pb2.HubMessage) -> None:
         pass
+
+    def note_connected(self, welcome: hub_pb2.Welcome) -> None:
+        self._connected()
 
 
 class World:

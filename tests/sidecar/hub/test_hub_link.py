@@ -42,7 +42,7 @@ class Sidecar:
         if message.WhichOneof("body") == "arm":
             raise ValueError("a message that cannot be handled")
 
-    def note_connected(self) -> None:
+    def note_connected(self, welcome: hub_pb2.Welcome) -> None:
         self.connections += 1
 
     def make_hello(self) -> hub_pb2.Hello:

@@ -20,6 +20,7 @@ MAX_PROCESSES: Final = 1024
 MAX_HELD: Final = 4096
 MAX_ITEMS: Final = 1024  # parts of an upload, and their ETags
 MAX_LABELS: Final = 128
+MAX_SOURCES: Final = 64
 MAX_TEXT: Final = 1024
 MAX_WORD: Final = 256  # versions, kinds, names of devices
 MAX_IDENTITY_BYTES: Final = 64 << 10
@@ -28,6 +29,8 @@ _COSTS: Final = tuple(field.name for field in pb.RecordingCost.DESCRIPTOR.fields
 _TIME_COSTS: Final = tuple(field.name for field in pb.TimeCost.DESCRIPTOR.fields)
 _TIMES: Final = tuple(f"{name}_unix_ns" for name in ("asked", "armed", "started", "written", "uploaded", "failed"))
 _STATES: Final = frozenset(pb.RankState.values()) - {pb.RANK_STATE_UNSPECIFIED}
+_SOURCES: Final = frozenset(pb.Source.values())
+_INT64: Final = 2**63 - 1
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
@@ -47,6 +50,8 @@ def parse_message(data: bytes) -> pb.SidecarMessage:
         case "heartbeat":
             _check_processes(message.heartbeat.processes)
             _check_count("heartbeat.devices", len(message.heartbeat.devices), MAX_PROCESSES)
+        case "telemetry":
+            _check_telemetry(message.telemetry)
         case "event":
             _check_event(message.event)
         case "upload_request":
@@ -132,6 +137,23 @@ def _check_processes(processes: Sequence[pb.Process]) -> None:
         texts = [process.torch_version, process.python_version, process.device_kind, process.device_name]
         _check_texts("process", texts, MAX_WORD)
         _make_printable(process, "torch_version", "python_version", "device_kind", "device_name")
+
+
+def _check_telemetry(report: pb.Telemetry) -> None:
+    _check_count("telemetry.ranks", len(report.ranks), MAX_PROCESSES)
+    _check_count("telemetry.unreadable", len(report.unreadable), MAX_SOURCES)
+    if not _SOURCES.issuperset(report.unreadable):  # of a newer sidecar
+        report.unreadable[:] = [source for source in report.unreadable if source in _SOURCES]
+    for rank in report.ranks:
+        _check_id("telemetry.process_id", rank.process_id)
+        _check_numbers("telemetry.ranks", rank)
+    _check_numbers("telemetry.host", report.host)
+
+
+def _check_numbers(field: str, message: Message) -> None:
+    for part, value in message.ListFields():
+        if isinstance(value, int) and not 0 <= value <= (1000 if part.name.endswith("_permille") else _INT64):
+            raise ProtocolError(f"{field}.{part.name}: out of range, got {value}")
 
 
 def _check_event(event: pb.CaptureEvent) -> None:

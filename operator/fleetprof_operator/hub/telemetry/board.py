@@ -1,0 +1,80 @@
+"""The telemetry of all workloads: what sidecars report, kept until they are gone.
+
+Guarantees: pure, time is passed in; it keeps no more rows than the registry has processes, which `holdings` bounds; a
+workload is forgotten FORGOTTEN_NS after its last report. What of it is told to Prometheus is bounded there
+(`exposition`).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.telemetry.figures import WorkloadFigures
+
+from fleetprof_operator.hub.settings import SECOND_NS
+from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord
+from fleetprof_operator.hub.telemetry.workload_board import WorkloadBoard
+
+FORGOTTEN_NS: Final = 60 * SECOND_NS
+"""How long a lost sidecar's last report stands: as long as a restart of the sidecar or the network may take."""
+Key = tuple[str, str, str]
+"""Namespace, kind and name of a workload."""
+
+
+def find_key(identity: pb.Identity) -> Key:
+    """Whose telemetry a sidecar tells: its workload's, or that of its pod where it has none."""
+    workload = identity.workload
+    if workload.name:
+        return identity.namespace, workload.kind, workload.name
+    return identity.namespace, "Pod", identity.pod_name or identity.host_name
+
+
+class TelemetryBoard:
+    """All workloads."""
+
+    def __init__(self) -> None:
+        self._workloads: dict[Key, WorkloadBoard] = {}
+        self._of_sidecar: dict[str, tuple[Key, int]] = {}  # by the time of the latest report, oldest first
+        self.reports = 0
+
+    def __len__(self) -> int:
+        return len(self._workloads)
+
+    def take(self, record: SidecarRecord, report: pb.Telemetry, now_unix_ns: int) -> None:
+        """A sidecar's report."""
+        self.reports += 1
+        sidecar_id, key = record.sidecar_id, find_key(record.identity)
+        known = self._of_sidecar.pop(sidecar_id, None)
+        if known is not None and known[0] != key:
+            self._drop(sidecar_id, known[0])
+        workload = self._workloads.get(key)
+        if workload is None:
+            workload = self._workloads[key] = WorkloadBoard(*key)
+        workload.take(sidecar_id, record.identity, record.processes, report, now_unix_ns)
+        if workload.is_empty:
+            del self._workloads[key]
+        else:
+            self._of_sidecar[sidecar_id] = key, now_unix_ns
+
+    def sweep(self, now_unix_ns: int) -> None:
+        """Forgets sidecars that have been silent for FORGOTTEN_NS."""
+        while self._of_sidecar:
+            sidecar_id, (key, at_unix_ns) = next(iter(self._of_sidecar.items()))
+            if now_unix_ns - at_unix_ns <= FORGOTTEN_NS:
+                return
+            del self._of_sidecar[sidecar_id]
+            self._drop(sidecar_id, key)
+
+    def boards(self) -> list[WorkloadBoard]:
+        """All workloads, the largest first."""
+        return sorted(self._workloads.values(), key=lambda one: (-one.rank_count, one.namespace, one.kind, one.name))
+
+    def workloads(self) -> Iterator[WorkloadFigures]:
+        """What each does now, the largest first."""
+        return (board.figures() for board in self.boards())
+
+    def _drop(self, sidecar_id: str, key: Key) -> None:
+        workload = self._workloads[key]
+        workload.forget(sidecar_id)
+        if workload.is_empty:
+            del self._workloads[key]

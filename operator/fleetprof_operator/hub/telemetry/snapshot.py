@@ -1,0 +1,52 @@
+"""What Prometheus is told at one scrape: figures of the moment, taken without making the hub late.
+
+Guarantees: between two workloads the event loop gets its turn; the text itself can be made in a thread, for nothing of
+the hub is read there any more.
+"""
+
+import asyncio
+from itertools import islice
+
+from fleetprof_api.telemetry.figures import RankFigures, WorkloadFigures
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from fleetprof_operator.hub.telemetry.board import TelemetryBoard
+from fleetprof_operator.hub.telemetry.exposition import (
+    MOST_RANKS,
+    MOST_WORKLOADS,
+    make_rank_metrics,
+    make_workload_metrics,
+)
+
+
+class Snapshot(Collector):
+    """Metrics that were made already."""
+
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> list[Metric]:
+        """All of them."""
+        return self._metrics
+
+
+async def take_snapshot(board: TelemetryBoard) -> Snapshot:
+    """The telemetry of now."""
+    workloads: list[WorkloadFigures] = []
+    ranks: list[tuple[WorkloadFigures, RankFigures]] = []
+    for one in board.boards()[:MOST_WORKLOADS]:
+        figures = one.figures()
+        workloads.append(figures)
+        if one.wants_rank_metrics and len(ranks) < MOST_RANKS:
+            ranks += [(figures, member) for member in islice(one.members(), MOST_RANKS - len(ranks))]
+        await asyncio.sleep(0)
+    made = [*make_workload_metrics(workloads), *make_rank_metrics(ranks)]
+    return Snapshot([metric for metric in made if metric.samples])
+
+
+def count_left_out(board: TelemetryBoard) -> dict[str, int]:
+    """What a scrape would not tell: workloads, and ranks of those that ask for metrics of their ranks."""
+    boards = board.boards()
+    asked = sum(one.rank_count for one in boards if one.wants_rank_metrics)
+    return {"workloads": max(0, len(boards) - MOST_WORKLOADS), "ranks": max(0, asked - MOST_RANKS)}

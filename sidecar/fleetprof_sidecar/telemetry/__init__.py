@@ -1,0 +1,1 @@
+"""What the sidecar tells of its trainers all the time, captured or not."""
