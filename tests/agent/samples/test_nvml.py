@@ -217,6 +217,8 @@ def test_health_leaves_out_what_is_not_there_or_odd(odd: float) -> None:
 def test_counters_of_a_capture_and_of_health_never_span_each_other() -> None:
     sampler = open_device(Recorded(), "aa", 0, None)
     assert sampler is not None
-    asked = [sampler.sample_health, lambda: sampler.sample(counters=True)]
-    seen = [asked[kind]().get("sm_active_permille") for kind in (0, 0, 1, 1, 0, 0)]
+    seen = [
+        (sampler.sample(counters=True) if of_capture else sampler.sample_health()).get("sm_active_permille")
+        for of_capture in (False, False, True, True, False, False)
+    ]
     assert seen == [None, 876, None, 876, None, 876]

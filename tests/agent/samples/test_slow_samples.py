@@ -23,7 +23,7 @@ def test_a_slow_driver_is_asked_less_often(cost_ns: int, sampled_at: "list[int]"
         clock[0] += cost_ns
         return {"power_milliwatts": 7}
 
-    monkeypatch.setattr(slow_samples.time, "perf_counter_ns", lambda: clock[0])
+    monkeypatch.setattr(slow_samples, "time", SimpleNamespace(perf_counter_ns=lambda: clock[0]))
     channel: Any = SimpleNamespace(send=lambda kind, **fields: sent.append((kind, fields)))
     samples = SlowSamples(channel, SimpleNamespace(sample_health=sample_health), now=0)  # type: ignore[arg-type]
     for tenth in range(1, 230):

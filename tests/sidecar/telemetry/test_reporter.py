@@ -26,12 +26,13 @@ class World:
             view(process_id="b", local_rank=1),
             view(process_id="launcher", role=Role.LAUNCHER),
         ]
+        processes: Any = self
         self.reporter = TelemetryReporter(
-            self,
+            processes,
             self,
             lambda: own or [],
             HostReport(nowhere, nowhere),
-            clock=lambda: 10 * S,  # type: ignore[arg-type]
+            clock=lambda: 10 * S,
         )
 
     def snapshot(self) -> list[Any]:
@@ -64,7 +65,10 @@ def test_a_report_names_trainers_alone_and_says_what_cannot_be_read(tmp_path: Pa
 
 
 def test_the_sidecars_own_samples_are_for_ranks_without_an_agent(tmp_path: Path) -> None:
-    known = [{"power_milliwatts": 100, "energy_millijoules": None}, {"power_milliwatts": 101}]
+    known: list[dict[str, int | None]] = [
+        {"power_milliwatts": 100, "energy_millijoules": None},
+        {"power_milliwatts": 101},
+    ]
     readings = [DeviceReading(9 * S, device, values) for device, values in enumerate(known)]
     told = World(tmp_path, readings).reporter.make().ranks
     assert [rank.gpu_power_milliwatts for rank in told] == [0, 101]

@@ -25,9 +25,7 @@ def test_ranks_of_two_pods_add_up() -> None:
     board.take(record(1, [2]), second, 51 * S)
     [job] = board.workloads()
     assert (job.namespace, job.kind, job.name, job.ranks, job.world_size, job.gpus) == ("team", "Job", "llama", 3, 4, 3)
-    assert job.figures["gpu_busy_ratio"] == Aggregate(
-        mean=pytest.approx(0.6), min=0.1, max=0.9, sum=pytest.approx(1.8), count=3, lowest_rank=1
-    )
+    assert job.figures["gpu_busy_ratio"] == Aggregate(mean=0.6, min=0.1, max=0.9, sum=1.8, count=3, lowest_rank=1)
     assert job.figures["gpu_power_watts"].sum == 500
     assert job.figures["host_cpu_busy_ratio"].mean == pytest.approx(0.3)
     assert set(job.figures) == {"gpu_busy_ratio", "gpu_power_watts", "host_cpu_busy_ratio"}

@@ -12,11 +12,13 @@ GIB = 2**30
 
 def row(rank: int, **fields: Any) -> GpuRow:
     usual: dict[str, Any] = {
+        "node": f"n{rank}",
+        "device": "H100",
         "iteration_joules": 100.0 + rank % 3,
         "sm_clock_hertz": 1.98e9,
         "memory_used_bytes": 60 * GIB,
     }
-    return GpuRow(**({"rank": rank, "node": f"n{rank}", "device": "H100"} | usual | fields))
+    return GpuRow(rank, **(usual | fields))
 
 
 PEERS = [row(rank) for rank in range(7)]
