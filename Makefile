@@ -101,6 +101,9 @@ lint: base webui  ## Check style, types, who imports whom, and that generated fi
 bench: torch  ## Measure what we claim against named peers; the table goes to bench/results/
 	$(PYTHON) bench/run.py
 
+bench-telemetry: torch  ## Measure what telemetry costs the hub with 10,000 ranks
+	$(PYTHON) bench/run.py --only telemetry
+
 fuzz: base  ## Read 10,000 damaged traces, each ends in a report; look for new examples against the properties
 	FLEETPROF_FUZZ_CASES=10000 nice -n 10 $(PYTHON) -m pytest -q -n 2 tests/analyzer/reading/test_fuzz.py \
 	    tests/analyzer/reading/test_accelerator.py tests/analyzer/reading/test_scanner_memory.py $(PYTEST_ARGS)
@@ -151,4 +154,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: $(BUILDS) $(TESTS) part/jobs help demo test test-fast attack e2e cluster cluster-down images lint bench bench-analyzer bench-real fuzz generate webui clean base torch
+.PHONY: $(BUILDS) $(TESTS) part/jobs help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch

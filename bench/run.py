@@ -27,9 +27,9 @@ from capture import captures, fanout  # noqa: E402
 from cost import idle_cost, thread_samples  # noqa: E402
 from figures import Figure  # noqa: E402
 from harness.training.local_system import Local, make_local  # noqa: E402
-from hub import events, neighbours  # noqa: E402
+from hub import events, neighbours, telemetry  # noqa: E402
 
-SECTIONS = ["captures", "idle", "samples", "fanout", "hub"]
+SECTIONS = ["captures", "idle", "samples", "fanout", "hub", "telemetry"]
 
 
 def _with_system(measure: Callable[[Local], list[Figure]]) -> list[Figure]:
@@ -59,6 +59,8 @@ def main() -> None:
         figures += _with_system(fanout.measure)
     if "hub" in only:
         figures += events.measure(1000 if arguments.quick else events.RANKS) + neighbours.measure()
+    if "telemetry" in only:
+        figures += telemetry.measure()
     _print(figures)
     if not arguments.quick:
         _write(figures)

@@ -1,0 +1,58 @@
+"""Telemetry over a real stream: asked for, added up, and refused where it breaks the protocol."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import msgspec
+import pytest
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.hub.hub_pb2_grpc import CapturesStub
+from fleetprof_api.telemetry.figures import FleetFigures
+from fleetprof_operator.hub.sidecars.messages import ProtocolError, parse_message
+
+
+async def ask(ground: Any, workload: str) -> FleetFigures:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{ground.server.port}") as channel:
+        metadata = (("authorization", "Bearer a-token-for-tests"),)
+        reply = await CapturesStub(channel).Telemetry(pb.TelemetryRequest(workload=workload), metadata=metadata)
+    return msgspec.json.decode(reply.figures_json, type=FleetFigures)
+
+
+async def test_what_a_sidecar_tells_is_what_people_are_told(ground: Any) -> None:
+    sidecar = await ground.add_sidecar(0)
+    told = pb.RankTelemetry(process_id="p0", iterations=7, iteration_rate_microhertz=2_000_000)
+    await sidecar.call.write(pb.SidecarMessage(telemetry=pb.Telemetry(ranks=[told])))
+    async with asyncio.timeout(20):
+        while not (jobs := (await ask(ground, "Job/llama")).workloads):
+            await asyncio.sleep(0.02)
+    [job] = jobs
+    assert (job.namespace, job.name, job.iterations) == ("team", "llama", 7)
+    assert job.members is not None
+    assert [(one.rank, one.node, one.values) for one in job.members] == [
+        (0, "node-s0", {"iterations_per_second": 2.0}),
+    ]
+    assert (await ask(ground, "other")).workloads == []
+    assert (await ask(ground, "")).workloads[0].members is None
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        (pb.Telemetry(ranks=[pb.RankTelemetry(process_id="p", iterations=-1)]), "iterations"),
+        (pb.Telemetry(ranks=[pb.RankTelemetry(process_id="p", gpu_busy_permille=1001)]), "gpu_busy_permille"),
+        (pb.Telemetry(ranks=[pb.RankTelemetry(process_id="a\nb")]), "process_id"),
+        (pb.Telemetry(ranks=[pb.RankTelemetry(process_id="p")] * 1025), "telemetry.ranks"),
+        (pb.Telemetry(host=pb.HostTelemetry(network_sent_bytes_per_s=-5)), "network_sent_bytes_per_s"),
+        (pb.Telemetry(unreadable=[pb.GPU] * 65), "telemetry.unreadable"),
+    ],
+    ids=["negative", "more than all", "a name", "too many ranks", "a negative host", "too many sources"],
+)
+def test_a_report_that_breaks_the_protocol_is_refused_by_name(report: pb.Telemetry, said: str) -> None:
+    with pytest.raises(ProtocolError, match=said):
+        parse_message(pb.SidecarMessage(telemetry=report).SerializeToString())
+
+
+def test_sources_of_a_newer_sidecar_are_dropped() -> None:
+    report = pb.SidecarMessage(telemetry=pb.Telemetry(unreadable=[pb.GPU, 63]))  # type: ignore[list-item]
+    assert list(parse_message(report.SerializeToString()).telemetry.unreadable) == [pb.GPU]
