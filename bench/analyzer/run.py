@@ -18,7 +18,6 @@ import argparse
 import gzip
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -35,7 +34,7 @@ SHARED = ROOT.parent / "shared" / "traces"
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
 from analyzer.trace_sets import Source  # noqa: E402
-from figures import Figure  # noqa: E402
+from figures import Figure, keep  # noqa: E402
 
 ACCELERATED = (
     "import sys, json; from fleetprof_analyzer.capture.folder import analyze_directory as a;"
@@ -235,19 +234,7 @@ def main() -> None:
         bench = Bench(Path(folder), peer, arguments.repeat)
         for name in wanted:
             sets[name](bench)
-    keep(bench.figures, wanted)
-
-
-def keep(figures: list[Figure], measured: list[str]) -> None:
-    """Writes today's figures; those of sets that this run did not measure stay."""
-    results = ROOT / "bench" / "results" / f"analyzer-{time.strftime('%Y-%m-%d')}.json"
-    old = json.loads(results.read_text())["figures"] if results.exists() else []
-    stay = [figure for figure in old if figure["name"].split(":")[0] not in measured]
-    machine = {"cpus": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version(),
-               "load": [round(load, 1) for load in os.getloadavg()]}  # fmt: skip
-    versions = {name: version(name) for name in ("numpy", "msgspec", "isal")}
-    document = {"machine": machine, "versions": versions, "figures": stay + [figure.as_json() for figure in figures]}
-    results.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    keep("analyzer", bench.figures, wanted, ("numpy", "msgspec", "isal"))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Writes the timeline of a capture into the store: a file per rank beside its summary, then the overview.
 
 Guarantees: a timeline that cannot be made costs nobody the report: the rank is told as one without events; the overview
-is written last, and names the files that are there. Raises StoreError when the store does not answer.
+is written last, and names the files that are there; what an earlier analysis left of ranks that the report does not have
+goes after it, where the store lets us delete (the operator's credential may not). Raises StoreError when the store does not answer.
 """
 
 import logging
@@ -10,7 +11,7 @@ from typing import Final
 
 from fleetprof_api import keys
 from fleetprof_api.report.report import Report
-from fleetprof_store.base import Store
+from fleetprof_store.base import Store, StoreError
 
 from fleetprof_analyzer.pyramid.fleet import write_fleet
 from fleetprof_analyzer.pyramid.writer import MOST_FILE_BYTES, write_rank
@@ -42,7 +43,7 @@ class RankTimeline:
 
 
 def write_overview(store: Store, namespace: str, uid: str, report: Report) -> None:
-    """Writes the overview of the report's ranks, with the files that are in the store."""
+    """Writes the overview of the report's ranks, with the files that are in the store, and deletes those of others."""
     prefix = keys.timeline_prefix(namespace, uid)
     files = {
         int(found[1]): info.size_bytes
@@ -50,3 +51,8 @@ def write_overview(store: Store, namespace: str, uid: str, report: Report) -> No
         if (found := _OF_A_RANK.fullmatch(info.key.removeprefix(prefix)))
     }
     store.put(keys.fleet_timeline_key(namespace, uid), write_fleet(report, files))
+    stale = sorted(files.keys() - {entry.rank for entry in report.ranks})
+    try:
+        store.delete([keys.rank_timeline_key(namespace, uid, rank) for rank in stale])
+    except StoreError as error:
+        log.warning("the timelines of ranks that are no longer in the report stay in the store: %s", error)

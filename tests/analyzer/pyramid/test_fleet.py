@@ -7,6 +7,7 @@ from fleetprof_analyzer.pyramid.fleet import MEASURES, UNKNOWN, write_fleet
 from fleetprof_analyzer.pyramid.reader import FleetFile, RankFile
 from fleetprof_api import keys
 from fleetprof_api.report.report import Iteration, Rank, Report, TimeBreakdown
+from fleetprof_store.base import StoreError
 from fleetprof_store.memory import MemoryStore
 from harness.traces.planted_traces import plant_capture
 
@@ -110,6 +111,28 @@ def test_a_rank_whose_trace_stayed_where_it_was_has_stages_only() -> None:
     overview = FleetFile(store.get(keys.fleet_timeline_key("default", uid)))
     assert overview.header.ranks.detail == ["full", "stages"]
     assert (overview.cells()["duration_ns"] > 0).all()
+
+
+def test_timelines_of_ranks_that_are_no_longer_in_the_report_go() -> None:
+    store = MemoryStore()
+    uid = plant_capture(store, ranks=2).uid
+    stale = keys.rank_timeline_key("default", uid, 7)
+    store.put(stale, b"of an earlier analysis")
+    analyze_capture(store, "default", uid)
+    left = {info.key for info in store.list(keys.timeline_prefix("default", uid))}
+    assert stale not in left
+    assert len(left) == 3
+
+
+def test_a_store_that_lets_nobody_delete_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise StoreError("deletion is not allowed", retryable=False)
+
+    store = MemoryStore()
+    uid = plant_capture(store, ranks=2).uid
+    store.put(keys.rank_timeline_key("default", uid, 7), b"of an earlier analysis")
+    monkeypatch.setattr(store, "delete", refuse)
+    assert len(analyze_capture(store, "default", uid).ranks) == 2
 
 
 def test_a_fault_of_ours_costs_the_timeline_and_not_the_report(monkeypatch: pytest.MonkeyPatch) -> None:

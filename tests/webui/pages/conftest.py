@@ -10,36 +10,18 @@ from pathlib import Path
 import msgspec
 import pytest
 from fleetprof_api import keys
-from fleetprof_api.report.report import Report, read_report, write_report
+from fleetprof_api.report.report import read_report, write_report
 from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.database import sqlite_url
 from fleetprof_webui.local import LocalSite, serve_locally
 from fleetprof_webui.pages import STATIC
+from harness.reports.large_job import enlarge
 from playwright.sync_api import Browser, Page, sync_playwright
 
 HOSTILE = '<img src=x onerror="document.title=1">\u202egnp.exe'
 MANY = 1000
 LATE_RANK = 637
 _LOOK_EVERY_S = 0.5
-
-
-def make_many(report: Report) -> Report:
-    """The report of a job of four ranks as one of MANY, of which LATE_RANK is like its late one."""
-    like = [2 if rank == LATE_RANK else (0, 1, 3)[rank % 3] for rank in range(MANY)]
-    replace = msgspec.structs.replace
-    ranks = [
-        replace(report.ranks[source], rank=rank, source=f"ranks/{rank}/trace.json.gz")
-        for rank, source in enumerate(like)
-    ]
-    sections = [
-        replace(
-            section,
-            ranks=list(range(MANY)),
-            tables=[replace(table, values=[table.values[source] for source in like]) for table in section.tables],
-        )
-        for section in report.heterogeneity
-    ]
-    return replace(report, ranks=ranks, heterogeneity=sections)
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +33,7 @@ def shown(analysed: MemoryStore) -> MemoryStore:
     report = read_report(store.get(keys.report_key("team-a", "slow")))
     kernels = [msgspec.structs.replace(report.kernels[0], name=HOSTILE), *report.kernels[1:]]
     hostile = msgspec.structs.replace(report, title=HOSTILE, kernels=kernels)
-    for uid, made in (("many", make_many(report)), ("hostile", hostile)):
+    for uid, made in (("many", enlarge(report, MANY, LATE_RANK)), ("hostile", hostile)):
         store.put(keys.request_key("team-c", uid), store.get(keys.request_key("team-a", "slow")))
         ledger = store.get(keys.ledger_key("team-a", "slow")).replace(b'"slow', f'"{uid}'.encode())
         store.put(keys.ledger_key("team-c", uid), ledger.replace(b'"team-a"', b'"team-c"'))

@@ -159,9 +159,11 @@ test("an iteration's parts add up to it, and what is not known has none", () => 
     exposed_communication_ns: Float64Array.of(30, -1),
     exposed_memory_ns: Float64Array.of(0, -1),
     idle_ns: Float64Array.of(10, -1),
+    stage_data_loading_ns: Float64Array.of(4, -1),
   };
   expect(partsOf(cells, 0).map(({ cls, share }) => [cls, share])).toEqual([
-    ["compute", 0.4], ["communication_overlapped", 0.2], ["communication_exposed", 0.3], ["idle", 0.1],
+    ["compute", 0.4], ["communication_overlapped", 0.2], ["communication_exposed", 0.3],
+    ["data_loading", 0.04], ["idle", 0.06],
   ]);
   expect(partsOf(cells, 1)).toEqual([]);
 });

@@ -1,0 +1,102 @@
+"""The captures that `make bench-ui` opens, made in a folder as the store keeps them.
+
+`large`, one rank of 1.5 million events, made as `make bench-analyzer` makes its traces; `many`, the report and the
+timeline of 1,000 ranks × 6 iterations of which three have events, and its kernel table has 10,000 rows.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from analyzer.trace_sets import Source
+from fleetprof_analyzer.capture.store import analyze_capture
+from fleetprof_analyzer.pyramid.fleet import write_fleet
+from fleetprof_api import keys
+from fleetprof_api.ledger import Ledger
+from fleetprof_api.report.report import Report, write_report
+from fleetprof_store.directory import DirectoryStore
+from harness.reports.large_job import enlarge
+from isal import igzip
+
+NAMESPACE: Final = "bench"
+LARGE: Final = "large"
+MANY: Final = "many"
+EVENTS: Final = 1_500_000
+RANKS: Final = 1000
+LATE_RANK: Final = 637
+KERNELS: Final = 10_000
+WITH_EVENTS: Final = (0, LATE_RANK, 999)
+ROOT: Final = Path(__file__).parents[2]
+SHARED: Final = ROOT.parent / "shared" / "traces"
+SMALL: Final = ROOT / "tests" / "data" / "traces" / "gpu_slow_rank"
+
+
+def open_store(folder: Path) -> DirectoryStore:
+    """A store in a folder, from which nobody is granted anything."""
+    return DirectoryStore(folder, b"of a bench alone", "http://unused.invalid")
+
+
+def make_captures(folder: Path) -> DirectoryStore:
+    """Both captures, analysed."""
+    store = open_store(folder / "store")
+    store.prepare()
+    _make_large(store, folder / "traces")
+    _make_many(store)
+    return store
+
+
+def _make_large(store: DirectoryStore, folder: Path) -> None:
+    if SHARED.is_dir():
+        text = gzip.decompress((SHARED / "nccl_a100/nccl_data.json.gz").read_bytes())
+    else:
+        from harness.traces.planted_traces import plant
+
+        text = plant(0, iterations=40).text().encode()
+    Source.of(text).write_job(folder, 1, EVENTS)
+    # One gzip member: a browser inflates no more.
+    packed = igzip.compress(igzip.decompress((folder / "rank0.json.gz").read_bytes()))
+    store.put(keys.trace_key(NAMESPACE, LARGE, 0), packed)
+    _describe(store, LARGE)
+    analyze_capture(store, NAMESPACE, LARGE)
+
+
+def _make_many(store: DirectoryStore) -> None:
+    for file in sorted(SMALL.glob("rank*.json.gz")):
+        store.put(keys.trace_key(NAMESPACE, "small", int(file.name[4:-8])), file.read_bytes())
+    _describe(store, "small")
+    report = enlarge(analyze_capture(store, NAMESPACE, "small"), RANKS, LATE_RANK)
+    report = msgspec.structs.replace(report, kernels=_more_kernels(report))
+    sizes = {}
+    for rank in WITH_EVENTS:
+        data = store.get(keys.rank_timeline_key(NAMESPACE, "small", 2 if rank == LATE_RANK else 0))
+        store.put(keys.rank_timeline_key(NAMESPACE, MANY, rank), data)
+        sizes[rank] = len(data)
+    store.put(keys.fleet_timeline_key(NAMESPACE, MANY), write_fleet(report, sizes))
+    _describe(store, MANY)
+    store.put(keys.report_key(NAMESPACE, MANY), write_report(report))
+
+
+def _more_kernels(report: Report) -> list[object]:
+    return [
+        msgspec.structs.replace(report.kernels[number % len(report.kernels)], name=f"kernel_{number:05}<float, 4>(int)")
+        for number in range(KERNELS)
+    ]
+
+
+def _describe(store: DirectoryStore, uid: str) -> None:
+    workload = {"apiVersion": "batch/v1", "kind": "Job", "name": uid}
+    request = {
+        "apiVersion": "fleetprof.io/v1alpha1",
+        "kind": "ProfileRequest",
+        "metadata": {"name": uid},
+        "spec": {"target": {"workload": workload}, "window": {"iterations": 5}},
+    }
+    store.put(keys.request_key(NAMESPACE, uid), json.dumps(request).encode())
+    ledger = Ledger(
+        uid=uid, name=uid, namespace=NAMESPACE, submitted_unix_ns=1, completed_unix_ns=2, outcome="Completed"
+    )
+    store.put(keys.ledger_key(NAMESPACE, uid), msgspec.json.encode(ledger))

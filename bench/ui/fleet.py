@@ -1,0 +1,159 @@
+"""The fleet's list over a catalog of 100,000 reports, in SQLite and in PostgreSQL, as many readers ask for it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from fleetprof_analyzer.capture.folder import analyze_directory
+from fleetprof_webui.catalog.database import open_database
+from fleetprof_webui.catalog.records import report_rows
+from fleetprof_webui.catalog.schema import findings, ranks, reports, requests, workloads
+from sqlalchemy import insert
+from ui.captures import SMALL
+from ui.service import Running
+
+REPORTS: Final = 100_000
+WORKLOADS: Final = 5_000
+READERS: Final = 50
+ASKS: Final = 20
+PAUSE_S: Final = 2.0
+_NAMESPACES: Final = 40
+_CHUNK: Final = 5_000
+QUERIES: Final = (
+    "/fleet",
+    "/fleet?sort=-gain",
+    "/fleet?sort=busy&namespace=team-7",
+    "/fleet?text=llama-12",
+    "/fleet?finding=straggler&sort=-exposed",
+    "/fleet?gpu=H100&kind=Job&sort=name",
+)
+
+
+def fill_catalog(url: str) -> None:
+    """Writes 100,000 reports of 5,000 workloads, 20 of each, into an empty catalog."""
+    row = report_rows(analyze_directory(SMALL))
+    engine = open_database(url)
+    with engine.begin() as connection:
+        connection.execute(insert(workloads), [_workload(number) for number in range(1, WORKLOADS + 1)])
+    for first in range(1, REPORTS + 1, _CHUNK):
+        numbers = range(first, first + _CHUNK)
+        with engine.begin() as connection:
+            connection.execute(insert(requests), [_request(number) for number in numbers])
+            varied = [row.report | _varied(number) | {"request_id": number} for number in numbers]
+            connection.execute(insert(reports), varied)
+            for table, rows in ((ranks, row.ranks), (findings, row.findings)):
+                connection.execute(
+                    insert(table), [each | {"request_id": number} for number in numbers for each in rows]
+                )
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ANALYZE")
+    engine.dispose()
+
+
+def _workload_of(number: int) -> int:
+    return 1 + (number - 1) % WORKLOADS
+
+
+def _place(workload: int) -> dict[str, Any]:
+    name = f"{('llama', 'bert', 'gpt', 'vit')[workload % 4]}-{workload}"
+    return {
+        "namespace": f"team-{workload % _NAMESPACES}",
+        "kind": "Job" if workload % 3 else "PyTorchJob",
+        "name": name,
+    }
+
+
+def _varied(number: int) -> dict[str, Any]:
+    """Figures that differ between workloads, without chance."""
+    turned = number * 2654435761 % 1000
+    return {
+        "gpu": ("H100", "A100", "H200")[number % 3],
+        "top_finding": ("straggler", "exposed_communication", "idle_device")[turned % 3],
+        "busy_permille": turned,
+        "exposed_communication_permille": 1000 - turned,
+        "iteration_ns": 50_000_000 + turned * 100_000,
+        "power_mw": 300_000 + turned,
+        "gain_permille": turned // 4,
+    }
+
+
+def _workload(number: int) -> dict[str, Any]:
+    last = number + REPORTS - WORKLOADS
+    known = {"id": number, "captures": REPORTS // WORKLOADS, "last_request_id": last, "last_unix_ns": last * 10**9}
+    return known | _place(number) | {"rank_count": 4} | _varied(last)
+
+
+def _request(number: int) -> dict[str, Any]:
+    at = number * 10**9
+    counts = dict.fromkeys(("targeted", "armed", "captured", "uploaded"), 4)
+    texts = dict.fromkeys(("requester", "message", "problem", "report_version"), "")
+    return counts | texts | {
+        "id": number,
+        "namespace": _place(_workload_of(number))["namespace"],
+        "uid": f"uid-{number}",
+        "workload_id": _workload_of(number),
+        "version": str(number),
+        "name": f"capture-{number}",
+        "state": "Completed",
+        "finished": True,
+        "submitted_unix_ns": at,
+        "completed_unix_ns": at + 10**9,
+        "failed": 0,
+        "has_report": True,
+    }  # fmt: skip
+
+
+def read_alone(running: Running) -> list[float]:
+    """Seconds of each answer for one reader who asks at once again."""
+    took: list[float] = []
+    _read(running, running.tokens[0], 0, 0.0, ASKS * len(QUERIES), took)
+    return took
+
+
+def read_together(running: Running, pause_s: float) -> tuple[list[float], float]:
+    """Seconds of each answer for READERS at once, who rest between, and how long it took in all."""
+    took: list[float] = []
+    threads = [
+        threading.Thread(target=_read, args=(running, token, number, pause_s, ASKS, took))
+        for number, token in enumerate(running.tokens[1 : READERS + 1])
+    ]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if len(took) != READERS * ASKS:
+        raise SystemExit(f"{len(took)} answers of {READERS * ASKS} came")
+    return took, time.perf_counter() - began
+
+
+def _read(running: Running, token: str, number: int, pause_s: float, asks: int, took: list[float]) -> None:
+    host = f"127.0.0.1:{running.port}"
+    connection = http.client.HTTPConnection(host, timeout=60)
+    headers = {"Origin": f"http://{host}", "X-Fleetprof-Request": "1", "Content-Type": "application/json"}
+    connection.request("POST", "/session", json.dumps({"token": token}), headers)
+    answer = connection.getresponse()
+    answer.read()
+    cookie = answer.headers["Set-Cookie"].partition(";")[0]
+    time.sleep(pause_s * number / READERS)
+    for ask in range(asks):
+        began = time.perf_counter()
+        query = QUERIES[(number + ask) % len(QUERIES)]
+        connection.request("GET", query, headers={"Cookie": cookie, "Accept": "application/json"})
+        answer = connection.getresponse()
+        body = answer.read()
+        if answer.status != 200 or b'"items":[{' not in body:
+            raise SystemExit(f"{query}: {answer.status} {body[:200]!r}")
+        took.append(time.perf_counter() - began)
+        time.sleep(pause_s)
+    connection.close()
+
+
+def sqlite_path(folder: Path) -> Path:
+    """Where the catalog lies."""
+    return folder / "fleet.sqlite"
