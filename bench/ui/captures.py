@@ -1,7 +1,7 @@
 """The captures that `make bench-ui` opens, made in a folder as the store keeps them.
 
-`large`, one rank of 1.5 million events, made as `make bench-analyzer` makes its traces; `many`, the report and the
-timeline of 1,000 ranks × 6 iterations of which three have events, and its kernel table has 10,000 rows.
+`large`, one rank of 1.5 million events, made as `make bench-analyzer` makes its traces; `wide`, the timeline of 1,000
+ranks × 6 iterations, of which three have events; `many`, the report of 1,000 ranks, whose kernel table has 10,000 rows.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from isal import igzip
 NAMESPACE: Final = "bench"
 LARGE: Final = "large"
 MANY: Final = "many"
+WIDE: Final = "wide"
 EVENTS: Final = 1_500_000
 RANKS: Final = 1000
 LATE_RANK: Final = 637
@@ -41,22 +42,26 @@ def open_store(folder: Path) -> DirectoryStore:
 
 
 def make_captures(folder: Path) -> DirectoryStore:
-    """Both captures, analysed."""
+    """All of them, analysed."""
     store = open_store(folder / "store")
     store.prepare()
-    _make_large(store, folder / "traces")
+    source = Source.of(_read_trace())
+    _make_large(store, source, folder / "large")
+    _make_wide(store, source, folder / "wide")
     _make_many(store)
     return store
 
 
-def _make_large(store: DirectoryStore, folder: Path) -> None:
+def _read_trace() -> bytes:
     if SHARED.is_dir():
-        text = gzip.decompress((SHARED / "nccl_a100/nccl_data.json.gz").read_bytes())
-    else:
-        from harness.traces.planted_traces import plant
+        return gzip.decompress((SHARED / "nccl_a100/nccl_data.json.gz").read_bytes())
+    from harness.traces.planted_traces import plant
 
-        text = plant(0, iterations=40).text().encode()
-    Source.of(text).write_job(folder, 1, EVENTS)
+    return plant(0, iterations=40).text().encode()
+
+
+def _make_large(store: DirectoryStore, source: Source, folder: Path) -> None:
+    source.write_job(folder, 1, EVENTS)
     # One gzip member: a browser inflates no more.
     packed = igzip.compress(igzip.decompress((folder / "rank0.json.gz").read_bytes()))
     store.put(keys.trace_key(NAMESPACE, LARGE, 0), packed)
@@ -64,23 +69,27 @@ def _make_large(store: DirectoryStore, folder: Path) -> None:
     analyze_capture(store, NAMESPACE, LARGE)
 
 
+def _make_wide(store: DirectoryStore, source: Source, folder: Path) -> None:
+    """The traces of a few ranks, and all others like them."""
+    source.write_job(folder, len(WITH_EVENTS), 2 * source.event_count)
+    for number, rank in enumerate(WITH_EVENTS):
+        store.put(keys.trace_key(NAMESPACE, WIDE, rank), (folder / f"rank{number}.json.gz").read_bytes())
+    _describe(store, WIDE)
+    report = enlarge(analyze_capture(store, NAMESPACE, WIDE), RANKS, LATE_RANK, late=1, others=(0, 2))
+    sizes = {rank: len(store.get(keys.rank_timeline_key(NAMESPACE, WIDE, rank))) for rank in WITH_EVENTS}
+    store.put(keys.fleet_timeline_key(NAMESPACE, WIDE), write_fleet(report, sizes))
+    store.put(keys.report_key(NAMESPACE, WIDE), write_report(report))
+
+
 def _make_many(store: DirectoryStore) -> None:
     for file in sorted(SMALL.glob("rank*.json.gz")):
-        store.put(keys.trace_key(NAMESPACE, "small", int(file.name[4:-8])), file.read_bytes())
-    _describe(store, "small")
-    report = enlarge(analyze_capture(store, NAMESPACE, "small"), RANKS, LATE_RANK)
-    report = msgspec.structs.replace(report, kernels=_more_kernels(report))
-    sizes = {}
-    for rank in WITH_EVENTS:
-        data = store.get(keys.rank_timeline_key(NAMESPACE, "small", 2 if rank == LATE_RANK else 0))
-        store.put(keys.rank_timeline_key(NAMESPACE, MANY, rank), data)
-        sizes[rank] = len(data)
-    store.put(keys.fleet_timeline_key(NAMESPACE, MANY), write_fleet(report, sizes))
+        store.put(keys.trace_key(NAMESPACE, MANY, int(file.name[4:-8])), file.read_bytes())
     _describe(store, MANY)
-    store.put(keys.report_key(NAMESPACE, MANY), write_report(report))
+    report = enlarge(analyze_capture(store, NAMESPACE, MANY), RANKS, LATE_RANK)
+    store.put(keys.report_key(NAMESPACE, MANY), write_report(msgspec.structs.replace(report, kernels=_more(report))))
 
 
-def _more_kernels(report: Report) -> list[object]:
+def _more(report: Report) -> list[object]:
     return [
         msgspec.structs.replace(report.kernels[number % len(report.kernels)], name=f"kernel_{number:05}<float, 4>(int)")
         for number in range(KERNELS)

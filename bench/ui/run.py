@@ -28,7 +28,7 @@ from fleetprof_webui.catalog.database import sqlite_url  # noqa: E402
 from harness.postgres.server import run_postgres  # noqa: E402
 from ui import fleet  # noqa: E402
 from ui.browser import CANVAS, Chromium, Paint, move, open_chromium, scroll, search, wait_until  # noqa: E402
-from ui.captures import KERNELS, LARGE, LATE_RANK, MANY, NAMESPACE, RANKS, WITH_EVENTS, make_captures  # noqa: E402
+from ui.captures import KERNELS, LARGE, LATE_RANK, MANY, NAMESPACE, RANKS, WIDE, WITH_EVENTS, make_captures  # noqa: E402
 from ui.service import run_service  # noqa: E402
 
 MOST_PAINT_MS: Final = 1000
@@ -110,9 +110,9 @@ class Bench:
 
     def ranks(self, chromium: Chromium) -> None:
         what = f"ranks: {RANKS:,} ranks × 6 iterations"
-        path = _timeline(MANY, [LATE_RANK])
+        path = _timeline(WIDE, [LATE_RANK])
         self._add_timeline(f"{what}, the late one open", chromium.first_paint(path, {"first": DRAWN, "whole": WHOLE}))
-        with chromium.page(_timeline(MANY, list(WITH_EVENTS)), WHOLE) as page:
+        with chromium.page(_timeline(WIDE, list(WITH_EVENTS)), WHOLE) as page:
             self._add_motion(f"{what}, {len(WITH_EVENTS)} open", page)
 
     def fleet(self) -> None:

@@ -1,7 +1,7 @@
 // A table of any length: a real <table> whose rows beyond the view are spacers, so that 10,000 rows scroll like ten.
 // Sorting is the caller's, because most tables keep it in their address and long ones let the service sort.
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type ReactNode, useEffect, useRef } from "react";
+import { memo, type ReactNode, useEffect, useRef } from "react";
 import { nextSort } from "./sorting";
 
 export interface Column<Row> {
@@ -71,22 +71,16 @@ export function DataTable<Row>(props: Props<Row>) {
           {items.map(({ index }) => {
             const row = rows[index];
             if (row === undefined) return null;
-            const selected = props.isSelected?.(row);
             return (
-              <tr
+              <TableRow
                 key={props.rowKey(row, index)}
-                aria-rowindex={index + 2}
-                data-selected={selected || undefined}
-                style={{ height: rowHeight }}
-                className={props.onSelect && "selectable"}
-                onClick={props.onSelect && (() => props.onSelect?.(row))}
-              >
-                {columns.map((column) => (
-                  <td key={column.id} className={column.numeric ? "numeric" : undefined}>
-                    {column.cell(row, index)}
-                  </td>
-                ))}
-              </tr>
+                row={row}
+                index={index}
+                columns={columns}
+                height={rowHeight}
+                selected={props.isSelected?.(row) ?? false}
+                onSelect={props.onSelect}
+              />
             );
           })}
           {bottom > 0 && <Spacer height={bottom} columns={columns.length} />}
@@ -95,6 +89,34 @@ export function DataTable<Row>(props: Props<Row>) {
     </div>
   );
 }
+
+interface RowProps<Row> {
+  row: Row;
+  index: number;
+  columns: readonly Column<Row>[];
+  height: number;
+  selected: boolean;
+  onSelect: ((row: Row) => void) | undefined;
+}
+
+// A scroll renders the rows that come into view, not those that stay.
+const TableRow = memo(function TableRow<Row>({ row, index, columns, height, selected, onSelect }: RowProps<Row>) {
+  return (
+    <tr
+      aria-rowindex={index + 2}
+      data-selected={selected || undefined}
+      style={{ height }}
+      className={onSelect && "selectable"}
+      onClick={onSelect && (() => onSelect(row))}
+    >
+      {columns.map((column) => (
+        <td key={column.id} className={column.numeric ? "numeric" : undefined}>
+          {column.cell(row, index)}
+        </td>
+      ))}
+    </tr>
+  );
+}) as <Row>(props: RowProps<Row>) => ReactNode;
 
 function Spacer({ height, columns }: { height: number; columns: number }) {
   return (

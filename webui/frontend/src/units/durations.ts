@@ -9,11 +9,16 @@ const UNITS = [
   ["h", 3600e9],
 ] as const;
 
+// Made once: a formatter is dearer than a hundred uses of it.
+const DIGITS = [0, 1, 2].map(
+  (decimals) => new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }),
+);
+
 /** Three significant digits without an exponent: 1.23, 12.3, 123, 1,234. */
 export function threeDigits(value: number): string {
   const magnitude = Math.abs(value);
   const decimals = magnitude >= 99.95 || magnitude === 0 ? 0 : magnitude >= 9.995 ? 1 : 2;
-  return value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  return DIGITS[decimals]!.format(value);
 }
 
 /** `1_234_567` ns is "1.23 ms". Not known is an en dash. */
