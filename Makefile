@@ -114,6 +114,11 @@ bench-analyzer: base  ## Measure the analyzer beside HTA and the floor, and its 
 	nice -n 10 $(PYTHON) bench/analyzer/run.py $(BENCH_ARGS)
 	nice -n 10 $(PYTHON) bench/faults/stragglers.py
 
+bench-ui: base webui  ## Measure pages and timeline in a real Chromium, and the fleet's list (BENCH_ARGS)
+	.ci/browser >/dev/null
+	.ci/postgres >/dev/null
+	nice -n 5 $(PYTHON) bench/ui/run.py $(BENCH_ARGS)
+
 bench-real: torch  ## Capture real programs of well-known packages; judge their stages by hidden annotations (BENCH_ARGS)
 	nice -n 5 $(PYTHON) bench/real/run.py $(BENCH_ARGS)
 
@@ -154,4 +159,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: $(BUILDS) $(TESTS) part/jobs help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch
+.PHONY: $(BUILDS) $(TESTS) part/jobs help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui

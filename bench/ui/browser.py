@@ -134,7 +134,7 @@ class Chromium:
         self._site = f"http://127.0.0.1:{running.port}"
         context = self._context()
         page = context.new_page()
-        page.goto(f"{self._site}/#token={running.tokens[0]}")
+        page.goto(f"{self._site}/#token={running.token}")
         page.get_by_role("heading", name="Fleet").wait_for()
         self._session = context.storage_state()
         context.close()

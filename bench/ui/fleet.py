@@ -108,19 +108,29 @@ def _request(number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def read_alone(running: Running) -> list[float]:
+def sign_in(running: Running) -> str:
+    """The cookie of a session, which all readers share."""
+    host = f"127.0.0.1:{running.port}"
+    connection = http.client.HTTPConnection(host, timeout=60)
+    headers = {"Origin": f"http://{host}", "X-Fleetprof-Request": "1", "Content-Type": "application/json"}
+    connection.request("POST", "/session", json.dumps({"token": running.token}), headers)
+    cookie = connection.getresponse().headers["Set-Cookie"].partition(";")[0]
+    connection.close()
+    return cookie
+
+
+def read_alone(running: Running, cookie: str) -> list[float]:
     """Seconds of each answer for one reader who asks at once again."""
     took: list[float] = []
-    _read(running, running.tokens[0], 0, 0.0, ASKS * len(QUERIES), took)
+    _read(running, cookie, 0, 0.0, ASKS * len(QUERIES), took)
     return took
 
 
-def read_together(running: Running, pause_s: float) -> tuple[list[float], float]:
+def read_together(running: Running, cookie: str, pause_s: float) -> tuple[list[float], float]:
     """Seconds of each answer for READERS at once, who rest between, and how long it took in all."""
     took: list[float] = []
     threads = [
-        threading.Thread(target=_read, args=(running, token, number, pause_s, ASKS, took))
-        for number, token in enumerate(running.tokens[1 : READERS + 1])
+        threading.Thread(target=_read, args=(running, cookie, number, pause_s, ASKS, took)) for number in range(READERS)
     ]
     began = time.perf_counter()
     for thread in threads:
@@ -132,14 +142,8 @@ def read_together(running: Running, pause_s: float) -> tuple[list[float], float]
     return took, time.perf_counter() - began
 
 
-def _read(running: Running, token: str, number: int, pause_s: float, asks: int, took: list[float]) -> None:
-    host = f"127.0.0.1:{running.port}"
-    connection = http.client.HTTPConnection(host, timeout=60)
-    headers = {"Origin": f"http://{host}", "X-Fleetprof-Request": "1", "Content-Type": "application/json"}
-    connection.request("POST", "/session", json.dumps({"token": token}), headers)
-    answer = connection.getresponse()
-    answer.read()
-    cookie = answer.headers["Set-Cookie"].partition(";")[0]
+def _read(running: Running, cookie: str, number: int, pause_s: float, asks: int, took: list[float]) -> None:
+    connection = http.client.HTTPConnection(f"127.0.0.1:{running.port}", timeout=60)
     time.sleep(pause_s * number / READERS)
     for ask in range(asks):
         began = time.perf_counter()

@@ -136,14 +136,14 @@ class Bench:
 
     def _measure_fleet(self, database: str, url: str) -> None:
         fleet.fill_catalog(url)
-        with run_service("-", url, fleet.READERS * 2 + 1) as running:
+        with run_service("-", url) as running:
             start = running.peak_mib()
+            cookie = fleet.sign_in(running)
             what = f"fleet: {fleet.REPORTS:,} reports, {database}"
-            self._add_quantiles(f"{what}, one reader", fleet.read_alone(running), target=True)
-            took, _ = fleet.read_together(running, fleet.PAUSE_S)
+            self._add_quantiles(f"{what}, one reader", fleet.read_alone(running, cookie), target=True)
+            took, _ = fleet.read_together(running, cookie, fleet.PAUSE_S)
             self._add_quantiles(f"{what}, {fleet.READERS} readers, each every {fleet.PAUSE_S:.0f} s", took, target=True)
-            del running.tokens[1 : fleet.READERS + 1]
-            took, seconds = fleet.read_together(running, 0)
+            took, seconds = fleet.read_together(running, cookie, 0)
             self._add_quantiles(f"{what}, {fleet.READERS} readers without a rest", took, target=False)
             self.add(f"{what}, answers", f"{len(took) / seconds:.0f} a second")
             self.add(f"{what}, memory of the service", f"{running.peak_mib()} MiB at most, {start} MiB at first")

@@ -1,8 +1,8 @@
 """The service in a process of its own, as `fleetprof ui` starts it, so that its memory is its own.
 
-    python bench/ui/service.py STORE CATALOG TOKENS
+    python bench/ui/service.py STORE CATALOG
 
-Prints one line of JSON: the port and so many one-time tokens. It ends when its standard input does. STORE `-`: a store
+Prints one line of JSON: the port and a one-time token. It ends when its standard input does. STORE `-`: a store
 that does not answer, so that the catalog stays as it was filled.
 """
 
@@ -34,10 +34,10 @@ class SilentStore(MemoryStore):
 
 @dataclass(frozen=True)
 class Running:
-    """A service that answers, and the tokens that sign in to it."""
+    """A service that answers, and the token that signs in to it."""
 
     port: int
-    tokens: list[str]
+    token: str
     pid: int
 
     def peak_mib(self) -> int:
@@ -47,29 +47,29 @@ class Running:
 
 
 @contextmanager
-def run_service(store: str, catalog_url: str, tokens: int = 1) -> Iterator[Running]:
+def run_service(store: str, catalog_url: str) -> Iterator[Running]:
     """A service until the block ends."""
-    command = [sys.executable, __file__, store, catalog_url, str(tokens)]
+    command = [sys.executable, __file__, store, catalog_url]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin
     assert process.stdout
     try:
         said = json.loads(process.stdout.readline())
-        yield Running(said["port"], said["tokens"], process.pid)
+        yield Running(said["port"], said["token"], process.pid)
     finally:
         process.stdin.close()
         process.wait()
         process.stdout.close()
 
 
-async def main(store: str, catalog_url: str, tokens: int) -> None:
+async def main(store: str, catalog_url: str) -> None:
     from ui.captures import open_store
 
     opened = SilentStore() if store == "-" else open_store(Path(store))
     async with serve_locally(opened, catalog_url, port=0, captures=None, look_every_s=3600) as site:
-        print(json.dumps({"port": site.port, "tokens": [site.access.make_token() for _ in range(tokens)]}), flush=True)
+        print(json.dumps({"port": site.port, "token": site.access.make_token()}), flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], sys.argv[2]))

@@ -1,6 +1,7 @@
 """The built pages over the real service, in a real Chromium."""
 
 import asyncio
+import dataclasses
 import os
 import shutil
 import threading
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from fleetprof_analyzer.pyramid.fleet import write_fleet
 from fleetprof_api import keys
 from fleetprof_api.report.report import read_report, write_report
 from fleetprof_store.memory import MemoryStore
@@ -16,12 +18,21 @@ from fleetprof_webui.catalog.database import sqlite_url
 from fleetprof_webui.local import LocalSite, serve_locally
 from fleetprof_webui.pages import STATIC
 from harness.reports.large_job import enlarge
+from harness.timelines.timeline_files import make_trace, write_trace
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from ..conftest import put_capture
 
 HOSTILE = '<img src=x onerror="document.title=1">\u202egnp.exe'
 MANY = 1000
 LATE_RANK = 637
 _LOOK_EVERY_S = 0.5
+
+
+def write_hostile_names() -> bytes:
+    """The timeline of a rank whose three long events have names made to harm."""
+    trace = make_trace([(0, at * 20_000_000, 18_000_000, at) for at in range(3)])
+    return write_trace(dataclasses.replace(trace, time_origin="trace", names=[HOSTILE, "long" * 2500, "nul\0\u2067"]))
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +49,10 @@ def shown(analysed: MemoryStore) -> MemoryStore:
         ledger = store.get(keys.ledger_key("team-a", "slow")).replace(b'"slow', f'"{uid}'.encode())
         store.put(keys.ledger_key("team-c", uid), ledger.replace(b'"team-a"', b'"team-c"'))
         store.put(keys.report_key("team-c", uid), write_report(made))
+    put_capture(store, "team-c", "loop", "gpu_loop", at=400, name="loop")
+    rank_file = write_hostile_names()
+    store.put(keys.rank_timeline_key("team-c", "hostile", 2), rank_file)
+    store.put(keys.fleet_timeline_key("team-c", "hostile"), write_fleet(hostile, {2: len(rank_file)}))
     return store
 
 

@@ -26,11 +26,15 @@ def test_a_page_shows_what_it_is_for_and_axe_finds_nothing_serious(
     page.get_by_text(wanted).first.wait_for()
     page.wait_for_load_state("networkidle")
 
+    assert find_serious(page) == []
+
+
+def find_serious(page: Page) -> list[str]:
+    """What axe finds that keeps people out."""
     page.evaluate(AXE.read_text())
     result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    serious = [
+    return [
         f"{found['id']}: {found['help']} {[node['html'][:160] for node in found['nodes'][:3]]}"
         for found in result["violations"]
         if found["impact"] in ("serious", "critical")
     ]
-    assert serious == []

@@ -3,6 +3,7 @@
 import { Name } from "@/parts/Name";
 import { formatDuration } from "@/units/durations";
 import { trackLabel } from "./layout/bands";
+import { launchedBy, sumLaunched } from "./layout/launches";
 import type { Rectangle } from "./layout/rectangles";
 import type { RankScene } from "./layout/scene";
 
@@ -23,7 +24,10 @@ interface Props {
   rectangle: Rectangle;
 }
 
-export function Details({ rank, scene: { header }, lane, rectangle: one }: Props) {
+const MOST_LAUNCHED = 6;
+
+export function Details({ rank, scene, lane, rectangle: one }: Props) {
+  const { header } = scene;
   const cls = header.classes[header.names.cls[one.name]!]!;
   const launch = one.tile.launch?.[one.row] ?? Number.NaN;
   const covered = one.tile.covered?.[one.row];
@@ -43,6 +47,7 @@ export function Details({ rank, scene: { header }, lane, rectangle: one }: Props
         {formatDuration(header.names.total_ns[one.name]!)} together
         {Number.isNaN(launch) ? "" : ` · launched ${formatDuration(one.start - launch)} before it began`}
       </p>
+      <Launches scene={scene} lane={lane} rectangle={one} />
       {one.count > 1 && (
         <p>
           the longest of {one.count.toLocaleString("en")} here
@@ -50,5 +55,26 @@ export function Details({ rank, scene: { header }, lane, rectangle: one }: Props
         </p>
       )}
     </>
+  );
+}
+
+/** What an event of the host launches on the device, as far as it is in view. */
+function Launches({ scene, lane, rectangle }: Omit<Props, "rank">) {
+  const launched = launchedBy(scene, lane, rectangle);
+  if (launched.length === 0) return null;
+  const sums = sumLaunched(launched);
+  const { short, text } = scene.header.names;
+  return (
+    <p>
+      launches{" "}
+      {sums.slice(0, MOST_LAUNCHED).map(({ name, count, totalNs }, at) => (
+        <span key={name}>
+          {at > 0 && ", "}
+          <Name text={short[name] || text[name]!} most={60} />
+          {count > 1 && ` × ${count.toLocaleString("en")}`} ({formatDuration(totalNs)})
+        </span>
+      ))}
+      {sums.length > MOST_LAUNCHED && ` and ${sums.length - MOST_LAUNCHED} names more`}
+    </p>
   );
 }

@@ -7,14 +7,14 @@
 
 import { useEffect, useRef, useState, type KeyboardEvent } from "react";
 import { useTheme } from "@/theme/theme";
-import { formatDuration } from "@/units/durations";
 import { obey } from "./commands";
 import { Details } from "./Details";
+import { describeFleet, suggestRank } from "./layout/bands";
 import { AXIS_HEIGHT } from "./draw/painter";
 import { Engine, type Hit } from "./engine";
 import { commandOf } from "./keyboard";
 import { listen } from "./pointer";
-import type { TimelineState } from "./state";
+import { WHOLE, type TimelineState } from "./state";
 import "./timeline.css";
 import { Toolbar } from "./Toolbar";
 import { TreeGrid } from "./tree/TreeGrid";
@@ -82,6 +82,12 @@ export function Timeline({ source, state, onStateChange }: Props) {
   }, [ready, store]);
 
   useEffect(() => engine.current?.adopt(state), [state]);
+  useEffect(() => {
+    // An address without a view: the rank that the report blames is open at once.
+    const fleetHeader = store?.fleet?.value?.header;
+    const rank = fleetHeader && suggestRank(fleetHeader);
+    if (state === WHOLE && rank !== undefined) told.current({ ...WHOLE, open: [rank] });
+  }, [ready, store, state]);
   useEffect(() => engine.current?.recolor(), [theme]);
 
   const fleet = store?.fleet?.value;
@@ -125,7 +131,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
         <canvas
           ref={canvas}
           role="img"
-          aria-label={fleet ? `${fleet.header.ranks.rank.length} ranks over ${formatDuration(fleet.header.span_ns)}` : "Loading"}
+          aria-label={fleet ? describeFleet(fleet.header) : "Loading"}
         />
         <div style={{ height: Math.max(0, height + AXIS_HEIGHT) }} aria-hidden="true" className="timeline-spacer" />
         {hover && (
@@ -160,6 +166,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
           header={header}
           nodes={nodes}
           share={state.group / 100}
+          onChoose={(start, duration, name) => engine.current?.choose(focus, start, duration, name)}
           onGo={(start, duration) => {
             const offset = engine.current?.scene?.ranks.get(focus)?.offset ?? 0;
             engine.current?.fit({ start: start + offset, end: start + offset + duration });

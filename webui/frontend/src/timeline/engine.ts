@@ -47,6 +47,7 @@ export class Engine {
   #cellsOf: Fleet | null = null;
   #scene: Scene | null = null;
   #hover: Picture["hover"] = null;
+  #sought: { rank: number; start: number; name: number } | null = null;
 
   /** `told` is given a state that the reader made here; `drawn` each picture. */
   constructor(
@@ -126,6 +127,7 @@ export class Engine {
     this.#state = { ...this.#state, ...part };
     this.draw();
     clearTimeout(this.#rest);
+    this.#sought = null;
     if (soon) this.#rest = setTimeout(() => this.#told(this.#state), REST_MS);
     else this.#told(this.#state);
   }
@@ -135,11 +137,20 @@ export class Engine {
   }
 
   zoom(factor: number, pixel = GUTTER + this.#view.width / 2): void {
-    this.change(zoom(this.#span(), this.whole(), factor, toNs(this.#view, pixel - GUTTER)), true);
+    const span = this.#span();
+    const center = toNs({ ...span, width: this.#view.width }, pixel - GUTTER);
+    this.change(zoom(span, this.whole(), factor, center), true);
   }
 
   fit(span: Span): void {
     this.change(around(span));
+  }
+
+  /** Shows an event of a thread and chooses it as soon as it is here; `start` is ns from the rank's origin. */
+  choose(rank: number, start: number, duration: number, name: number): void {
+    const offset = this.#scene?.ranks.get(rank)?.offset ?? 0;
+    this.fit({ start: start + offset, end: start + offset + duration });
+    this.#sought = { rank, start, name };
   }
 
   /** What lies at a pixel of the canvas. */
@@ -166,8 +177,10 @@ export class Engine {
     return toNs(this.#view, x - GUTTER);
   }
 
+  /** What the state says is in view: several keys and turns of the wheel may come before the next frame. */
   #span(): Span {
-    return { start: this.#view.start, end: this.#view.end };
+    const { start, end } = this.#state;
+    return end > start ? { start, end } : around(this.whole());
   }
 
   #paint(): void {
@@ -178,8 +191,7 @@ export class Engine {
       this.#cellsOf = fleet;
       this.#cells = cellsByRow(fleet.cells, fleet.header.ranks.rank.length);
     }
-    const span = this.#state.end > this.#state.start ? this.#state : around(this.whole());
-    this.#view = { start: span.start, end: span.end, width: this.#view.width };
+    this.#view = { ...this.#span(), width: this.#view.width };
     this.#colors ??= readColors(this.#context);
     const scene = buildScene(fleet, this.#state, this.#view, {
       headerOf: (rank) => this.#store.rank(rank)?.value,
@@ -203,7 +215,15 @@ export class Engine {
       this.#colors,
     );
     this.#store.want(scene.wanted);
+    this.#findSought(scene);
     this.#drawn({ scene, milliseconds: performance.now() - began });
+  }
+
+  #findSought(scene: Scene): void {
+    const sought = this.#sought;
+    const lanes = sought && scene.ranks.get(sought.rank)?.lanes;
+    const lane = lanes ? lanes.findIndex((list) => list.some((one) => one.start === sought.start && one.name === sought.name)) : -1;
+    if (sought && lane >= 0) this.change({ chosen: { rank: sought.rank, lane, start: sought.start } });
   }
 
   #findNames(scene: Scene): Picture["found"] {

@@ -1,6 +1,7 @@
 /** Arrows between what launched and what was launched: of the event that is looked at, in both directions. */
 
 import { LANE_HEIGHT, type Band } from "../layout/bands";
+import { launchedBy, launchOf } from "../layout/launches";
 import type { Rectangle } from "../layout/rectangles";
 import { toPixel } from "../view";
 import type { Colors } from "./fills";
@@ -36,23 +37,9 @@ export function findArrows({ state, scene, view, fleet }: Picture): Arrow[] {
     return [{ from: { x: x(launch.at), y: middle(origin) }, to: { x: x(kernel.start), y: middle(band) } }];
   };
   if (launchOf(one)) return arrowOf(one, chosen.lane);
-  const track = header.lanes.track[chosen.lane];
-  const found: Arrow[] = [];
-  for (const band of bands) {
-    for (const kernel of opened.lanes[band.lane] ?? []) {
-      const launch = launchOf(kernel);
-      if (!launch || header.lanes.track[launch.lane] !== track) continue;
-      if (launch.at < one.start || launch.at >= one.start + one.duration) continue;
-      found.push(...arrowOf(kernel, band.lane, bandOf(chosen.lane)));
-      if (found.length >= MOST) return found;
-    }
-  }
-  return found;
-}
-
-function launchOf(one: Rectangle): { at: number; lane: number } | undefined {
-  const at = one.tile.launch?.[one.row] ?? Number.NaN;
-  return Number.isNaN(at) ? undefined : { at, lane: one.tile.launchLane![one.row]! };
+  return launchedBy(opened, chosen.lane, one)
+    .flatMap(({ lane, rectangle }) => arrowOf(rectangle, lane, bandOf(chosen.lane)))
+    .slice(0, MOST);
 }
 
 /** Draws them. */

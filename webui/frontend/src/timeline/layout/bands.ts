@@ -7,6 +7,7 @@
 
 import type { FleetHeader } from "../format/fleet";
 import type { RankHeader } from "../format/rank";
+import { formatDuration } from "@/units/durations";
 import type { Fold } from "../state";
 
 export const ROW_HEIGHT = 22;
@@ -31,6 +32,18 @@ export function chooseRows(fleet: FleetHeader, fold: Fold, open: number[]): numb
   const wanted = fold === "one" ? open.slice(0, 1) : [...fleet.late.slice(0, 3), ...known(fleet.median_rank)];
   const chosen = wanted.map((rank) => fleet.ranks.rank.indexOf(rank)).filter((row) => row >= 0);
   return chosen.length ? [...new Set(chosen)] : rows.slice(0, 1);
+}
+
+/** The rank to look at first: the latest one that has events, else the median one, else any. */
+export function suggestRank({ ranks, late, median_rank: median }: FleetHeader): number | undefined {
+  const full = new Set(ranks.rank.filter((_, row) => ranks.detail[row] === "full"));
+  return [...late, ...known(median), ...full].find((rank) => full.has(rank)) ?? undefined;
+}
+
+/** What the picture shows, in a sentence. */
+export function describeFleet({ ranks, late, span_ns: span }: FleetHeader): string {
+  const found = late.length ? `; late: rank ${late.slice(0, 8).join(", ")}` : "";
+  return `${ranks.rank.length} ranks over ${formatDuration(span)}${found}`;
 }
 
 /** Bands from top to bottom. `wide` tells which lanes of an open rank have something to be seen in. */

@@ -15,21 +15,26 @@ interface Props {
   share: number;
   /** Shows a span of the rank, ns from its origin. */
   onGo: (start: number, duration: number) => void;
+  /** Shows an event and chooses it. */
+  onChoose: (start: number, duration: number, name: number) => void;
 }
 
 interface Line {
   key: string;
   level: number;
   group: TreeNode;
-  parent: number;
+  /** Of what it is a part, ns; 0 for none. */
+  of: number;
   opens: boolean;
   place: number;
+  /** The longest of those beside it, of which there are several. */
+  longest: boolean;
   size: number;
 }
 
 const LINE_HEIGHT = 26;
 
-export function TreeGrid({ rank, header, nodes, share, onGo }: Props) {
+export function TreeGrid({ rank, header, nodes, share, onGo, onChoose }: Props) {
   const children = useMemo(() => childrenOf(nodes), [nodes]);
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([`/${children.get(-1)?.[0] ?? 0}`]));
   const [at, setAt] = useState(0);
@@ -55,6 +60,11 @@ export function TreeGrid({ rank, header, nodes, share, onGo }: Props) {
     setAt(next);
     rows.scrollToIndex(next);
   };
+  const show = ({ group }: Line) => {
+    const isEvent = group.members.length === 1 && nodes.kind[group.node] === 2;
+    if (isEvent) onChoose(group.start, group.duration, nodes.item[group.node]!);
+    else onGo(group.start, group.duration);
+  };
   const press = (event: KeyboardEvent) => {
     const line = lines[at];
     if (!line) return;
@@ -65,7 +75,7 @@ export function TreeGrid({ rank, header, nodes, share, onGo }: Props) {
       End: () => move(lines.length - 1),
       ArrowRight: () => (open.has(line.key) ? move(at + 1) : toggle(line, true)),
       ArrowLeft: () => (open.has(line.key) ? toggle(line, false) : move(lines.findLastIndex((one, n) => n < at && one.level < line.level))),
-      Enter: () => onGo(line.group.start, line.group.duration),
+      Enter: () => show(line),
     };
     const act = steps[event.key];
     if (!act) return;
@@ -95,7 +105,7 @@ export function TreeGrid({ rank, header, nodes, share, onGo }: Props) {
         <div role="rowgroup" style={{ height: rows.getTotalSize(), position: "relative" }}>
           {rows.getVirtualItems().map((item) => {
             const line = lines[item.index]!;
-            const of = line.parent < 0 ? null : nodes.duration_ns[line.parent]!;
+            const { of } = line;
             const isRow = nodes.kind[line.group.node] === 2;
             return (
               // Keys are the grid's: it has the focus, and names the line that is current.
@@ -115,14 +125,18 @@ export function TreeGrid({ rank, header, nodes, share, onGo }: Props) {
                 onClick={() => {
                   setAt(item.index);
                   toggle(line, !open.has(line.key));
+                  // What is shown here is fetched in its detail there: a group opens with what lies inside it.
+                  show(line);
                 }}
-                onDoubleClick={() => onGo(line.group.start, line.group.duration)}
               >
                 <span role="gridcell" style={{ paddingInlineStart: line.level * 14 }}>
                   <span aria-hidden="true">{line.opens ? (open.has(line.key) ? "▾ " : "▸ ") : "  "}</span>
                   <Name text={groupName(nodes, line.group, nameOf)} most={90} />
                 </span>
-                <span role="gridcell">{formatDuration(line.group.total)}</span>
+                <span role="gridcell">
+                  {line.longest && <b className="timeline-tree-longest">longest </b>}
+                  {formatDuration(line.group.total)}
+                </span>
                 <span role="gridcell" className="timeline-tree-share">
                   {of ? <i style={{ width: `${Math.min(100, (line.group.total / of) * 100)}%` }} data-row={isRow} /> : null}
                   {of ? `${Math.round((line.group.total / of) * 100)} %` : ""}
@@ -151,21 +165,34 @@ function listLines(
 ): Line[] {
   const lines: Line[] = [];
   const stageOf = (node: number) => header.stage_pieces.stage[nodes.item[node]!]!;
-  const walk = (groups: TreeNode[], parent: number, level: number, path: string) => {
+  const walk = (groups: TreeNode[], of: number, level: number, path: string) => {
+    const longest = findLongest(nodes, groups);
     groups.forEach((group, index) => {
       const isGroup = group.members.length > 1;
       const key = `${path}/${group.node}${isGroup ? "+" : ""}`;
-      const opens = isGroup || (children.get(group.node)?.length ?? 0) > 0;
-      lines.push({ key, level, group, parent, opens, place: index + 1, size: groups.length });
+      const opens = (isGroup && nodes.kind[group.node] !== 1) || group.members.some((node) => children.has(node));
+      lines.push({ key, level, group, of, opens, longest: longest.has(group), place: index + 1, size: groups.length });
       if (!open.has(key)) return;
-      const inner = isGroup
-        ? group.members.flatMap((node) => groupChildren(nodes, -1, [node], 0, stageOf))
-        : groupChildren(nodes, group.node, children.get(group.node) ?? [], share, stageOf);
-      walk(inner, isGroup ? parent : group.node, level + 1, key);
+      const isStage = nodes.kind[group.node] === 1;
+      const inside = group.members.flatMap((node) => children.get(node) ?? []);
+      const inner = isGroup && !isStage
+        ? group.members.flatMap((node) => groupChildren(nodes, 0, [node], 0, stageOf))
+        : groupChildren(nodes, group.total, inside, share, stageOf);
+      walk(inner, isGroup && !isStage ? of : group.total, level + 1, key);
     });
   };
-  walk(groupChildren(nodes, -1, children.get(-1) ?? [], 0, stageOf), -1, 0, "");
+  walk(groupChildren(nodes, 0, children.get(-1) ?? [], 0, stageOf), 0, 0, "");
   return lines;
+}
+
+/** Of each kind the longest, where there are several: a mark of a whole iteration does not compete with its stages. */
+function findLongest(nodes: NodeColumns, groups: TreeNode[]): Set<TreeNode> {
+  const found = new Set<TreeNode>();
+  for (const kind of [0, 1, 2]) {
+    const like = groups.filter((group) => nodes.kind[group.node] === kind);
+    if (like.length > 1) found.add(like.reduce((most, group) => (group.total > most.total ? group : most)));
+  }
+  return found;
 }
 
 export function nodeName(header: RankHeader, nodes: NodeColumns, node: number): string {

@@ -30,12 +30,12 @@ export function childrenOf(nodes: NodeColumns): Map<number, number[]> {
 }
 
 /**
- * A node's children: first its stages, the pieces of each together; then the others in time order, of which neighbours
+ * The children of a node, or of the pieces of a stage, of `parentNs` in all: first its stages, the pieces of each together; then the others in time order, of which neighbours
  * of one name become one group, and so do neighbours below `share` of the parent.
  */
 export function groupChildren(
   nodes: NodeColumns,
-  parent: number,
+  parentNs: number,
   children: number[],
   share: number,
   stageOf: (node: number) => number,
@@ -48,11 +48,10 @@ export function groupChildren(
     else stages.set(stageOf(node), [node]);
   }
   const rest = children.filter((node) => nodes.kind[node] !== 1);
-  return [...[...stages.values()].map((pieces) => treeNode(nodes, pieces)), ...groupRuns(nodes, parent, rest, share)];
+  return [...[...stages.values()].map((pieces) => treeNode(nodes, pieces)), ...groupRuns(nodes, parentNs * share, rest)];
 }
 
-function groupRuns(nodes: NodeColumns, parent: number, children: number[], share: number): TreeNode[] {
-  const least = parent < 0 ? 0 : nodes.duration_ns[parent]! * share;
+function groupRuns(nodes: NodeColumns, least: number, children: number[]): TreeNode[] {
   const groups: { members: number[]; small: boolean }[] = [];
   for (const node of children) {
     const isRow = nodes.kind[node] === 2;
