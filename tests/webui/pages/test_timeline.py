@@ -11,6 +11,16 @@ from playwright.sync_api import Locator, Page, expect
 from .test_pages import find_serious
 from .test_use import PIXELS
 
+# Answers as Perfetto's page does, and shows the trace that it was given.
+PERFETTO = """<!doctype html><script>
+addEventListener('message', ({data, source, origin}) => {
+    if (data === 'PING') return source.postMessage('PONG', origin);
+    const text = document.createElement('pre');
+    text.id = 'events';
+    text.textContent = new TextDecoder().decode(data.perfetto.buffer);
+    document.body.append(text);
+});
+</script>"""
 TIMELINE = "/reports/team-a/slow/timeline"
 LATE = 2
 
@@ -173,7 +183,7 @@ def test_names_of_events_are_text_and_nothing_else(page: Page) -> None:
     picture = open_timeline(page, "/reports/team-c/hostile/timeline")
     assert picture.evaluate(PIXELS)["colors"] > 5
     page.get_by_label("Search the names of events").fill("onerror")
-    found = page.get_by_role("list", name="Names found").get_by_role("button")
+    found = page.get_by_role("list", name="Names found").get_by_role("button").first
     expect(found).to_contain_text("\\u202Egnp.exe")
     page.get_by_label("Search the names of events").fill("longlong")
     expect(found).to_contain_text("…")
@@ -182,6 +192,40 @@ def test_names_of_events_are_text_and_nothing_else(page: Page) -> None:
     expect(found).to_contain_text("nul\\u0000\\u2067")
     assert page.locator("main img").count() == 0
     assert page.title() != "1"
+
+
+def test_the_next_event_that_a_search_finds_is_shown_and_chosen(page: Page) -> None:
+    open_timeline(page, "/reports/team-c/loop/timeline")
+    page.get_by_label("Search the names of events").fill("addmmbackward")
+    page.get_by_role("button", name="Next event").click()
+    first = wait_for_state(page, "%22chosen%22%3A%7B")
+    expect(page.locator(".timeline-chosen")).to_contain_text("AddmmBackward0")
+    page.get_by_role("application").focus()
+    page.keyboard.press("n")
+    second = wait_for_rest(page, first)
+    assert second["chosen"]["start"] == first["chosen"]["start"] + 1_000_000
+    page.keyboard.press("p")
+    assert wait_for_rest(page, second)["chosen"] == first["chosen"]
+    page.keyboard.press("p")
+    expect(page.get_by_role("alert")).to_contain_text("no earlier event")
+
+
+def test_the_part_in_view_opens_in_perfetto(page: Page) -> None:
+    page.context.route("https://ui.perfetto.dev/**", lambda route: route.fulfill(body=PERFETTO, content_type="text/html"))
+    open_timeline(page, "/reports/team-c/loop/timeline")
+    page.get_by_role("application").focus()
+    for _ in range(4):
+        page.keyboard.press("w")
+    wait_for_state(page, "%22end%22%3A[1-9]")
+    with page.expect_popup() as opened:
+        page.get_by_role("button", name="Open this part in Perfetto").click()
+    opened.value.locator("#events").wait_for()
+    events = json.loads(opened.value.locator("#events").inner_text())["traceEvents"]
+    shown = {event["name"] for event in events if event["ph"] == "X"}
+    assert "gemm" in shown
+    assert "ProfilerStep#2" in shown
+    assert "ProfilerStep#0" not in shown
+    assert {"s", "f"} <= {event["ph"] for event in events}
 
 
 class Clicks:

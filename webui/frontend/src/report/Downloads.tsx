@@ -3,12 +3,12 @@ import type { ReportPage } from "@/api/models";
 import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { formatBytes } from "@/units/quantities";
-import { filePath, openInPerfetto } from "./perfetto";
+import { filePath, openTrace } from "./perfetto";
 
 /** The files of the report, and traces in Perfetto. */
 export function Downloads({ report }: { report: ReportPage }) {
   const { namespace, uid, files, whole_traces: worth } = report;
-  const open = useMutation({ mutationFn: (file: string) => openInPerfetto(namespace, uid, file, `${report.title} ${file}`) });
+  const open = useMutation({ mutationFn: (file: string) => openTrace(namespace, uid, file, `${report.title} ${file}`) });
   const isTrace = (name: string) => name.endsWith("trace.json.gz") || name.endsWith("trace.json");
   const isWorth = (name: string) => worth.some((rank) => name.startsWith(`ranks/${rank}/`));
   return (

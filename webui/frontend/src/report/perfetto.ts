@@ -1,44 +1,15 @@
-// Perfetto's page opens a trace that another window hands to it: the window is opened inside the click, asked until it
-// answers, and then given the bytes. Nothing is uploaded; the trace goes from this browser to that one.
+// A trace of a report in Perfetto.
 import { path } from "@/api/client";
-
-const PERFETTO = "https://ui.perfetto.dev";
-const ASK_MS = 100;
-const GIVE_UP_MS = 30_000;
+import { openInPerfetto } from "@/parts/perfetto";
 
 /** Resolves when the trace was handed over. Rejects with a sentence for people. */
-export async function openInPerfetto(namespace: string, uid: string, file: string, title: string): Promise<void> {
-  const opened = window.open(PERFETTO);
-  if (!opened) throw new Error("The browser did not open a window: allow it for this page, then click again.");
-  const response = await fetch(filePath(namespace, uid, file), { credentials: "same-origin" });
-  if (!response.ok) {
-    opened.close();
-    throw new Error(`The trace could not be read (${response.status}).`);
-  }
-  const buffer = await response.arrayBuffer();
-  await untilReady(opened);
-  opened.postMessage({ perfetto: { buffer, title, fileName: file.split("/").at(-1) } }, PERFETTO, [buffer]);
-}
-
-function untilReady(opened: Window): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setInterval(() => opened.postMessage("PING", PERFETTO), ASK_MS);
-    const stop = () => {
-      clearInterval(timer);
-      clearTimeout(limit);
-      window.removeEventListener("message", listen);
-    };
-    const limit = setTimeout(() => {
-      stop();
-      reject(new Error("Perfetto did not answer. Download the trace and open it there."));
-    }, GIVE_UP_MS);
-    const listen = (event: MessageEvent<unknown>) => {
-      if (event.origin !== PERFETTO || event.data !== "PONG") return;
-      stop();
-      resolve();
-    };
-    window.addEventListener("message", listen);
-  });
+export function openTrace(namespace: string, uid: string, file: string, title: string): Promise<void> {
+  const read = async () => {
+    const response = await fetch(filePath(namespace, uid, file), { credentials: "same-origin" });
+    if (!response.ok) throw new Error(`The trace could not be read (${response.status}).`);
+    return response.arrayBuffer();
+  };
+  return openInPerfetto(read, title, file.split("/").at(-1)!);
 }
 
 /** The address of a file of a report; each part of its name is escaped. */

@@ -6,6 +6,7 @@
  */
 
 import { useEffect, useRef, useState, type KeyboardEvent } from "react";
+import { openInPerfetto } from "@/parts/perfetto";
 import { useTheme } from "@/theme/theme";
 import { obey } from "./commands";
 import { Details } from "./Details";
@@ -14,6 +15,7 @@ import { AXIS_HEIGHT } from "./draw/painter";
 import { Engine, type Hit } from "./engine";
 import { commandOf } from "./keyboard";
 import { listen } from "./pointer";
+import { searchNames } from "./search";
 import { WHOLE, type TimelineState } from "./state";
 import "./timeline.css";
 import { Toolbar } from "./Toolbar";
@@ -26,7 +28,8 @@ interface Props {
   onStateChange: (state: TimelineState) => void;
 }
 
-const KEYS = "Keys: W S zoom, A D pan, arrows choose, Enter fits, M measures, L only the longest, / searches, Escape clears.";
+const KEYS = "Keys: W S zoom, A D pan, arrows choose, Enter fits, M measures, L only the longest, / searches, N P next and previous found, Escape clears.";
+const BESIDE_FOUND = 20;
 
 export function Timeline({ source, state, onStateChange }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -37,6 +40,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
   const [store, setStore] = useState<TimelineStore | null>(null);
   const [height, setHeight] = useState(0);
   const [hover, setHover] = useState<{ hit: Hit; x: number; y: number } | null>(null);
+  const [said, setSaid] = useState("");
   const [, setAnswers] = useState(0);
   const theme = useTheme();
   told.current = onStateChange;
@@ -103,11 +107,38 @@ export function Timeline({ source, state, onStateChange }: Props) {
   const problem = focus === undefined ? undefined : store?.rank(focus)?.problem;
   const nodes = focus === undefined || !header ? undefined : store?.nodes(focus)?.value;
   const change = (part: Partial<TimelineState>) => engine.current?.change(part);
+  const find = async (forward: boolean) => {
+    if (focus === undefined || !header || !store) return;
+    const names = searchNames(header, state.search).flatMap((found) => found.names);
+    const offset = engine.current?.scene?.ranks.get(focus)?.offset ?? 0;
+    const from = state.chosen?.rank === focus ? state.chosen.start : (engine.current?.view.start ?? 0) - offset;
+    const found = await store.find(focus, names, from, forward);
+    setSaid(found ? "" : `There is no ${forward ? "later" : "earlier"} event of such a name on rank ${focus}.`);
+    if (found) engine.current?.choose(focus, found.start, found.duration, found.name, BESIDE_FOUND);
+  };
+  const cut = async () => {
+    const { view, scene } = engine.current!;
+    const parts = [...(scene?.ranks ?? [])].map(([rank, { offset }]) => ({
+      rank,
+      start: view.start - offset,
+      end: view.end - offset,
+      offset,
+    }));
+    const title = `ranks ${parts.map(({ rank }) => rank).join(", ")}`;
+    await openInPerfetto(async () => (await store!.cut(parts)).buffer, title, "timeline.json");
+  };
+  const tell = (work: Promise<void>) => {
+    setSaid("");
+    work.catch((error: unknown) => setSaid(error instanceof Error ? error.message : String(error)));
+  };
   const press = (event: KeyboardEvent) => {
     const command = commandOf(event.nativeEvent);
     if (!command || !engine.current) return;
     event.preventDefault();
-    obey(engine.current, command, () => searchField.current?.focus());
+    obey(engine.current, command, {
+      search: () => searchField.current?.focus(),
+      find: (forward) => tell(find(forward)),
+    });
   };
   const chosen = state.chosen && engine.current?.scene?.ranks.get(state.chosen.rank);
   const chosenOne = state.chosen && chosen?.lanes[state.chosen.lane]?.find((one) => one.start === state.chosen!.start);
@@ -115,7 +146,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
   const shifted = fleet?.header.ranks.shift_ns.filter(Boolean).length ?? 0;
   return (
     <div className="timeline">
-      {fleet && <Toolbar fleet={fleet} state={state} header={header} searchField={searchField} onChange={change} />}
+      {fleet && <Toolbar fleet={fleet} state={state} header={header} searchField={searchField} onChange={change} onFind={(forward) => tell(find(forward))} onCut={() => tell(cut())} />}
       {/* The picture is worked like an application: keys and pointer belong to it while it has focus. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions */}
       <div
@@ -153,6 +184,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
         {chosen && chosenOne && state.chosen && (
           <Details rank={state.chosen.rank} scene={chosen} lane={state.chosen.lane} rectangle={chosenOne} />
         )}
+        {said && <p role="alert">{said}</p>}
         {problem !== undefined && <p>Rank {focus} has no events here: {problem}</p>}
         {chosen?.problem && <p>A part is missing: {chosen.problem}</p>}
         {shifted > 0 && <p>The clocks of {shifted} ranks are further apart than an iteration is long: they were put right.</p>}

@@ -14,6 +14,10 @@ interface Props {
   header: RankHeader | undefined;
   searchField: RefObject<HTMLInputElement | null>;
   onChange: (part: Partial<TimelineState>) => void;
+  /** Goes to the next event that the search finds, or to the one before. */
+  onFind: (forward: boolean) => void;
+  /** Opens what is in view in Perfetto. */
+  onCut: () => void;
 }
 
 const FOLDS: [Fold, string][] = [
@@ -23,7 +27,7 @@ const FOLDS: [Fold, string][] = [
 ];
 const SHOWN = 5;
 
-export function Toolbar({ fleet, state, header, searchField, onChange }: Props) {
+export function Toolbar({ fleet, state, header, searchField, onChange, onFind, onCut }: Props) {
   const found = useMemo(() => (header ? searchNames(header, state.search) : []), [header, state.search]);
   const { late, median_rank: median } = fleet.header;
   const choose = (fold: Fold) => {
@@ -63,6 +67,9 @@ export function Toolbar({ fleet, state, header, searchField, onChange }: Props) 
       <button type="button" onClick={() => onChange({ start: 0, end: 0 })}>
         Whole time
       </button>
+      <button type="button" disabled={!header} onClick={onCut}>
+        Open this part in Perfetto
+      </button>
       <search>
         <input
           ref={searchField}
@@ -88,6 +95,16 @@ export function Toolbar({ fleet, state, header, searchField, onChange }: Props) 
               </button>
             </li>
           ))}
+          {found.length > 0 && (
+            <li>
+              <button type="button" onClick={() => onFind(false)}>
+                ‹ Previous event
+              </button>{" "}
+              <button type="button" onClick={() => onFind(true)}>
+                Next event ›
+              </button>
+            </li>
+          )}
           {found.length > SHOWN && <li>and {found.length - SHOWN} names more</li>}
         </ul>
       )}

@@ -4,8 +4,14 @@ import type { Engine } from "./engine";
 import type { Command } from "./keyboard";
 import type { Rectangle } from "./layout/rectangles";
 
-/** Does a command; `search` puts the cursor into the field. */
-export function obey(engine: Engine, command: Command, search: () => void): void {
+/** What a key asks of the page around the picture: the cursor in the field of the search; the next event that it found. */
+export interface Around {
+  search: () => void;
+  find: (forward: boolean) => void;
+}
+
+/** Does a command. */
+export function obey(engine: Engine, command: Command, around: Around): void {
   const { state, scene } = engine;
   switch (command.kind) {
     case "pan":
@@ -13,7 +19,11 @@ export function obey(engine: Engine, command: Command, search: () => void): void
     case "zoom":
       return engine.zoom(command.factor);
     case "search":
-      return search();
+      return around.search();
+    case "next":
+      return around.find(true);
+    case "previous":
+      return around.find(false);
     case "clear":
       return engine.change({ chosen: null, mark: null, search: "" });
     case "longest":

@@ -146,10 +146,10 @@ export class Engine {
     this.change(around(span));
   }
 
-  /** Shows an event of a thread and chooses it as soon as it is here; `start` is ns from the rank's origin. */
-  choose(rank: number, start: number, duration: number, name: number): void {
-    const offset = this.#scene?.ranks.get(rank)?.offset ?? 0;
-    this.fit({ start: start + offset, end: start + offset + duration });
+  /** Shows an event with `room` durations beside it, and chooses it as soon as it is here; ns from the rank's origin. */
+  choose(rank: number, start: number, duration: number, name: number, room = 0): void {
+    const begin = start + (this.#scene?.ranks.get(rank)?.offset ?? 0);
+    this.fit({ start: begin - room * duration, end: begin + (1 + room) * duration });
     this.#sought = { rank, start, name };
   }
 

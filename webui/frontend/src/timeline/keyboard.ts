@@ -4,7 +4,7 @@ export type Command =
   | { kind: "pan"; share: number }
   | { kind: "zoom"; factor: number }
   | { kind: "step"; along: -1 | 0 | 1; across: -1 | 0 | 1 }
-  | { kind: "search" | "clear" | "fit" | "mark" | "longest" };
+  | { kind: "search" | "clear" | "fit" | "mark" | "longest" | "next" | "previous" };
 
 type Key = Pick<KeyboardEvent, "code" | "key" | "ctrlKey" | "metaKey" | "altKey" | "repeat">;
 
@@ -37,6 +37,10 @@ export function commandOf(event: Key): Command | undefined {
     case "KeyF":
     case "Enter":
       return { kind: "fit" };
+    case "KeyN":
+      return { kind: "next" };
+    case "KeyP":
+      return { kind: "previous" };
     case "KeyM":
       return { kind: "mark" };
     case "KeyL":

@@ -86,7 +86,7 @@ test("small neighbours and runs of one name are grouped, pieces of one stage too
   const stageOf = (node: number) => (node === 2 ? 9 : 8);
   const names = ["", "a", "b", "a", "mm", "mm", "add", "mul", "add", "conv"];
   const grouped = (parent: number, share: number) =>
-    groupChildren(nodes, parent, children.get(parent)!, share, stageOf).map((group) =>
+    groupChildren(nodes, nodes.duration_ns[parent]!, children.get(parent)!, share, stageOf).map((group) =>
       groupName(nodes, group, (node) => names[node]!),
     );
   expect(grouped(0, 0.05)).toEqual(["a × 2", "b"]);

@@ -76,6 +76,11 @@ export class Source {
     return header;
   }
 
+  /** The header of a rank; fetched where it is not known yet. */
+  async header(rank: number): Promise<RankHeader> {
+    return this.#ranks.get(rank)?.header ?? this.rank(rank);
+  }
+
   async tile(rank: number, level: number, number: number, signal?: AbortSignal): Promise<Tile> {
     const { file, header } = this.#known(rank);
     const { tiles } = header.levels[level]!;

@@ -2,6 +2,8 @@
 
 import type { Fleet } from "../format/fleet";
 import type { NodeColumns, RankHeader, Tile } from "../format/rank";
+import type { CutPart } from "./cut";
+import type { FoundEvent } from "./find";
 import type { Answer, Question } from "./messages";
 import { TileCache } from "./tiles";
 
@@ -75,6 +77,24 @@ export class TimelineStore {
       });
       this.#tileRequests.set(key, id);
     }
+  }
+
+  /** The shown parts as a trace for Perfetto. Rejects with a sentence for people. */
+  cut(parts: CutPart[]): Promise<Uint8Array<ArrayBuffer>> {
+    return this.#promise({ ask: "cut", parts });
+  }
+
+  /** The next event of these names, or the one before; null where there is none. */
+  find(rank: number, names: number[], from: number, forward: boolean): Promise<FoundEvent | null> {
+    return this.#promise({ ask: "find", rank, names, from, forward });
+  }
+
+  #promise<T>(asking: Asking): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#ask(asking, (answer) =>
+        answer.problem === undefined ? resolve(answer.value as T) : reject(new Error(answer.problem)),
+      );
+    });
   }
 
   #once<T>(known: Map<number, Outcome<T> | null>, rank: number, asking: Asking): Outcome<T> | null {

@@ -1,5 +1,7 @@
 /** The worker: fetches and inflates, so that the page's own thread only draws. */
 
+import { cutTrace } from "./cut";
+import { findEvent } from "./find";
 import { rangesOf, Source } from "./source";
 import type { Answer, Question } from "./messages";
 
@@ -21,7 +23,8 @@ async function answer(question: Question): Promise<void> {
   underWay.set(question.id, control);
   try {
     const value = await find(question, control.signal);
-    const buffers = [...new Set(Object.values(value as object).filter(ArrayBuffer.isView).map((v) => v.buffer))];
+    const held = ArrayBuffer.isView(value) ? [value] : Object.values(value ?? {});
+    const buffers = [...new Set(held.filter(ArrayBuffer.isView).map((v) => v.buffer))];
     reply({ id: question.id, value }, buffers as ArrayBuffer[]);
   } catch (error) {
     reply({ id: question.id, problem: error instanceof Error ? error.message : String(error) }, []);
@@ -45,6 +48,10 @@ async function find(question: Question, signal: AbortSignal): Promise<unknown> {
       return source.nodes(question.rank);
     case "tile":
       return source.tile(question.rank, question.level, question.tile, signal);
+    case "cut":
+      return cutTrace(source, question.parts, signal);
+    case "find":
+      return findEvent(source, question.rank, question.names, question.from, question.forward, signal);
     default:
       throw new Error("an unknown question");
   }
