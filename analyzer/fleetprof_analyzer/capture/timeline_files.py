@@ -1,8 +1,9 @@
 """Writes the timeline of a capture into the store: a file per rank beside its summary, then the overview.
 
 Guarantees: a timeline that cannot be made costs nobody the report: the rank is told as one without events; the overview
-is written last, and names the files that are there; what an earlier analysis left of ranks that the report does not have
-goes after it, where the store lets us delete (the operator's credential may not). Raises StoreError when the store does not answer.
+is written last, and names the files that are there; what an earlier analysis left of ranks that the report does not
+have goes after it, where the store lets us delete (the operator's credential may not). Raises StoreError when the store
+does not answer.
 """
 
 import logging

@@ -7,12 +7,12 @@ ones.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fleetprof_analyzer.trace.trace import Int32s, Int64s
+from fleetprof_analyzer.trace.trace import Int64s
 
 _BUCKETS: Final = 1024
 _MOST_ROOT_ROWS: Final = 16_384
@@ -30,7 +30,7 @@ class Level:
     covered_ns: Int64s
 
 
-def build_levels(lane: Int32s, start_ns: Int64s, duration_ns: Int64s) -> list[Level]:
+def build_levels(lane: npt.NDArray[np.integer[Any]], start_ns: Int64s, duration_ns: Int64s) -> list[Level]:
     """The levels above the rows themselves, the coarsest first. Rows are sorted by lane and start, which is from 0 on.
 
     None where the rows are few enough to be drawn at once.
@@ -47,7 +47,7 @@ def build_levels(lane: Int32s, start_ns: Int64s, duration_ns: Int64s) -> list[Le
     return levels
 
 
-def _distance(lane: Int32s, start_ns: Int64s) -> Int64s:
+def _distance(lane: npt.NDArray[np.integer[Any]], start_ns: Int64s) -> Int64s:
     """For each row a number from 2^b on where the row before is in another bucket of 2^b ns, or lane; shape (n,)."""
     apart = np.empty(len(lane), np.int64)
     apart[0] = np.iinfo(np.int64).max
@@ -80,7 +80,7 @@ def _reduce(apart: Int64s, duration_ns: Int64s, bits: int) -> Level:
     )
 
 
-def _join(finer: Level, lane: Int32s, start_ns: Int64s, duration_ns: Int64s, bits: int) -> Level:
+def _join(finer: Level, lane: npt.NDArray[np.integer[Any]], start_ns: Int64s, duration_ns: Int64s, bits: int) -> Level:
     """The level of this bucket, made of the next finer one: the longest of the longest."""
     firsts = np.flatnonzero(_distance(lane.take(finer.at), start_ns.take(finer.at)) >= 1 << bits)
     return Level(

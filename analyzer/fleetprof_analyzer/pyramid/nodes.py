@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fleetprof_analyzer.pyramid.container import Body
 from fleetprof_analyzer.pyramid.header import NODE_TYPES, IterationColumns, Nodes, StageColumns
 from fleetprof_analyzer.pyramid.planes import shuffle
-from fleetprof_analyzer.pyramid.tiles import LaneRows
+from fleetprof_analyzer.pyramid.tiles import LaneRows, find_lanes
 from fleetprof_analyzer.trace.ordering import order_by
 from fleetprof_analyzer.trace.trace import Int32s, Int64s
 
@@ -76,8 +76,9 @@ def _choose(
         return np.zeros(0, np.intp), 0
     ends = begins + np.array(iterations.duration_ns, np.int64)
     parts = []
+    bounds = find_lanes(rows.lane, rows.lanes)
     for lane in np.flatnonzero(np.isin(track_of_lane, np.array(threads, np.int32))).tolist():
-        first, last = np.searchsorted(rows.lane, (lane, lane + 1))
+        first, last = bounds[lane : lane + 2].tolist()
         start = rows.start_ns[first:last]
         # Rows of a lane do not overlap: those that lie within an iteration are a run.
         from_, to = np.searchsorted(start, begins), np.searchsorted(start + rows.duration_ns[first:last], ends, "right")
@@ -150,9 +151,10 @@ def _below(
 ) -> npt.NDArray[np.uint32]:
     """How many rows begin in each node: on its own thread, or on all of `threads` in iterations and stages."""
     counts = np.zeros(len(start), np.int64)
+    bounds = find_lanes(rows.lane, rows.lanes)
     for thread in threads:
         lanes = np.flatnonzero(track_of_lane == thread)
-        first, last = np.searchsorted(rows.lane, (lanes[0], lanes[-1] + 1)) if len(lanes) else (0, 0)
+        first, last = (bounds[lanes[0]], bounds[lanes[-1] + 1]) if len(lanes) else (0, 0)
         times = np.sort(rows.start_ns[first:last], kind="stable")
         mine = (kind != _ROW) | (track == thread)
         inside = np.searchsorted(times, start + duration) - np.searchsorted(times, start)

@@ -16,27 +16,29 @@ from fleetprof_analyzer.pyramid.container import Body
 from fleetprof_analyzer.pyramid.header import LINKED, MOST_TILE_ROWS, WIDE, LevelHeader, Tiles, tile_types
 from fleetprof_analyzer.pyramid.levels import Level
 from fleetprof_analyzer.pyramid.planes import shuffle
-from fleetprof_analyzer.trace.trace import Int32s, Int64s
+from fleetprof_analyzer.trace.trace import Int64s
 
 _NARROW: Final = (1 << 31) - 1
 _SAMPLE: Final = 65_536
 Positions = npt.NDArray[np.intp]
+LaneNumbers = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
 
 @dataclass(frozen=True, slots=True)
 class LaneRows:
     """All rows of a rank by lane and start, columns of shape (n,). Times are ns from the origin.
 
+    Numbers are as narrow as tiles hold them, because every level takes its rows from here.
     `launched_ns` is how long before its start the row was launched, plus one, and 0 where that is not known;
     `launch_lane` is the lane of the call.
     """
 
-    lane: Int32s
-    name: Int32s
+    lane: LaneNumbers
+    name: npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
     start_ns: Int64s
     duration_ns: Int64s
     launched_ns: npt.NDArray[np.uint32]
-    launch_lane: Int32s
+    launch_lane: LaneNumbers
     lanes: int
     names: int
 
@@ -76,7 +78,7 @@ def write_level(rows: LaneRows, level: Level | None, body: Body) -> LevelHeader:
         if flags & LINKED:
             values |= {"launched_ns": launched, "launch_lane": rows.launch_lane.take(positions)}
         types = tile_types(flags, rows.lanes, rows.names, raw=level is None)
-        block = body.add(shuffle([values[name].astype(kind) for name, kind in types.items()]))
+        block = body.add(shuffle([values[name].astype(kind, copy=False) for name, kind in types.items()]))
         for name, value in (
             ("start_ns", border),
             ("offset", block.offset),
@@ -100,9 +102,15 @@ def _borders(start: Int64s) -> Int64s:
     return borders
 
 
-def _cut(lane: Int32s, start: Int64s, borders: Int64s, lanes: int) -> Positions:
+def find_lanes(lane: LaneNumbers, lanes: int) -> Positions:
+    """Where the rows of each lane begin, and the last ones end; shape (lanes + 1,)."""
+    # In the column's own type, or all of it would be converted for the search.
+    return np.append(np.searchsorted(lane, np.arange(lanes).astype(lane.dtype)), len(lane))
+
+
+def _cut(lane: LaneNumbers, start: Int64s, borders: Int64s, lanes: int) -> Positions:
     """Where the rows of each lane and tile begin, and the lane's last ones end; shape (lanes, tiles + 1)."""
-    ends = np.searchsorted(lane, np.arange(lanes + 1))
+    ends = find_lanes(lane, lanes)
     cuts = np.empty((lanes, len(borders) + 1), np.intp)
     for number, (first, last) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
         cuts[number, :-1] = first + np.searchsorted(start[first:last], borders)

@@ -13,12 +13,14 @@ from fleetprof_api import __version__
 
 from fleetprof_analyzer.pyramid.container import Body, pack
 from fleetprof_analyzer.pyramid.header import (
+    LINKED,
     STAGES,
     IterationColumns,
     LaneColumns,
     RankHeader,
     StageColumns,
     Tracks,
+    tile_types,
 )
 from fleetprof_analyzer.pyramid.lanes import Lanes, arrange
 from fleetprof_analyzer.pyramid.levels import build_levels
@@ -46,13 +48,14 @@ def write_rank(found: Found, rank: int | None) -> bytes:
     named = gather_names(trace.names, name, classes, lanes.duration_ns)
     del name, classes
     launched, launch_lane = _find_launches(found, lanes, category, origin)
+    kinds = tile_types(LINKED, len(lanes.track), len(named.names.text), raw=True)
     rows = LaneRows(
-        lane=lanes.lane,
-        name=named.name,
+        lane=lanes.lane.astype(kinds["lane"]),
+        name=named.name.astype(kinds["name"]),
         start_ns=lanes.start_ns,
         duration_ns=lanes.duration_ns,
         launched_ns=launched,
-        launch_lane=launch_lane,
+        launch_lane=launch_lane.astype(kinds["launch_lane"]),
         lanes=len(lanes.track),
         names=len(named.names.text),
     )

@@ -211,7 +211,9 @@ def test_the_next_event_that_a_search_finds_is_shown_and_chosen(page: Page) -> N
 
 
 def test_the_part_in_view_opens_in_perfetto(page: Page) -> None:
-    page.context.route("https://ui.perfetto.dev/**", lambda route: route.fulfill(body=PERFETTO, content_type="text/html"))
+    page.context.route(
+        "https://ui.perfetto.dev/**", lambda route: route.fulfill(body=PERFETTO, content_type="text/html")
+    )
     open_timeline(page, "/reports/team-c/loop/timeline")
     page.get_by_role("application").focus()
     for _ in range(4):
