@@ -101,6 +101,9 @@ class LaunchStatistics(msgspec.Struct, kw_only=True, frozen=True):
     graph_saving_ns: Annotated[
         int, Meta(description="idle time that launching as one graph could save at most", ge=0)
     ] = 0
+    maximum_shift_ns: Annotated[
+        int | None, Meta(description="how much earlier the last launch could come; null: not measured")
+    ] = None
     queue_p50: Annotated[
         int,
         Meta(description="median over rows that waited: rows waiting on its stream, as it was launched", ge=0),

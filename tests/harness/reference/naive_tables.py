@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from functools import cache
+from itertools import pairwise
 from statistics import pstdev
 
 from fleetprof_analyzer.trace.classes import WorkClass, classify_kernel
@@ -56,7 +57,7 @@ def naive_copies(rows: list[Row]) -> dict[tuple[str, bool], tuple[int, int, int]
     return found
 
 
-def naive_launches(rows: list[Row]) -> dict[str, int]:
+def naive_launches(rows: list[Row]) -> dict[str, int | None]:
     calls: dict[int, Row] = {}
     for row in sorted((r for r in rows if r.category in RUNTIME), key=lambda r: (r.start, r.start - r.end)):
         if row.correlation >= 0:
@@ -95,7 +96,42 @@ def naive_launches(rows: list[Row]) -> dict[str, int]:
         "longest_queue": longest,
         "queue_p50": rank(sorted(lengths), 50),
         "full_queue_ns": full,
+        "maximum_shift_ns": sum(
+            _naive_shift([row for row in work if row.place[0] == device], calls)
+            for device in {row.place[0] for row in work}
+        )
+        if launched
+        else None,
     }
+
+
+def _naive_shift(work: list[Row], calls: dict[int, Row]) -> int:
+    """Of one device: launch by launch, with every call and every row in sight."""
+    busy: list[list[int]] = []
+    for start, end in sorted((row.start, row.end) for row in work if row.end > row.start):
+        if busy and start <= busy[-1][1]:
+            busy[-1][1] = max(busy[-1][1], end)
+        else:
+            busy.append([start, end])
+    gaps = {after[0]: after[0] - before[1] for before, after in pairwise(busy)}
+    first: dict[int, int] = {}
+    for row in work:
+        if row.correlation in calls and row.end > row.start:
+            first[row.correlation] = min(row.start, first.get(row.correlation, row.start))
+    occupied = sorted((call.start, call.end) for call in calls.values())
+    longest = max((end - start for start, end in occupied), default=0)
+    shift, free_from = 0, None
+    for call in sorted((calls[correlation] for correlation in first), key=lambda call: (call.start, call.end)):
+        gap = gaps.pop(first[call.correlation], 0)
+        if free_from is not None and gap:
+            free, at = 0, free_from
+            first_near = bisect_left(occupied, (free_from - longest, 0))
+            for start, end in occupied[first_near : bisect_left(occupied, (call.start, 0))]:
+                free += max(start - at, 0)
+                at = max(at, end)
+            shift += min(gap, free + max(call.start - at, 0))
+        free_from = max(free_from or 0, call.end)
+    return shift
 
 
 def naive_communication(rows: list[Row]) -> tuple[int, int, int]:

@@ -112,7 +112,7 @@ def tabulate_launches(ranks: Sequence[Rank]) -> Table:
     columns = [
         Column("Rank", "name"), Column("Rows", stays=True), Column("Without a call"), Column("Call, median"),
         Column("Delay, median"), Column("Delay, 99 %"), Column("Short"), Column("Queue, median"),
-        Column("Queue, longest"), Column("By graph"),
+        Column("Queue, longest"), Column("By graph"), Column("Maximum shift"),
     ]  # fmt: skip
     cells = []
     for rank in ranks:
@@ -123,6 +123,7 @@ def tabulate_launches(ranks: Sequence[Rank]) -> Table:
                     rank_name(rank.rank), str(one.launches), str(one.unlaunched), duration(one.call_p50_ns),
                     duration(one.delay_p50_ns), duration(one.delay_p99_ns), share(one.short, one.launches),
                     str(one.queue_p50), str(one.longest_queue), share(one.graph_saving_ns, rank.time_ns.span),
+                    "–" if one.maximum_shift_ns is None else share(one.maximum_shift_ns, rank.time_ns.span),
                 ]
             )  # fmt: skip
     return make_table(columns, cells)

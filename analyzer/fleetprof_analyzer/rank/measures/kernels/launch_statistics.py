@@ -13,6 +13,7 @@ from fleetprof_api.report.report_tables import LaunchStatistics
 
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
+from fleetprof_analyzer.rank.measures.kernels.launch_shift import find_shifts
 from fleetprof_analyzer.trace.ordering import distinct
 from fleetprof_analyzer.trace.trace import Int32s, Int64s
 
@@ -57,6 +58,7 @@ def measure_launches(
             for device in devices
             if device.idle_ns is not None
         ),
+        maximum_shift_ns=sum(int(shifts[-1]) for work in works if len(shifts := find_shifts(work, calls))),
     )
 
 
