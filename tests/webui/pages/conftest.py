@@ -37,14 +37,15 @@ def write_hostile_names() -> bytes:
 
 @pytest.fixture(scope="session")
 def shown(analysed: MemoryStore) -> MemoryStore:
-    """What the pages show: the captures of the other tests, one of many ranks, and one with names made to harm."""
+    """What the pages show: the captures of the other tests, one of many ranks, one with names made to harm, one without GPUs."""
     store = MemoryStore()
     for info in analysed.list("v1/"):
         store.put(info.key, analysed.get(info.key))
     report = read_report(store.get(keys.report_key("team-a", "slow")))
     kernels = [msgspec.structs.replace(report.kernels[0], name=HOSTILE), *report.kernels[1:]]
     hostile = msgspec.structs.replace(report, title=HOSTILE, kernels=kernels)
-    for uid, made in (("many", enlarge(report, MANY, LATE_RANK)), ("hostile", hostile)):
+    without = msgspec.structs.replace(report, totals=[msgspec.structs.replace(report.totals[0], kind="cpu")])
+    for uid, made in (("many", enlarge(report, MANY, LATE_RANK)), ("hostile", hostile), ("without-devices", without)):
         store.put(keys.request_key("team-c", uid), store.get(keys.request_key("team-a", "slow")))
         ledger = store.get(keys.ledger_key("team-a", "slow")).replace(b'"slow', f'"{uid}'.encode())
         store.put(keys.ledger_key("team-c", uid), ledger.replace(b'"team-a"', b'"team-c"'))

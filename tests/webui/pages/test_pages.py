@@ -10,7 +10,7 @@ PAGES = {
     "/fleet": "llama",
     "/fleet/team-a/Job/llama": "healthy-name",
     "/requests": "running-name",
-    "/requests?capture=new": "ProfileRequest",
+    "/requests?capture=new": "The same as YAML",
     "/requests/team-b/failed": "nothing asks for orders in this process",
     "/reports/team-a/slow": "Rank 2 holds the job up",
     "/diff?base=team-a/healthy&new=team-a/slow": "Iterations became slower",

@@ -142,6 +142,49 @@ def test_names_of_a_trace_are_text_and_nothing_else(page: Page) -> None:
     assert page.title() != "1"
 
 
+def test_the_form_of_a_new_capture_writes_the_request_and_the_command(page: Page) -> None:
+    page.goto("/requests")
+    page.get_by_role("button", name="New capture").click()
+    expect(page).to_have_url(re.compile("capture=new"))
+    page.get_by_label("Kind", exact=True).select_option("PyTorchJob")
+    page.get_by_label("Name", exact=True).fill("llama")
+    page.get_by_label("Ranks", exact=True).select_option("every")
+    page.get_by_label("N", exact=True).fill("8")
+    page.get_by_label("Python stacks").check()
+    page.get_by_label("Namespace", exact=True).fill("team-a")
+    yaml = page.get_by_label("The same as YAML")
+    expect(yaml).to_have_value(
+        re.compile(r"kind: PyTorchJob\n +name: llama\n +ranks:\n +every: 8\n(.*\n)+ +collect: \[Stacks\]")
+    )
+    expect(page.get_by_text("kubectl create -n team-a -f capture.yaml")).to_be_visible()
+    # What a person wrote stands until the form changes.
+    yaml.fill("written by hand")
+    expect(yaml).to_have_value("written by hand")
+    page.get_by_label("Length", exact=True).fill("7")
+    expect(yaml).to_have_value(re.compile("iterations: 7"))
+
+
+def test_a_capture_is_asked_for_again_with_its_own_request(page: Page) -> None:
+    page.goto("/requests?capture=new&repeat=team-b/failed")
+    expect(page.get_by_label("The same as YAML")).to_have_value(re.compile("app: gpt"))
+    expect(page.get_by_label("Kind", exact=True)).to_have_count(0)
+
+
+def test_a_report_without_device_work_has_no_empty_tables_of_it(page: Page) -> None:
+    page.goto("/reports/team-c/without-devices")
+    contents = page.get_by_role("navigation", name="Sections of the report")
+    expect(contents.get_by_role("link", name="Communication")).to_be_visible()
+    expect(contents.get_by_role("link", name="Kernels")).to_have_count(0)
+    expect(page.locator("#kernels, #launches")).to_have_count(0)
+
+
+def test_launches_show_both_savings(page: Page) -> None:
+    page.goto("/reports/team-a/slow#launches")
+    table = page.get_by_role("region", name="Launches by rank")
+    expect(table.get_by_role("columnheader", name="Graph saving")).to_be_visible()
+    expect(table.get_by_role("columnheader", name="Maximum shift")).to_be_visible()
+
+
 @pytest.mark.parametrize(
     ("address", "wanted"),
     [

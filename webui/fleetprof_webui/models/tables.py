@@ -81,6 +81,7 @@ class RankLaunches(Model):
 
     rank: int | None
     source: str
+    span_ns: Annotated[int, Meta(description="the rank's device time, busy and idle: what savings are a share of")]
     launches: LaunchStatistics
 
 

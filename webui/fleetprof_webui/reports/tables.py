@@ -14,7 +14,7 @@ def list_launches(report: Report) -> LaunchPage:
     """The launches of each rank that has any, and the operators that launch most."""
     return LaunchPage(
         ranks=[
-            RankLaunches(rank=rank.rank, source=rank.source, launches=rank.launches)
+            RankLaunches(rank=rank.rank, source=rank.source, span_ns=rank.time_ns.span, launches=rank.launches)
             for rank in report.ranks
             if rank.launches is not None
         ],

@@ -1,6 +1,7 @@
 // One quantity over time for several ranks or hosts, on a time axis that charts below each other share.
 import { scaleLinear } from "d3-scale";
 import { threeDigits } from "@/units/durations";
+import { formatBytes } from "@/units/quantities";
 import { pieces } from "./layout";
 
 export interface Line {
@@ -23,9 +24,9 @@ interface Props {
 
 export function Lines({ lines, from, to, width, title, unit }: Props) {
   const known = lines.flatMap(({ values }) => values.filter((value): value is number => value !== null));
-  const [low, high] = [Math.min(0, ...known), Math.max(...known, 1e-9)];
+  const [low, high] = [Math.min(0, ...known), Math.max(...known, 0)];
   const x = scaleLinear([from / 1e9, Math.max(to, from + 1) / 1e9], [LEFT, width - RIGHT]);
-  const y = scaleLinear([low, high], [HEIGHT - BOTTOM, 6]).nice(3);
+  const y = scaleLinear([low, high > low ? high : low + 1], [HEIGHT - BOTTOM, 6]).nice(3);
   const summary = `${title}: ${lines.length} lines from ${threeDigits(Math.min(...known))} to ${threeDigits(high)} ${unit}`;
   return (
     <svg width={width} height={HEIGHT} className="lines" role="img" aria-label={summary}>
@@ -33,7 +34,7 @@ export function Lines({ lines, from, to, width, title, unit }: Props) {
         <g key={tick} transform={`translate(0 ${y(tick)})`}>
           <line x1={LEFT} x2={width - RIGHT} className="grid" />
           <text x={LEFT - 6} className="tick-left">
-            {tick.toLocaleString("en-US", { notation: "compact" })}
+            {unit.startsWith("bytes") ? formatBytes(tick) : tick.toLocaleString("en-US", { notation: "compact" })}
           </text>
         </g>
       ))}

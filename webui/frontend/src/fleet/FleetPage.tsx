@@ -4,12 +4,11 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback } from "react";
 import type { FleetPage as Page, Workload } from "@/api/models";
 import { fleetQuery } from "@/api/queries";
-import { DataTable } from "@/parts/DataTable";
-import { Facets } from "@/parts/Facets";
+import { FilteredList } from "@/parts/FilteredList";
 import { Name } from "@/parts/Name";
 import { SearchBox } from "@/parts/SearchBox";
-import { Empty, Loaded } from "@/parts/States";
-import { formatCount, plural } from "@/units/quantities";
+import { Empty } from "@/parts/States";
+import { plural } from "@/units/quantities";
 import { sentenceCase } from "@/units/text";
 import { fleetColumns } from "./columns";
 import type { FleetSearch } from "./search";
@@ -26,9 +25,7 @@ export function FleetPage() {
     [navigate],
   );
   const onText = useCallback((text: string) => change({ text: text || undefined }), [change]);
-  const pages = query.data?.pages;
-  const first = pages?.[0];
-  const rows = pages?.flatMap(({ items }) => items) ?? [];
+  const first = query.data?.pages[0];
   const filtered = Object.entries(filters).some(([name, value]) => name !== "sort" && value !== undefined);
 
   return (
@@ -42,46 +39,26 @@ export function FleetPage() {
         </div>
       </header>
       {compare && <CompareBar compare={compare} onEnd={() => change({ compare: undefined })} />}
-      <Loaded query={{ ...query, data: first }} what="the fleet" rows={8}>
-        {(page: Page) =>
-          page.total === 0 && !filtered ? (
-            <FleetIsEmpty />
-          ) : (
-            <div className="with-facets">
-              <Facets
-                facets={[
-                  { id: "namespace", name: "Namespace", values: page.facets.namespace, chosen: search.namespace },
-                  { id: "kind", name: "Kind", values: page.facets.kind, chosen: search.kind },
-                  { id: "gpu", name: "GPU", values: page.facets.gpu, chosen: search.gpu },
-                  { id: "finding", name: "First finding", values: page.facets.finding, chosen: search.finding, say: sentenceCase },
-                ]}
-                onChoose={(id, value) => change({ [id]: value })}
-              />
-              {rows.length > 0 ? (
-                <DataTable<Workload>
-                  label="Workloads"
-                  columns={fleetColumns(compare, rows)}
-                  rows={rows}
-                  rowKey={(row) => `${row.namespace}/${row.kind}/${row.name}`}
-                  sort={search.sort ?? DEFAULT_SORT}
-                  onSort={(sort) => change({ sort })}
-                  rowHeight={46}
-                  mostHeight={window.innerHeight - 150}
-                  minWidth={1100}
-                  onEnd={() => query.hasNextPage && !query.isFetching && void query.fetchNextPage()}
-                />
-              ) : (
-                <Empty title="No workload has all of these">
-                  <button type="button" onClick={() => void navigate({ search: {} })}>
-                    Take all filters away
-                  </button>
-                </Empty>
-              )}
-            </div>
-          )
-        }
-      </Loaded>
-      {first && rows.length < first.total && <p className="quiet">{formatCount(rows.length)} shown; scroll for more</p>}
+      <FilteredList<Workload, Page>
+        query={query}
+        row="workload"
+        label="Workloads"
+        facets={({ facets }) => [
+          { id: "namespace", name: "Namespace", values: facets.namespace, chosen: search.namespace },
+          { id: "kind", name: "Kind", values: facets.kind, chosen: search.kind },
+          { id: "gpu", name: "GPU", values: facets.gpu, chosen: search.gpu },
+          { id: "finding", name: "First finding", values: facets.finding, chosen: search.finding, say: sentenceCase },
+        ]}
+        columns={(rows) => fleetColumns(compare, rows)}
+        rowKey={({ namespace, kind, name }) => `${namespace}/${kind}/${name}`}
+        sort={search.sort ?? DEFAULT_SORT}
+        minWidth={1040}
+        filtered={filtered}
+        onChange={change}
+        onClear={() => void navigate({ search: {} })}
+      >
+        <FleetIsEmpty />
+      </FilteredList>
     </div>
   );
 }

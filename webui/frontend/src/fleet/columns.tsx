@@ -68,7 +68,20 @@ export function fleetColumns(compare: string | undefined, rows: readonly Workloa
   const columns: Column<Workload>[] = [
     { id: "name", header: "Workload", width: "184px", sortable: true, cell: (row) => <WorkloadCell row={row} /> },
     { id: "verdict", header: "Verdict of the last report", cell: (row) => <VerdictCell row={row} /> },
-    { id: "ranks", header: "Ranks", width: "64px", numeric: true, sortable: true, cell: ({ last }) => formatCount(last.figures?.rank_count) },
+    {
+      id: "ranks",
+      header: "Ranks",
+      width: "104px",
+      sortable: true,
+      cell: ({ last }) => (
+        <div className="two-lines">
+          <span>{formatCount(last.figures?.rank_count)}</span>
+          <span className="quiet">
+            <Name text={deviceOf(last.figures)} most={40} />
+          </span>
+        </div>
+      ),
+    },
     {
       id: "busy",
       header: "Busy",
@@ -81,7 +94,7 @@ export function fleetColumns(compare: string | undefined, rows: readonly Workloa
     {
       id: "exposed",
       header: "Exposed comm.",
-      width: "124px",
+      width: "132px",
       numeric: true,
       sortable: true,
       explanation: "share of the time in communication without compute beside it, waiting for other ranks included",
@@ -102,20 +115,14 @@ export function fleetColumns(compare: string | undefined, rows: readonly Workloa
     },
     { id: "power", header: "Power", width: "76px", numeric: true, sortable: true, cell: ({ last }) => formatPower(last.figures?.power_mw) },
     {
-      id: "gpu",
-      header: "GPU",
-      width: "104px",
-      cell: ({ last }) => <Name text={deviceOf(last.figures)} most={40} />,
-    },
-    {
       id: "last",
       header: "Last",
-      width: "112px",
+      width: "96px",
       numeric: true,
       sortable: true,
       cell: ({ last }) => <time title={formatDate(last.submitted_unix_ns)}>{formatAgo(last.submitted_unix_ns, now)}</time>,
     },
-    { id: "compare", header: "", width: "90px", cell: (row) => <CompareCell row={row} compare={compare} /> },
+    { id: "compare", header: "", width: "88px", cell: (row) => <CompareCell row={row} compare={compare} /> },
   ];
   return columns.filter(({ id }) => id !== "power" || sampled);
 }

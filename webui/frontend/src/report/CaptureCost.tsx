@@ -13,8 +13,14 @@ export function CaptureCostSection({ cost }: { cost: CaptureCost | null }) {
 }
 
 function Body({ cost }: { cost: CaptureCost }) {
-  const between = (interval: CaptureCost["residue_interval"]) =>
-    interval && <span className="quiet"> ({formatShare(cost.confidence_permille / 1000)} interval {interval.low.toFixed(3)} – {interval.high.toFixed(3)})</span>;
+  // The interval of a ratio is given around 1, that of the residue around 0.
+  const between = (interval: CaptureCost["residue_interval"], none: number) =>
+    interval && (
+      <span className="quiet">
+        {" "}
+        ({formatShare(cost.confidence_permille / 1000)} interval {formatChange(interval.low - none)} to {formatChange(interval.high - none)})
+      </span>
+    );
   return (
     <>
       <table className="plain">
@@ -47,7 +53,7 @@ function Body({ cost }: { cost: CaptureCost }) {
           <div>
             <dt>While it recorded</dt>
             <dd>
-              {formatChange(cost.during_ratio - 1)} iteration time{between(cost.during_ratio_interval)}
+              {formatChange(cost.during_ratio - 1)} iteration time{between(cost.during_ratio_interval, 1)}
             </dd>
           </div>
         )}
@@ -56,7 +62,7 @@ function Body({ cost }: { cost: CaptureCost }) {
             <dt>Afterwards</dt>
             <dd>
               {cost.residue_is_zero ? "no difference shown" : formatChange(cost.residue_ratio)}
-              {between(cost.residue_interval)}
+              {between(cost.residue_interval, 0)}
             </dd>
           </div>
         )}
@@ -71,7 +77,12 @@ function Body({ cost }: { cost: CaptureCost }) {
           <dd>{plural(cost.ranks, "rank")}</dd>
         </div>
       </dl>
-      {cost.method && <p className="quiet">{cost.method}</p>}
+      {cost.method && (
+        <details>
+          <summary>How this was measured</summary>
+          <p className="quiet">{cost.method}</p>
+        </details>
+      )}
     </>
   );
 }

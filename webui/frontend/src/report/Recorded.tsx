@@ -22,15 +22,15 @@ export function Recorded({ report }: { report: ReportPage }) {
   ];
   if (asked) {
     rows.push(
-      ["Outcome", `${asked.outcome || "–"}${asked.message ? `: ${asked.message}` : ""}`],
+      ["Outcome", asked.outcome && `${asked.outcome}${asked.message ? `: ${asked.message}` : ""}`],
       ["Collected", asked.collect === null ? "not known" : asked.collect.join(", ") || "the usual"],
-      ["Asked by", asked.requester || "–"],
+      ["Asked by", asked.requester],
     );
   }
   return (
     <Section id="recorded" title="What was recorded">
       <dl className="facts">
-        {rows.map(([name, value]) => (
+        {rows.filter(([, value]) => value).map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd>{typeof value === "string" ? <Name text={value} /> : value}</dd>

@@ -64,7 +64,11 @@ export function ReportPage() {
   );
 }
 
+// Ranks without a GPU have no device work: what only such work has is left out for them, instead of standing there empty.
+const OF_DEVICES: readonly string[] = ["kernels", "launches"];
+
 function Body({ report, view }: { report: Report; view: ReportView }) {
+  const onDevices = report.totals.some(({ kind }) => kind === "gpu");
   // The browser went to the anchor before there was anything to go to.
   useEffect(() => {
     const id = location.hash.slice(1);
@@ -76,7 +80,7 @@ function Body({ report, view }: { report: Report; view: ReportView }) {
       <ReportHead report={report} />
       <div className="with-contents">
         <nav className="contents" aria-label="Sections of the report">
-          {SECTIONS.map(([id, name]) => (
+          {SECTIONS.filter(([id]) => onDevices || !OF_DEVICES.includes(id)).map(([id, name]) => (
             <a key={id} href={`#${id}`}>
               {name}
             </a>
@@ -91,9 +95,9 @@ function Body({ report, view }: { report: Report; view: ReportView }) {
           <IterationsSection view={view} />
           <SpreadSection view={view} />
           <StagesSection view={view} />
-          <KernelsSection view={view} />
+          {onDevices && <KernelsSection view={view} />}
           <CommunicationSection view={view} />
-          <LaunchesSection view={view} />
+          {onDevices && <LaunchesSection view={view} />}
           <SamplesSection view={view} />
           <CaptureCostSection cost={report.capture_cost} />
           <Recorded report={report} />

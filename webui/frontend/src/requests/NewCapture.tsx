@@ -1,5 +1,5 @@
-// The form of a new capture is the request itself: the YAML that the command line and `kubectl apply` take as well. The
-// service checks it, and names each wrong field.
+// A new capture: a form, and the request that it means as YAML, which the command line and kubectl take as well. The YAML is
+// what is sent, so that it may be changed by hand. The service checks it, and names each wrong field.
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
@@ -8,17 +8,15 @@ import type { CaptureAnswer } from "@/api/models";
 import { requestQuery } from "@/api/queries";
 import { CopyButton } from "@/parts/CopyButton";
 import { Failed, Loading } from "@/parts/States";
+import { capital } from "@/units/text";
+import { CaptureFields } from "./CaptureFields";
+import { EMPTY_FORM, writeCommand, writeYaml } from "./captureForm";
 
-const EXAMPLE = `apiVersion: fleetprof.io/v1alpha1
-kind: ProfileRequest
-metadata:
-  generateName: capture-
-spec:
-  target:
-    workload: {apiVersion: batch/v1, kind: Job, name: train}
-  window:
-    iterations: 5
-`;
+/** What the service answers to a check. */
+interface CaptureCheck {
+  checked_by: string;
+  message: string;
+}
 
 interface Props {
   /** NAMESPACE/UID of the request that is asked for again. */
@@ -43,47 +41,96 @@ export function NewCapture({ repeat, mayCapture, onClose }: Props) {
       {uid && !before.data ? (
         before.error ? <Failed error={before.error} /> : <Loading what="the request" />
       ) : (
-        <Form start={before.data?.yaml || EXAMPLE} namespace={namespace} mayCapture={mayCapture} />
+        <Form start={before.data?.yaml || undefined} namespace={namespace} mayCapture={mayCapture} />
       )}
     </section>
   );
 }
 
-function Form({ start, namespace, mayCapture }: { start: string; namespace: string; mayCapture: boolean }) {
-  const [yaml, setYaml] = useState(start);
+function Form({ start, namespace, mayCapture }: { start: string | undefined; namespace: string; mayCapture: boolean }) {
+  const [form, setForm] = useState(EMPTY_FORM);
+  // What a person wrote stands until the form changes again.
+  const [written, setWritten] = useState(start);
+  const [into, setInto] = useState(namespace);
+  const yaml = written ?? writeYaml(form);
   const navigate = useNavigate();
   const submit = useMutation({
-    mutationFn: () => postJson<CaptureAnswer>("/requests", { yaml, namespace }),
+    mutationFn: () => postJson<CaptureAnswer>("/requests", { yaml, namespace: into }),
     onSuccess: (answer) => {
       if (answer) void navigate({ to: "/requests/$namespace/$uid", params: { namespace: answer.namespace, uid: answer.uid } });
     },
   });
-  const rows = Math.min(28, Math.max(10, yaml.split("\n").length + 1));
+  const check = useMutation({ mutationFn: () => postJson<CaptureCheck>("/requests/check", { yaml, namespace: into }) });
+  const changed = () => {
+    check.reset();
+    submit.reset();
+  };
+  const rows = Math.min(28, Math.max(10, yaml.split("\n").length));
   return (
     <form
+      className="capture-form"
       onSubmit={(event) => {
         event.preventDefault();
+        check.reset();
         submit.mutate();
       }}
     >
-      <label htmlFor="capture-yaml" className="quiet">
-        ProfileRequest
-      </label>
-      <textarea id="capture-yaml" className="code" value={yaml} rows={rows} maxLength={65_536} spellCheck={false} onChange={(event) => setYaml(event.target.value)} />
+      {start === undefined && (
+        <CaptureFields
+          form={form}
+          onChange={(next) => {
+            setForm(next);
+            setWritten(undefined);
+            changed();
+          }}
+        />
+      )}
+      <div>
+        <div className="row">
+          <label htmlFor="capture-yaml">The same as YAML</label>
+          <CopyButton text={yaml} label="Copy the YAML" />
+        </div>
+        <textarea
+          id="capture-yaml"
+          className="code"
+          value={yaml}
+          rows={rows}
+          maxLength={65_536}
+          spellCheck={false}
+          onChange={(event) => {
+            setWritten(event.target.value);
+            changed();
+          }}
+        />
+        <div className="row">
+          <span className="quiet">Saved as capture.yaml, the same by command:</span> <code>{writeCommand(into)}</code> <CopyButton text={writeCommand(into)} label="Copy the command" />
+        </div>
+      </div>
       <div className="row">
-        {mayCapture ? (
+        <label>
+          Namespace <input value={into} maxLength={63} placeholder="that of the YAML" onChange={(event) => { setInto(event.target.value.trim()); changed(); }} />
+        </label>
+        <button type="button" disabled={check.isPending} onClick={() => check.mutate()}>
+          {check.isPending ? "Checking…" : "Check"}
+        </button>
+        {mayCapture && (
           <button type="submit" className="primary" disabled={submit.isPending}>
             {submit.isPending ? "Asking…" : "Ask for the capture"}
           </button>
-        ) : (
-          <p className="quiet">
-            This service takes no captures. Save the YAML as capture.yaml, then run <code>fleetprof capture -f capture.yaml</code>, or on
-            Kubernetes <code>kubectl create -f capture.yaml</code>.
-          </p>
         )}
-        <CopyButton text={yaml} label="Copy the YAML" />
       </div>
-      {submit.error && <Failed error={submit.error} />}
+      {!mayCapture && (
+        <p className="quiet">
+          You cannot ask for captures here. Save the YAML as capture.yaml, then run the command above or, beside <code>fleetprof up</code>,{" "}
+          <code>fleetprof capture -f capture.yaml</code>.
+        </p>
+      )}
+      {check.data && (
+        <p role="status" className="good">
+          {capital(check.data.message)} <span className="quiet">Checked by: {check.data.checked_by}.</span>
+        </p>
+      )}
+      {(submit.error ?? check.error) && <Failed error={submit.error ?? check.error} />}
     </form>
   );
 }

@@ -48,7 +48,7 @@ function Detail({ detail, namespace, uid }: { detail: RequestDetail; namespace: 
       <p className="lead">
         <StateMark state={request.state} finished={request.finished} /> {request.message && <Name text={request.message} most={600} />}
       </p>
-      {detail.next_step && <p className="next-step">{capital(detail.next_step)}</p>}
+      {detail.next_step && !request.has_report && <p className="next-step">{capital(detail.next_step)}</p>}
       {!request.finished && (
         <p className="quiet" role="status">
           {following === "events" ? "Live: each change is shown as it happens." : "Events do not come through; asked anew every 3 seconds."}

@@ -4,11 +4,11 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback } from "react";
 import type { Request, RequestPage as Page } from "@/api/models";
 import { requestsQuery, whoamiQuery } from "@/api/queries";
-import { type Column, DataTable } from "@/parts/DataTable";
-import { Facets } from "@/parts/Facets";
+import type { Column } from "@/parts/DataTable";
+import { FilteredList } from "@/parts/FilteredList";
 import { Name } from "@/parts/Name";
 import { SearchBox } from "@/parts/SearchBox";
-import { Empty, Loaded } from "@/parts/States";
+import { Empty } from "@/parts/States";
 import { formatAgo, formatDate, unixMillis } from "@/units/dates";
 import { formatDuration } from "@/units/durations";
 import { formatCount, plural } from "@/units/quantities";
@@ -30,7 +30,6 @@ export function RequestsPage() {
   );
   const onText = useCallback((text: string) => change({ text: text || undefined }), [change]);
   const first = query.data?.pages[0];
-  const rows = query.data?.pages.flatMap(({ items }) => items) ?? [];
   const filtered = Object.entries(filters).some(([name, value]) => name !== "sort" && value !== undefined);
   return (
     <div className="page">
@@ -46,54 +45,37 @@ export function RequestsPage() {
         </div>
       </header>
       {capture === "new" && <NewCapture repeat={repeat} mayCapture={mayCapture} onClose={() => change({ capture: undefined, repeat: undefined })} />}
-      <Loaded query={{ ...query, data: first }} what="requests" rows={8}>
-        {(page: Page) =>
-          page.total === 0 && !filtered ? (
-            <Empty title="Nobody has asked for a capture yet">
-              <p>
-                Ask for one with <code>fleetprof capture</code>, or with “New capture” above.
-              </p>
-            </Empty>
-          ) : (
-            <div className="with-facets">
-              <Facets
-                facets={[
-                  { id: "state", name: "State", values: page.facets.state, chosen: search.state },
-                  { id: "namespace", name: "Namespace", values: page.facets.namespace, chosen: search.namespace },
-                ]}
-                onChoose={(id, value) => change({ [id]: value })}
-              />
-              {rows.length > 0 ? (
-                <DataTable<Request>
-                  label="Requests"
-                  columns={columns()}
-                  rows={rows}
-                  rowKey={({ namespace, uid }) => `${namespace}/${uid}`}
-                  sort={search.sort ?? DEFAULT_SORT}
-                  onSort={(sort) => change({ sort })}
-                  rowHeight={46}
-                  mostHeight={window.innerHeight - 150}
-                  minWidth={900}
-                  onEnd={() => query.hasNextPage && !query.isFetching && void query.fetchNextPage()}
-                />
-              ) : (
-                <Empty title="No request has all of these">
-                  <button type="button" onClick={() => void navigate({ search: {} })}>
-                    Take all filters away
-                  </button>
-                </Empty>
-              )}
-            </div>
-          )
-        }
-      </Loaded>
+      <FilteredList<Request, Page>
+        query={query}
+        row="request"
+        label="Requests"
+        facets={({ facets }) => [
+          { id: "state", name: "State", values: facets.state, chosen: search.state },
+          { id: "namespace", name: "Namespace", values: facets.namespace, chosen: search.namespace },
+        ]}
+        columns={columns}
+        rowKey={({ namespace, uid }) => `${namespace}/${uid}`}
+        sort={search.sort ?? DEFAULT_SORT}
+        minWidth={900}
+        filtered={filtered}
+        onChange={change}
+        onClear={() => void navigate({ search: {} })}
+      >
+        <Empty title="Nobody has asked for a capture yet">
+          <p>
+            Ask for one with <code>fleetprof capture</code>, or with “New capture” above.
+          </p>
+        </Empty>
+      </FilteredList>
     </div>
   );
 }
 
-function columns(): Column<Request>[] {
+/** Who asked is a column where anybody is known. */
+function columns(rows: readonly Request[]): Column<Request>[] {
   const now = Date.now();
-  return [
+  const known = rows.some(({ requester }) => requester);
+  const all: Column<Request>[] = [
     {
       id: "name",
       header: "Request",
@@ -144,6 +126,7 @@ function columns(): Column<Request>[] {
         ),
     },
   ];
+  return all.filter(({ id }) => id !== "requester" || known);
 }
 
 function RankProgress({ row }: { row: Request }) {

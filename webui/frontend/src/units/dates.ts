@@ -18,7 +18,7 @@ const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["minute", 60_000],
 ];
 
-/** "3 hours ago"; above 30 days the date. */
+/** "3 hr. ago"; above 30 days the date. */
 export function formatAgo(ns: string | null | undefined, nowMillis: number): string {
   const millis = unixMillis(ns);
   if (millis === null) return "–";
@@ -26,5 +26,5 @@ export function formatAgo(ns: string | null | undefined, nowMillis: number): str
   if (Math.abs(past) < 60_000) return "just now";
   if (past > 30 * 86_400_000) return new Intl.DateTimeFormat(undefined, { dateStyle: "medium" }).format(millis);
   const [unit, size] = STEPS.find(([, least]) => Math.abs(past) >= least) ?? ["minute", 60_000];
-  return new Intl.RelativeTimeFormat("en", { numeric: "always" }).format(-Math.round(past / size), unit);
+  return new Intl.RelativeTimeFormat("en", { numeric: "always", style: "short" }).format(-Math.round(past / size), unit);
 }

@@ -62,8 +62,8 @@ describe("dates", () => {
   });
   test.each([
     [30, "just now"],
-    [180, "3 minutes ago"],
-    [7_200, "2 hours ago"],
+    [180, "3 min. ago"],
+    [7_200, "2 hr. ago"],
     [172_800, "2 days ago"],
   ])("%s seconds are %s", (seconds, words) => {
     const now = 1_790_000_000_000;

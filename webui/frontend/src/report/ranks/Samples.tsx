@@ -8,7 +8,7 @@ import { Section } from "@/parts/Section";
 import { Empty, Loaded } from "@/parts/States";
 import { formatDate } from "@/units/dates";
 import { plural } from "@/units/quantities";
-import { measureName, visibleText } from "@/units/text";
+import { sentenceCase, visibleText } from "@/units/text";
 import type { ReportView } from "../search";
 
 export function SamplesSection({ view }: { view: ReportView }) {
@@ -49,15 +49,16 @@ function Charts({ page, view }: { page: SamplePage; view: ReportView }) {
   return (
     <div ref={place}>
       <p className="quiet">
-        Seconds after {formatDate(page.origin_unix_ns)}; {plural(page.ranks_with_samples, "rank")} with samples
+        Seconds after {formatDate(page.origin_unix_ns)}
+        {page.ranks_with_samples > 0 && `; devices of ${plural(page.ranks_with_samples, "rank")} were sampled`}
       </p>
       {width > 0 &&
         groupSeries(page.series).map((group) => (
           <figure key={`${group.of} ${group.name}`}>
             <figcaption>
-              {measureName(group.name)} <span className="quiet">{group.unit} · {group.of}</span>
+              {sentenceCase(group.name)} <span className="quiet">{group.unit} · {group.of}</span>
             </figcaption>
-            <Lines lines={group.series.map((one) => toLine(one, view.search.rank))} from={from} to={to} width={width} title={measureName(group.name)} unit={group.unit} />
+            <Lines lines={group.series.map((one) => toLine(one, view.search.rank))} from={from} to={to} width={width} title={sentenceCase(group.name)} unit={group.unit} />
           </figure>
         ))}
     </div>

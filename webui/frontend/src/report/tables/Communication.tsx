@@ -31,6 +31,8 @@ export function CommunicationSection({ view }: { view: ReportView }) {
   );
 }
 
+const SOMETIMES: ReadonlySet<string> = new Set(["message_bytes", "data_type", "bus_bytes_per_s", "best_bus_bytes_per_s"]);
+
 function Body({ items }: { items: readonly CommunicationRow[] }) {
   const [sort, setSort] = useState("-total_ns");
   const shown: Column<CommunicationRow>[] = [
@@ -46,17 +48,19 @@ function Body({ items }: { items: readonly CommunicationRow[] }) {
     { id: "bus_bytes_per_s", header: "Bus bandwidth", width: "136px", numeric: true, sortable: true, cell: (row) => formatRate(row.bus_bytes_per_s) },
     { id: "best_bus_bytes_per_s", header: "of the shortest", width: "136px", numeric: true, sortable: true, cell: (row) => formatRate(row.best_bus_bytes_per_s) },
   ];
+  // What no row knows is no column: a CPU-only backend says neither sizes nor types.
+  const known = shown.filter(({ id }) => !SOMETIMES.has(id) || items.some((row) => row[id as keyof CommunicationRow]));
   const value = (row: CommunicationRow, id: string) => row[id as keyof CommunicationRow];
   return (
     <DataTable<CommunicationRow>
       label="Communication by process group"
-      columns={shown}
+      columns={known}
       rows={sortRows(items, sort, value)}
       rowKey={(row, index) => `${row.kind} ${row.group} ${row.message_bytes} ${row.data_type} ${index}`}
       sort={sort}
       onSort={setSort}
       mostHeight={420}
-      minWidth={1240}
+      minWidth={850 + 110 * (known.length - shown.length + SOMETIMES.size)}
     />
   );
 }

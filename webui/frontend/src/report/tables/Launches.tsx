@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import type { LaunchPage, OperatorLaunches, RankLaunches } from "@/api/models";
 import { launchesQuery } from "@/api/queries";
+import { ShareBar } from "@/charts/ShareBar";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
@@ -33,7 +34,8 @@ export function LaunchesSection({ view }: { view: ReportView }) {
 }
 
 type Launches = RankLaunches["launches"];
-type TimeField = "call_p50_ns" | "call_p99_ns" | "delay_p50_ns" | "delay_p99_ns" | "graph_saving_ns" | "full_queue_ns";
+type TimeField = "call_p50_ns" | "call_p99_ns" | "delay_p50_ns" | "delay_p99_ns" | "full_queue_ns";
+type SavingField = "graph_saving_ns" | "maximum_shift_ns";
 
 function Body({ page, view }: { page: LaunchPage; view: ReportView }) {
   const [sort, setSort] = useState("rank");
@@ -46,6 +48,15 @@ function Body({ page, view }: { page: LaunchPage; view: ReportView }) {
     explanation,
     cell: (row) => formatDuration(row.launches[id]),
   });
+  const saving = (id: SavingField, header: string, explanation: string): Column<RankLaunches> => ({
+    id,
+    header,
+    width: "136px",
+    numeric: true,
+    sortable: true,
+    explanation,
+    cell: ({ launches, span_ns: span }) => (launches[id] == null ? "–" : <ShareBar share={span > 0 ? launches[id] / span : null} color="--host" />),
+  });
   const shown: Column<RankLaunches>[] = [
     { id: "rank", header: "Rank", width: "72px", numeric: true, sortable: true, cell: (row) => rankName(row.rank) },
     { id: "launches", header: "Launches", width: "96px", numeric: true, sortable: true, cell: (row) => formatCount(row.launches.launches) },
@@ -56,7 +67,8 @@ function Body({ page, view }: { page: LaunchPage; view: ReportView }) {
     { id: "short", header: "Shorter than call", width: "148px", numeric: true, sortable: true, explanation: "rows that ran shorter than their launch call took", cell: (row) => formatCount(row.launches.short) },
     { id: "slow_calls", header: "Calls > 1 ms", width: "112px", numeric: true, sortable: true, cell: (row) => formatCount(row.launches.slow_calls) },
     { id: "longest_queue", header: "Longest queue", width: "132px", numeric: true, sortable: true, cell: (row) => formatCount(row.launches.longest_queue) },
-    time("graph_saving_ns", "Graph saving", "idle time that launching as one graph could save at most"),
+    saving("graph_saving_ns", "Graph saving", "idle time that launching as one graph could save at most; share of the rank's time"),
+    saving("maximum_shift_ns", "Maximum shift", "how much earlier the last launch could come, limited by other calls and the work before; share of the rank's time"),
     time("full_queue_ns", "Full queue", "sum over streams of the time with 1,024 waiting rows or more"),
   ];
   const value = (row: RankLaunches, id: string) => (id === "rank" ? row.rank : row.launches[id as keyof Launches]);

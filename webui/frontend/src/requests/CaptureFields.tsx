@@ -1,0 +1,58 @@
+import { type CaptureForm, COLLECT, KINDS } from "./captureForm";
+
+/** The fields that most captures need; the YAML holds the others. */
+export function CaptureFields({ form, onChange }: { form: CaptureForm; onChange: (form: CaptureForm) => void }) {
+  const set = (changes: Partial<CaptureForm>) => onChange({ ...form, ...changes });
+  const collect = (value: string, on: boolean) => set({ collect: COLLECT.map(([one]) => one).filter((one) => (one === value ? on : form.collect.includes(one))) });
+  return (
+    <div className="capture-fields">
+      <fieldset>
+        <legend>Which job</legend>
+        <select aria-label="Found by" value={form.target} onChange={(event) => set({ target: event.target.value as CaptureForm["target"] })}>
+          <option value="workload">by name</option>
+          <option value="labels">by labels</option>
+        </select>
+        {form.target === "workload" ? (
+          <>
+            <select aria-label="Kind" value={form.kind} onChange={(event) => set({ kind: event.target.value })}>
+              {Object.keys(KINDS).map((kind) => (
+                <option key={kind}>{kind}</option>
+              ))}
+            </select>
+            <input aria-label="Name" placeholder="train" required value={form.name} maxLength={253} onChange={(event) => set({ name: event.target.value })} />
+          </>
+        ) : (
+          <input aria-label="Labels" placeholder="team=vision, stage=pretrain" required value={form.labels} maxLength={500} onChange={(event) => set({ labels: event.target.value })} />
+        )}
+      </fieldset>
+      <fieldset>
+        <legend>How much</legend>
+        <input aria-label="Length" inputMode="numeric" className="short" value={form.length} maxLength={9} onChange={(event) => set({ length: event.target.value })} />
+        <select aria-label="Unit of the length" value={form.window} onChange={(event) => set({ window: event.target.value as CaptureForm["window"] })}>
+          <option value="iterations">iterations</option>
+          <option value="milliseconds">milliseconds</option>
+        </select>
+      </fieldset>
+      <fieldset>
+        <legend>Which ranks</legend>
+        <select aria-label="Ranks" value={form.ranks} onChange={(event) => set({ ranks: event.target.value as CaptureForm["ranks"] })}>
+          <option value="all">all</option>
+          <option value="every">every Nth</option>
+          <option value="sample">N, spread over the nodes</option>
+          <option value="list">these</option>
+        </select>
+        {form.ranks !== "all" && (
+          <input aria-label={form.ranks === "list" ? "Numbers of the ranks" : "N"} className="short" placeholder={form.ranks === "list" ? "0, 8, 16" : "8"} required value={form.rankValue} maxLength={2000} onChange={(event) => set({ rankValue: event.target.value })} />
+        )}
+      </fieldset>
+      <fieldset>
+        <legend>What else to record, at a cost to the job</legend>
+        {COLLECT.map(([value, meaning]) => (
+          <label key={value}>
+            <input type="checkbox" checked={form.collect.includes(value)} onChange={(event) => collect(value, event.target.checked)} /> {meaning}
+          </label>
+        ))}
+      </fieldset>
+    </div>
+  );
+}
