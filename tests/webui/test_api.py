@@ -68,7 +68,10 @@ def test_columns_are_those_of_the_report(client: TestClient, analysed: MemorySto
     assert [table["measure"] for table in section["tables"]] == ["iteration"]
     assert section["tables"][0]["values"] == [[one.duration_ns for one in rank.iterations] for rank in report.ranks]
     (boxes,) = get(client, f"{REPORT}/boxes")["sections"]
-    assert boxes["boxes"][0]["measure"] == "iteration"
+    first = boxes["boxes"][0]
+    assert first["measure"] == "iteration"
+    assert sum(first["density"]) == sum(len(rank.iterations) for rank in report.ranks)
+    assert (first["density"][0] > 0, first["density"][-1] > 0) == (True, True)
 
 
 def test_kernels_are_sorted_searched_and_paged(client: TestClient) -> None:

@@ -1,7 +1,11 @@
 """Objects of a capture: whole and in part, with a tag, and by known names only."""
 
+import io
+import zipfile
+
 import pytest
 from fleetprof_api import keys
+from fleetprof_api.tables import list_tables
 from fleetprof_store.base import StoreError
 from fleetprof_store.memory import MemoryStore
 from starlette.testclient import TestClient
@@ -35,6 +39,18 @@ def test_the_page_of_a_report_runs_nothing(client: TestClient) -> None:
     assert "script-src" not in policy
     assert "sandbox" in policy
     assert "allow-scripts" not in policy
+
+
+def test_tables_come_as_parquet_files_in_one_archive(client: TestClient, store: MemoryStore) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert client.get("/reports/team-a/slow").json()["has_tables"]
+    answered = client.get("/reports/team-a/slow/tables.zip")
+    assert answered.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answered.content)) as archive:
+        assert archive.namelist() == [f"{table.name}.parquet" for table in list_tables()]
+        ranks = parquet.read_table(io.BytesIO(archive.read("ranks.parquet")))
+    assert ranks.column("rank").to_pylist() == [0, 1, 2, 3]
+    assert client.get("/reports/team-a/absent/tables.zip").status_code == 404
 
 
 @pytest.mark.usefixtures("tiles")

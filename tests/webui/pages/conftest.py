@@ -37,7 +37,7 @@ def write_hostile_names() -> bytes:
 
 @pytest.fixture(scope="session")
 def shown(analysed: MemoryStore) -> MemoryStore:
-    """What the pages show: the captures of the other tests, one of many ranks, one with names made to harm, one without GPUs."""
+    """The captures of the other tests, one of many ranks, one with names made to harm, one without GPUs."""
     store = MemoryStore()
     for info in analysed.list("v1/"):
         store.put(info.key, analysed.get(info.key))

@@ -129,6 +129,7 @@ class ReportPage(Model):
     problem_count: int
     files: Annotated[list[File], Meta(description="of the report and of the first 16 ranks")]
     has_timeline: bool
+    has_tables: Annotated[bool, Meta(description="this service can write tables.zip")]
 
 
 class StragglerPage(Model):
@@ -149,11 +150,16 @@ class StragglerPage(Model):
 
 
 class MeasureBox(Model):
-    """The box plot of one measure over ranks."""
+    """The box plot of one measure over ranks, and how its values spread over ranks and iterations."""
 
     measure: str
     unit: str
     box: Box
+    density: Annotated[
+        list[int], Meta(description="values of all ranks and iterations in equal bins from the smallest to the largest")
+    ]
+    density_from: Annotated[int, Meta(description="the smallest of them")]
+    density_to: Annotated[int, Meta(description="the largest of them")]
 
 
 class BoxesOfKind(Model):

@@ -62,6 +62,7 @@ def make_overview(stored: StoredReport, namespace: str, uid: str, files: FileLis
         problem_count=sum(problem.count for problem in report.problems),
         files=files.files,
         has_timeline=files.has_timeline,
+        has_tables=files.has_tables,
     )
 
 

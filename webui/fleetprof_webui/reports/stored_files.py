@@ -11,6 +11,7 @@ from fleetprof_api import keys
 from fleetprof_store.base import NotFound, Store
 
 from fleetprof_webui.models.report import File
+from fleetprof_webui.reports.table_files import can_write_tables
 
 _OF_REPORT: Final = ("report.json", "report.html", "ledger.json", "request.json")
 _OF_RANK: Final = ("trace.json.gz", "samples.json.gz", "summary.json.gz")
@@ -30,10 +31,11 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class FileList:
-    """What there is to download, and whether there is a timeline."""
+    """What there is to download, and whether there is a timeline; whether tables can be made of the report."""
 
     files: list[File]
     has_timeline: bool
+    has_tables: bool
 
 
 def list_files(store: Store, namespace: str, uid: str) -> FileList:
@@ -48,7 +50,8 @@ def list_files(store: Store, namespace: str, uid: str) -> FileList:
     names += [name for rank, name in sorted(of_ranks) if rank in shown]
     files = [File(name=name, size_bytes=sizes[name]) for name in names]
     # Written after all other files of the timeline.
-    return FileList(files, keys.fleet_timeline_key(namespace, uid).removeprefix(prefix) in sizes)
+    has_timeline = keys.fleet_timeline_key(namespace, uid).removeprefix(prefix) in sizes
+    return FileList(files, has_timeline, can_write_tables())
 
 
 def find_download(namespace: str, uid: str, name: str) -> Download | None:

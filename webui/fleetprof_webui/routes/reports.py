@@ -28,6 +28,7 @@ from fleetprof_webui.reports.ranks import list_ranks
 from fleetprof_webui.reports.reading import StoredReport
 from fleetprof_webui.reports.samples import find_samples
 from fleetprof_webui.reports.stored_files import list_files
+from fleetprof_webui.reports.table_files import pack_tables
 from fleetprof_webui.reports.tables import list_communication, list_launches
 from fleetprof_webui.routes.parameters import After, Limit, Namespace, RankNumber, Text, Uid
 from fleetprof_webui.service import CurrentService, Service
@@ -46,6 +47,23 @@ def show_report(service: CurrentService, viewer: CurrentViewer, namespace: Names
     """The answer, the findings, and what the report is made of: small, whatever the number of ranks."""
     stored = _read(service, viewer, namespace, uid)
     return answer(make_overview(stored, namespace, uid, list_files(service.store, namespace, uid)), cache=_REVALIDATE)
+
+
+@router.get(
+    "/tables.zip",
+    response_model=None,
+    responses={
+        200: {
+            "description": "The report's tables, a Parquet file each",
+            "content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+def fetch_tables(service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid) -> Response:
+    """The tables of docs/tables.md as Parquet files in one archive."""
+    packed = pack_tables(_read(service, viewer, namespace, uid).report)
+    headers = {"Content-Disposition": f'attachment; filename="{uid}-tables.zip"', "Cache-Control": _REVALIDATE}
+    return Response(packed, media_type="application/zip", headers=headers)
 
 
 @router.get("/ranks", **describes(RankColumns))

@@ -1,17 +1,22 @@
-// Box plots over ranks, one row per measure, each on a scale of its own from 0.
+// Box plots over ranks, one row per measure, each on a scale of its own from 0; behind each a violin of all values.
 import { scaleLinear } from "d3-scale";
-import type { Box } from "@/api/models";
+import type { BoxPage } from "@/api/models";
 import { formatMeasure } from "@/units/quantities";
+import { violinOf } from "./layout";
 
-const [HEIGHT, MIDDLE] = [22, 11];
+const [HEIGHT, MIDDLE] = [26, 13];
 
-export function BoxPlot({ box, unit, width, points }: { box: Box; unit: string; width: number; points: readonly { rank: number; value: number }[] }) {
-  const x = scaleLinear([Math.min(0, box.min), box.max || 1], [4, width - 4]);
+type MeasureBox = BoxPage["sections"][number]["boxes"][number];
+
+export function BoxPlot({ measured, width, points }: { measured: MeasureBox; width: number; points: readonly { rank: number; value: number }[] }) {
+  const { box, unit, density, density_from: low, density_to: high } = measured;
+  const x = scaleLinear([Math.min(0, box.min, low), Math.max(box.max, high) || 1], [4, width - 4]);
   const said = (value: number) => formatMeasure(value, unit);
   const summary = `min ${said(box.min)}, quartiles ${said(box.q1)}, ${said(box.median)}, ${said(box.q3)}, max ${said(box.max)}`;
   return (
     <svg width={width} height={HEIGHT} className="box-plot" role="img" aria-label={summary}>
       <title>{summary}</title>
+      {high > low && <path className="violin" d={violinOf(density, MIDDLE).map(([at, y]) => [x(low + at * (high - low)), y]).reduce((line, [px = 0, py = 0], index) => `${line}${index === 0 ? "M" : "L"}${px.toFixed(1)} ${py.toFixed(1)}`, "")} />}
       <line x1={x(box.low_whisker)} x2={x(box.high_whisker)} y1={MIDDLE} y2={MIDDLE} />
       {[box.low_whisker, box.high_whisker].map((end, index) => (
         // oxlint-disable-next-line react/no-array-index-key

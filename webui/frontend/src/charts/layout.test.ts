@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clipLimits, foldColumns, isFarAbove, pieces, scalePosition, sparkPoints, stack } from "./layout";
+import { clipLimits, foldColumns, isFarAbove, pieces, scalePosition, sparkPoints, stack, violinOf } from "./layout";
 
 describe("stacked bars", () => {
   test("parts follow each other, on the scale of the longest row", () => {
@@ -58,4 +58,8 @@ test("a sparkline leaves gaps where nothing is known, and puts one value in the 
 
 test("a line is not drawn over missing samples", () => {
   expect(pieces({ at: [0, 1, 2, 3], values: [5, null, 6, 7] })).toEqual([[[0, 5]], [[2, 6], [3, 7]]]);
+});
+
+test("a violin is as wide as its bins are full, the same on both sides", () => {
+  expect(violinOf([1, 4], 9)).toEqual([[0, 9], [0.25, 7], [0.75, 1], [1, 9], [0.75, 17], [0.25, 11]]);
 });

@@ -84,3 +84,11 @@ export function pieces({ at, values }: { at: readonly number[]; values: readonly
   });
   return found.filter((piece) => piece.length > 0);
 }
+
+/** The outline of a violin: bins 0…1 along, their counts as distance from `middle`, the fullest bin `middle` − 1 away. */
+export function violinOf(density: readonly number[], middle: number): [at: number, y: number][] {
+  const most = Math.max(1, ...density);
+  const upper = density.map((count, bin): [number, number] => [(bin + 0.5) / density.length, middle - (count / most) * (middle - 1)]);
+  const lower = upper.map(([at, y]): [number, number] => [at, 2 * middle - y]).toReversed();
+  return [[0, middle], ...upper, [1, middle], ...lower];
+}

@@ -122,7 +122,7 @@ export function fleetColumns(compare: string | undefined, rows: readonly Workloa
       sortable: true,
       cell: ({ last }) => <time title={formatDate(last.submitted_unix_ns)}>{formatAgo(last.submitted_unix_ns, now)}</time>,
     },
-    { id: "compare", header: "", width: "88px", cell: (row) => <CompareCell row={row} compare={compare} /> },
+    { id: "compare", header: "", width: "100px", cell: (row) => <CompareCell row={row} compare={compare} /> },
   ];
   return columns.filter(({ id }) => id !== "power" || sampled);
 }

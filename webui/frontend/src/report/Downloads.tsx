@@ -1,5 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
+import { path } from "@/api/client";
 import type { ReportPage } from "@/api/models";
+import { CopyButton } from "@/parts/CopyButton";
 import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { formatBytes } from "@/units/quantities";
@@ -9,6 +11,7 @@ import { filePath, openTrace } from "./perfetto";
 export function Downloads({ report }: { report: ReportPage }) {
   const { namespace, uid, files, whole_traces: worth } = report;
   const open = useMutation({ mutationFn: (file: string) => openTrace(namespace, uid, file, `${report.title} ${file}`) });
+  const cut = `fleetprof report ${uid} --trace-window worst --out cut.json.gz`;
   const isTrace = (name: string) => name.endsWith("trace.json.gz") || name.endsWith("trace.json");
   const isWorth = (name: string) => worth.some((rank) => name.startsWith(`ranks/${rank}/`));
   return (
@@ -38,6 +41,19 @@ export function Downloads({ report }: { report: ReportPage }) {
             ))}
           </tbody>
         </table>
+      )}
+      {report.has_tables && (
+        <p>
+          <a href={path("reports", namespace, uid, "tables.zip")} download>
+            All tables as Parquet
+          </a>{" "}
+          <span className="quiet">tables.zip, for pandas, DuckDB and others</span>
+        </p>
+      )}
+      {files.some(({ name }) => isTrace(name)) && (
+        <p className="row">
+          <span>The slowest iteration of the ranks that matter, as one trace for Perfetto:</span> <code>{cut}</code> <CopyButton text={cut} label="Copy the command" />
+        </p>
       )}
       {open.error && <p role="alert">{open.error.message}</p>}
     </Section>

@@ -90,7 +90,7 @@ function Body({ report, view }: { report: Report; view: ReportView }) {
           <Verdict report={report} view={view} />
           <Findings report={report} view={view} />
           <TotalsSection totals={report.totals} />
-          <RanksSection view={view} />
+          <RanksSection view={view} late={report.stragglers?.named.map(({ rank }) => rank) ?? []} />
           <StragglersSection view={view} />
           <IterationsSection view={view} />
           <SpreadSection view={view} />

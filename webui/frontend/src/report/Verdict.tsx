@@ -1,4 +1,5 @@
 // The answer in one sentence that a manager understands, with what speaks for it and what to do next.
+import { Link } from "@tanstack/react-router";
 import type { ReportPage } from "@/api/models";
 import { Name } from "@/parts/Name";
 import { formatShare, plural } from "@/units/quantities";
@@ -36,6 +37,11 @@ export function Verdict({ report, view }: { report: ReportPage; view: ReportView
           <a href="#ranks" onClick={() => view.change({ rank })}>
             Show rank {rank}
           </a>
+        )}
+        {report.has_timeline && (
+          <Link to="/reports/$namespace/$uid/timeline" params={{ namespace: view.namespace, uid: view.uid }}>
+            See it in the timeline
+          </Link>
         )}
         {stragglers && stragglers.named_count > 1 && <a href="#stragglers">{plural(stragglers.named_count, "late rank")}</a>}
       </div>

@@ -29,7 +29,8 @@ const ORDERS: readonly [NonNullable<ReportSearch["ranks"]>, string][] = [
 ];
 const SKYLINE_FROM = 32;
 
-export function RanksSection({ view }: { view: ReportView }) {
+/** `late`: the ranks that the verdict names. */
+export function RanksSection({ view, late }: { view: ReportView; late: readonly number[] }) {
   const query = useQuery(ranksQuery(view.namespace, view.uid));
   const order = view.search.ranks ?? "rank";
   const orders = ORDERS.filter(([id]) => id === "rank" || query.data?.measures[id]);
@@ -50,13 +51,13 @@ export function RanksSection({ view }: { view: ReportView }) {
       }
     >
       <Loaded query={query} what="the ranks">
-        {(columns) => <Bars columns={columns} order={order} view={view} />}
+        {(columns) => <Bars columns={columns} order={order} view={view} late={late} />}
       </Loaded>
     </Section>
   );
 }
 
-function Bars({ columns, order, view }: { columns: RankColumns; order: string; view: ReportView }) {
+function Bars({ columns, order, view, late }: { columns: RankColumns; order: string; view: ReportView; late: readonly number[] }) {
   const rows = useMemo(() => orderRows(rankRows(columns), columns, order), [columns, order]);
   const parts = useMemo(() => rows.map((row) => row.parts), [rows]);
   const found = rows.findIndex(({ rank }) => rank !== null && rank === view.search.rank);
@@ -75,7 +76,7 @@ function Bars({ columns, order, view }: { columns: RankColumns; order: string; v
       {rows.length >= SKYLINE_FROM && (
         <Skyline rows={parts} label={`Time of ${plural(rows.length, "rank")}, a column each`} selected={selected} describe={describe} onSelect={onSelect} />
       )}
-      <BarList rows={rows} selected={selected} onSelect={onSelect} />
+      <BarList rows={rows} late={late} selected={selected} onSelect={onSelect} />
       <details>
         <summary>As a table, with all measures</summary>
         <MeasureTable columns={columns} rows={rows} view={view} />
@@ -86,7 +87,7 @@ function Bars({ columns, order, view }: { columns: RankColumns; order: string; v
 
 const ROW_HEIGHT = 24;
 
-function BarList({ rows, selected, onSelect }: { rows: readonly RankRow[]; selected: number | undefined; onSelect: (index: number) => void }) {
+function BarList({ rows, late, selected, onSelect }: { rows: readonly RankRow[]; late: readonly number[]; selected: number | undefined; onSelect: (index: number) => void }) {
   const scroller = useRef<HTMLDivElement>(null);
   const [place, width] = useWidth<HTMLDivElement>();
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => ROW_HEIGHT, overscan: 10 });
@@ -108,7 +109,7 @@ function BarList({ rows, selected, onSelect }: { rows: readonly RankRow[]; selec
                     rank {rankName(row.rank)}
                   </button>
                   <span className="bar-host quiet">
-                    <Name text={row.host} most={14} />
+                    {row.rank !== null && late.includes(row.rank) ? <strong className="bad">▲ late</strong> : <Name text={row.host} most={14} />}
                   </span>
                   <StackedRow parts={row.parts} longest={longest} width={bar} height={16} />
                   <span className="bar-value">{formatDuration(row.span)}</span>

@@ -53,7 +53,7 @@ function columns(ranks: RankColumns | undefined, view: ReportView): Column<Measu
   return [
     { id: "measure", header: "Measure", width: "220px", cell: ({ measure }) => measureName(measure) },
     { id: "median", header: "Median", width: "90px", numeric: true, cell: ({ box, unit }) => formatMeasure(box.median, unit) },
-    { id: "box", header: "From 0 to the largest", width: "320px", cell: (row) => <BoxPlot box={row.box} unit={row.unit} width={300} points={points(row)} /> },
+    { id: "box", header: "Ranks (box), all values (violin), from 0", width: "320px", cell: (row) => <BoxPlot measured={row} width={300} points={points(row)} /> },
     { id: "max", header: "Largest", width: "90px", numeric: true, cell: ({ box, unit }) => formatMeasure(box.max, unit) },
     {
       id: "outside",

@@ -1,0 +1,104 @@
+"""Takes the pictures of the pages that the docs show, of the demo in build/demo: `make screenshots`.
+
+One picture per page, light, 1400 px wide, with a palette of 128 colours, so that each weighs little. What is shown is
+what the service serves and Chromium draws; nothing is painted over.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+ROOT: Final = Path(__file__).parents[1]
+DOCS: Final = ROOT / "docs"
+SIZE: Final = {"width": 1400, "height": 860}
+_COLOURS: Final = 128
+_TILES_MS: Final = 1500  # a canvas does not say when it has drawn its tiles
+_ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/#token=\S+")
+
+
+@contextmanager
+def serve(state: Path) -> Iterator[str]:
+    """The address of `fleetprof ui` over the captures of a state directory; it ends with the block."""
+    command = [Path(sys.executable).with_name("fleetprof"), "ui", "--no-open", "--state", state]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as service:
+        assert service.stdout is not None
+        try:
+            said = ""
+            for line in service.stdout:
+                said += line
+                if found := _ADDRESS.search(line):
+                    yield found[0]
+                    return
+            sys.exit(f"fleetprof ui gave no address:\n{said}run `make demo` first")
+        finally:
+            service.terminate()
+
+
+def keep(page: Page, name: str) -> None:
+    """Writes what the tab shows to docs/webui-NAME.png."""
+    page.wait_for_load_state("networkidle")
+    picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
+    path = DOCS / f"webui-{name}.png"
+    picture.quantize(_COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    sys.stdout.write(f"{path.relative_to(ROOT)}: {path.stat().st_size >> 10} KiB\n")
+
+
+def take(page: Page, address: str) -> None:
+    """Every page, beginning where the address signs in."""
+    page.goto(address)
+    verdict = page.locator("a.verdict-cell").first
+    verdict.wait_for()
+    keep(page, "fleet")
+    page.locator("td a").first.click()
+    page.get_by_role("heading", name="Over time").wait_for()
+    keep(page, "trend")
+    page.go_back()
+    verdict.click()
+    page.get_by_role("heading", name="Time by rank").wait_for()
+    report = page.url.partition("?")[0]
+    late = int(page.get_by_role("link", name=re.compile("^Show rank ")).inner_text().rpartition(" ")[2])
+    keep(page, "report")
+    page.locator("#spread").scroll_into_view_if_needed()
+    page.locator(".box-plot").first.wait_for()
+    page.evaluate("document.querySelector('#stragglers').scrollIntoView()")
+    keep(page, "report-pictures")
+    uid = "/".join(report.rsplit("/", 2)[1:])
+    page.goto(f"{report}/timeline?{urlencode({'view': json.dumps({'version': 1, 'open': [late]})})}")
+    page.locator("canvas").first.wait_for()
+    page.wait_for_timeout(_TILES_MS)
+    keep(page, "timeline")
+    page.goto(report.replace("/reports/", "/requests/"))
+    page.get_by_role("heading", name="Stages").wait_for()
+    keep(page, "request")
+    origin = report.partition("/reports/")[0]
+    page.goto(f"{origin}/requests?capture=new")
+    page.get_by_label("The same as YAML").wait_for()
+    keep(page, "new-capture")
+    page.goto(f"{origin}/diff?base={uid}&new={uid}")
+    page.locator("main h1").wait_for()
+    keep(page, "diff")
+
+
+def main() -> None:
+    """Takes all of them anew."""
+    program = shutil.which("chromium") or sys.exit("no chromium: run .ci/browser")
+    with serve(ROOT / "build" / "demo" / "state") as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-lcd-text"])
+        page = browser.new_page(viewport=SIZE, color_scheme="light", reduced_motion="reduce")
+        take(page, address)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
