@@ -1,8 +1,8 @@
-"""Makes what follows from the types of a request, and writes it where it belongs (see `main`).
+"""Makes what follows from the types of our kinds, and writes it where it belongs (see `main`).
 
-The CRD, the chart's template of it, rules and fields in docs/request.md, and the types that read a stored request
-without pydantic. `--check` writes nothing and fails when something is stale. Run by `make generate`, checked by
-`make lint`.
+Of each kind the CRD, the chart's template of it, and rules and fields in its page of docs/; of a request also the types
+that read a stored one without pydantic. `--check` writes nothing and fails when something is stale. Run by
+`make generate`, checked by `make lint`.
 """
 
 import sys
@@ -12,24 +12,22 @@ from typing import Final
 from fleetprof_crds.definition import find_schema, make_definition
 from fleetprof_crds.definition_file import write_file, write_template
 from fleetprof_crds.fields_page import write_page
+from fleetprof_crds.kinds import POLICY, REQUEST
 from fleetprof_crds.stored_request import write_stored_request
 
 ROOT: Final = Path(__file__).parents[1]
-FILE: Final = ROOT / "crds/fleetprof.io_profilerequests.yaml"
-TEMPLATE: Final = ROOT / "charts/fleetprof/templates/crds/profilerequests.yaml"
-PAGE: Final = ROOT / "docs/request.md"
+PAGES: Final = {REQUEST: ROOT / "docs/request.md", POLICY: ROOT / "docs/policy.md"}
 STORED: Final = ROOT / "api/fleetprof_api/stored_request.py"
 
 
 def main() -> None:
     """Generates in place, or compares with what is there."""
-    definition = make_definition()
-    made = {
-        FILE: write_file(definition),
-        TEMPLATE: write_template(definition),
-        PAGE: write_page(PAGE.read_text(), find_schema(definition)),
-        STORED: write_stored_request(),
-    }
+    made = {STORED: write_stored_request()}
+    for kind, page in PAGES.items():
+        definition = make_definition(kind)
+        made[ROOT / f"crds/fleetprof.io_{kind.plural}.yaml"] = write_file(definition, kind.source)
+        made[ROOT / f"charts/fleetprof/templates/crds/{kind.plural}.yaml"] = write_template(definition, kind.source)
+        made[page] = write_page(page.read_text(), kind, find_schema(definition))
     stale = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv:
         if stale:

@@ -1,59 +1,36 @@
-"""The CustomResourceDefinition of ProfileRequests: Kubernetes' names, columns and selectable fields around the schema.
+"""The CustomResourceDefinition of one of our kinds: Kubernetes' names, columns and selectable fields around the schema.
 
 Guarantees: each column and each selectable field is one of the schema.
 """
 
 import re
-from typing import Any, Final
+from typing import Any
 
-from fleetprof_api.request import API_VERSION, KIND, Metadata, ProfileRequest, Status
+from fleetprof_api.request import API_VERSION, Metadata
 from fleetprof_api.request.rules import CEL, Cel
 
+from fleetprof_crds.kinds import Kind
 from fleetprof_crds.structural_schema import Schema, make_schema
 
 _GROUP, _VERSION = API_VERSION.split("/")
-_PLURAL: Final = "profilerequests"
-_SELECTABLE: Final = ("spec.target.workload.kind", "spec.target.workload.name", "spec.traces", "spec.suspend")
-# name, field, what it says; the others are shown by `-o wide`
-_COLUMNS: Final = (
-    ("Target", "status.target", "What is profiled, as kind/name or as a label selector."),
-    ("Captured", "status.ranks.captured", "Ranks whose trace is complete."),
-    ("Ranks", "status.ranks.targeted", "Ranks that are to be captured."),
-    (
-        "State",
-        'status.conditions[?(@.type=="Succeeded")].reason',
-        "How the request stands, which is the reason of its Succeeded condition.",
-    ),
-    ("Age", "metadata.creationTimestamp", "Time since the request was made."),
-)
-_WIDE_COLUMNS: Final = (
-    (
-        "Busy-Permille",
-        "status.headline.busyPermille",
-        "Share of the window in which the GPUs were busy, or the hosts where there is none, in permille.",
-    ),
-    ("Straggler", "status.headline.straggler", "The rank that holds the others back."),
-    ("Requester", "status.requester", "Who made the request, by admission's word."),
-    ("Report", "status.reportURL", "Where the report is."),
-)
 
 
-def make_definition() -> dict[str, Any]:
+def make_definition(kind: Kind) -> dict[str, Any]:
     """The CRD as a document."""
-    schema = _make_request_schema()
+    schema = _make_schema_of_objects(kind)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{_PLURAL}.{_GROUP}"},
+        "metadata": {"name": f"{kind.plural}.{_GROUP}"},
         "spec": {
             "group": _GROUP,
             "scope": "Namespaced",
             "names": {
-                "kind": KIND,
-                "listKind": f"{KIND}List",
-                "plural": _PLURAL,
-                "singular": KIND.lower(),
-                "shortNames": ["profreq"],
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.name.lower(),
+                "shortNames": [kind.short],
                 "categories": ["fleetprof"],
             },
             "versions": [
@@ -62,10 +39,10 @@ def make_definition() -> dict[str, Any]:
                     "served": True,
                     "storage": True,
                     "subresources": {"status": {}},
-                    "selectableFields": [{"jsonPath": f".{path}"} for path in _SELECTABLE if _find(schema, path)],
+                    "selectableFields": [{"jsonPath": f".{path}"} for path in kind.selectable if _find(schema, path)],
                     "additionalPrinterColumns": [
-                        *(_make_column(schema, *column) for column in _COLUMNS),
-                        *(_make_column(schema, *column, priority=1) for column in _WIDE_COLUMNS),
+                        *(_make_column(schema, *column) for column in kind.columns),
+                        *(_make_column(schema, *column, priority=1) for column in kind.wide),
                     ],
                     "schema": {"openAPIV3Schema": schema},
                 }
@@ -81,15 +58,15 @@ def find_schema(definition: dict[str, Any]) -> Schema:
     return schema
 
 
-def _make_request_schema() -> Schema:
-    """The schema of a request as Kubernetes stores it, with the status, and with what it checks of metadata itself."""
-    schema = make_schema(ProfileRequest)
+def _make_schema_of_objects(kind: Kind) -> Schema:
+    """The schema of the kind's objects as they are stored, with the status, and with the rules about metadata."""
+    schema = make_schema(kind.document)
     fields = schema["properties"]
     fields["apiVersion"] = {"description": fields["apiVersion"]["description"], "type": "string", "maxLength": 317}
     fields["kind"] = {"description": fields["kind"]["description"], "type": "string", "maxLength": 63}
     # The API server lets a CRD say of metadata only which fields the root's rules read.
     fields["metadata"] = {"type": "object", "properties": {"name": {"type": "string"}}}
-    fields["status"] = make_schema(Status) | {"description": fields["status"]["description"]}
+    fields["status"] = make_schema(kind.status) | {"description": fields["status"]["description"]}
     longest = make_schema(Metadata)["properties"]["name"]["maxLength"]
     rule = Cel(
         f"size(self.metadata.name) <= {longest}",
@@ -106,8 +83,15 @@ def _make_request_schema() -> Schema:
 
 
 def _make_column(schema: Schema, name: str, path: str, description: str, **more: int) -> dict[str, Any]:
-    kind = "date" if path == "metadata.creationTimestamp" else _find(schema, path)["type"]
-    return {"name": name, "type": kind, "jsonPath": f".{path}", **more, "description": description}
+    return {"name": name, "type": _find_type(schema, path), "jsonPath": f".{path}", **more, "description": description}
+
+
+def _find_type(schema: Schema, path: str) -> str:
+    if path == "metadata.creationTimestamp":
+        return "date"
+    field = _find(schema, path)
+    found: str = "date" if field.get("format") == "date-time" else field["type"]
+    return found
 
 
 def _find(schema: Schema, path: str) -> Schema:

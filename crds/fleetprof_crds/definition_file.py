@@ -11,10 +11,12 @@ from typing import Any, Final
 import yaml
 
 _FILE_HEAD: Final = """\
-# Made from the types in api/fleetprof_api/request by crds/generate.py: change those, then `make generate`.
+# Made from the types in {source} by crds/generate.py: change those, then `make generate`.
+"""
+_TEMPLATE_NOTE: Final = """\
+{{{{- /* Made from the types in {source} by crds/generate.py: change those, then `make generate`. */}}}}
 """
 _TEMPLATE_HEAD: Final = """\
-{{- /* Made from the types in api/fleetprof_api/request by crds/generate.py: change those, then `make generate`. */}}
 {{- if .Values.crds.enabled }}
 """
 _METADATA: Final = """\
@@ -50,19 +52,19 @@ _Dumper.add_representer(list, _represent_list)
 _Dumper.add_representer(str, _represent_text)
 
 
-def write_file(definition: dict[str, Any]) -> str:
-    """The CRD's YAML."""
-    return _FILE_HEAD + _dump(definition)
+def write_file(definition: dict[str, Any], source: str) -> str:
+    """The CRD's YAML; `source` is the folder of the types that it is made of."""
+    return _FILE_HEAD.format(source=source) + _dump(definition)
 
 
-def write_template(definition: dict[str, Any]) -> str:
-    """The chart's template of the CRD."""
+def write_template(definition: dict[str, Any], source: str) -> str:
+    """The chart's template of the CRD; `source` as in `write_file`."""
     body = _dump(definition)
     assert "{{" not in body, "Helm would take it for its own"
     body, found = _SELECTABLE.subn(lambda match: f"    {_SELECTABLE_SINCE}{match[0]}    {_TAIL}", body)
     assert found == 1, "the CRD's selectable fields are written otherwise"
     begin, name, rest = body.partition(f"  name: {definition['metadata']['name']}\n")
-    return f"{_TEMPLATE_HEAD}{begin}{name}{_METADATA}{rest}{_TAIL}"
+    return f"{_TEMPLATE_NOTE.format(source=source)}{_TEMPLATE_HEAD}{begin}{name}{_METADATA}{rest}{_TAIL}"
 
 
 def _dump(definition: dict[str, Any]) -> str:

@@ -1,24 +1,28 @@
-"""What docs/request.md says of fields: the rules between them, and each with its own rule and its meaning."""
+"""What the page about a kind says of its fields: the rules between them, and each with its own rule and its meaning."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from fleetprof_api.request import ProfileRequest, Status
 from fleetprof_api.request.fields import FieldRow, list_fields
 from fleetprof_api.request.rules import CEL, LIST_TYPE
 
+from fleetprof_crds.kinds import Kind
 from fleetprof_crds.structural_schema import Schema
 
 _PLACE: Final = "<!-- The {}, made by crds/generate.py: {} -->\n"
 
 
-def write_page(page: str, schema: Schema) -> str:
-    """The page about requests, with its rules and tables as the types are now; `schema` is that of the CRD."""
-    rules = [f"- `{path}`: {message}." for path, message in _list_rules(schema, "")]
-    page = _fill(page, "rules of a request", rules)
-    rows = [row for row in list_fields(ProfileRequest) if row.path != "status"]
-    page = _fill(page, "fields of a request", _make_table(rows))
-    return _fill(page, "fields of its status", _make_table(list_fields(Status, "status.")))
+def write_page(page: str, kind: Kind, schema: Schema) -> str:
+    """The page about a kind, with its rules and tables as the types are now; `schema` is that of the CRD."""
+    rules = [f"- `{path}`: {message}." for path, message in _list_rules(schema, "") if _is_here(path, kind)]
+    page = _fill(page, f"rules of a {kind.noun}", rules)
+    rows = [row for row in list_fields(kind.document) if row.path != "status" and _is_here(row.path, kind)]
+    page = _fill(page, f"fields of a {kind.noun}", _make_table(rows))
+    return _fill(page, "fields of its status", _make_table(list_fields(kind.status, "status.")))
+
+
+def _is_here(path: str, kind: Kind) -> bool:
+    return not path.startswith(kind.elsewhere)
 
 
 def _list_rules(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
@@ -44,6 +48,6 @@ def _make_table(rows: Iterable[FieldRow]) -> list[str]:
 def _fill(page: str, what: str, lines: list[str]) -> str:
     before, begin, rest = page.partition(_PLACE.format(what, "begin"))
     _, end, after = rest.partition(_PLACE.format(what, "end"))
-    assert begin, f"docs/request.md has lost the place of the {what}"
-    assert end, f"docs/request.md has lost the end of the {what}"
+    assert begin, f"the page has lost the place of the {what}"
+    assert end, f"the page has lost the end of the {what}"
     return "\n".join([f"{before}{begin}{lines[0]}", *lines[1:], f"{end}{after}"])

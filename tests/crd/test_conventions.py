@@ -1,4 +1,4 @@
-"""What reviewers of Kubernetes APIs look for (API conventions, Kube-API-Linter), held over the CRD."""
+"""What reviewers of Kubernetes APIs look for (API conventions, Kube-API-Linter), held over the CRDs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
-CRD = yaml.safe_load((Path(__file__).parents[2] / "crds/fleetprof.io_profilerequests.yaml").read_text())
-(VERSION,) = CRD["spec"]["versions"]
-SCHEMA = VERSION["schema"]["openAPIV3Schema"]
+FOLDER = Path(__file__).parents[2] / "crds"
+CRDS = {
+    name: yaml.safe_load((FOLDER / f"fleetprof.io_{name}.yaml").read_text())
+    for name in ("profilerequests", "profilepolicies")
+}
+VERSIONS = {name: crd["spec"]["versions"][0] for name, crd in CRDS.items()}
+SCHEMAS = {name: version["schema"]["openAPIV3Schema"] for name, version in VERSIONS.items()}
+each_kind = pytest.mark.parametrize("kind", CRDS)
 MESSAGE_LENGTH = 32768
 
 
@@ -24,13 +29,18 @@ def walk(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, 
         yield from walk(node["additionalProperties"], f"{path}{{}}")
 
 
-NODES = [(path, node) for path, node in walk(SCHEMA) if path not in ("metadata", "metadata.name")]
-IDS = [path or "request" for path, _ in NODES]
+NODES = [
+    (path, node)
+    for schema in SCHEMAS.values()
+    for path, node in walk(schema)
+    if path not in ("metadata", "metadata.name")
+]
+IDS = [path or "object" for path, _ in NODES]
 FIELDS = [(path, node) for path, node in NODES if not path.endswith(("[]", "{}"))]
 each_node = pytest.mark.parametrize(("path", "node"), NODES, ids=IDS)
 
 
-@pytest.mark.parametrize(("path", "node"), FIELDS, ids=[path or "request" for path, _ in FIELDS])
+@pytest.mark.parametrize(("path", "node"), FIELDS, ids=[path or "object" for path, _ in FIELDS])
 def test_every_field_is_described_in_a_sentence(path: str, node: dict[str, Any]) -> None:
     description = node["description"]
     assert description[0].isupper()
@@ -79,14 +89,15 @@ def test_names_follow_the_conventions(path: str, node: dict[str, Any]) -> None:
     if node.get("type") == "integer" and any(word in name.lower() for word in ("duration", "deadline", "ttl", "size")):
         assert any(unit in name for unit in ("Seconds", "Millis", "Bytes"))
     if node.get("type") == "boolean":
-        assert path == "spec.suspend", "an enum can grow, a boolean cannot"
+        assert path.endswith("spec.suspend"), "an enum can grow, a boolean cannot"
     for value in node.get("enum", []):
         assert value[0].isupper(), "enums are CamelCase"
 
 
-def test_the_status_is_a_subresource_with_mergeable_conditions_first() -> None:
-    assert VERSION["subresources"] == {"status": {}}
-    status = SCHEMA["properties"]["status"]["properties"]
+@each_kind
+def test_the_status_is_a_subresource_with_mergeable_conditions_first(kind: str) -> None:
+    assert VERSIONS[kind]["subresources"] == {"status": {}}
+    status = SCHEMAS[kind]["properties"]["status"]["properties"]
     assert next(iter(status)) == "conditions"
     assert status["conditions"]["x-kubernetes-list-map-keys"] == ["type"]
     assert set(status["conditions"]["items"]["required"]) == {
@@ -97,7 +108,7 @@ def test_the_status_is_a_subresource_with_mergeable_conditions_first() -> None:
         "message",
     }
     assert status["observedGeneration"]["format"] == "int64"
-    assert "required" not in SCHEMA["properties"]["status"]
+    assert "required" not in SCHEMAS[kind]["properties"]["status"]
 
 
 def test_every_rule_says_the_field_and_what_to_do() -> None:
@@ -110,8 +121,8 @@ def test_every_rule_says_the_field_and_what_to_do() -> None:
             assert "?x" not in rule["rule"], "optional selectors cost a hundred times the budget"
 
 
-def test_every_field_of_spec_is_immutable_or_known_to_change() -> None:
-    spec = SCHEMA["properties"]["spec"]
+def test_every_field_of_a_requests_spec_is_immutable_or_known_to_change() -> None:
+    spec = SCHEMAS["profilerequests"]["properties"]["spec"]
     frozen = {
         name
         for name in spec["properties"]
@@ -121,17 +132,27 @@ def test_every_field_of_spec_is_immutable_or_known_to_change() -> None:
     assert set(spec["properties"]) - frozen == {"suspend", "ttlSecondsAfterFinished"}
 
 
-def test_names_are_ours_and_no_request_is_in_all() -> None:
-    names = CRD["spec"]["names"]
-    assert (names["shortNames"], names["categories"]) == (["profreq"], ["fleetprof"])
-    assert CRD["metadata"]["name"] == f"{names['plural']}.{CRD['spec']['group']}"
-    assert CRD["spec"]["scope"] == "Namespaced"
+@pytest.mark.parametrize(("kind", "short"), [("profilerequests", "profreq"), ("profilepolicies", "profpol")])
+def test_names_are_ours_and_nothing_is_in_all(kind: str, short: str) -> None:
+    names = CRDS[kind]["spec"]["names"]
+    assert (names["shortNames"], names["categories"]) == ([short], ["fleetprof"])
+    assert CRDS[kind]["metadata"]["name"] == f"{names['plural']}.{CRDS[kind]['spec']['group']}"
+    assert CRDS[kind]["spec"]["scope"] == "Namespaced"
 
 
-def test_every_column_is_described() -> None:
-    columns = VERSION["additionalPrinterColumns"]
+@pytest.mark.parametrize(
+    ("kind", "shown", "wide"),
+    [
+        (
+            "profilerequests",
+            ["Target", "Captured", "Ranks", "State", "Age"],
+            ["Busy-Permille", "Straggler", "Requester", "Report"],
+        ),
+        ("profilepolicies", ["Mode", "Ready", "Fired", "Captured", "Suppressed", "Age"], ["Last-Fired"]),
+    ],
+)
+def test_every_column_is_described(kind: str, shown: list[str], wide: list[str]) -> None:
+    columns = VERSIONS[kind]["additionalPrinterColumns"]
     assert all(column["description"].endswith(".") for column in columns)
-    assert [c["name"] for c in columns if not c.get("priority")] == ["Target", "Captured", "Ranks", "State", "Age"]
-    assert [c["name"] for c in columns if c.get("priority")] == [
-        "Busy-Permille", "Straggler", "Requester", "Report",
-    ]  # fmt: skip
+    assert [c["name"] for c in columns if not c.get("priority")] == shown
+    assert [c["name"] for c in columns if c.get("priority")] == wide

@@ -1,11 +1,11 @@
-"""What is made of a request's types is fresh, and the chart's template is the CRD with what Helm needs."""
+"""What is made of our kinds' types is fresh, and the chart's template is the CRD with what Helm needs."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -18,8 +18,10 @@ def test_generated_files_are_fresh() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_charts_template_is_the_crd_that_stays(crd: dict[str, Any]) -> None:
-    text = (ROOT / "charts/fleetprof/templates/crds/profilerequests.yaml").read_text()
+@pytest.mark.parametrize("plural", ["profilerequests", "profilepolicies"])
+def test_the_charts_template_is_the_crd_that_stays(plural: str) -> None:
+    crd = yaml.safe_load((ROOT / f"crds/fleetprof.io_{plural}.yaml").read_text())
+    text = (ROOT / f"charts/fleetprof/templates/crds/{plural}.yaml").read_text()
     assert re.search(r"^\{\{- if \.Values\.crds\.enabled \}\}$", text, re.MULTILINE)
     made = yaml.safe_load(re.sub(r"^\s*\{\{.*\}\}\n", "", text, flags=re.MULTILINE))
     metadata = made.pop("metadata")

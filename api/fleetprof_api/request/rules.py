@@ -107,7 +107,9 @@ def add_cel(schema: JsonSchemaValue, rules: Sequence[Cel]) -> JsonSchemaValue:
 
 
 def _rules_of(part: type[BaseModel]) -> list[Any]:
-    return [value for value in vars(part).values() if isinstance(getattr(value, "__cel__", None), Cel)]
+    """Those of the bases first; a rule of the same name takes the place of theirs."""
+    found = {name: value for each in reversed(part.__mro__) for name, value in vars(each).items()}
+    return [value for value in found.values() if isinstance(getattr(value, "__cel__", None), Cel)]
 
 
 def _refuse_repetition(items: list[Hashable]) -> list[Hashable]:

@@ -140,12 +140,15 @@ class Storage(Part):
     )
 
 
-class Spec(Part):
-    """What to capture, from which ranks, when and within which limits."""
-
+class _Targeted(Part):
     target: Target = Field(
         description="The running job to profile, in the request's namespace; exactly one of its fields."
     )
+
+
+class Recording(Part):
+    """What a request says beside its target: what a ProfilePolicy's template holds."""
+
     ranks: Ranks | None = Field(
         default=None, description="Which ranks, exactly one of its fields; all ranks when absent."
     )
@@ -204,6 +207,10 @@ class Spec(Part):
     )
     def _is_short_for_all_ranks(self) -> bool:
         return (self.window.duration_millis or 0) <= _LONGEST_MILLIS or self.ranks is not None
+
+
+class Spec(Recording, _Targeted):
+    """What to capture, from which ranks, when and within which limits."""
 
     @classmethod
     def cel_rules(cls) -> Sequence[Cel]:

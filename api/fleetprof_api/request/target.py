@@ -13,8 +13,13 @@ _CORE_KINDS: Final = ("Pod", "ReplicationController")  # all that own pods or ar
 _LabelValue = Annotated[str, Field(max_length=63), LABEL_VALUE]
 
 
-def _are_label_names(labels: dict[str, str]) -> bool:
+def are_label_names(labels: dict[str, str]) -> bool:
+    """Whether each key of a selector's labels is a label's name."""
     return all(re.fullmatch(LABEL_NAME.regex, key) for key in labels)
+
+
+ARE_LABEL_NAMES: Final = f"self.all(key, {LABEL_NAME.matches('key')})"
+"""The same for the API server."""
 
 
 class WorkloadReference(Part):
@@ -65,9 +70,9 @@ class Selector(Part):
             dict[str, _LabelValue],
             Field(max_length=16),
             Rule(
-                f"self.all(key, {LABEL_NAME.matches('key')})",
+                ARE_LABEL_NAMES,
                 "spec.target.selector.matchLabels must have label names, for example app or app.kubernetes.io/name",
-                _are_label_names,
+                are_label_names,
             ),
         ]
         | None

@@ -28,6 +28,7 @@ from harness.waiting import wait_until
 
 KUBERNETES = "1.36.3"
 CRD_FILE = Path(__file__).parents[3] / "crds/fleetprof.io_profilerequests.yaml"
+POLICY_CRD_FILE = CRD_FILE.with_name("fleetprof.io_profilepolicies.yaml")
 
 
 def find_programs() -> dict[str, Path] | str:
@@ -64,15 +65,16 @@ def run_api_server(folder: Path, *flags: str) -> Iterator["ApiServer"]:
 
 @contextmanager
 def serve_requests(folder: Path, *flags: str) -> Iterator["ApiServer"]:
-    """A running API server that knows ProfileRequests; skips and fails as `run_api_server` does."""
+    """A running API server that knows our kinds; skips and fails as `run_api_server` does."""
     with run_api_server(folder, *flags) as server:
-        applied = server.kubectl("apply", "-f", str(CRD_FILE))
+        applied = server.kubectl("apply", "-f", str(CRD_FILE), "-f", str(POLICY_CRD_FILE))
         assert applied.returncode == 0, applied.stderr
-        path = "/apis/fleetprof.io/v1alpha1/profilerequests"
-        wait_until(lambda: server.call("GET", path)[0] == 200, "the kind to be served")
-        # What describes a kind is published after the kind itself.
-        explained = partial(server.kubectl, "explain", "profreq")
-        wait_until(lambda: explained().returncode == 0, "the kind to be described")
+        for plural, short in (("profilerequests", "profreq"), ("profilepolicies", "profpol")):
+            path = f"/apis/fleetprof.io/v1alpha1/{plural}"
+            wait_until(lambda path=path: server.call("GET", path)[0] == 200, "the kind to be served")  # type: ignore[misc]
+            # What describes a kind is published after the kind itself.
+            explained = partial(server.kubectl, "explain", short)
+            wait_until(lambda explained=explained: explained().returncode == 0, "the kind to be described")  # type: ignore[misc]
         yield server
 
 
