@@ -1,0 +1,154 @@
+"""A trigger has fired for a job: a capture, or the reason why not.
+
+Guarantees: pure, time is passed in. Whatever fires, and in whatever order: never more captures within 24 hours, at a
+time or of one job than the budget says, nor more bytes than it says; triggers that fire for one job together make one
+capture; a capture's name follows from what it is for, so that it cannot be made twice.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from fleetprof_api.policy import Budget, Mode, PolicySpec, Suppression
+from fleetprof_api.request import Recording
+
+from fleetprof_operator.policies.log import DAY_NS, Capture
+
+_USEFUL_BYTES: Final = 32 << 20
+"""A rank that may write less hardly records an iteration: then no capture is better than one that is given up."""
+_NAME: Final = 35
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firing:
+    """A trigger that fired for a job. `began_unix_ns` is the job's begin, `ranks` how many it has."""
+
+    trigger: str
+    occasion: str
+    cause: str
+    workload: str
+    ranks: int
+    began_unix_ns: int
+    is_exempt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """No capture: why, as a word and a sentence."""
+
+    reason: Suppression
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A capture is to be made. `max_trace_bytes` of each rank, where that is less than the template's."""
+
+    capture: Capture
+    max_trace_bytes: int | None
+
+
+def decide(
+    spec: PolicySpec,
+    identity: tuple[str, str],
+    own: Iterable[Capture],
+    others: Iterable[Capture],
+    firing: Firing,
+    now: int,
+) -> Order | Refusal:
+    """What comes of a firing. `identity` is the policy's name and uid, `own` its captures, `others` those that other
+    policies of the namespace made; `now` in Unix ns.
+    """
+    own, budget = list(own), spec.budget
+    of_job = [c for c in own if c.workload == firing.workload]
+    # What another policy would have done in a dry run keeps nobody from doing it.
+    of_job += [c for c in others if c.workload == firing.workload and c.mode is Mode.CAPTURE]
+    today = [c for c in own if now - c.fired_unix_ns <= DAY_NS]
+    name = name_request(identity, firing)
+    if refusal := _refuse_job(budget, own, of_job, firing, now) or _refuse_policy(budget, own, today):
+        return refusal
+    ranks = count_ranks(spec.template.spec, firing.ranks)
+    asked = spec.template.spec.limits.max_trace_bytes
+    left = budget.bytes_per_day - sum(c.trace_bytes for c in {c.request: c for c in today + _running(own)}.values())
+    each = min(asked, left // ranks)
+    if each < min(asked, _USEFUL_BYTES):
+        return Refusal(
+            Suppression.BYTES_PER_DAY,
+            f"{max(0, left)} of {budget.bytes_per_day} bytes per day are left, too few for {ranks} ranks; "
+            "raise spec.budget.bytesPerDay or choose fewer ranks",
+        )
+    capture = Capture(
+        request=name,
+        workload=firing.workload,
+        trigger=firing.trigger,
+        occasion=firing.occasion,
+        cause=firing.cause,
+        mode=spec.mode,
+        fired_unix_ns=-(-now // 10**9) * 10**9,  # as it is written down; never earlier than it was
+        trace_bytes=each * ranks,
+    )
+    return Order(capture=capture, max_trace_bytes=each if each < asked else None)
+
+
+def name_request(identity: tuple[str, str], firing: Firing) -> str:
+    """The name of the request that a firing makes, the same whenever it is asked for."""
+    name, uid = identity
+    said = "\0".join([uid, firing.workload, firing.trigger, firing.occasion])
+    return f"{name[:_NAME].rstrip('-.')}-{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+
+
+def count_ranks(template: Recording, ranks: int) -> int:
+    """How many of a job's ranks a template captures, one at least."""
+    chosen = template.ranks
+    if chosen is None:
+        return max(1, ranks)
+    if chosen.list_ is not None:
+        return len(chosen.list_)
+    if chosen.sample is not None:
+        return max(1, min(chosen.sample, ranks))
+    return max(1, -(-ranks // (chosen.every or 1)))
+
+
+def _refuse_job(budget: Budget, own: list[Capture], of_job: list[Capture], firing: Firing, now: int) -> Refusal | None:
+    if firing.is_exempt:
+        return Refusal(Suppression.EXEMPT, 'a pod of the job has the annotation fleetprof.io/alerts: "off"')
+    age_s = (now - firing.began_unix_ns) // 10**9
+    if age_s < budget.minimum_age_seconds:
+        return Refusal(
+            Suppression.TOO_YOUNG,
+            f"the job has run for {max(0, age_s)} s of the {budget.minimum_age_seconds} s of "
+            "spec.budget.minimumAgeSeconds",
+        )
+    answered = (firing.workload, firing.trigger, firing.occasion)
+    for capture in own:
+        if (capture.workload, capture.trigger, capture.occasion) == answered:
+            return Refusal(Suppression.ALREADY_ANSWERED, f"{capture.request} was made for this already")
+    for capture in of_job:
+        if not capture.is_over:
+            return Refusal(Suppression.ALREADY_CAPTURING, f"{capture.request} captures this job now")
+    since_s = min(((now - c.fired_unix_ns) // 10**9 for c in of_job), default=budget.cooldown_seconds)
+    if since_s < budget.cooldown_seconds:
+        return Refusal(
+            Suppression.COOLDOWN,
+            f"the job was captured {max(0, since_s)} s ago; spec.budget.cooldownSeconds is {budget.cooldown_seconds}",
+        )
+    return None
+
+
+def _refuse_policy(budget: Budget, own: list[Capture], today: list[Capture]) -> Refusal | None:
+    if len(_running(own)) >= budget.concurrent:
+        return Refusal(
+            Suppression.CONCURRENT,
+            f"{len(_running(own))} captures of this policy run; spec.budget.concurrent is {budget.concurrent}",
+        )
+    if len(today) >= budget.per_day:
+        return Refusal(
+            Suppression.PER_DAY,
+            f"{len(today)} captures were made within 24 hours; spec.budget.perDay is {budget.per_day}",
+        )
+    return None
+
+
+def _running(captures: list[Capture]) -> list[Capture]:
+    return [capture for capture in captures if not capture.is_over]

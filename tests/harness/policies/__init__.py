@@ -1,0 +1,1 @@
+"""Jobs as policies see them, healthy and not."""

@@ -1,0 +1,42 @@
+"""When a schedule comes due."""
+
+from datetime import datetime
+
+import pytest
+from fleetprof_api.policy import Schedule
+from fleetprof_operator.policies.schedule import InvalidSchedule, find_due
+
+
+def at(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "now", "due"),
+    [
+        ("0 3 * * *", "Etc/UTC", "2026-11-21T03:00:00Z", "2026-11-21T03:00:00Z"),
+        ("0 3 * * *", "Etc/UTC", "2026-11-21T03:04:59Z", "2026-11-21T03:00:00Z"),
+        ("0 3 * * *", "Etc/UTC", "2026-11-21T03:05:01Z", None),
+        ("0 3 * * *", "Etc/UTC", "2026-11-21T02:59:59Z", None),
+        ("0 3 * * *", "Europe/Berlin", "2026-11-21T02:00:30Z", "2026-11-21T02:00:00Z"),
+        ("*/15 * * * 1-5", "Etc/UTC", "2026-11-23T10:16:00Z", "2026-11-23T10:15:00Z"),
+        # 02:30 is not there on the night when clocks go forward; Debian's cron runs it as soon as it would be over.
+        ("30 2 * * *", "Europe/Berlin", "2026-03-29T01:01:00Z", "2026-03-29T01:00:00Z"),
+    ],
+)
+def test_a_schedule_is_due_for_five_minutes(cron: str, zone: str, now: str, due: str | None) -> None:
+    schedule = Schedule(cron=cron, time_zone=zone)
+    assert find_due(schedule, at(now) * 10**9) == (at(due) if due else None)
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "words"),
+    [
+        ("0 25 * * *", "Etc/UTC", "schedule.cron '0 25 * * *' is no expression of cron"),
+        ("0 0 31 2 *", "Etc/UTC", "schedule.cron '0 0 31 2 *' is no expression of cron that ever comes due"),
+        ("0 3 * * *", "Mars/Olympus", "schedule.timeZone 'Mars/Olympus' is no zone"),
+    ],
+)
+def test_what_never_comes_due_is_refused(cron: str, zone: str, words: str) -> None:
+    with pytest.raises(InvalidSchedule, match=words.replace("*", r"\*")):
+        find_due(Schedule(cron=cron, time_zone=zone), 10**18)
