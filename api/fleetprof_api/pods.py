@@ -32,6 +32,13 @@ RANK_METRICS_LABEL: Final = "fleetprof.io/rank-metrics"
 SAMPLES_LABEL: Final = "fleetprof.io/samples-per-iteration"
 """By the user, a label: the training samples of one iteration over all ranks."""
 
+ALERTS_ANNOTATION: Final = "fleetprof.io/alerts"
+ALERTS_OFF: Final = "off"
+"""By the user: the job is left alone by our alerts and by policies."""
+
+POLICY_LABEL: Final = "fleetprof.io/policy"
+"""On a ProfileRequest: the name of the ProfilePolicy that made it."""
+
 SIDECAR_CONTAINER: Final = "fleetprof"
 SHARED_VOLUME: Final = "fleetprof"
 SPOOL_VOLUME: Final = "fleetprof-spool"

@@ -10,6 +10,7 @@ from typing import Final
 from fleetprof_api import __version__
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Reason
+from fleetprof_api.policy import Suppression, TriggerType
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -22,6 +23,8 @@ from fleetprof_operator.hub.telemetry.snapshot import count_left_out
 STATES: Final = ("New", "Suspended", "Waiting", "Capturing", "Uploading", "Analyzing", "Finishing", "Other")
 """How an unfinished request may stand; `Other`: a state that a newer version wrote."""
 RESULTS: Final = ("Uploaded", *(reason.value for reason in Reason))
+TRIGGERS: Final = tuple(kind.value for kind in TriggerType)
+FIRED: Final = ("Captured", "DryRun", *(reason.value for reason in Suppression))
 _SECONDS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
 
 
@@ -49,9 +52,21 @@ class Metrics:
         self._captured = self._histogram("fleetprof_request_capturing_seconds", "From the orders to the last upload.")
         self._whole = self._histogram("fleetprof_request_seconds", "From a request to its end.")
         self.analyses = self._histogram("fleetprof_analysis_seconds", "How long reports took to be made, or to fail.")
+        self._firings = Counter(
+            "fleetprof_policy_firings",
+            "Triggers of policies that fired for a job, by what came of it.",
+            ["trigger", "result"],
+            registry=self.registry,
+        )
         self.writes = Counter(
             "fleetprof_api_writes", "Writes to the Kubernetes API.", ["object"], registry=self.registry
         )
+
+    def note_firing(self, trigger: str, result: str) -> None:
+        """A policy's trigger has fired; `trigger` is its type, `result` one of FIRED."""
+        assert trigger in TRIGGERS, trigger
+        assert result in FIRED, result
+        self._firings.labels(trigger, result).inc()
 
     def note_end(self, reason: str, capture: pb.CaptureStatus | None) -> None:
         """A request has ended; `capture` is the hub's last word, None when there was no capture."""

@@ -32,6 +32,7 @@ from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
 from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.metrics import Metrics
+from fleetprof_operator.policies.assembly import Policies
 from fleetprof_operator.profilerequests.control import Control
 from fleetprof_operator.profilerequests.later_changes import LaterChanges
 from fleetprof_operator.profilerequests.life import Surroundings
@@ -83,6 +84,9 @@ class Operator:
             settings=hub_settings or _bound(settings),
         )
         self._metrics = Metrics(self._records.count_states, self.hub)
+        policies = Policies.assemble(settings, cluster, self.hub, self._metrics)
+        policies.register(self._metrics.registry)
+        self.policies = policies.make_control(certificates.current if certificates is not None else None)
         self._later_changes = LaterChanges(cluster, on_write=self._metrics.writes.labels("status").inc)
         self._around = Surroundings(
             cluster=cluster,
@@ -123,6 +127,8 @@ class Operator:
             log.info("the hub listens at port %d", self.hub_server.port)
             control = Control(self._around, self._records, self._retention, self._later_changes, self._analyses, stop)
             cleanup.push_async_callback(control.close)
+            cleanup.push_async_callback(self.policies.close)
+            await self.policies.start()
             beside = [self._retention.run(), self._later_changes.run()]
             if isinstance(self._certificates, CertificateKeeper):
                 beside.append(self._certificates.run())
@@ -135,6 +141,7 @@ class Operator:
     async def _run_kopf(self, control: Control, stop: asyncio.Event) -> None:
         registry = kopf.OperatorRegistry()
         control.register(registry)
+        self.policies.register(registry)
         namespaces = self._settings.namespaces
         tasks = await kopf.spawn_tasks(
             registry=registry, standalone=True, clusterwide=not namespaces, namespaces=namespaces, stop_flag=stop

@@ -42,6 +42,9 @@ class Settings:
     max_captures_per_namespace: int
     bounds: AllBounds
     report_url: str
+    alerts_listen: HostPort
+    alerts_token_file: Path | None
+    notifications: Path | None
     log_level: str
 
 
@@ -81,6 +84,13 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting("bounds", metavar="FILE", help="what requests may ask for, by namespace, YAML; none: no bounds")
     parser.setting(
         "report-url", default="", metavar="URL", help="address of a report, with {namespace}, {name} and {uid} put in"
+    )
+    parser.setting("alerts-listen", default="0.0.0.0:8444", metavar="HOST:PORT", help="where Alertmanager calls")
+    parser.setting(
+        "alerts-token-file", metavar="FILE", help="the bearer token that Alertmanager must show; none: no receiver"
+    )
+    parser.setting(
+        "notifications", metavar="DIR", help="url, key and template of the webhook that is told of policies' captures"
     )
     parser.log_level()
     given = parser.parse_args(arguments)
@@ -130,6 +140,9 @@ def _check(given: argparse.Namespace) -> Settings:
         max_captures_per_namespace=given.max_captures_per_namespace,
         bounds=_read_bounds(Path(given.bounds)) if given.bounds else AllBounds(),
         report_url=given.report_url,
+        alerts_listen=_read_address("--alerts-listen", given.alerts_listen),
+        alerts_token_file=Path(given.alerts_token_file) if given.alerts_token_file else None,
+        notifications=Path(given.notifications) if given.notifications else None,
         log_level=given.log_level,
     )
 

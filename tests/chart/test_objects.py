@@ -58,7 +58,9 @@ KINDS = {
         "ValidatingAdmissionPolicyBinding": {"-fleetprof-requester", "-fleetprof-certificates"},
         "MutatingWebhookConfiguration": {"-fleetprof"},
     },
-    "no CRD": {"CustomResourceDefinition": {"-profilerequests.fleetprof.io"}},
+    "no CRD": {
+        "CustomResourceDefinition": {"-profilerequests.fleetprof.io", "-profilepolicies.fleetprof.io"},
+    },
     "no policies, no budgets": {
         "NetworkPolicy": {
             f"-fleetprof-{part}" for part in ("analyzer", "certificates", "operator", "release", "webhook")
@@ -150,15 +152,17 @@ def test_the_certificates_secret_has_no_content_that_an_upgrade_could_put_back()
         assert render().one("Secret", name).keys() == {"apiVersion", "kind", "metadata", "type"}
 
 
-def test_the_crd_is_kept_when_the_release_goes() -> None:
-    (crd,) = render().of_kind("CustomResourceDefinition").values()
-    assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+def test_the_crds_are_kept_when_the_release_goes() -> None:
+    crds = render().of_kind("CustomResourceDefinition")
+    assert set(crds) == {"profilerequests.fleetprof.io", "profilepolicies.fleetprof.io"}
+    for crd in crds.values():
+        assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
 
 
 @pytest.mark.parametrize(("version", "there"), [("1.28.0", False), ("1.30.0", True), ("1.36.3", True)])
 def test_an_older_api_server_is_given_no_field_that_it_does_not_know(version: str, there: bool) -> None:
-    (crd,) = render(S3, f"--kube-version={version}").of_kind("CustomResourceDefinition").values()
-    assert ("selectableFields" in crd["spec"]["versions"][0]) == there
+    for crd in render(S3, f"--kube-version={version}").of_kind("CustomResourceDefinition").values():
+        assert ("selectableFields" in crd["spec"]["versions"][0]) == there
 
 
 def test_cert_manager_makes_the_secret_that_we_would_and_the_ca_reaches_the_webhook() -> None:

@@ -152,6 +152,7 @@ def test_an_uninstall_leaves_requests_and_traces_and_nothing_else(release: Helm,
         "--output=name",
     )
     assert sorted(listed.stdout.split()) == [
+        "customresourcedefinition.apiextensions.k8s.io/profilepolicies.fleetprof.io",
         "customresourcedefinition.apiextensions.k8s.io/profilerequests.fleetprof.io",
         "persistentvolumeclaim/fleetprof-store",
         "secret/fleetprof-store",

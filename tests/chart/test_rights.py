@@ -25,8 +25,10 @@ def rights(role: dict[str, Any]) -> Rights:
 
 
 SERVED: Rights = {
-    ("profilerequests.fleetprof.io", "delete list patch watch", ""),
+    ("profilerequests.fleetprof.io", "create delete list patch watch", ""),
+    ("profilepolicies.fleetprof.io", "list watch", ""),
     ("profilerequests/status.fleetprof.io", "patch", ""),
+    ("profilepolicies/status.fleetprof.io", "patch", ""),
     ("pods", "get list watch", ""),
     ("events", "create", ""),
     ("replicasets.apps", "get", ""),
@@ -141,12 +143,12 @@ def test_a_namespaced_release_has_no_object_of_the_cluster(name: str) -> None:
 
 def test_people_get_roles_to_bind_and_nothing_by_default() -> None:
     objects = render()
-    assert rights(objects.one("ClusterRole", "fleetprof-viewer")) == {
-        ("profilerequests.fleetprof.io", "get list watch", "")
-    }
-    assert rights(objects.one("ClusterRole", "fleetprof-editor")) == {
-        ("profilerequests.fleetprof.io", "create delete deletecollection get list patch update watch", "")
-    }
+    for role, verbs in (
+        ("viewer", "get list watch"),
+        ("editor", "create delete deletecollection get list patch update watch"),
+    ):
+        granted = {(f"{kind}.fleetprof.io", verbs, "") for kind in ("profilerequests", "profilepolicies")}
+        assert rights(objects.one("ClusterRole", f"fleetprof-{role}")) == granted
     for role in ("fleetprof-viewer", "fleetprof-editor"):
         labels = objects.one("ClusterRole", role)["metadata"]["labels"]
         assert not any(label.startswith("rbac.authorization.k8s.io/") for label in labels)

@@ -11,6 +11,7 @@ from fleetprof_operator.hub.access.call_refusals import Refusal
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.log import name_request
 from fleetprof_operator.metrics import RESULTS, STATES, Metrics
+from fleetprof_operator.policies.assembly import Policies
 from fleetprof_operator.settings import read_settings
 from fleetprof_store.memory import MemoryStore
 from harness.kubernetes.request_ground import Ground
@@ -96,7 +97,10 @@ def test_lines_of_kopf_name_the_request_with_the_keys_of_our_own(reference: Any,
 
 
 def test_every_metric_is_documented_and_nothing_else() -> None:
-    metrics = Metrics(dict, Hub(store=MemoryStore()))
+    hub = Hub(store=MemoryStore())
+    metrics = Metrics(dict, hub)
+    cluster: Any = None
+    Policies.assemble(read_settings(LEAST, {}), cluster, hub, metrics).register(metrics.registry)
     metrics.note_end("Complete", None)
     exposed = set(re.findall(r"^# TYPE (fleetprof_\w+) ", generate_latest(metrics.registry).decode(), re.MULTILINE))
     names = {name for name in exposed if not name.endswith("_created")}

@@ -54,6 +54,9 @@ class PolicyCapture(_Part):
     fired_time: datetime = Field(description="When it fired.")
     created_time: datetime | None = Field(default=None, description="When the ProfileRequest was made.")
     completion_time: datetime | None = Field(default=None, description="When the ProfileRequest ended.")
+    notified_time: datetime | None = Field(
+        default=None, description="When the notification of its end was delivered, or given up."
+    )
     trace_bytes: int = Field(
         ge=0,
         json_schema_extra={"format": "int64"},

@@ -173,6 +173,10 @@ class Hub:
         """The uids of pods whose sidecar is there."""
         return {record.identity.pod_uid for record in self._registry.list() if record.link is not None}
 
+    def sidecars(self, namespace: str = "") -> Sequence[SidecarRecord]:
+        """What is known of the sidecars of a namespace, or of all."""
+        return self._registry.list_of(namespace) if namespace else self._registry.list()
+
     def count_connected(self) -> int:
         """How many sidecars are there."""
         return sum(record.link is not None for record in self._registry.list())

@@ -1,6 +1,6 @@
 """ProfilePolicies: what fires, whether that makes a capture, and what became of it.
 
-Pure: `figures` (what is known of a job), `persistence` and `evaluation` (does a trigger fire), `schedule`, `alerts`,
-`decision` (capture or not, and why), `log` (what a policy has done: its status). Around them `receiver` (Alertmanager's
-calls), `notification`, `exemption`, `engine` (everything in turn) and `control` (kopf's handlers).
+Pure: `triggers` (does one fire), `decision` (capture or not, and why), `log` (what a policy has done, which is its
+status), `policy_state`. Around them `receiver` (Alertmanager's calls), `exemption`, `engine` (everything in turn),
+`captures` (what comes of a decision), `notification` and `control` (kopf's handlers).
 """

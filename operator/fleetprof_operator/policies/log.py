@@ -46,6 +46,7 @@ class Capture:
     trace_bytes: int
     created_unix_ns: int = 0
     completed_unix_ns: int = 0
+    notified_unix_ns: int = 0
     result: str = ""
     headline: str = ""
     report_url: str = ""
@@ -174,6 +175,8 @@ def _write_capture(capture: Capture) -> Json:
         written["createdTime"] = format_time(capture.created_unix_ns)
     if capture.completed_unix_ns:
         written["completionTime"] = format_time(capture.completed_unix_ns)
+    if capture.notified_unix_ns:
+        written["notifiedTime"] = format_time(capture.notified_unix_ns)
     for name, value in (
         ("result", capture.result),
         ("headline", capture.headline[:_HEADLINE]),
@@ -196,6 +199,7 @@ def _read_capture(read: PolicyCapture) -> Capture:
         trace_bytes=read.trace_bytes,
         created_unix_ns=_read_time(read.created_time),
         completed_unix_ns=_read_time(read.completion_time),
+        notified_unix_ns=_read_time(read.notified_time),
         result=read.result or "",
         headline=read.headline or "",
         report_url=read.report_url or "",

@@ -1,7 +1,8 @@
-"""Kubernetes Events about a request: what people see in `kubectl describe`.
+"""Kubernetes Events about an object of ours: what people see in `kubectl describe`.
 
-Guarantees: one Event per request and reason at most, through restarts too, because its name is made of both; an Event
-that cannot be made is a line in the log and nothing else. Source: core/v1 Event. Right: create events.
+Guarantees: one Event per object and reason at most (and per `mark`, where there is one), through restarts too, because
+its name is made of them; an Event that cannot be made is a line in the log and nothing else. Source: core/v1 Event.
+Right: create events.
 """
 
 import hashlib
@@ -19,9 +20,18 @@ _MESSAGE: Final = 1000
 _NAME: Final = 200
 
 
-def build_notice(metadata: Json, kind: str, reason: str, message: str, now_unix_ns: int) -> Json:
-    """The Event; `metadata` is the request's, `kind` Normal or Warning."""
-    mark = hashlib.sha256(f"{metadata['uid']}/{reason}".encode()).hexdigest()[:16]
+def build_notice(
+    metadata: Json,
+    kind: str,
+    reason: str,
+    message: str,
+    now_unix_ns: int,
+    *,
+    about: str = "ProfileRequest",
+    mark: str = "",
+) -> Json:
+    """The Event; `metadata` is the object's, `about` its kind, `kind` Normal or Warning."""
+    mark = hashlib.sha256("/".join(filter(None, [metadata["uid"], reason, mark])).encode()).hexdigest()[:16]
     at = format_time(now_unix_ns)
     return {
         "apiVersion": "v1",
@@ -29,7 +39,7 @@ def build_notice(metadata: Json, kind: str, reason: str, message: str, now_unix_
         "metadata": {"name": f"{metadata['name'][:_NAME]}.{mark}", "namespace": metadata["namespace"]},
         "involvedObject": {
             "apiVersion": "fleetprof.io/v1alpha1",
-            "kind": "ProfileRequest",
+            "kind": about,
             "name": metadata["name"],
             "namespace": metadata["namespace"],
             "uid": metadata["uid"],

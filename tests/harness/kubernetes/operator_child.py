@@ -1,6 +1,6 @@
 """The operator as a process that tests may kill: real but for a shared token, short waits and a directory store.
 
-It says `{"hub": port, "http": port}` once it is ready.
+It says `{"hub": port, "http": port, "alerts": port or 0}` once it is ready.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ def run(folder: Path, token: str, more: list[str], ready: Connection) -> None:
 
 async def _run(folder: Path, token: str, more: list[str], ready: Connection) -> None:
     arguments = ["--store", str(folder), "--namespace", "fleetprof-system"]
-    arguments += ["--hub-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]
+    arguments += ["--hub-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--alerts-listen", "127.0.0.1:0"]
     settings = read_settings([*arguments, *more], {})
     set_up_logging(settings.log_level)
     store = DirectoryStore(folder, b"s" * 32, "")
@@ -63,6 +63,6 @@ async def _run(folder: Path, token: str, more: list[str], ready: Connection) -> 
 
 
 async def _tell(operator: Operator, ready: Connection) -> None:
-    while operator.hub_server is None or operator.probe_server is None:
+    while operator.hub_server is None or operator.probe_server is None or not operator.policies.is_running:
         await asyncio.sleep(0.01)
-    ready.send({"hub": operator.hub_server.port, "http": operator.probe_server.port})
+    ready.send({"hub": operator.hub_server.port, "http": operator.probe_server.port, "alerts": operator.policies.port})

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fleetprof_operator.policies.figures import Job, JobFigures
+from fleetprof_operator.policies.triggers.figures import Job, JobFigures
 
 SECOND = 10**9
 EVERY_S = 10

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from fleetprof_operator.policies.alerts import FiringAlert, InvalidMessage, read_alerts
+from fleetprof_operator.policies.triggers.alerts import FiringAlert, InvalidMessage, read_alerts
 from hypothesis import given
 from hypothesis import strategies as st
 

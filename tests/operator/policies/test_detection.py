@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fleetprof_api.policy import Trigger, parse_policy
-from fleetprof_operator.policies.evaluation import JobEvaluation
+from fleetprof_operator.policies.triggers.evaluation import JobEvaluation
 from harness.kubernetes.policy_documents import with_value
 from harness.policies.generated_jobs import STORIES, tell
 

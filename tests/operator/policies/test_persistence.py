@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from fleetprof_operator.policies.persistence import Persistence, mean_looks_to_alarm
+from fleetprof_operator.policies.triggers.persistence import Persistence, mean_looks_to_alarm
 
 PAGE = Path(__file__).parents[3] / "docs/policy.md"
 

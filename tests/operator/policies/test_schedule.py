@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 from fleetprof_api.policy import Schedule
-from fleetprof_operator.policies.schedule import InvalidSchedule, find_due
+from fleetprof_operator.policies.triggers.schedule import InvalidSchedule, find_due
 
 
 def at(text: str) -> int:

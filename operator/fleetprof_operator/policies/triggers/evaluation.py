@@ -22,8 +22,8 @@ from fleetprof_api.policy import (
     TriggerType,
 )
 
-from fleetprof_operator.policies.figures import JobFigures
-from fleetprof_operator.policies.persistence import Persistence
+from fleetprof_operator.policies.triggers.figures import JobFigures
+from fleetprof_operator.policies.triggers.persistence import Persistence
 
 LOOK_NS: Final = 30 * 10**9
 _REFERENCE_LOOKS: Final = 20  # ten minutes: what a job's own past is measured over

@@ -69,13 +69,19 @@ class Figures(Protocol):
     def find_job(self, namespace: str, *, kind: str = "", name: str = "", pod: str = "") -> Job | None:
         """The job of this kind and name, or that has this pod."""
 
+    def list_pods(self) -> dict[Job, str]:
+        """All jobs of all namespaces, each with the name of one of its pods."""
+
 
 ReadMeasures = Callable[[Job], Mapping[str, Measure]]
 _ACTIVITY: Final = ("gpu_sm_active_ratio", "gpu_busy_ratio")
 
 
 class HubFigures:
-    """What sidecars tell the hub. `list_sidecars` gives those of a namespace, `read_measures` a job's telemetry."""
+    """What sidecars tell the hub. `list_sidecars` gives those of a namespace, of all for "".
+
+    `read_measures` gives a job's telemetry by the names of its metrics, without `fleetprof_workload_`.
+    """
 
     def __init__(
         self,
@@ -107,6 +113,15 @@ class HubFigures:
             if (kind, name) == (job.kind, job.name) or (pod and record.identity.pod_name == pod):
                 return job
         return None
+
+    def list_pods(self) -> dict[Job, str]:
+        """See Figures."""
+        found: dict[Job, str] = {}
+        for record in self._list_sidecars(""):
+            job = _job_of(record)
+            if job is not None and record.link is not None:
+                found[job] = record.identity.pod_name
+        return found
 
     def _read(self, job: Job, records: Sequence[SidecarRecord]) -> JobFigures | None:
         trainers = [p for r in records for p in r.processes.values() if p.role == pb.TRAINER]

@@ -1,0 +1,64 @@
+"""The parts of the policies, put together for one operator."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from prometheus_client import CollectorRegistry
+
+from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.server import ServerTls
+from fleetprof_operator.hub.submission import UnknownCapture
+from fleetprof_operator.kubernetes.cluster import Cluster
+from fleetprof_operator.metrics import Metrics
+from fleetprof_operator.policies.captures import Captures
+from fleetprof_operator.policies.control import PolicyControl
+from fleetprof_operator.policies.engine import Engine
+from fleetprof_operator.policies.exemption import Exemptions
+from fleetprof_operator.policies.notification import Notifier
+from fleetprof_operator.policies.policy_metrics import PolicyMetrics
+from fleetprof_operator.policies.receiver import AlertReceiver
+from fleetprof_operator.policies.triggers.figures import HubFigures
+from fleetprof_operator.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """What an operator needs of them."""
+
+    engine: Engine
+    exemptions: Exemptions
+    settings: Settings
+
+    @classmethod
+    def assemble(cls, settings: Settings, cluster: Cluster, hub: Hub, metrics: Metrics) -> Self:
+        """Over the hub's sidecars; nothing begins yet."""
+        figures = HubFigures(hub.sidecars)
+        exemptions = Exemptions(cluster)
+        captures = Captures(
+            cluster,
+            figures,
+            Notifier(settings.notifications),
+            count_bytes=lambda uid: _count_bytes(hub, uid),
+            on_write=lambda kind: metrics.writes.labels(kind).inc(),
+        )
+        engine = Engine(figures, exemptions, captures, on_firing=metrics.note_firing)
+        return cls(engine, exemptions, settings)
+
+    def register(self, registry: CollectorRegistry) -> None:
+        """Adds their own metrics."""
+        registry.register(PolicyMetrics(self.engine, self.exemptions))
+
+    def make_control(self, certificate: Callable[[], ServerTls] | None) -> PolicyControl:
+        """What begins and ends them."""
+        token = self.settings.alerts_token_file
+        receiver = AlertReceiver(token, self.engine.take_alerts) if token is not None else None
+        return PolicyControl(self.engine, receiver, self.settings.alerts_listen, certificate)
+
+
+def _count_bytes(hub: Hub, uid: str) -> int | None:
+    try:
+        _, capture = hub.look_up(uid)
+    except UnknownCapture:
+        return None
+    return sum(event.trace_bytes for event in capture.ranks)

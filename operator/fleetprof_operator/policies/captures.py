@@ -1,0 +1,243 @@
+"""What comes of a decision: the capture is written down, its request is made and followed, its end is told.
+
+    the capture stands in the policy's status → its request is made → its end stands there too → it is told
+
+Guarantees: a request is made only after its capture is written down, by a name that follows from what it is for; an API
+server that is away leaves everything to a later turn; the calls of a turn are bounded by the policies that have
+something to write and by the captures that run, never by what fires.
+Rights: patch the status of profilepolicies; list and create profilerequests; create events.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from fleetprof_api.pods import POLICY_LABEL
+from fleetprof_api.policy import Mode, Suppression, dump_template
+
+from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.policies.decision import Order
+from fleetprof_operator.policies.log import Capture
+from fleetprof_operator.policies.notification import Notifier
+from fleetprof_operator.policies.policy_state import PATH, PolicyState
+from fleetprof_operator.policies.triggers.figures import Figures, Job
+from fleetprof_operator.profilerequests.notices import build_notice
+from fleetprof_operator.profilerequests.records import PLURAL as REQUESTS
+from fleetprof_operator.profilerequests.status import find_state, parse_time
+
+log = logging.getLogger(__name__)
+
+_FOLLOW_NS: Final = 10 * 10**9  # between two looks at requests that run
+_WRITE_NS: Final = 5 * 10**9  # between two writes of a policy's status that no capture waits for
+_GIVE_UP_NS: Final = 600 * 10**9  # a request that could not be made by then is not made any more
+_LATER: Final = (429, 500, 503, 504)
+
+
+class Captures:
+    """Those of all policies. `count_bytes(uid)` tells what a request's ranks have written, None when nobody knows;
+    `on_write` is told the kind of each object that was written.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        figures: Figures,
+        notifier: Notifier,
+        *,
+        count_bytes: Callable[[str], int | None],
+        on_write: Callable[[str], None],
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._cluster = cluster
+        self._figures = figures
+        self._notifier = notifier
+        self._count_bytes = count_bytes
+        self._on_write = on_write
+        self._clock = clock
+        self._telling: dict[str, asyncio.Task[None]] = {}
+        self._planned: dict[str, Json] = {}  # requests still to be made
+        self._followed_unix_ns = 0
+
+    def plan(self, policy: PolicyState, job: Job, order: Order) -> None:
+        """The request of a capture that was decided; `bring_about` makes it."""
+        self._planned[order.capture.request] = _make_request(policy, job, order)
+
+    async def close(self) -> None:
+        """Ends what is being told; the next operator tells it."""
+        for task in self._telling.values():
+            task.cancel()
+        await asyncio.gather(*self._telling.values(), return_exceptions=True)
+
+    async def bring_about(self, policy: PolicyState) -> None:
+        """Writes the status, then makes what stands in it, then writes that."""
+        if not await self._write(policy):
+            return
+        pending = [c for c in policy.log.captures.values() if not c.created_unix_ns and c.mode is Mode.CAPTURE]
+        for capture in pending:
+            if any(c["request"] == capture.request for c in policy.known.get("captures", [])):
+                await self._make(policy, capture)
+        for capture in list(policy.log.captures.values()):
+            if capture.completed_unix_ns and not capture.notified_unix_ns and capture.request not in self._telling:
+                task = asyncio.create_task(self._tell(policy, capture))
+                self._telling[capture.request] = task
+                task.add_done_callback(partial(self._forget_telling, capture.request))
+        if pending:
+            await self._write(policy)
+
+    def _forget_telling(self, request: str, _: asyncio.Task[None]) -> None:
+        self._telling.pop(request, None)
+
+    async def _write(self, policy: PolicyState) -> bool:
+        """Whether the object has the policy's log. Waits a while with what no capture waits for."""
+        now = self._clock()
+        status = policy.build_status(now)
+        if status == policy.known:
+            return True
+        is_urgent = status["captures"] != policy.known.get("captures")
+        if not is_urgent and now - policy.written_unix_ns < _WRITE_NS:
+            return False
+        own = {"op": "test", "path": "/metadata/uid", "value": policy.metadata["uid"]}
+        try:
+            await self._cluster.patch(f"{policy.path}/status", [own, {"op": "add", "path": "/status", "value": status}])
+        except (Refused, Unreachable) as error:
+            if not (isinstance(error, Refused) and error.status == 404):
+                log.warning("the status of policy %s/%s cannot be written: %s", policy.namespace, policy.name, error)
+            return False
+        self._on_write("status")
+        policy.known = status
+        policy.written_unix_ns = now
+        return True
+
+    async def _make(self, policy: PolicyState, capture: Capture) -> None:
+        now = self._clock()
+        document = self._planned.get(capture.request) or self._remake(policy, capture)
+        problem = "the job is gone" if document is None else ""
+        if document is not None and now - capture.fired_unix_ns > _GIVE_UP_NS:
+            problem = f"the request could not be made within {_GIVE_UP_NS // 10**9} s"
+        if document is not None and not problem:
+            try:
+                made = await self._cluster.create(f"{PATH}/namespaces/{policy.namespace}/{REQUESTS}", document)
+                self._on_write("request")
+                said = f"{capture.workload} is captured because {capture.cause}"
+                await self.give_notice(policy.metadata, "Captured", f"{said}: {capture.request}", mark=capture.request)
+                said = f"made by policy {policy.name}: {capture.cause}"
+                await self.give_notice(made["metadata"], "MadeByPolicy", said, about="ProfileRequest")
+            except Unreachable as error:
+                log.warning("the request %s cannot be made yet: %s", capture.request, error)
+                return
+            except Refused as refusal:
+                if refusal.status in _LATER:
+                    log.warning("the request %s cannot be made yet: %s", capture.request, refusal)
+                    return
+                problem = str(refusal) if refusal.status != 409 else ""  # 409: made before a restart
+        self._planned.pop(capture.request, None)
+        if not problem:
+            policy.log.change(capture.request, created_unix_ns=now)
+            return
+        del policy.log.captures[capture.request]
+        policy.log.captured -= 1
+        policy.log.fired -= 1  # the same firing, which is now one that made no capture
+        policy.log.note_left(capture.workload, capture.trigger, Suppression.REFUSED, problem, now)
+        said = f"{capture.workload}: {capture.cause}; no capture: {problem}"
+        await self.give_notice(policy.metadata, "Refused", said, mark=capture.request)
+
+    def _remake(self, policy: PolicyState, capture: Capture) -> Json | None:
+        """The request of a capture that an earlier operator wrote down and did not make."""
+        kind, _, name = capture.workload.partition("/")
+        job = self._figures.find_job(policy.namespace, kind=kind, name=name)
+        if job is None or policy.spec is None:
+            return None
+        figures = next((f for f in self._figures.list_jobs(policy.namespace, None) if f.job == job), None)
+        each = capture.trace_bytes // max(1, figures.ranks if figures else 1)
+        asked = policy.spec.template.spec.limits.max_trace_bytes
+        return _make_request(policy, job, Order(capture=capture, max_trace_bytes=min(each, asked)))
+
+    async def follow(self, policies: Sequence[PolicyState]) -> None:
+        """Looks at the requests that run, and notes their ends."""
+        now = self._clock()
+        if now - self._followed_unix_ns < _FOLLOW_NS:
+            return
+        self._followed_unix_ns = now
+        for policy in policies:
+            running = [c for c in policy.log.captures.values() if c.created_unix_ns and not c.completed_unix_ns]
+            if not running:
+                continue
+            path = f"{PATH}/namespaces/{policy.namespace}/{REQUESTS}"
+            try:
+                found, _ = await self._cluster.list(path, {"labelSelector": f"{POLICY_LABEL}={policy.name}"})
+            except (Refused, Unreachable) as error:
+                log.warning("the requests of policy %s/%s cannot be read: %s", policy.namespace, policy.name, error)
+                continue
+            bodies = {body["metadata"]["name"]: body for body in found}
+            for capture in running:
+                if changes := self._find_end(bodies.get(capture.request)):
+                    policy.log.change(capture.request, **changes)
+
+    def _find_end(self, body: Json | None) -> dict[str, Any]:
+        if body is None:
+            return {"completed_unix_ns": self._clock(), "result": "Deleted"}
+        status = body.get("status") or {}
+        if not status.get("completionTime"):
+            return {}
+        changes: dict[str, Any] = {
+            "completed_unix_ns": parse_time(status["completionTime"]),
+            "result": find_state(status),
+            "headline": (status.get("headline") or {}).get("topFinding", ""),
+            "report_url": status.get("reportURL", ""),
+        }
+        written = self._count_bytes(body["metadata"]["uid"])
+        return changes | ({"trace_bytes": written} if written is not None else {})
+
+    async def _tell(self, policy: PolicyState, capture: Capture) -> None:
+        """Event and notification of a capture's end. Told again by the next operator if this one ends meanwhile."""
+        said = f"{capture.workload}: {capture.result}. {capture.headline} {capture.report_url}".strip()
+        await self.give_notice(policy.metadata, "CaptureEnded", said, mark=capture.request)
+        await self._notifier.send(
+            {
+                "namespace": policy.namespace,
+                "workload": capture.workload,
+                "policy": policy.name,
+                "trigger": capture.trigger,
+                "cause": capture.cause,
+                "result": capture.result,
+                "headline": capture.headline,
+                "link": capture.report_url,
+                "request": capture.request,
+            }
+        )
+        if capture.request in policy.log.captures:
+            policy.log.change(capture.request, notified_unix_ns=self._clock())
+
+    async def give_notice(
+        self, metadata: Json, reason: str, message: str, *, mark: str = "", about: str = "ProfilePolicy"
+    ) -> None:
+        """An Event on a policy, or what `about` says."""
+        kind = "Warning" if reason in ("Refused", "BytesPerDay", "PerDay") else "Normal"
+        event = build_notice(metadata, kind, reason, message, self._clock(), about=about, mark=mark)
+        try:
+            await self._cluster.create(f"/api/v1/namespaces/{metadata['namespace']}/events", event)
+            self._on_write("event")
+        except (Refused, Unreachable) as error:
+            if not (isinstance(error, Refused) and error.status == 409):
+                log.warning("no Event %s: %s", reason, error)
+
+
+def _make_request(policy: PolicyState, job: Job, order: Order) -> Json:
+    assert policy.spec is not None
+    spec = dump_template(policy.spec.template)
+    spec["target"] = {"workload": {"apiVersion": job.api_version, "kind": job.kind, "name": job.name}}
+    if order.max_trace_bytes is not None:
+        spec["limits"] = {**spec.get("limits", {}), "maxTraceBytes": order.max_trace_bytes}
+    return {
+        "apiVersion": "fleetprof.io/v1alpha1",
+        "kind": "ProfileRequest",
+        "metadata": {
+            "name": order.capture.request,
+            "namespace": policy.namespace,
+            "labels": {POLICY_LABEL: policy.name},
+        },
+        "spec": spec,
+    }

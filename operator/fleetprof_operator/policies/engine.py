@@ -1,0 +1,173 @@
+"""Everything that policies do, in one turn after the other: look at jobs, decide, and bring it about.
+
+A turn is level-triggered: it goes by what is there, so that it matters little what the last one left undone.
+
+Guarantees: one turn at a time, so decisions never race; a flood of alerts is looked at once per turn, those about one
+job and by one name as one, and what has no room is counted; a fault of ours ends a turn, not the turns.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from fleetprof_api.policy import Mode, Suppression, TriggerType
+
+from fleetprof_operator.kubernetes.cluster import Json
+from fleetprof_operator.policies.captures import Captures
+from fleetprof_operator.policies.decision import Firing, Order, Refusal, decide
+from fleetprof_operator.policies.exemption import Exemptions
+from fleetprof_operator.policies.policy_state import PolicyState
+from fleetprof_operator.policies.triggers.alerts import FiringAlert
+from fleetprof_operator.policies.triggers.evaluation import JobEvaluation, Sight
+from fleetprof_operator.policies.triggers.figures import Figures, JobFigures
+from fleetprof_operator.policies.triggers.schedule import find_due
+
+log = logging.getLogger(__name__)
+
+TURN_S: Final = 5.0
+MOST_ALERTS: Final = 10_000
+"""Waiting for the next turn."""
+
+
+class Engine:
+    """All policies by uid. `on_firing` is told a trigger's type and `Captured`, `DryRun` or why it made no capture."""
+
+    def __init__(
+        self,
+        figures: Figures,
+        exemptions: Exemptions,
+        captures: Captures,
+        *,
+        on_firing: Callable[[str, str], None],
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._figures = figures
+        self._exemptions = exemptions
+        self._captures = captures
+        self._on_firing = on_firing
+        self._clock = clock
+        self._alerts: dict[tuple[str, ...], FiringAlert] = {}
+        self.policies: dict[str, PolicyState] = {}
+        self.alerts_lost = 0
+
+    # ------------------------------------------------------------ what comes from outside
+
+    def note(self, body: Json) -> None:
+        """The newest body of a policy."""
+        known = self.policies.get(body["metadata"]["uid"])
+        if known is None:
+            self.policies[body["metadata"]["uid"]] = PolicyState(body, self._clock())
+        else:
+            known.see(body, self._clock())
+
+    def forget(self, uid: str) -> None:
+        """The policy is gone. Its requests go on."""
+        self.policies.pop(uid, None)
+
+    def take_alerts(self, alerts: Sequence[FiringAlert]) -> None:
+        """For the next turn; what is beyond the bound is lost, and counted."""
+        for alert in alerts:
+            key = (alert.name, alert.namespace, alert.kind, alert.workload, alert.pod)
+            if key in self._alerts or len(self._alerts) < MOST_ALERTS:
+                self._alerts[key] = alert
+            else:
+                self.alerts_lost += 1
+
+    # ------------------------------------------------------------ the turns
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                began_s = time.monotonic()
+                try:
+                    await self.turn()
+                except Exception:
+                    log.exception("a turn of the policies failed by a fault of ours; the next one comes")
+                await asyncio.sleep(max(0.0, TURN_S - (time.monotonic() - began_s)))
+        finally:
+            await self._captures.close()
+
+    async def turn(self) -> None:
+        """One turn."""
+        now = self._clock()
+        await self._exemptions.refresh(self._figures.list_pods().items(), now)
+        alerts, self._alerts = list(self._alerts.values()), {}
+        for policy in list(self.policies.values()):
+            if policy.spec is not None:
+                await self._look(policy, [a for a in alerts if a.namespace == policy.namespace], now)
+        await self._captures.follow(list(self.policies.values()))
+        for policy in list(self.policies.values()):
+            await self._captures.bring_about(policy)
+
+    async def _look(self, policy: PolicyState, alerts: Sequence[FiringAlert], now: int) -> None:
+        assert policy.spec is not None
+        jobs = {figures.job: figures for figures in self._figures.list_jobs(policy.namespace, policy.spec.selector)}
+        for job in set(policy.evaluations) - set(jobs):
+            del policy.evaluations[job]
+        texts = {job.text(): job for job in jobs}
+        policy.log.forget(now, lambda capture: policy.is_remembered(capture, texts))
+        for job, figures in jobs.items():
+            if job not in policy.evaluations:
+                policy.evaluations[job] = JobEvaluation(policy.spec.triggers)
+            for sight in policy.evaluations[job].add(figures, now):
+                await self._fire(policy, figures, sight, now)
+        for trigger in policy.triggers(TriggerType.SCHEDULE):
+            assert trigger.schedule is not None
+            due = find_due(trigger.schedule, now)
+            if due is not None and policy.due.get(trigger.name) != due:
+                policy.due[trigger.name] = due
+                for figures in jobs.values():
+                    sight = Sight(trigger.name, f"at-{due}", f"{trigger.schedule.cron} came due")
+                    await self._fire(policy, figures, sight, now, answers_again=False)
+        for alert in alerts:
+            named = self._figures.find_job(alert.namespace, kind=alert.kind, name=alert.workload, pod=alert.pod)
+            if named in jobs:
+                await self._fire_alert(policy, jobs[named], alert, now)
+
+    async def _fire_alert(self, policy: PolicyState, figures: JobFigures, alert: FiringAlert, now: int) -> None:
+        for trigger in policy.triggers(TriggerType.ALERT):
+            names = trigger.alert.names if trigger.alert is not None else []
+            if not names or alert.name in names:
+                cause = f"the alert {alert.name} fires" + (f": {alert.summary}" if alert.summary else "")
+                await self._fire(policy, figures, Sight(trigger.name, f"{alert.name} {alert.started}", cause), now)
+
+    async def _fire(
+        self, policy: PolicyState, figures: JobFigures, sight: Sight, now: int, *, answers_again: bool = True
+    ) -> None:
+        """Decides. Without `answers_again` it is no news that this very occasion was answered before a restart."""
+        assert policy.spec is not None
+        firing = Firing(
+            trigger=sight.trigger,
+            occasion=sight.occasion,
+            cause=sight.cause,
+            workload=figures.job.text(),
+            ranks=figures.ranks,
+            began_unix_ns=figures.began_unix_ns,
+            is_exempt=await self._exemptions.is_exempt(figures.job, figures.pod, now),
+        )
+        neighbours = (p for p in self.policies.values() if p is not policy and p.namespace == policy.namespace)
+        others = [capture for neighbour in neighbours for capture in neighbour.log.captures.values()]
+        identity = (policy.name, str(policy.metadata["uid"]))
+        decision = decide(policy.spec, identity, policy.log.captures.values(), others, firing, now)
+        kind = next(t.type.value for t in policy.spec.triggers if t.name == sight.trigger)
+        match decision:
+            case Order(capture=capture):
+                policy.log.note_capture(capture)
+                self._on_firing(kind, "Captured" if capture.mode is Mode.CAPTURE else "DryRun")
+                log.info("policy %s/%s: %s: %s", policy.namespace, policy.name, firing.workload, firing.cause)
+                if capture.mode is Mode.CAPTURE:
+                    self._captures.plan(policy, figures.job, decision)
+                else:
+                    said = f"{firing.workload} would have been captured because {firing.cause}"
+                    await self._captures.give_notice(policy.metadata, "WouldCapture", said, mark=capture.request)
+            case Refusal(reason=Suppression.ALREADY_ANSWERED) if not answers_again:
+                pass
+            case Refusal(reason=reason, message=message):
+                self._on_firing(kind, reason.value)
+                if policy.log.note_left(firing.workload, firing.trigger, reason, message, now):
+                    said = f"{firing.workload}: {firing.cause}; no capture: {message}"
+                    mark = f"{firing.workload}/{firing.trigger}"
+                    await self._captures.give_notice(policy.metadata, reason.value, said, mark=mark)

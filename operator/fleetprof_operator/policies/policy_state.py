@@ -1,0 +1,121 @@
+"""One ProfilePolicy as the operator has it: its spec, its log, its status as it should be, its view of each job.
+
+Guarantees: no I/O, time is passed in; a change of the triggers begins their watching anew, and leaves log and budget.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from fleetprof_api.policy import (
+    InvalidPolicy,
+    Mode,
+    PolicySpec,
+    Trigger,
+    TriggerType,
+    parse_policy,
+)
+
+from fleetprof_operator.kubernetes.cluster import Json
+from fleetprof_operator.policies.log import Capture, read_log, write_log
+from fleetprof_operator.policies.triggers.evaluation import JobEvaluation
+from fleetprof_operator.policies.triggers.figures import Job
+from fleetprof_operator.policies.triggers.schedule import InvalidSchedule, find_due
+from fleetprof_operator.profilerequests.status import format_time
+
+PATH: Final = "/apis/fleetprof.io/v1alpha1"
+PLURAL: Final = "profilepolicies"
+_MESSAGE: Final = 2000
+
+
+class PolicyState:
+    """`body` is the object as it was first seen; `see` takes newer ones."""
+
+    def __init__(self, body: Json, now_unix_ns: int) -> None:
+        self.metadata: Json = body["metadata"]
+        self.log = read_log(body.get("status") or {})
+        self.spec: PolicySpec | None = None
+        self.problem = ""
+        self.known: Json = body.get("status") or {}
+        """The status that the object has, as far as we wrote or read it."""
+        self.written_unix_ns = 0
+        self.evaluations: dict[Job, JobEvaluation] = {}
+        self.due: dict[str, int] = {}  # trigger → the time of its schedule that was answered last
+        self._read_spec(body, now_unix_ns)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace whose jobs it is about."""
+        return str(self.metadata["namespace"])
+
+    @property
+    def name(self) -> str:
+        """Its name there."""
+        return str(self.metadata["name"])
+
+    @property
+    def path(self) -> str:
+        """Its path in the API."""
+        return f"{PATH}/namespaces/{self.namespace}/{PLURAL}/{self.name}"
+
+    def see(self, body: Json, now_unix_ns: int) -> None:
+        """The object has changed. Its status is ours: what stands in it is not read again."""
+        changed = body["metadata"]["generation"] != self.metadata["generation"]
+        self.metadata = body["metadata"]
+        if changed:
+            self._read_spec(body, now_unix_ns)
+
+    def triggers(self, kind: TriggerType) -> list[Trigger]:
+        """Those of one type."""
+        return [t for t in self.spec.triggers if t.type is kind] if self.spec is not None else []
+
+    def is_remembered(self, capture: Capture, jobs: Mapping[str, object]) -> bool:
+        """Whether a trigger needs to know of a capture beyond its day: one that fires once in a run, of a job there."""
+        steady = {trigger.name for trigger in self.triggers(TriggerType.STEADY_STATE)}
+        return capture.trigger in steady and capture.workload in jobs
+
+    def build_status(self, now_unix_ns: int) -> Json:
+        """The status that the object should have."""
+        status = write_log(self.log)
+        generation = self.metadata["generation"]
+        status["observedGeneration"] = generation
+        if self.problem:
+            facts = {"Ready": ("False", "Invalid", self.problem), "Stalled": ("True", "Invalid", self.problem)}
+        elif self.spec is not None and self.spec.mode is Mode.DRY_RUN:
+            facts = {"Ready": ("True", "DryRun", "watched for; what would be captured is recorded only")}
+        else:
+            facts = {"Ready": ("True", "Watching", "watched for")}
+        before = {c["type"]: c for c in self.known.get("conditions") or []}
+        status["conditions"] = [
+            {
+                "type": kind,
+                "status": value,
+                "reason": reason,
+                "message": message[:_MESSAGE],
+                "observedGeneration": generation,
+                "lastTransitionTime": before[kind]["lastTransitionTime"]
+                if before.get(kind, {}).get("status") == value
+                else format_time(now_unix_ns),
+            }
+            for kind, (value, reason, message) in facts.items()
+        ]
+        return status
+
+    def _read_spec(self, body: Json, now_unix_ns: int) -> None:
+        old = self.spec
+        self.spec, self.problem = None, ""
+        named = {"name": body["metadata"]["name"], "namespace": body["metadata"]["namespace"]}
+        try:
+            spec = parse_policy(
+                {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": named, "spec": body["spec"]}
+            ).spec
+            for trigger in spec.triggers:
+                if trigger.schedule is not None:
+                    find_due(trigger.schedule, now_unix_ns)
+        except InvalidPolicy as error:
+            self.problem = "; ".join(error.problems)
+        except InvalidSchedule as error:
+            self.problem = f"spec.triggers[]: {error}"
+        else:
+            self.spec = spec
+        if old is None or self.spec is None or old.triggers != self.spec.triggers:
+            self.evaluations = {}

@@ -1,0 +1,353 @@
+"""Turns over an API in memory: what comes of what fires, whatever fails and whoever is restarted in between."""
+
+import asyncio
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from fleetprof_api.pods import ALERTS_ANNOTATION, POLICY_LABEL
+from fleetprof_api.policy import JobSelector
+from fleetprof_operator.kubernetes.cluster import Refused, Unreachable
+from fleetprof_operator.policies.captures import Captures
+from fleetprof_operator.policies.engine import MOST_ALERTS, Engine
+from fleetprof_operator.policies.exemption import Exemptions
+from fleetprof_operator.policies.notification import Notifier
+from fleetprof_operator.policies.triggers.alerts import FiringAlert
+from fleetprof_operator.policies.triggers.figures import Job, JobFigures
+from harness.kubernetes.policy_documents import with_value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+SECOND = 10**9
+Json = dict[str, Any]
+ROOT = "/apis/fleetprof.io/v1alpha1/namespaces/team"
+POLICY = f"{ROOT}/profilepolicies/starved"
+
+
+class PolicyApi:
+    """The few calls that policies make. `fails` says how many of the next writes fail, and whether they were done."""
+
+    def __init__(self) -> None:
+        self.policies: dict[str, Json] = {}
+        self.requests: dict[str, Json] = {}
+        self.events: list[Json] = []
+        self.annotations: dict[str, str] = {}
+        self.made: list[str] = []  # names of all requests that were ever made
+        self.writes = 0
+        self.fails: list[str] = []
+
+    async def get(self, path: str, *, metadata_only: bool = False) -> Json:
+        return {"metadata": {"name": path.rpartition("/")[2], "annotations": self.annotations}}
+
+    async def list(self, path: str, query: Mapping[str, str] | None = None, **_: object) -> tuple[list[Json], str]:
+        return copy.deepcopy(list(self.requests.values())), "1"
+
+    async def create(self, path: str, body: Json) -> Json:
+        if path.endswith("/events"):
+            self.events.append(body)
+            return body
+        how = self._count()
+        name = body["metadata"]["name"]
+        if how == "before":
+            raise Unreachable("away")
+        if how == "refused":
+            raise Refused(422, "Invalid", "spec.window: not within the bounds")
+        if name in self.requests:
+            raise Refused(409, "AlreadyExists", f"{name} already exists")
+        made = copy.deepcopy(body)
+        made["metadata"]["uid"] = f"uid-{name}"
+        self.requests[name] = made
+        self.made.append(name)
+        if how == "after":
+            raise Unreachable("away")
+        return made
+
+    async def patch(self, path: str, operations: Sequence[Json]) -> Json:
+        how = self._count()
+        if how in ("before", "refused"):
+            raise Unreachable("away")
+        self.policies[path.removesuffix("/status")]["status"] = copy.deepcopy(operations[-1]["value"])
+        if how == "after":
+            raise Unreachable("away")
+        return {}
+
+    def _count(self) -> str:
+        self.writes += 1
+        return self.fails.pop(0) if self.fails else ""
+
+
+class Jobs:
+    """Jobs by name, each with one pod."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = list(names)
+
+    def list_jobs(self, namespace: str, selector: JobSelector | None) -> list[JobFigures]:
+        return [JobFigures(job=_job(n), ranks=2, began_unix_ns=SECOND, pod=f"{n}-0") for n in self.names]
+
+    def find_job(self, namespace: str, *, kind: str = "", name: str = "", pod: str = "") -> Job | None:
+        return next((_job(n) for n in self.names if n == name or f"{n}-0" == pod), None)
+
+    def list_pods(self) -> dict[Job, str]:
+        return {_job(n): f"{n}-0" for n in self.names}
+
+
+def _job(name: str) -> Job:
+    return Job("team", "batch/v1", "Job", name)
+
+
+class Scene:
+    """One API, one policy with the trigger Alert, one operator after the other. The clock goes as it is told."""
+
+    def __init__(self, *jobs: str, mode: str = "Capture", **budget: int) -> None:
+        self.api = PolicyApi()
+        self.jobs = Jobs(*jobs)
+        self.now = 1_800_000_000 * SECOND
+        self.fired: list[tuple[str, str]] = []
+        document = with_value("spec.budget", {"minimumAgeSeconds": 0, **budget})
+        document["spec"] |= {"mode": mode, "triggers": [{"name": "told", "type": "Alert"}]}
+        document["metadata"] |= {"namespace": "team", "uid": "uid-1", "generation": 1}
+        self.api.policies[POLICY] = document
+        self.start()
+
+    def start(self) -> None:
+        """Another operator, which knows what the API knows."""
+        cluster: Any = self.api
+        captures = Captures(
+            cluster,
+            self.jobs,
+            Notifier(None),
+            count_bytes=lambda uid: 7,
+            on_write=lambda kind: None,
+            clock=lambda: self.now,
+        )
+        self.engine = Engine(
+            self.jobs,
+            Exemptions(cluster),
+            captures,
+            on_firing=lambda trigger, result: self.fired.append((trigger, result)),
+            clock=lambda: self.now,
+        )
+        self.engine.note(copy.deepcopy(self.api.policies[POLICY]))
+
+    def tell(self, *jobs: str, name: str = "Low", started: str = "1") -> None:
+        self.engine.take_alerts(
+            [
+                FiringAlert(
+                    name=name, namespace="team", kind="Job", workload=job, pod="", started=started, summary="Low use."
+                )
+                for job in jobs
+            ]
+        )
+
+    async def turn(self, seconds: int = 5) -> None:
+        self.now += seconds * SECOND
+        await self.engine.turn()
+        await asyncio.sleep(0)
+
+    def end_requests(self) -> None:
+        for body in self.api.requests.values():
+            body["status"] = {
+                "completionTime": "2027-01-15T08:00:00Z",
+                "conditions": [{"type": "Succeeded", "status": "True", "reason": "Complete"}],
+                "headline": {"topFinding": "It waits for data."},
+                "reportURL": "https://fleetprof/r/1",
+            }
+
+    @property
+    def status(self) -> Json:
+        found: Json = self.api.policies[POLICY]["status"]
+        return found
+
+    def reasons(self) -> list[str]:
+        return [entry["reason"] for entry in self.status["suppressions"]]
+
+
+async def test_an_alert_makes_one_request_which_is_followed_to_its_end() -> None:
+    scene = Scene("llama")
+    scene.tell("llama")
+    await scene.turn()
+    ((name, made),) = scene.api.requests.items()
+    assert made["metadata"]["labels"] == {POLICY_LABEL: "starved"}
+    target = {"workload": {"apiVersion": "batch/v1", "kind": "Job", "name": "llama"}}
+    assert made["spec"] == {"window": {"iterations": 5}, "target": target}
+    (entry,) = scene.status["captures"]
+    assert (entry["request"], entry["cause"]) == (name, "the alert Low fires: Low use.")
+    assert "createdTime" in entry
+    scene.end_requests()
+    for _ in range(4):
+        await scene.turn()
+    (entry,) = scene.status["captures"]
+    assert (entry["result"], entry["headline"]) == ("Complete", "It waits for data.")
+    assert (entry["reportURL"], entry["traceBytes"]) == ("https://fleetprof/r/1", 7)
+    assert "notifiedTime" in entry
+    kinds = [(event["involvedObject"]["kind"], event["reason"]) for event in scene.api.events]
+    assert kinds == [
+        ("ProfilePolicy", "Captured"),
+        ("ProfileRequest", "MadeByPolicy"),
+        ("ProfilePolicy", "CaptureEnded"),
+    ]
+    conditions = {c["type"]: (c["status"], c["reason"]) for c in scene.status["conditions"]}
+    assert conditions == {"Ready": ("True", "Watching")}
+    assert scene.status["observedGeneration"] == 1
+
+
+async def test_two_alerts_about_one_job_make_one_capture_and_the_second_is_said() -> None:
+    scene = Scene("llama")
+    scene.tell("llama")
+    scene.tell("llama", name="Idle")
+    await scene.turn()
+    await scene.turn(6)
+    assert len(scene.api.made) == 1
+    assert scene.reasons() == ["AlreadyCapturing"]
+    assert [event["reason"] for event in scene.api.events] == ["AlreadyCapturing", "Captured", "MadeByPolicy"]
+    assert (scene.status["fired"], scene.status["captured"], scene.status["suppressed"]) == (2, 1, 1)
+
+
+async def test_a_second_firing_is_suppressed_by_the_cooldown_and_then_made() -> None:
+    scene = Scene("llama", cooldownSeconds=600)
+    scene.tell("llama")
+    await scene.turn()
+    scene.end_requests()
+    await scene.turn(60)
+    scene.tell("llama", started="2")
+    await scene.turn()
+    assert (len(scene.api.made), scene.reasons()) == (1, ["Cooldown"])
+    scene.tell("llama", started="3")
+    await scene.turn(600)
+    assert len(scene.api.made) == 2
+
+
+async def test_an_exempt_job_is_left_alone() -> None:
+    scene = Scene("llama")
+    scene.api.annotations = {ALERTS_ANNOTATION: "off"}
+    scene.tell("llama")
+    await scene.turn()
+    assert (scene.api.made, scene.reasons()) == ([], ["Exempt"])
+
+
+async def test_a_dry_run_records_and_makes_nothing() -> None:
+    scene = Scene("llama", mode="DryRun")
+    scene.tell("llama")
+    await scene.turn()
+    assert scene.api.made == []
+    assert [(c["workload"], c["mode"]) for c in scene.status["captures"]] == [("Job/llama", "DryRun")]
+    assert scene.fired == [("Alert", "DryRun")]
+    assert [event["reason"] for event in scene.api.events] == ["WouldCapture"]
+
+
+async def test_a_request_that_is_refused_frees_its_budget_and_says_why() -> None:
+    scene = Scene("llama", perDay=1)
+    scene.api.fails = ["", "refused"]
+    scene.tell("llama")
+    await scene.turn()
+    await scene.turn(6)
+    (entry,) = scene.status["suppressions"]
+    assert (entry["reason"], entry["message"]) == ("Refused", "spec.window: not within the bounds")
+    assert scene.status["captures"] == []
+    scene.tell("llama", started="2")
+    await scene.turn()
+    assert len(scene.api.made) == 1
+
+
+async def test_a_request_that_somebody_deletes_has_ended() -> None:
+    scene = Scene("llama")
+    scene.tell("llama")
+    await scene.turn()
+    scene.api.requests.clear()
+    await scene.turn(15)
+    assert scene.status["captures"][0]["result"] == "Deleted"
+
+
+async def test_a_policy_whose_schedule_never_comes_due_says_so() -> None:
+    scene = Scene("llama")
+    document = scene.api.policies[POLICY]
+    document["spec"]["triggers"] = [{"name": "a", "type": "Schedule", "schedule": {"cron": "0 0 31 2 *"}}]
+    document["metadata"]["generation"] = 2
+    scene.engine.note(copy.deepcopy(document))
+    await scene.turn()
+    conditions = {c["type"]: (c["status"], c["reason"]) for c in scene.status["conditions"]}
+    assert conditions == {"Ready": ("False", "Invalid"), "Stalled": ("True", "Invalid")}
+    assert "never" not in scene.status["conditions"][0]["message"].split("schedule.cron")[0]
+
+
+async def test_a_schedule_fires_once_for_each_job_through_a_restart() -> None:
+    scene = Scene("a", "b", concurrent=9)
+    document = scene.api.policies[POLICY]
+    document["spec"]["triggers"] = [{"name": "n", "type": "Schedule", "schedule": {"cron": "* * * * *"}}]
+    scene.now = scene.now // (60 * SECOND) * 60 * SECOND
+    scene.start()
+    await scene.turn()
+    scene.start()
+    await scene.turn()
+    assert len(scene.api.made) == 2
+    assert scene.status["suppressed"] == 0
+
+
+async def test_a_flood_makes_no_more_than_the_budget_and_no_storm() -> None:
+    scene = Scene(*(f"job-{n}" for n in range(200)), perDay=5, concurrent=3)
+    for burst in range(5):
+        scene.tell(*(f"job-{n % 200}" for n in range(MOST_ALERTS)), started=str(burst))
+        scene.tell(*(f"unknown-{n}" for n in range(MOST_ALERTS + 10)), started=str(burst))
+        await scene.turn()
+        scene.end_requests()
+    assert len(scene.api.made) == 5
+    assert scene.engine.alerts_lost == 5 * 210
+    # Of 100,000 alerts: the writes of status before and after, and the requests themselves.
+    assert scene.api.writes <= 5 * 2 + 5
+    assert len(scene.api.policies[POLICY]["status"]["suppressions"]) == 64
+    await scene.turn()
+
+
+@pytest.mark.parametrize("job", ["unknown", "llama"])
+async def test_only_alerts_about_a_chosen_job_of_the_namespace_count(job: str) -> None:
+    scene = Scene("llama")
+    scene.tell(job)
+    scene.engine.take_alerts(
+        [FiringAlert(name="L", namespace="b", kind="Job", workload="llama", pod="", started="", summary="")]
+    )
+    await scene.turn()
+    assert len(scene.api.made) == (job == "llama")
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("tell"), st.sampled_from(("a", "b")), st.sampled_from(("1", "2"))),
+        st.tuples(st.just("turn"), st.integers(1, 400)),
+        st.tuples(st.just("restart")),
+        st.tuples(st.just("fail"), st.sampled_from(("before", "after"))),
+        st.tuples(st.just("end")),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=150)
+@given(steps=STEPS)
+def test_no_restart_and_no_lost_call_forgets_or_repeats_a_capture(steps: list[tuple[Any, ...]]) -> None:
+    asyncio.run(_go_through(steps))
+
+
+async def _go_through(steps: list[tuple[Any, ...]]) -> None:
+    scene = Scene("a", "b", perDay=3, concurrent=2, cooldownSeconds=300)
+    for step in steps:
+        match step:
+            case "tell", job, started:
+                scene.tell(job, started=started)
+            case "turn", seconds:
+                await scene.turn(seconds)
+            case ("restart",):
+                scene.start()
+            case "fail", how:
+                scene.api.fails.append(how)
+            case _:
+                scene.end_requests()
+    scene.api.fails.clear()
+    scene.start()  # knows only what was written down
+    for _ in range(3):
+        await scene.turn(6)
+    assert len(scene.api.made) == len(set(scene.api.made)) <= 3
+    written = {c["request"]: c for c in scene.status["captures"]} if scene.api.made else {}
+    assert set(written) == set(scene.api.made), "what was made stands in the status, and the reverse"
+    assert all("createdTime" in capture for capture in written.values())
