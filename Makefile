@@ -59,7 +59,7 @@ part/tests:
 
 # PyTorch in both versions, the S3 server, HTA, a browser and PostgreSQL.
 part/peers:
-	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres'
+	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres; .ci/prometheus'
 
 part/lint:
 	$(PART) lint nice -n 5 $(MAKE) --no-print-directory lint

@@ -23,7 +23,7 @@ from fleetprof_operator.hub.bounds import Bounds
 CHART: Final = Path(__file__).parent / "fleetprof"
 BEGIN: Final = "<!-- Made from values.yaml by charts/generate.py: begin -->\n"
 END: Final = "<!-- Made from values.yaml by charts/generate.py: end -->\n"
-TYPES: Final = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
+TYPES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 _STRING: Final = {"type": "string"}
 _PORT: Final = {"type": "integer", "minimum": 1, "maximum": 65535}

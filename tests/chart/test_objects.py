@@ -68,6 +68,7 @@ KINDS = {
         "PodDisruptionBudget": {"-fleetprof-operator", "-fleetprof-webhook"},
     },
     "monitored": {"ServiceMonitor": {"+fleetprof"}},
+    "rules": {"PrometheusRule": {"+fleetprof"}},
     "cert-manager": {
         **NO_KEEPER,
         "Issuer": {"+fleetprof-selfsigned", "+fleetprof-ca"},

@@ -1,0 +1,162 @@
+"""The chart's rules, in Prometheus's own tool: when each alert fires and when it does not; each has its runbook."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from harness.kubernetes.chart import ROOT, S3, render
+
+pytestmark = [pytest.mark.helm, pytest.mark.prometheus]
+
+PAGE = ROOT / "docs/alerts.md"
+OF = 'namespace="team",workload="llama",kind="Job"'
+MEAN = f'{{aggregation="mean",{OF}}}'
+RUNS = {f"fleetprof_workload_start_timestamp_seconds{{{OF}}}": "0x400"}
+YOUNG = {f"fleetprof_workload_start_timestamp_seconds{{{OF}}}": "6000x400"}
+EXEMPT = {f"fleetprof_workload_exempt{{{OF}}}": "1x400"}
+ALIVE = {"fleetprof_build_info": "1x400"}
+WITHOUT_GPUS = {f"fleetprof_workload_gpus{{{OF}}}": "0x400"}
+WITH_GPUS = {f"fleetprof_workload_gpus{{{OF}}}": "8x400"}
+RATE = f"fleetprof_workload_iterations_per_second{MEAN}"
+TIME = f"fleetprof_workload_iteration_seconds{MEAN}"
+SM, BUSY = f"fleetprof_workload_gpu_sm_active_ratio{MEAN}", f"fleetprof_workload_gpu_busy_ratio{MEAN}"
+SHARE = f'fleetprof_workload_lowest_rank_share{{measure="gpu_sm_active_ratio",{OF}}}'
+THROTTLED = f'fleetprof_workload_gpu_throttled_ranks{{reason="thermal",{OF}}}'
+FAILED, DONE = 'fleetprof_ranks_finished_total{result="TooLate"}', 'fleetprof_ranks_finished_total{result="Uploaded"}'
+NO_REPORT = 'fleetprof_requests_finished_total{reason="AnalysisFailed"}'
+NO_ROOM, INJECTED = 'fleetprof_webhook_pods_total{result="NoRoom"}', 'fleetprof_webhook_pods_total{result="Injected"}'
+OPEN = 'apiserver_admission_webhook_fail_open_count{name="pods.fleetprof.io"}'
+REFUSED, BAD = 'fleetprof_hub_refusals_total{kind="OverBudget"}', 'fleetprof_hub_refusals_total{kind="BadToken"}'
+LOST = "fleetprof_policy_alerts_lost_total"
+SIDECARS, REPORTING = "fleetprof_sidecars_connected", "fleetprof_telemetry_workloads"
+
+# alert, what is scraped every minute, whether it fires after two hours, why
+CASES: list[tuple[str, dict[str, str], bool, str]] = [
+    ("FleetprofLowUtilization", RUNS | {SM: "0.2x120"}, True, "low for long"),
+    ("FleetprofLowUtilization", RUNS | {BUSY: "0.2x120"}, True, "a device without counters of activity"),
+    ("FleetprofLowUtilization", RUNS | {SM: "0.2x120", BUSY: "0.9x120"}, True, "activity counts"),
+    ("FleetprofLowUtilization", RUNS | {SM: "0.9x120"}, False, "healthy"),
+    ("FleetprofLowUtilization", RUNS | {SM: "0.9x110 0.2x10"}, False, "low for ten minutes: an evaluation"),
+    ("FleetprofLowUtilization", RUNS | EXEMPT | {SM: "0.2x120"}, False, "exempt"),
+    ("FleetprofLowUtilization", YOUNG | {SM: "0.2x120"}, False, "in its grace"),
+    ("FleetprofLowUtilization", RUNS, False, "no figure is not a low one"),
+    ("FleetprofIdleGpusHeld", RUNS | {SM: "0x120"}, True, "idle"),
+    ("FleetprofIdleGpusHeld", RUNS | {SM: "0.05x120"}, False, "not idle"),
+    ("FleetprofIdleGpusHeld", RUNS | EXEMPT | {SM: "0x120"}, False, "exempt"),
+    ("FleetprofLowIterationRate", RUNS | WITHOUT_GPUS | {RATE: "10x60 1x60"}, True, "starved since an hour"),
+    ("FleetprofLowIterationRate", RUNS | WITHOUT_GPUS | {RATE: "10x120"}, False, "as ever"),
+    ("FleetprofLowIterationRate", RUNS | WITHOUT_GPUS | {RATE: "1x120"}, False, "its own best is as low"),
+    ("FleetprofLowIterationRate", RUNS | WITH_GPUS | {RATE: "10x60 1x60"}, False, "has GPUs"),
+    ("FleetprofLowIterationRate", RUNS | WITHOUT_GPUS | EXEMPT | {RATE: "10x60 1x60"}, False, "exempt"),
+    ("FleetprofSlowRank", RUNS | {SHARE: "0.5x120"}, True, "behind"),
+    ("FleetprofSlowRank", RUNS | {SHARE: "0.95x120"}, False, "as its peers"),
+    ("FleetprofSlowRank", RUNS | EXEMPT | {SHARE: "0.5x120"}, False, "exempt"),
+    ("FleetprofIterationTimeDrift", RUNS | {TIME: "1x60 1.4x60"}, True, "slower since an hour"),
+    ("FleetprofIterationTimeDrift", RUNS | {TIME: "3x10 1x110"}, False, "a slow start"),
+    ("FleetprofIterationTimeDrift", RUNS | {TIME: "1x60 1.1x60"}, False, "within the threshold"),
+    ("FleetprofIterationTimeDrift", RUNS | EXEMPT | {TIME: "1x60 1.4x60"}, False, "exempt"),
+    ("FleetprofGpuThrottled", RUNS | {THROTTLED: "2x120"}, True, "hot"),
+    ("FleetprofGpuThrottled", RUNS | {THROTTLED: "0x120"}, False, "cool"),
+    ("FleetprofOperatorDown", {}, True, "nothing is scraped"),
+    ("FleetprofOperatorDown", ALIVE, False, "there"),
+    ("FleetprofTelemetryMissing", {SIDECARS: "4x120", REPORTING: "0x120"}, True, "sidecars without telemetry"),
+    ("FleetprofTelemetryMissing", {SIDECARS: "4x120"}, True, "the metric itself is missing"),
+    ("FleetprofTelemetryMissing", {SIDECARS: "4x120", REPORTING: "1x120"}, False, "reports"),
+    ("FleetprofTelemetryMissing", {SIDECARS: "0x120", REPORTING: "0x120"}, False, "no sidecars"),
+    ("FleetprofRanksLost", {FAILED: "0+1x120", DONE: "0+9x120"}, True, "one in ten"),
+    ("FleetprofRanksLost", {FAILED: "0+1x120", DONE: "0+99x120"}, False, "one in a hundred"),
+    ("FleetprofRanksLost", {FAILED: "7x120", DONE: "9x120"}, False, "nothing is captured"),
+    ("FleetprofReportsFail", {NO_REPORT: "0x100 1x20"}, True, "one"),
+    ("FleetprofReportsFail", {NO_REPORT: "5x120"}, False, "none lately"),
+    ("FleetprofPodsNotInjected", {NO_ROOM: "0x100 3x20"}, True, "no room"),
+    ("FleetprofPodsNotInjected", {INJECTED: "0+3x120", NO_ROOM: "3x120"}, False, "all lately"),
+    ("FleetprofWebhookFailsOpen", {OPEN: "0x110 2x10"}, True, "let through"),
+    ("FleetprofWebhookFailsOpen", {OPEN: "2x120"}, False, "answered"),
+    ("FleetprofHubRefuses", {REFUSED: "0+1x120"}, True, "a share is used up"),
+    ("FleetprofHubRefuses", {BAD: "0+1x120"}, False, "somebody knocks"),
+    ("FleetprofAlertsLost", {LOST: "0x115 9x5"}, True, "too many"),
+    ("FleetprofAlertsLost", {LOST: "9x120"}, False, "none lately"),
+]  # fmt: skip
+
+
+def promtool() -> str:
+    found = shutil.which("promtool")
+    if found is None:
+        reason = "there is no promtool; .ci/prometheus installs Debian's"
+        if "prometheus" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
+
+
+@pytest.fixture(scope="module")
+def groups() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = render((*S3, "rules.enabled=true")).one("PrometheusRule", "fleetprof")["spec"][
+        "groups"
+    ]
+    return found
+
+
+def alerts(groups: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
+
+
+def test_each_alert_fires_when_it_should_and_only_then(groups: list[dict[str, Any]], tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+    tests = [
+        {
+            "name": f"{alert}: {why}",
+            "interval": "1m",
+            "input_series": [{"series": name, "values": values} for name, values in series.items()],
+            "promql_expr_test": [
+                {
+                    "expr": f'count(ALERTS{{alertname="{alert}", alertstate="firing"}}) or vector(0)',
+                    "eval_time": "119m",
+                    "exp_samples": [{"labels": "{}", "value": int(fires)}],
+                }
+            ],
+        }
+        for alert, series, fires, why in CASES
+    ]
+    (tmp_path / "tests.yaml").write_text(
+        yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}, width=1000)
+    )
+    program = promtool()
+    for words in (["check", "rules", "rules.yaml"], ["test", "rules", "tests.yaml"]):
+        done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_has_a_firing_and_a_quiet_case(groups: list[dict[str, Any]]) -> None:
+    tried = Counter((alert, fires) for alert, _, fires, _ in CASES)
+    assert set(tried) == {(alert, fires) for alert in alerts(groups) for fires in (True, False)}
+
+
+def test_every_alert_says_what_people_need_and_has_a_runbook(groups: list[dict[str, Any]]) -> None:
+    page = PAGE.read_text()
+    for name, rule in alerts(groups).items():
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        said = rule["annotations"]
+        assert set(said) == {"summary", "description", "runbook_url"}
+        assert "{{" not in said["summary"], "a summary is the same for all"
+        assert said["runbook_url"].endswith(f"/docs/alerts.md#{name.lower()}")
+        part = page.partition(f"\n### {name}\n")[2].partition("\n### ")[0]
+        assert len(part) > 100, f"docs/alerts.md has no runbook for {name}"
+        assert "1." in part, f"the runbook of {name} says no steps"
+    assert re.findall(r"^### (Fleetprof\w+)$", page, re.MULTILINE) == list(alerts(groups))
+
+
+def test_thresholds_and_the_choice_of_alerts_are_values() -> None:
+    rule = render(
+        (*S3, "rules.enabled=true", "rules.thresholds.idleRatio=0.05", "rules.disabled={FleetprofHubRefuses}")
+    ).one("PrometheusRule", "fleetprof")
+    found = alerts(rule["spec"]["groups"])
+    assert "< 0.05" in found["FleetprofIdleGpusHeld"]["expr"]
+    assert "FleetprofHubRefuses" not in found
+    assert "@" not in yaml.safe_dump(rule)
