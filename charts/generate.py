@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 from fleetprof_api.choices import Collect
+from fleetprof_dashboards.boards import make_dashboards
 from fleetprof_operator.hub.bounds import Bounds
 
 CHART: Final = Path(__file__).parent / "fleetprof"
@@ -231,6 +232,7 @@ def main() -> None:
         CHART / "values.schema.json": make_schema(sections),
         CHART / "README.md": parts[0] + BEGIN + make_tables(sections) + END + parts[2],
     }
+    wanted |= {CHART / "dashboards" / name: text for name, text in make_dashboards()}
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     if only_check and stale:
         names = ", ".join(path.name for path in stale)

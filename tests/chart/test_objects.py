@@ -68,6 +68,7 @@ KINDS = {
         "PodDisruptionBudget": {"-fleetprof-operator", "-fleetprof-webhook"},
     },
     "monitored": {"ServiceMonitor": {"+fleetprof"}},
+    "dashboards": {"ConfigMap": {f"+fleetprof-dashboard-{name}" for name in ("fleet", "fleetprof", "job")}},
     "rules": {"PrometheusRule": {"+fleetprof"}},
     "cert-manager": {
         **NO_KEEPER,

@@ -23,7 +23,7 @@ from harness.kubernetes.foreign_kinds import install_kinds
 pytestmark = pytest.mark.cluster
 
 # Kinds of cert-manager and of the Prometheus operator, as those projects publish them.
-FOREIGN = ("Issuer", "Certificate", "ServiceMonitor")
+FOREIGN = ("Issuer", "Certificate", "PrometheusRule", "ServiceMonitor")
 BUNDLED = VALUE_SETS["bundled store"]
 
 Helm = Callable[..., str]
@@ -94,7 +94,7 @@ def test_the_api_server_takes_every_object_and_knows_every_field(name: str, serv
 
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_a_field_that_another_project_s_kind_does_not_have_is_refused(kind: str, server: ApiServer) -> None:
-    rendered = (*VALUE_SETS["cert-manager"], "serviceMonitor.enabled=true")
+    rendered = (*VALUE_SETS["cert-manager"], "serviceMonitor.enabled=true", "rules.enabled=true")
     item = copy.deepcopy(next(iter(chart.render(rendered).of_kind(kind).values())))
     item["metadata"]["namespace"] = chart.NAMESPACE
     item["spec"]["misspelt"] = "x"

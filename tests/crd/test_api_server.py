@@ -121,9 +121,14 @@ def test_the_table_shows_where_a_request_stands(api: ApiServer, name: str) -> No
     head, row = (line.split() for line in api.kubectl("get", "profreq", name).stdout.splitlines())
     assert head == ["NAME", "TARGET", "CAPTURED", "RANKS", "STATE", "AGE"]
     assert row[:5] == [name, "Job/llama", "511", "512", "PartiallyCaptured"]
-    head, row = (line.split() for line in api.kubectl("get", "fleetprof", name, "-o", "wide").stdout.splitlines())
+    head, row = (line.split() for line in api.kubectl("get", "profreq", name, "-o", "wide").stdout.splitlines())
     assert head[5:] == ["AGE", "BUSY-PERMILLE", "STRAGGLER", "REQUESTER", "REPORT"]
     assert row[6:] == ["613", "rank", "17", "lena", "s3://traces/v1/default/uid/report.html"]
+
+
+def test_one_word_lists_all_objects_of_ours(api: ApiServer, name: str) -> None:
+    listed = api.kubectl("get", "fleetprof", "-o", "name").stdout.split()
+    assert f"profilerequest.fleetprof.io/{name}" in listed
 
 
 def test_a_status_does_not_change_what_was_asked_and_the_reverse(api: ApiServer, name: str) -> None:

@@ -1,8 +1,6 @@
 """The chart's rules, in Prometheus's own tool: when each alert fires and when it does not; each has its runbook."""
 
-import os
 import re
-import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from harness.kubernetes.chart import ROOT, S3, render
+from harness.prometheus import find_program
 
 pytestmark = [pytest.mark.helm, pytest.mark.prometheus]
 
@@ -85,16 +84,6 @@ CASES: list[tuple[str, dict[str, str], bool, str]] = [
 ]  # fmt: skip
 
 
-def promtool() -> str:
-    found = shutil.which("promtool")
-    if found is None:
-        reason = "there is no promtool; .ci/prometheus installs Debian's"
-        if "prometheus" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
-
-
 @pytest.fixture(scope="module")
 def groups() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = render((*S3, "rules.enabled=true")).one("PrometheusRule", "fleetprof")["spec"][
@@ -127,7 +116,7 @@ def test_each_alert_fires_when_it_should_and_only_then(groups: list[dict[str, An
     (tmp_path / "tests.yaml").write_text(
         yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}, width=1000)
     )
-    program = promtool()
+    program = find_program("promtool")
     for words in (["check", "rules", "rules.yaml"], ["test", "rules", "tests.yaml"]):
         done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

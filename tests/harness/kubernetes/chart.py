@@ -82,6 +82,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         "bounds.namespaces.team-a.maxTraceBytes=2147483648",
     ),
     "rules": (*S3, "rules.enabled=true", "rules.labels.release=prometheus", "rules.disabled={FleetprofHubRefuses}"),
+    "dashboards": (*S3, "dashboards.enabled=true"),
     "alerts": (*S3, "operator.alerts.tokenSecret=told", "operator.notifications.secret=slack"),
     "no bounds at admission": (*S3, "bounds.admission=false"),
     "another name": (*S3, "fullnameOverride=profiler"),

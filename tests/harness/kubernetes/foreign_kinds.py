@@ -35,6 +35,10 @@ _PLACES: Final = {
     "JobSet": (JOBSET, "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml"),
     "LeaderWorkerSet": (LEADER_WORKER_SET, "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml"),
     "MPIJob": (MPI_OPERATOR, "manifests/base/kubeflow.org_mpijobs.yaml"),
+    "PrometheusRule": (
+        PROMETHEUS_OPERATOR,
+        "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+    ),
     "PyTorchJob": (TRAINING_OPERATOR, "manifests/base/crds/kubeflow.org_pytorchjobs.yaml"),
     "RayCluster": (KUBERAY, "config/crd/bases/ray.io_rayclusters.yaml"),
     "RayJob": (KUBERAY, "config/crd/bases/ray.io_rayjobs.yaml"),
