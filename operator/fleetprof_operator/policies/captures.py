@@ -118,13 +118,13 @@ class Captures:
         if document is not None and now - capture.fired_unix_ns > _GIVE_UP_NS:
             problem = f"the request could not be made within {_GIVE_UP_NS // 10**9} s"
         if document is not None and not problem:
+            path = f"{PATH}/namespaces/{policy.namespace}/{REQUESTS}"
             try:
-                made = await self._cluster.create(f"{PATH}/namespaces/{policy.namespace}/{REQUESTS}", document)
-                self._on_write("request")
+                made = await self._create(path, document)
                 said = f"{capture.workload} is captured because {capture.cause}"
                 await self.give_notice(policy.metadata, "Captured", f"{said}: {capture.request}", mark=capture.request)
                 said = f"made by policy {policy.name}: {capture.cause}"
-                await self.give_notice(made["metadata"], "MadeByPolicy", said, about="ProfileRequest")
+                await self.give_notice(made["metadata"], "MadeByPolicy", said, mark=policy.name, about="ProfileRequest")
             except Unreachable as error:
                 log.warning("the request %s cannot be made yet: %s", capture.request, error)
                 return
@@ -132,7 +132,7 @@ class Captures:
                 if refusal.status in _LATER:
                     log.warning("the request %s cannot be made yet: %s", capture.request, refusal)
                     return
-                problem = str(refusal) if refusal.status != 409 else ""  # 409: made before a restart
+                problem = str(refusal)
         self._planned.pop(capture.request, None)
         if not problem:
             policy.log.change(capture.request, created_unix_ns=now)
@@ -143,6 +143,21 @@ class Captures:
         policy.log.note_left(capture.workload, capture.trigger, Suppression.REFUSED, problem, now)
         said = f"{capture.workload}: {capture.cause}; no capture: {problem}"
         await self.give_notice(policy.metadata, "Refused", said, mark=capture.request)
+
+    async def _create(self, path: str, document: Json) -> Json:
+        """The request as the API server has it, also where an operator before a restart has made it."""
+        try:
+            made = await self._cluster.create(path, document)
+        except Refused as refusal:
+            if refusal.status != 409:
+                raise
+            name = document["metadata"]["name"]
+            found, _ = await self._cluster.list(path, {"fieldSelector": f"metadata.name={name}"})
+            if not found:
+                raise
+            return found[0]
+        self._on_write("request")
+        return made
 
     def _remake(self, policy: PolicyState, capture: Capture) -> Json | None:
         """The request of a capture that an earlier operator wrote down and did not make."""

@@ -11,14 +11,12 @@ from harness.kubernetes.stolen_identities import (
     HOOKS,
     JOBS,
     OPERATOR,
-    REQUESTS,
     SECRETS,
     SYSTEM,
     TEAM,
     Json,
     job,
     must,
-    profile_request,
     widen,
 )
 
@@ -51,7 +49,6 @@ def test_the_operator_s_account_reaches_no_configuration_no_secret_and_no_pod(se
         ("POST", f"{TEAM}/serviceaccounts/default/token", {"spec": {}}),
         ("POST", f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/fleetprof-webhook/token", {"spec": {}}),
         ("POST", "/apis/batch/v1/namespaces/team-a/jobs", job(server)),
-        ("POST", REQUESTS, profile_request("x")),
         ("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role),
         ("POST", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments", {"metadata": {"name": "d"}}),
         ("PATCH", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/fleetprof-webhook", {"metadata": {"labels": {}}}),
