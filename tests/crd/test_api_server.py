@@ -110,7 +110,8 @@ STATUS = {
     ],
     "headline": {"busyPermille": 613, "straggler": "rank 17", "topFinding": "rank 17 reads slowly"},
     "requester": "lena",
-    "reportURL": "s3://traces/v1/default/uid/report.html",
+    "reportURL": "https://ui.example/reports/default/uid",
+    "storeURL": "s3://traces/v1/default/uid/report.html",
     "completionTime": "2026-11-21T09:46:12Z",
 }
 

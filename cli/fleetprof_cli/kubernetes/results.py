@@ -35,11 +35,11 @@ _CREDENTIALS: Final = (
 
 
 def find_store(state: RequestState, store: str, s3_endpoint: str) -> StoreLocation:
-    """Where the results are: what was named, else what the status' reportURL tells. Raises Failure."""
+    """Where the results are: what was named, else what the status' storeURL tells. Raises Failure."""
     try:
         if store:
             return parse_store(store, s3_endpoint)
-        address = state.status.report_url or ""
+        address = state.status.store_url or state.status.report_url or ""
         if address.startswith("s3://"):
             location, *whose = parse_capture_address(address)
             if whose == [state.namespace, state.uid]:

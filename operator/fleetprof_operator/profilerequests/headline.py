@@ -11,7 +11,6 @@ from fleetprof_api.report.report import KindTotal
 from fleetprof_api.report.stragglers import Stragglers
 from fleetprof_api.request import Headline
 from fleetprof_api.request.fields import longest
-from fleetprof_store.location import StoreLocation
 
 from fleetprof_operator.kubernetes.cluster import Json
 
@@ -36,13 +35,11 @@ def read_headline(report_json: bytes) -> Json:
     return _read_shares(essence.totals) | _read_stragglers(essence.stragglers) | _read_finding(essence.findings)
 
 
-def find_address(template: str, located: str, store: StoreLocation, metadata: Json) -> str:
-    """`status.reportURL`: the web UI's, made from `template`; without one, where the store has it (`located`), with the
-    settings that a reader needs to find that store. Holds no credential, since a StoreLocation holds none.
-    """
-    if template:
-        return template.format(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
-    return located + store.settings()
+def find_page(template: str, stored: str, metadata: Json) -> str:
+    """`status.reportURL`: the web UI's page, made from `template`; without one where it is `stored`."""
+    if not template:
+        return stored
+    return template.format(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
 
 
 def _read_shares(totals: list[KindTotal]) -> Json:

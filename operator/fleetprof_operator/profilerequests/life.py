@@ -28,7 +28,7 @@ from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
 from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.profilerequests.audit import tell_ended, tell_taken
-from fleetprof_operator.profilerequests.headline import find_address, read_headline
+from fleetprof_operator.profilerequests.headline import find_page, read_headline
 from fleetprof_operator.profilerequests.notices import Notices
 from fleetprof_operator.profilerequests.records import Record, request_path, to_request
 from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters
@@ -192,7 +192,8 @@ class RequestLife:
         wanted = from_capture(capture)
         if any(c.type == "Analyzed" and c.status == "True" for c in capture.conditions):
             wanted["headline"] = await self._read_headline()
-            wanted["reportURL"] = self._find_report()
+            wanted["storeURL"] = self._locate_report()
+            wanted["reportURL"] = find_page(self._around.report_url, wanted["storeURL"], self._record.metadata)
         await self._write_end(wanted, capture)
 
     async def _write_end(self, wanted: Json, capture: pb.CaptureStatus | None) -> None:
@@ -218,9 +219,10 @@ class RequestLife:
             return {}
         return read_headline(data) if data is not None else {}
 
-    def _find_report(self) -> str:
+    def _locate_report(self) -> str:
+        """With what a reader needs to find that store; without a credential, since a StoreLocation holds none."""
         located = self._around.calls.store.locate(keys.report_page_key(self._namespace, self._uid))
-        return find_address(self._around.report_url, located, self._around.store, self._record.metadata)
+        return located + self._around.store.settings()
 
     # ------------------------------------------------------------ what people see
 

@@ -258,10 +258,11 @@ async def test_report_and_traces_come_from_s3_with_the_users_credentials(
     finish(ground, "five", reportURL=address)
     told = await run("report", "five", "-o", "json", **mine)  # no flag: the address says which server it is
     assert told.stdout == '{"schema_version": 99}', told.stderr
-    finish(ground, "five", reportURL=address.replace(s3_server.endpoint_url, "http://127.0.0.1:9"))
+    page = f"https://ui.example/reports/{ground.namespace}/{uid}"
+    finish(ground, "five", reportURL=page, storeURL=address.replace(s3_server.endpoint_url, "http://127.0.0.1:9"))
     elsewhere = await run("report", "five", "-o", "json", *there, **mine)  # reached by another way from here
     assert elsewhere.stdout == '{"schema_version": 99}', elsewhere.stderr
-    assert f"{root}/report.html?" in (await run("report", "-o", "path", *there, **mine)).stdout
+    assert f"{root}/report.html?" in (await run("report", "-o", "path", *there, **mine)).stdout  # not the web UI's page
     got = await run("traces", "five", "-o", str(tmp_path / "t"), *there, **mine, AWS_REGION="us-east-1")
     assert got.returncode == 0, got.stderr
     assert (tmp_path / "t/ranks/0/trace.json.gz").read_bytes() == b"trace"

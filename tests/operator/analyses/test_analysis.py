@@ -89,6 +89,7 @@ async def test_a_report_is_made_by_one_pod_and_its_headline_is_shown(ground: Gro
     assert condition(status) == ("True", "Complete")
     assert status["headline"] == {"busyPermille": 750, "exposedCommunicationPermille": 250}
     assert status["reportURL"] == f"https://p.example/{ground.namespace}/{uid}"
+    assert status["storeURL"] == str(ground.store / f"v1/{ground.namespace}/{uid}/report.html")
     said = {e["reason"]: e["message"] for e in ground.must("GET", ground.path("events"))["items"]}
     assert said["Analyzing"] == "1 of 1 rank uploaded; the report is being made"
     ground.delete()

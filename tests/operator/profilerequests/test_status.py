@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.request import Status
-from fleetprof_operator.profilerequests.headline import find_address, read_headline
+from fleetprof_operator.profilerequests.headline import find_page, read_headline
 from fleetprof_operator.profilerequests.retention import find_due
 from fleetprof_operator.profilerequests.status import (
     TYPES,
@@ -242,6 +242,7 @@ def test_the_address_of_a_report_says_which_server_has_it(store: str, template: 
     location = parse_location(store)
     located = f"{location.address().rstrip('/')}/v1/team/u/report.html"
     metadata = {"namespace": "team", "name": "five", "uid": "u"}
-    assert find_address(template, located, location, metadata) == address
-    if address.startswith("s3://"):
-        assert parse_capture_address(address) == (location, "team", "u")
+    stored = located + location.settings()
+    assert find_page(template, stored, metadata) == address
+    if stored.startswith("s3://"):
+        assert parse_capture_address(stored) == (location, "team", "u")

@@ -64,17 +64,17 @@ def command(
     if wanted is not None:
         Results.open(state, store, s3_endpoint).cut(out, wanted)
         return
-    address = state.status.report_url
-    if tables is None and output == "path" and address:
-        click.echo(make_printable(address))
+    stored, page = state.status.store_url or state.status.report_url, state.status.report_url
+    if tables is None and output == "path" and stored:
+        click.echo(make_printable(stored))
         return
-    if tables is None and open_page and address and address.startswith(("https://", "http://")):
-        _browse(address)
+    if tables is None and open_page and page and page.startswith(("https://", "http://")):
+        _browse(page)
         return
     try:
         results = Results.open(state, store, s3_endpoint)
         data = results.report()
-        page = results.page() if open_page else b""
+        html = results.page() if open_page else b""
     except Failure:
         if output != "text" or open_page or tables is not None:
             raise
@@ -83,15 +83,15 @@ def command(
     if output == "json":
         print_json(data)
     elif output == "path":
-        click.echo(make_printable(address or results.page_address()))
+        click.echo(make_printable(stored or results.page_address()))
     else:
         print_report(_understand(data))
-        say(f"the page: {results.page_address()}")
+        say(f"the page: {page or results.page_address()}")
     if tables is not None:
         export_tables(_understand(data), tables)
     if open_page:
         path = Path(tempfile.mkdtemp(prefix="fleetprof-")) / f"{state.name}.html"
-        path.write_bytes(page)
+        path.write_bytes(html)
         _browse(path.as_uri())
 
 
