@@ -1,4 +1,4 @@
-# The three images: docker build --target operator|sidecar|analyzer .
+# The four images: docker build --target operator|sidecar|analyzer|webui . (before webui: make webui)
 # Dependencies are exactly those of uv.lock, by hash. What is built in changes less often than our code and comes first.
 ARG BASE=docker.io/library/python:3.11-slim-bookworm
 
@@ -43,6 +43,14 @@ RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --
     --no-install-package boto3 --no-install-package botocore --no-install-package s3transfer \
     --no-install-package jmespath --no-install-package python-dateutil --no-install-package six \
     && cd $PACKAGES && find . -type d -name tests -prune -exec rm -r {} +
+
+# Of the analyzer it needs the comparison and the words, which neither dial nor read traces.
+FROM build AS webui-dependencies
+ARG SSL_CERT_FILE
+RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra webui --extra postgres \
+    --no-install-package grpcio --no-install-package isal \
+    && cd $PACKAGES && find botocore/data $OTHER_SERVICES -exec rm -r {} + \
+    && find . -type d -name tests -prune -exec rm -r {} +
 
 # The reader's part in Rust (accelerator/README.md); the compiler stays here, Debian's newest for this release.
 FROM ${BASE} AS accelerator
@@ -106,3 +114,18 @@ USER 0
 RUN python -m compileall -q /opt/fleetprof/code
 USER 65532:65532
 ENTRYPOINT ["fleetprof-analyzer"]
+
+FROM runtime AS webui
+COPY --from=webui-dependencies /opt/fleetprof /opt/fleetprof
+COPY --from=build /programs/fleetprof-webui /opt/fleetprof/bin/
+COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
+COPY api/fleetprof_store /opt/fleetprof/code/fleetprof_store
+COPY analyzer/fleetprof_analyzer /opt/fleetprof/code/fleetprof_analyzer
+COPY webui/fleetprof_webui /opt/fleetprof/code/fleetprof_webui
+USER 0
+# The pages come from the tree, as they come into the wheel.
+RUN test -f /opt/fleetprof/code/fleetprof_webui/static/index.html \
+    || { echo "the web UI's pages are not built: run \`make webui\` first" >&2; exit 1; }; \
+    python -m compileall -q /opt/fleetprof/code
+USER 65532:65532
+ENTRYPOINT ["fleetprof-webui"]

@@ -72,17 +72,17 @@ attack: torch  ## Run the attacks that docs/security.md names; print each threat
 	-$(CLUSTER) programs
 	$(PYTHON) tests/attack.py $(PYTEST_ARGS)
 
-e2e: torch  ## Run the tests on a real Kubernetes alone; the cluster is made, and removed if it was not there
+e2e: torch webui  ## Run the tests on a real Kubernetes alone; the cluster is made, and removed if it was not there
 	-$(CLUSTER) programs
 	$(PYTHON) -m pytest -m cluster --durations=0 $(PYTEST_ARGS)
 
-cluster: base  ## Start the test cluster with all images (E2E_CLUSTER=current|kind|local; minutes the first time)
+cluster: base webui  ## Start the test cluster with all images (E2E_CLUSTER=current|kind|local; minutes the first time)
 	$(CLUSTER) up
 
 cluster-down: base  ## Stop the test cluster and remove what it left
 	$(CLUSTER) down
 
-images: base  ## Build the images, print their sizes, and load them into the test cluster if it runs
+images: base webui  ## Build the images, print their sizes, and load them into the test cluster if it runs
 	$(CLUSTER) images
 
 lint: base webui  ## Check style, types, who imports whom, and that generated files are fresh

@@ -40,21 +40,31 @@ OPERATOR = (8443, "operator")
         ("narrow network", "analyzer", {NAMES, OPERATOR, (443, "10.0.0.0/8")}),
         ("narrow network", "operator", {NAMES, *API, (443, "10.0.0.0/8"), (80, "169.254.170.23/32")}),
         ("narrow network", "webhook", {NAMES, *API}),
+        ("web UI", "webui", {NAMES, *API, (8443, "anywhere")}),
+        ("web UI by port-forward", "webui", {NAMES, *API, (7070, "store"), (8443, "anywhere")}),
+        ("web UI behind a proxy", "webui", {NAMES, *API, (5432, "anywhere"), (6432, "anywhere")}),
     ],
 )
 def test_each_component_reaches_what_it_needs(name: str, component: str, expected: set[tuple[int, str]]) -> None:
     assert reach(render(VALUE_SETS[name]), component) == expected
 
 
-def test_sidecars_reach_hub_and_store_from_everywhere_and_nobody_reaches_the_analyzer() -> None:
-    objects = render(VALUE_SETS["bundled store"])
+def test_sidecars_and_browsers_reach_what_is_theirs_from_everywhere_and_nobody_reaches_the_analyzer() -> None:
+    objects = render(VALUE_SETS["web UI by port-forward"])
 
     def open_ports(component: str) -> set[int]:
         rules = objects.one("NetworkPolicy", f"fleetprof-{component}")["spec"]["ingress"]
         return {port["port"] for rule in rules if "from" not in rule for port in rule["ports"]}
 
-    found = {name: open_ports(name) for name in ("operator", "webhook", "store", "analyzer", "release")}
-    assert found == {"operator": {8443}, "webhook": {9443}, "store": {7070}, "analyzer": set(), "release": set()}
+    found = {name: open_ports(name) for name in ("operator", "webhook", "store", "webui", "analyzer", "release")}
+    assert found == {
+        "operator": {8443},
+        "webhook": {9443},
+        "store": {7070},
+        "webui": {8770},
+        "analyzer": set(),
+        "release": set(),
+    }
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)

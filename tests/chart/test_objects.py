@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from harness.kubernetes.chart import NAMESPACE, S3, VALUE_SETS, Objects, matches, render
+from harness.kubernetes.chart import NAMESPACE, OIDC, S3, VALUE_SETS, Objects, matches, render
 
 pytestmark = pytest.mark.helm
 
@@ -26,6 +26,10 @@ NO_KEEPER = {
             "ValidatingAdmissionPolicyBinding",
         )
     },
+}
+WEBUI = {
+    kind: {"+fleetprof-webui"}
+    for kind in ("Deployment", "Service", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "NetworkPolicy")
 }
 # What a switch adds to, or takes from, a release with nothing but a bucket.
 KINDS = {
@@ -67,6 +71,9 @@ KINDS = {
         },
         "PodDisruptionBudget": {"-fleetprof-operator", "-fleetprof-webhook"},
     },
+    "web UI": WEBUI,
+    "web UI with an Ingress": {**WEBUI, "Ingress": {"+fleetprof-webui"}},
+    "web UI and its Secrets": {**WEBUI, "PersistentVolumeClaim": {"+fleetprof-webui"}},
     "monitored": {"ServiceMonitor": {"+fleetprof"}},
     "dashboards": {"ConfigMap": {f"+fleetprof-dashboard-{name}" for name in ("fleet", "fleetprof", "job")}},
     "rules": {"PrometheusRule": {"+fleetprof"}},
@@ -77,7 +84,8 @@ KINDS = {
     },
     "cert-manager with an issuer": {**NO_KEEPER, "Certificate": {"+fleetprof-tls", "+fleetprof-webhook-tls"}},
     "accounts of others": {
-        "ServiceAccount": {f"-fleetprof-{part}" for part in ("analyzer", "certificates", "operator", "webhook")}
+        "ServiceAccount": {f"-fleetprof-{part}" for part in ("analyzer", "certificates", "operator", "webhook")},
+        **{kind: names for kind, names in WEBUI.items() if kind != "ServiceAccount"},
     },
     "no rights": {
         "ClusterRole": {f"-fleetprof-{part}" for part in ("certificates", "editor", "operator", "viewer", "webhook")},
@@ -210,8 +218,8 @@ def test_every_name_begins_with_the_release_s(release: str, values: tuple[str, .
             assert len(item["metadata"]["name"]) <= 63
 
 
-def test_prometheus_is_sent_to_the_metrics_of_operator_and_webhook() -> None:
-    objects = render(VALUE_SETS["monitored"])
+def test_prometheus_is_sent_to_the_metrics_of_operator_webhook_and_web_ui() -> None:
+    objects = render((*OIDC, *VALUE_SETS["monitored"]))
     monitor = objects.one("ServiceMonitor", "fleetprof")
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
     selector = monitor["spec"]["selector"]
@@ -224,4 +232,20 @@ def test_prometheus_is_sent_to_the_metrics_of_operator_and_webhook() -> None:
         for port in service["spec"]["ports"]
         if port["name"] == endpoint["port"]
     }
-    assert ports == {"fleetprof-metrics": 8080, "fleetprof-webhook": 8080}
+    assert ports == {"fleetprof-metrics": 8080, "fleetprof-webhook": 8080, "fleetprof-webui": 8080}
+
+
+def test_an_ingress_leads_the_host_of_the_address_to_the_pages() -> None:
+    ingress = render(VALUE_SETS["web UI with an Ingress"]).one("Ingress", "fleetprof-webui")
+    assert ingress["metadata"]["annotations"] == {"cert-manager.io/cluster-issuer": "ours"}
+    (rule,) = ingress["spec"]["rules"]
+    assert (ingress["spec"]["ingressClassName"], rule["host"]) == ("nginx", "ui.example")
+    assert ingress["spec"]["tls"] == [{"hosts": ["ui.example"], "secretName": "ui-tls"}]
+    (path,) = rule["http"]["paths"]
+    assert path["backend"]["service"] == {"name": "fleetprof-webui", "port": {"name": "pages"}}
+
+
+def test_the_web_ui_rolls_unless_it_holds_a_volume() -> None:
+    for name, strategy in (("web UI", "RollingUpdate"), ("web UI and its Secrets", "Recreate")):
+        spec = render(VALUE_SETS[name]).one("Deployment", "fleetprof-webui")["spec"]
+        assert (spec["replicas"], spec["strategy"]["type"]) == (1, strategy)

@@ -58,13 +58,14 @@ def test_every_volume_is_mounted_and_every_mount_has_its_volume(values: tuple[st
 def test_only_who_speaks_to_the_api_server_holds_a_token() -> None:
     holds = {
         owner: template["spec"]["automountServiceAccountToken"]
-        for owner, template in render(VALUE_SETS["bundled store"]).pods()
+        for owner, template in render(VALUE_SETS["web UI by port-forward"]).pods()
     }
     assert holds == {
         "fleetprof-operator": True,
         "fleetprof-webhook": True,
         "fleetprof-release": True,
         "fleetprof-certificates": True,
+        "fleetprof-webui": True,
         "fleetprof-store": False,
         "analyzer Jobs": False,
     }
@@ -72,10 +73,10 @@ def test_only_who_speaks_to_the_api_server_holds_a_token() -> None:
 
 @pytest.mark.attack
 @pytest.mark.parametrize("values", CASES)
-def test_only_the_operator_holds_the_store_s_credentials(values: tuple[str, ...]) -> None:
+def test_only_operator_and_web_ui_hold_the_store_s_credentials(values: tuple[str, ...]) -> None:
     """The store itself has them by other names."""
     for owner, template in render(values).pods():
-        if not owner.endswith(("-operator", "-store")):
+        if not owner.endswith(("-operator", "-webui", "-store")):
             names = {item["name"] for container in template["spec"]["containers"] for item in container["env"]}
             assert not any(name.startswith("AWS_") for name in names), owner
             assert "FLEETPROF_STORE" not in names, owner
@@ -105,7 +106,7 @@ def test_hub_and_webhook_have_keys_of_their_own_and_nobody_mounts_an_authority_s
     for name in ("S3", "cert-manager"):
         for owner, template in render(VALUE_SETS[name]).pods():
             for volume in template["spec"].get("volumes", []):
-                if "secret" in volume:
+                if "secret" in volume and not owner.endswith("-webui"):
                     keys = {item["key"] for item in volume["secret"]["items"]}
                     of_hub = volume["secret"]["secretName"] == "fleetprof-tls"
                     # The webhook gives the hub's authority to sidecars, and holds none of the hub's keys.

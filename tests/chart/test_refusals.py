@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from harness.kubernetes.chart import CHART, NAMESPACED, S3, VALUE_SETS, Refused, render, run_helm
+from harness.kubernetes.chart import CHART, NAMESPACED, OIDC, PROXY, S3, VALUE_SETS, WEBUI, Refused, render, run_helm
 
 pytestmark = pytest.mark.helm
 
@@ -40,6 +40,31 @@ IMPOSSIBLE = {
         ),
         ["operator.serviceAccount.annotations", "operator.serviceAccount.create=true"],
     ),
+    "a web UI without an address": (
+        (*OIDC, "webui.url="),
+        ["webui.url", "http://localhost:8770"],
+    ),
+    "a web UI that is open to everybody": (WEBUI, ["webui.enabled", "webui.oidc.issuerUrl", "webui.proxy"]),
+    "a provider without a client": ((*OIDC, "webui.oidc.clientId="), ["webui.oidc.clientId"]),
+    "a proxy without proof": ((*PROXY, "webui.proxy.audience="), ["without proof", "webui.proxy.audience"]),
+    "provider and proxy": ((*OIDC, "webui.proxy.jwtHeader=X-Identity"), ["webui.oidc.issuerUrl", "excludes"]),
+    "sessions in several processes": ((*OIDC, "webui.replicas=2"), ["webui.replicas=1", "webui.proxy"]),
+    "replicas that share a volume": (
+        (*PROXY, "webui.replicas=2", "webui.catalog.persistence=Volume"),
+        ["webui.replicas", "webui.catalog.postgresSecret"],
+    ),
+    "a web UI that cannot read the store": (
+        (*OIDC, "store.credentials.operatorSecret=writer"),
+        ["store.credentials.webuiSecret", "docs/rbac-and-s3.md"],
+    ),
+    "a web UI without cluster rights": (
+        (*NAMESPACED, *OIDC[len(S3) :]),
+        ["webui.enabled=false", "fleetprof ui --store"],
+    ),
+    "an Ingress to loopback": (
+        (*OIDC, "webui.url=http://localhost:8770", "webui.ingress.enabled=true"),
+        ["webui.ingress.enabled", "https://"],
+    ),
     "an issuer without cert-manager": (
         (*S3, "tls.certManager.issuerRef.name=a"),
         ["tls.certManager.issuerRef.name", "tls.certManager.enabled"],
@@ -75,6 +100,12 @@ WRONG = {
     "operator.logLevel=loud": "/operator/logLevel",
     "webhook.replicas=0": "/webhook/replicas",
     "tls.certManager.issuerRef.kind=Secret": "/tls/certManager/issuerRef/kind",
+    "webui.url=http://ui.example": "/webui/url",
+    "webui.url=https://ui.example/path": "/webui/url",
+    "webui.oidc.issuerUrl=http://idp.example": "/webui/oidc/issuerUrl",
+    "webui.oidc.password=a": "/webui/oidc",
+    "webui.writes=service": "/webui/writes",
+    "webui.impersonation.groups={system:masters}": "/webui/impersonation/groups/0",
     "networkPolicy.apiServerPorts={0}": "/networkPolicy/apiServerPorts/0",
     "networkPolicy.storeCidrs={anywhere}": "/networkPolicy/storeCidrs/0",
     "networkPolicy.extraEgress[0].from=a": "/networkPolicy/extraEgress/0",

@@ -46,6 +46,8 @@ OWN: Rights = {
     ("secrets", "get patch", "fleetprof-tls"),
 }
 QUOTAS: Rights = {("resourcequotas", "list", ""), ("limitranges", "list", "")}
+REVIEWS: Rights = {("subjectaccessreviews.authorization.k8s.io", "create", "")}
+ANYBODY: Rights = {("users", "impersonate", ""), ("groups", "impersonate", "")}
 CERTIFICATES: Rights = {("secrets", "get patch", "fleetprof-tls")}
 
 
@@ -104,6 +106,25 @@ def test_the_certificates_identity_holds_two_rights_and_nobody_else_holds_them()
 
 def test_the_webhook_may_read_quotas_and_nothing_of_pods() -> None:
     assert rights(render().one("ClusterRole", "fleetprof-webhook")) == QUOTAS
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("web UI", REVIEWS),
+        ("web UI and its Secrets", REVIEWS),  # whose people's tokens are passed on
+        ("web UI behind a proxy", REVIEWS | ANYBODY),
+        (
+            "web UI that impersonates some",
+            REVIEWS | {("users", "impersonate", "ann"), ("groups", "impersonate", "oidc:team-a system:authenticated")},
+        ),
+    ],
+)
+def test_the_web_ui_may_ask_what_people_may_and_impersonate_only_with_the_switch(name: str, expected: Rights) -> None:
+    objects = render(VALUE_SETS[name])
+    assert rights(objects.one("ClusterRole", "fleetprof-webui")) == expected
+    assert not [key for key in objects.of_kind("Role") if "webui" in key]
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)
@@ -169,7 +190,11 @@ def documented(table: str) -> set[tuple[str, str]]:
     for row in rows:
         _, resource, verbs, reason, _ = (cell.strip() for cell in row.split("|"))
         assert len(reason) > 5, row
-        found |= {(resource.strip("`"), verb) for verb in verbs.partition(" of ")[0].replace(",", " ").split()}
+        found |= {
+            (name.strip(" `"), verb)
+            for name in resource.split(",")
+            for verb in verbs.partition(" of ")[0].replace(",", " ").split()
+        }
     return found
 
 
@@ -179,6 +204,7 @@ def documented(table: str) -> set[tuple[str, str]]:
         ("In every namespace (a ClusterRole)", SERVED | RAY | TOKENS | GUARD | OLD_GUARD),
         ("In its own namespace", OWN),
         ("### The webhook", QUOTAS),
+        ("### The web UI", REVIEWS | ANYBODY),
         ("### The certificates' identity", BUNDLE | {("secrets", "get patch", "")}),
     ],
 )

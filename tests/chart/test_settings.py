@@ -12,9 +12,12 @@ from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 from fleetprof_operator.injection.webhook_settings import read_settings as read_webhook_settings
 from fleetprof_operator.settings import read_settings
 from fleetprof_store.location import StoreLocation, parse_location
-from harness.kubernetes.chart import NAMESPACE, S3, VALUE_SETS, Objects, render
+from fleetprof_webui.cluster.settings import read_settings as read_webui_settings
+from harness.kubernetes.chart import NAMESPACE, OIDC, S3, VALUE_SETS, Objects, render
 
 pytestmark = pytest.mark.helm
+
+STORE = "FLEETPROF_STORE"
 
 
 def environment(objects: Objects, name: str) -> dict[str, Any]:
@@ -76,6 +79,39 @@ def test_what_keeps_the_certificates_understands_what_it_is_told(capsys: pytest.
     assert (settings.tls_secret, settings.http_port) == ("fleetprof-webhook-tls", 8080)
     assert f"fleetprof-webhook.{NAMESPACE}.svc" in settings.tls_names
     assert set(told) <= variables(read_certificate_settings, capsys)
+
+
+@pytest.mark.parametrize("name", [name for name in VALUE_SETS if name.startswith("web UI")])
+def test_the_web_ui_understands_what_it_is_told(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = environment(render(VALUE_SETS[name]), "fleetprof-webui")
+    (tmp_path / "secret").write_text("s")
+    of_kubernetes = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    given = {key: value for key, value in told.items() if isinstance(value, str)}
+    if "FLEETPROF_CATALOG" not in given:
+        assert told["FLEETPROF_CATALOG"] == {"secretKeyRef": {"name": "catalog", "key": "url"}}
+        given["FLEETPROF_CATALOG"] = "postgresql://a@b/c"
+    if "FLEETPROF_OIDC_CLIENT_SECRET_FILE" in given:
+        given["FLEETPROF_OIDC_CLIENT_SECRET_FILE"] = str(tmp_path / "secret")
+    settings = read_webui_settings([], given | of_kubernetes)
+    assert (settings.listen.port, settings.http_listen.port) == (8770, 8080)
+    assert (settings.provider is None) == ("proxy" in name)
+    if settings.provider is not None:
+        assert settings.provider.scopes == ("openid", "email", "groups")
+        assert settings.provider.issuer == "https://idp.example:8443/realm"
+    assert settings.store == parse_location(environment(render(VALUE_SETS[name]), "fleetprof-operator")[STORE])
+    assert {key for key in told if key.startswith("FLEETPROF_")} <= variables(read_webui_settings, capsys)
+
+
+@pytest.mark.parametrize(
+    ("values", "template"),
+    [
+        (S3, None),
+        (OIDC, "https://ui.example/reports/{namespace}/{uid}"),
+        ((*OIDC, "operator.reportUrl=https://portal.example/{uid}"), "https://portal.example/{uid}"),
+    ],
+)
+def test_the_operator_knows_the_web_ui_s_address(values: tuple[str, ...], template: str | None) -> None:
+    assert environment(render(values), "fleetprof-operator").get("FLEETPROF_REPORT_URL") == template
 
 
 @pytest.mark.parametrize(

@@ -114,5 +114,7 @@ def test_chart_and_code_are_of_one_version() -> None:
     assert chart["version"] == chart["appVersion"] == __version__
     images = [image["image"] for image in yaml.safe_load(chart["annotations"]["artifacthub.io/images"])]
     values = yaml.safe_load((CHART / "values.yaml").read_text())
-    ours = [f"{values['image']['registry']}/{name}:{__version__}" for name in ("operator", "sidecar", "analyzer")]
+    ours = [
+        f"{values['image']['registry']}/{name}:{__version__}" for name in ("operator", "sidecar", "analyzer", "webui")
+    ]
     assert images == [*ours, values["store"]["bundled"]["image"]]

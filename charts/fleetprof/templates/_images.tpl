@@ -1,4 +1,4 @@
-{{/* Images. Takes a dict with `root` (the chart's context) and `name` (operator, sidecar or analyzer). */}}
+{{/* Images. Takes a dict with `root` (the chart's context) and `name` (operator, sidecar, analyzer or webui). */}}
 
 {{- define "fleetprof.image" -}}
 {{- $image := .root.Values.image -}}

@@ -34,6 +34,10 @@
 {{- .Values.analyzer.serviceAccount.name | default (printf "%s-analyzer" (include "fleetprof.name" .)) -}}
 {{- end }}
 
+{{- define "fleetprof.webuiAccount" -}}
+{{- .Values.webui.serviceAccount.name | default (printf "%s-webui" (include "fleetprof.name" .)) -}}
+{{- end }}
+
 {{/* The namespaces that are served when the whole cluster is not, as a JSON list. */}}
 {{- define "fleetprof.namespaces" -}}
 {{- .Values.scope.namespaces | default (list .Release.Namespace) | sortAlpha | toJson -}}

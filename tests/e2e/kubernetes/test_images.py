@@ -53,6 +53,8 @@ AWS = ["s3", "signin", "sso", "sso-oidc", "sts"]
         ("operator", {"grpc", "msgspec", "kopf", "kubernetes", "boto3", "pydantic"}, set(), AWS, False),
         # Whoever wants the report's tables as Parquet installs what writes it. It has no client of any cloud.
         ("analyzer", {"grpc", "msgspec", "numpy"}, {"pyarrow"}, [], True),
+        # Of the analyzer it has the words and the comparison: it neither dials nor reads traces.
+        ("webui", {"msgspec", "numpy", "boto3", "pydantic"}, {"grpc", "isal", "pyarrow"}, AWS, False),
     ],
 )
 def test_an_image_holds_what_it_runs_and_neither_installer_nor_compiler(
@@ -83,6 +85,7 @@ def test_an_image_holds_what_it_runs_and_neither_installer_nor_compiler(
     assert set(found["missing"]) <= left_out
     assert sorted(found["clients"]) == clients
     assert found["scanner"] is scanner
+    assert ("/opt/fleetprof/code/fleetprof_webui/static/index.html" in found["files"]) is (component == "webui")
     useless = ("/site-packages/pip/", "/numpy/tests/", "/kubernetes/client/models/v1_pod.py")
     assert not [file for file in found["files"] if file.endswith("/cc1") or any(part in file for part in useless)]
     assert [file for file in found["files"] if file.startswith("/opt/fleetprof/code/fleetprof_api/__pycache__/")]

@@ -18,6 +18,15 @@ NAMESPACE = "fleetprof-system"
 # Every switch of the chart, alone and in the sets that people use.
 S3 = ("store.s3.bucket=traces", "store.s3.region=eu-central-1")
 NAMESPACED = (*S3, "scope.cluster=false", "crds.enabled=false", "webhook.enabled=false")
+WEBUI = (*S3, "webui.enabled=true", "webui.url=https://ui.example")
+OIDC = (*WEBUI, "webui.oidc.issuerUrl=https://idp.example:8443/realm", "webui.oidc.clientId=fleetprof")
+PROXY = (
+    *WEBUI,
+    "webui.proxy.jwtHeader=X-Identity",
+    "webui.proxy.jwksUrl=https://proxy.example/keys",
+    "webui.proxy.issuer=https://proxy.example",
+    "webui.proxy.audience=fleetprof",
+)
 VALUE_SETS: dict[str, tuple[str, ...]] = {
     "S3": S3,
     "S3 with Secrets": (*S3, "store.credentials.operatorSecret=writer"),
@@ -45,27 +54,32 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
     "no policies, no budgets": (*S3, "networkPolicy.enabled=false", "podDisruptionBudget.enabled=false"),
     "monitored": (*S3, "serviceMonitor.enabled=true", "serviceMonitor.labels.release=prometheus"),
     "accounts of others": (
-        *S3,
+        *OIDC,
         *(
             f"{part}.serviceAccount.{what}"
-            for part in ("operator", "webhook", "certificates", "analyzer")
+            for part in ("operator", "webhook", "certificates", "analyzer", "webui")
             for what in ("create=false",)
         ),
         "certificates.serviceAccount.name=d",
         "operator.serviceAccount.name=a",
         "webhook.serviceAccount.name=b",
         "analyzer.serviceAccount.name=c",
+        "webui.serviceAccount.name=e",
     ),
     "placed": (
-        *S3,
+        *OIDC,
         "image.pullSecrets={mirror}",
-        *(f"{part}.priorityClassName=low" for part in ("operator", "webhook", "analyzer")),
-        *(f"{part}.nodeSelector.pool=cpu" for part in ("operator", "webhook", "analyzer")),
-        *(f"{part}.tolerations[0].operator=Exists" for part in ("operator", "webhook", "analyzer")),
+        *(f"{part}.priorityClassName=low" for part in ("operator", "webhook", "analyzer", "webui")),
+        *(f"{part}.nodeSelector.pool=cpu" for part in ("operator", "webhook", "analyzer", "webui")),
+        *(f"{part}.tolerations[0].operator=Exists" for part in ("operator", "webhook", "analyzer", "webui")),
         "operator.podAnnotations.team=ml",
         "webhook.podAnnotations.team=ml",
+        "webui.podAnnotations.team=ml",
     ),
-    "pinned": (*S3, *(f"image.digests.{name}=sha256:{'0' * 64}" for name in ("operator", "sidecar", "analyzer"))),
+    "pinned": (
+        *OIDC,
+        *(f"image.digests.{name}=sha256:{'0' * 64}" for name in ("operator", "sidecar", "analyzer", "webui")),
+    ),
     "narrow network": (
         *S3,
         "networkPolicy.storeCidrs={10.0.0.0/8}",
@@ -85,6 +99,45 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
     "dashboards": (*S3, "dashboards.enabled=true"),
     "alerts": (*S3, "operator.alerts.tokenSecret=told", "operator.notifications.secret=slack"),
     "no bounds at admission": (*S3, "bounds.admission=false"),
+    "web UI": OIDC,
+    "web UI and its Secrets": (
+        *OIDC,
+        "store.credentials.operatorSecret=writer",
+        "store.credentials.webuiSecret=reader",
+        "webui.oidc.clientSecret=client",
+        "webui.identityAuthority=corporate-ca",
+        "webui.names.groupsClaim=groups",
+        "webui.names.groupsPrefix=oidc:",
+        "webui.writes=token",
+        "webui.catalog.persistence=Volume",
+        "webui.catalog.storageClassName=fast",
+    ),
+    "web UI by port-forward": (
+        "store.bundled.enabled=true",
+        *OIDC[len(S3) :],
+        "webui.url=http://localhost:8770",
+    ),
+    "web UI behind a proxy": (
+        *PROXY,
+        "webui.replicas=3",
+        "webui.catalog.postgresSecret=catalog",
+        "webui.extraEgress[0].ports[0].port=6432",
+        "webui.writes=impersonate",
+    ),
+    "web UI that impersonates some": (
+        *OIDC,
+        "webui.writes=impersonate",
+        "webui.impersonation.users={ann}",
+        "webui.impersonation.groups={oidc:team-a}",
+    ),
+    "web UI with an Ingress": (
+        *OIDC,
+        "webui.ingress.enabled=true",
+        "webui.ingress.className=nginx",
+        r"webui.ingress.annotations.cert-manager\.io/cluster-issuer=ours",
+        "webui.ingress.tlsSecret=ui-tls",
+        r"webui.serviceAccount.annotations.eks\.amazonaws\.com/role-arn=arn:aws:iam::1:role/reader",
+    ),
     "another name": (*S3, "fullnameOverride=profiler"),
 }
 

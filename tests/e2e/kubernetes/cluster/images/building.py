@@ -41,7 +41,7 @@ def version() -> str:
 
 
 def our_name(component: str) -> str:
-    """The published name of `operator`, `sidecar` or `analyzer`."""
+    """The published name of `operator`, `sidecar`, `analyzer` or `webui`."""
     return f"ghcr.io/fleetprof/{component}:{version()}"
 
 
@@ -53,7 +53,7 @@ def list_images() -> list[Image]:
         return Image(our_name(component), lambda tool, name: tool.build(name, ROOT, file, component))
 
     return [
-        *(ours(component) for component in ("operator", "sidecar", "analyzer")),
+        *(ours(component) for component in ("operator", "sidecar", "analyzer", "webui")),
         Image(TRAINER, lambda tool, name: tool.build(name, _SOURCES / "trainer", _SOURCES / "trainer/Dockerfile")),
         Image(STORE, _build_store),
     ]
