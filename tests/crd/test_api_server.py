@@ -124,7 +124,7 @@ def test_the_table_shows_where_a_request_stands(api: ApiServer, name: str) -> No
     assert row[:5] == [name, "Job/llama", "511", "512", "PartiallyCaptured"]
     head, row = (line.split() for line in api.kubectl("get", "profreq", name, "-o", "wide").stdout.splitlines())
     assert head[5:] == ["AGE", "BUSY-PERMILLE", "STRAGGLER", "REQUESTER", "REPORT"]
-    assert row[6:] == ["613", "rank", "17", "lena", "s3://traces/v1/default/uid/report.html"]
+    assert row[6:] == ["613", "rank", "17", "lena", "https://ui.example/reports/default/uid"]
 
 
 def test_one_word_lists_all_objects_of_ours(api: ApiServer, name: str) -> None:

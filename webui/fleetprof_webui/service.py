@@ -8,7 +8,7 @@ from fleetprof_store.base import Store
 
 from fleetprof_webui.access.viewer import Access, Viewer
 from fleetprof_webui.catalog.catalog import Catalog
-from fleetprof_webui.models.requests import CaptureAnswer
+from fleetprof_webui.models.requests import CaptureAnswer, CaptureCheck
 from fleetprof_webui.reports.reading import ReportReader
 
 
@@ -22,7 +22,10 @@ class CaptureRefused(Exception):
 
 
 class Captures(Protocol):
-    """Asks for captures in the person's name. Both raise CaptureRefused."""
+    """Asks for captures in the person's name. All raise CaptureRefused."""
+
+    async def check(self, yaml: str, namespace: str) -> CaptureCheck:
+        """Whether a ProfileRequest would be taken, as far as can be known; asks for nothing."""
 
     async def submit(self, yaml: str, namespace: str) -> CaptureAnswer:
         """Asks for the capture of a ProfileRequest; `namespace` "" is that of the document."""

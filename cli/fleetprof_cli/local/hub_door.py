@@ -6,9 +6,9 @@ have been restarted.
 
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.plain_text import make_printable
-from fleetprof_api.request import InvalidRequest, load_request
-from fleetprof_webui.models.requests import CaptureAnswer
+from fleetprof_webui.models.requests import CaptureAnswer, CaptureCheck
 from fleetprof_webui.service import CaptureRefused
+from fleetprof_webui.wanted import check_fields, read_capture
 
 from fleetprof_cli.local.capture import DEFAULT_NAMESPACE
 from fleetprof_cli.local.hub_client import HubClient
@@ -23,14 +23,13 @@ class HubDoor:
     def __init__(self, state: StateDirectory) -> None:
         self._state = state
 
+    async def check(self, yaml: str, namespace: str) -> CaptureCheck:
+        """By the fields alone: the hub has no dry run. Raises CaptureRefused."""
+        return check_fields(yaml, namespace or DEFAULT_NAMESPACE)
+
     async def submit(self, yaml: str, namespace: str) -> CaptureAnswer:
         """Asks for the capture of a ProfileRequest. Raises CaptureRefused."""
-        try:
-            request = load_request(yaml)
-        except InvalidRequest as error:
-            raise CaptureRefused(
-                "this is not a valid ProfileRequest", "docs/request.md describes every field", tuple(error.problems)
-            ) from None
+        request = read_capture(yaml)
         try:
             async with HubClient(self._state) as hub:
                 status = await hub.submit(

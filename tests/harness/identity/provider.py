@@ -44,6 +44,7 @@ class Provider:
                 Route("/keys", self._show_keys),
                 Route("/authorize", self._authorize),
                 Route("/token", self._give_token, methods=["POST"]),
+                Route("/goodbye", self._say_goodbye),
             ]
         )
 
@@ -63,6 +64,7 @@ class Provider:
                 "authorization_endpoint": f"{self.issuer}/authorize",
                 "token_endpoint": f"{self.issuer}/token",
                 "jwks_uri": f"{self.issuer}/keys",
+                "end_session_endpoint": f"{self.issuer}/goodbye",
                 "response_types_supported": ["code"],
                 "subject_types_supported": ["public"],
                 "id_token_signing_alg_values_supported": ["RS256", "none", "HS256"],
@@ -80,6 +82,12 @@ class Provider:
         code = secrets.token_urlsafe(16)
         self._codes[code] = asked
         return RedirectResponse(f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}")
+
+    async def _say_goodbye(self, request: Request) -> Response:
+        asked = dict(request.query_params)
+        if asked.get("client_id") != CLIENT or "id_token_hint" in asked:
+            return JSONResponse({"error": "invalid_request"}, status_code=400)
+        return RedirectResponse(asked["post_logout_redirect_uri"])
 
     async def _give_token(self, request: Request) -> Response:
         given = dict(parse_qsl((await request.body()).decode()))

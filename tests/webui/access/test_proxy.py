@@ -59,7 +59,7 @@ def test_a_word_that_is_not_for_us_is_refused(proxied: Browser, other: dict[str,
 def test_a_forged_word_is_refused_and_noted(proxied: Browser, caplog: pytest.LogCaptureFixture) -> None:
     good = proxied.provider.signer.sign(claims())
     unsigned = "eyJhbGciOiJub25lIn0." + good.split(".")[1] + "."
-    with caplog.at_level(logging.INFO, "fleetprof_webui.audit"):
+    with caplog.at_level(logging.INFO, "fleetprof.audit"):
         for headers in (
             {HEADER: Signer().sign(claims())},
             {HEADER: unsigned},

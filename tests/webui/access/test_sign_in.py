@@ -2,9 +2,11 @@
 
 import json
 import logging
+import ssl
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
 import pytest
 
 from .conftest import PUBLIC, WRITE, Browser
@@ -35,7 +37,7 @@ def test_a_person_sees_what_the_api_server_lets_them_read(
     assert browser.sign_in().headers["location"] == "/requests"
     me = browser.client.get("/whoami").json()
     assert me["name"] == f"{browser.provider.issuer}#ann"
-    assert me["groups"] == [f"oidc:{group}" for group in groups]
+    assert [group for group in me["groups"] if group != "system:authenticated"] == [f"oidc:{group}" for group in groups]
     assert (me["mode"], me["namespaces"], me["may_capture"]) == ("oidc", namespaces, False)
     page = browser.client.get("/requests").json()
     assert sorted(item["uid"] for item in page["items"]) == listed
@@ -62,7 +64,7 @@ def test_without_rights_it_is_as_if_it_were_not_there(
     browser: Browser, address: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     browser.sign_in()
-    with caplog.at_level(logging.INFO, "fleetprof_webui.audit"):
+    with caplog.at_level(logging.INFO, "fleetprof.audit"):
         there = browser.client.get(address)
         not_there = browser.client.get(address.replace("team-b", "nowhere"))
     assert (there.status_code, there.json()) == (404, not_there.json())
@@ -163,7 +165,8 @@ def test_signing_out_needs_our_own_page_and_ends_the_session(browser: Browser) -
     for headers in ({}, {"Origin": "https://evil.example.com", "X-Fleetprof-Request": "1"}, {"Origin": PUBLIC}):
         assert browser.client.delete("/session", headers=headers).status_code == 403
     assert browser.client.get("/whoami").status_code == 200
-    assert browser.client.delete("/session", headers=WRITE).status_code == 204
+    left = browser.client.delete("/session", headers=WRITE)
+    assert left.status_code == 200
     assert browser.site.sessions.find(session) is None
     assert browser.client.get("/whoami").status_code == 401
 
@@ -174,7 +177,7 @@ def test_a_header_that_names_somebody_is_refused_and_noted(
     browser: Browser, header: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     browser.sign_in()
-    with caplog.at_level(logging.INFO, "fleetprof_webui.audit"):
+    with caplog.at_level(logging.INFO, "fleetprof.audit"):
         answer = browser.client.get("/whoami", headers={header: "chief"})
     assert answer.status_code == 400
     assert any("identity_refused" in record.getMessage() for record in caplog.records)
@@ -184,3 +187,12 @@ def test_a_header_that_names_somebody_is_refused_and_noted(
 def test_another_host_is_not_ours(browser: Browser) -> None:
     browser.sign_in()
     assert browser.client.get("/whoami", headers={"Host": "evil.example.com"}).status_code == 400
+
+
+def test_signing_out_goes_on_at_the_provider_which_sends_people_back(browser: Browser) -> None:
+    browser.sign_in()
+    left = browser.client.delete("/session", headers=WRITE).json()["continue_at"]
+    assert "id_token" not in left  # the person's token stays with the service
+    context = ssl.create_default_context(cafile=str(browser.provider.ca_file))
+    sent = httpx2.get(left, verify=context, trust_env=False)
+    assert (sent.status_code, sent.headers["location"]) == (307, f"{PUBLIC}/")

@@ -58,6 +58,44 @@ def test_who_may_not_ask_for_one_is_refused_by_the_api_server(
     assert cluster.call("GET", requests_path("team-b", "not-mine"))[0] == 404
 
 
+@pytest.mark.parametrize(
+    ("writes", "namespace", "status", "words"),
+    [
+        ("token", "team-a", 200, "the API server would create it in team-a"),
+        ("impersonate", "team-a", 200, "the API server would create it in team-a"),
+        ("token", "team-b", 409, "cannot create"),
+        ("none", "team-b", 200, "decided when it is asked for"),  # nobody is asked
+    ],
+)
+def test_a_check_is_the_api_server_s_dry_run_and_makes_nothing(
+    make_browser: Callable[..., Browser],
+    cluster: ApiServer,
+    impersonator: None,
+    writes: str,
+    namespace: str,
+    status: int,
+    words: str,
+) -> None:
+    browser = make_browser(f"--writes={writes}")
+    browser.sign_in()
+    checked = browser.client.post("/requests/check", json=yaml_of("checked", namespace), headers=WRITE)
+    assert (checked.status_code, words in checked.text) == (status, True), checked.text
+    if status == 200:
+        assert checked.json()["checked_by"] == ("this service" if writes == "none" else "API server")
+    assert cluster.call("GET", requests_path(namespace, "checked"))[0] == 404
+
+
+def test_a_check_names_every_field_that_is_wrong(browser: Browser) -> None:
+    browser.sign_in()
+    wrong = yaml_of("a", "team-a")["yaml"].replace("iterations: 5", "iterations: -5").replace("kind: Job, ", "")
+    checked = browser.client.post("/requests/check", json={"yaml": wrong}, headers=WRITE)
+    assert checked.status_code == 422
+    assert [field.split(":")[0] for field in checked.json()["fields"]] == [
+        "spec.target.workload.kind",
+        "spec.window.iterations",
+    ]
+
+
 @pytest.mark.attack
 def test_without_the_switch_nothing_is_written(browser: Browser) -> None:
     browser.sign_in()
@@ -113,8 +151,11 @@ async def test_nobody_of_the_system_is_impersonated(
         await api.close()
 
 
-def test_who_am_i_is_the_api_server_s_word_where_it_has_the_token(make_browser: Callable[..., Browser]) -> None:
-    browser = make_browser("--writes=token")
+@pytest.mark.parametrize("writes", ["none", "token", "impersonate"])
+def test_who_am_i_is_the_api_server_s_word(
+    make_browser: Callable[..., Browser], impersonator: None, writes: str
+) -> None:
+    browser = make_browser(f"--writes={writes}")
     browser.sign_in()
     me = browser.client.get("/whoami").json()
     assert (me["name"], me["source"], me["problem"]) == (f"{browser.provider.issuer}#ann", "API server", "")

@@ -11,16 +11,17 @@ import re
 from collections.abc import Callable, Collection
 from typing import Final, Literal
 
+from fleetprof_api.plain_text import make_printable
 from starlette.requests import Request
 from starlette.responses import Response
 
 from fleetprof_webui.access.proxy import Proxy, refuse_identity_headers
 from fleetprof_webui.access.reviews import Reviews
 from fleetprof_webui.access.sessions import Sessions
-from fleetprof_webui.access.sign_in import SESSION_COOKIE, START_PATH, forget
+from fleetprof_webui.access.sign_in import SESSION_COOKIE, START_PATH, SignIn, forget
 from fleetprof_webui.access.subject import Subject
 from fleetprof_webui.access.viewer import SeenSubject, Viewer
-from fleetprof_webui.kubernetes_api import ApiRefused, ApiUnreachable, KubernetesApi
+from fleetprof_webui.kubernetes_api import ApiRefused, ApiUnreachable, Json, KubernetesApi
 
 Writes = Literal["none", "token", "impersonate"]
 """In whose name captures are asked for: nobody's, with the person's own token, or as the person by impersonation."""
@@ -28,7 +29,7 @@ Writes = Literal["none", "token", "impersonate"]
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _SELF: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
-audit = logging.getLogger("fleetprof_webui.audit")
+audit = logging.getLogger("fleetprof.audit")
 
 
 class ClusterAccess:
@@ -42,8 +43,10 @@ class ClusterAccess:
         list_namespaces: Callable[[], Collection[str]],
         *,
         writes: Writes,
+        sign_in: SignIn | None = None,
     ) -> None:
         self._doorway = doorway
+        self._sign_in = sign_in
         self._api = api
         self._reviews = reviews
         self._list_namespaces = list_namespaces
@@ -70,17 +73,16 @@ class ClusterAccess:
         return self._doorway.read_token(request.cookies.get(SESSION_COOKIE, ""))
 
     async def see_subject(self, request: Request, viewer: Viewer) -> SeenSubject:
-        """As the API server sees them, where their token is passed to it; else as this service maps them."""
-        mapped = SeenSubject(viewer.name, viewer.groups, "this service's mapping", "")
-        token = self.find_token(request) if self._writes == "token" else None
-        if token is None:
-            return mapped
-        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        """As the API server sees them: by their token, or impersonated. Where it knows neither, as we map them."""
         try:
-            seen = (await self._api.call_as_bearer(token, "POST", _SELF, review))["status"]["userInfo"]
+            seen = (await self._review_self(request, viewer))["status"]["userInfo"]
         except (ApiRefused, ApiUnreachable, KeyError) as error:
-            problem = f"the API server does not accept your token ({error}): captures cannot be asked for here"
-            return SeenSubject(mapped.name, mapped.groups, mapped.source, problem)
+            said = make_printable(str(error))
+            # Without writes the API server need not know the provider.
+            problem = (
+                "" if self._writes == "none" else f"the API server does not know you ({said}): it takes no capture"
+            )
+            return SeenSubject(viewer.name, viewer.groups, "this service's mapping", problem)
         name = str(seen.get("username", ""))
         problem = "" if name == viewer.name else f"this service calls you {viewer.name}: its claim settings are wrong"
         return SeenSubject(name, tuple(seen.get("groups") or ()), "API server", problem)
@@ -96,6 +98,16 @@ class ClusterAccess:
             if subject is not None:
                 audit.info("%s", json.dumps({"signed_out": subject.name}))
             forget(response, SESSION_COOKIE)
+
+    async def _review_self(self, request: Request, viewer: Viewer) -> Json:
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        if self._writes == "impersonate":
+            return await self._api.call_as_person(viewer.name, viewer.groups, "POST", _SELF, review)
+        return await self._api.call_as_bearer(self.find_token(request) or "", "POST", _SELF, review)
+
+    async def find_way_out(self) -> str:
+        """The provider's, where it says that it has one."""
+        return await self._sign_in.find_way_out() if self._sign_in else ""
 
     async def _recognise(self, request: Request) -> Subject | None:
         if isinstance(self._doorway, Proxy):

@@ -40,7 +40,7 @@ _HEADERS: Final = {
 _REFUSALS: Final = frozenset({400, 401, 403})
 _MOST_PATH: Final = 300
 
-audit = logging.getLogger("fleetprof_webui.audit")
+audit = logging.getLogger("fleetprof.audit")
 
 
 class Guard:

@@ -51,7 +51,7 @@ _LEEWAY_S: Final = 10
 _CALL_S: Final = 15.0
 _MOST_TOKEN: Final = 16_384
 
-audit = logging.getLogger("fleetprof_webui.audit")
+audit = logging.getLogger("fleetprof.audit")
 log = logging.getLogger(__name__)
 
 

@@ -3,7 +3,7 @@
 Guarantees: a return from the provider counts only in the browser that was sent there; issuer, audience, signature,
 time and nonce of the ID token are checked, with asymmetric algorithms alone; a sign-in makes a new session and ends the
 one that the browser had; nobody is sent to another site afterwards; no secret of a sign-in under way lies here, it is
-in the browser's cookie, encrypted. Sources: OpenID Connect Core 1.0; RFC 7636; RFC 9700.
+in the browser's cookie, encrypted. Sources: OpenID Connect Core 1.0; RFC 7636; RFC 9700; RP-Initiated Logout 1.0.
 """
 
 import json
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
 
 import httpx2
 from authlib.integrations.starlette_client import OAuth, OAuthError
@@ -39,7 +40,7 @@ _HOME: Final = "/fleet"
 _OWN_PATH: Final = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]{0,2000}")
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 
-audit = logging.getLogger("fleetprof_webui.audit")
+audit = logging.getLogger("fleetprof.audit")
 log = logging.getLogger(__name__)
 
 
@@ -61,6 +62,7 @@ class SignIn:
         self._provider = provider
         self._names = names
         self._sessions = sessions
+        self._home = f"{public_url}/"
         self._return_address = public_url + RETURN_PATH
         self._seal = Fernet(Fernet.generate_key())
         verify = ssl.create_default_context(cafile=str(provider.ca_file)) if provider.ca_file else True
@@ -109,6 +111,22 @@ class SignIn:
         forget(response, SIGN_IN_COOKIE)
         response.headers["Cache-Control"] = "no-store"
         return response
+
+    async def find_way_out(self) -> str:
+        """Where the provider ends its own session and sends people back to us; "" where it names no such address.
+
+        It is not told by whose token: that stays here, so the provider asks the person.
+        """
+        try:
+            await self._read_metadata()
+        except (httpx2.HTTPError, ValueError, KeyError, RuntimeError) as error:
+            log.warning("the identity provider cannot be asked: %s: %s", type(error).__name__, error)
+            return ""
+        place = (await self._client.load_server_metadata()).get("end_session_endpoint")
+        if not isinstance(place, str) or urlsplit(place).scheme != "https":
+            return ""
+        words = urlencode({"client_id": self._provider.client_id, "post_logout_redirect_uri": self._home})
+        return f"{place}{'&' if '?' in place else '?'}{words}"
 
     def _unseal(self, cookie: str) -> dict[str, Any]:
         try:

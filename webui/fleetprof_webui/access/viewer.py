@@ -13,7 +13,7 @@ from fastapi import Depends, Request, Response
 
 from fleetprof_webui.problems import Refused, not_found
 
-audit = logging.getLogger("fleetprof_webui.audit")
+audit = logging.getLogger("fleetprof.audit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,9 @@ class Access(Protocol):
 
     def end(self, request: Request, response: Response) -> None:
         """Ends the session of this request."""
+
+    async def find_way_out(self) -> str:
+        """The address at which people end their session at whoever signed them in; "" where there is none."""
 
 
 async def find_viewer(request: Request) -> Viewer:

@@ -12,14 +12,14 @@ from typing import Any, Final, Literal
 
 from fastapi import Request
 from fleetprof_api.plain_text import make_printable
-from fleetprof_api.request import InvalidRequest, load_request
 
 from fleetprof_webui.access.cluster import ClusterAccess
 from fleetprof_webui.access.viewer import Viewer
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.kubernetes_api import ApiRefused, ApiUnreachable, Json, KubernetesApi, requests_path
-from fleetprof_webui.models.requests import CaptureAnswer
+from fleetprof_webui.models.requests import CaptureAnswer, CaptureCheck
 from fleetprof_webui.service import CaptureRefused, Captures
+from fleetprof_webui.wanted import read_capture
 
 CANCEL_ANNOTATION: Final = "fleetprof.io/cancel"
 _BY_HAND: Final = "save the YAML and run: kubectl create -f REQUEST.yaml"
@@ -55,21 +55,16 @@ class _Door:
         self._token = token
         self._namespace = namespace
 
+    async def check(self, yaml: str, namespace: str) -> CaptureCheck:
+        """The API server's dry run. Raises CaptureRefused."""
+        place, _ = await self._try(yaml, namespace)
+        return CaptureCheck(
+            namespace=place, checked_by="API server", message=f"the API server would create it in {place}"
+        )
+
     async def submit(self, yaml: str, namespace: str) -> CaptureAnswer:
         """Creates the ProfileRequest. Raises CaptureRefused."""
-        try:
-            request = await asyncio.to_thread(load_request, yaml)
-        except (InvalidRequest, RecursionError) as error:
-            problems = tuple(error.problems) if isinstance(error, InvalidRequest) else ()
-            raise CaptureRefused(
-                "this is not a valid ProfileRequest", "docs/request.md describes every field", problems
-            ) from None
-        place = namespace or request.metadata.namespace or ""
-        if not place:
-            raise CaptureRefused("the request names no namespace", "set metadata.namespace")
-        document = json.loads(request.to_json())
-        document["metadata"]["namespace"] = place
-        await self._call("POST", requests_path(place), document, {"dryRun": "All"})
+        place, document = await self._try(yaml, namespace)
         made = await self._call("POST", requests_path(place), document)
         metadata = made["metadata"]
         name = make_printable(str(metadata["name"]))
@@ -85,6 +80,17 @@ class _Door:
         return CaptureAnswer(
             namespace=self._namespace, uid=uid, state=entry.request.state, message="it is being taken back"
         )
+
+    async def _try(self, yaml: str, namespace: str) -> tuple[str, Json]:
+        """The namespace and the document of a request that passed the dry run."""
+        request = await asyncio.to_thread(read_capture, yaml)
+        place = namespace or request.metadata.namespace or ""
+        if not place:
+            raise CaptureRefused("the request names no namespace", "set metadata.namespace")
+        document = json.loads(request.to_json())
+        document["metadata"]["namespace"] = place
+        await self._call("POST", requests_path(place), document, {"dryRun": "All"})
+        return place, document
 
     async def _call(self, method: str, path: str, body: Json, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         try:

@@ -84,7 +84,7 @@ def main() -> None:
     settings = read_settings(sys.argv[1:])
     set_up_logging(settings.log_level)
     # The audit log is written whatever the level.
-    logging.getLogger("fleetprof_webui.audit").setLevel(logging.INFO)
+    logging.getLogger("fleetprof.audit").setLevel(logging.INFO)
     for name in ("httpx2", "uvicorn"):
         logging.getLogger(name).setLevel(logging.WARNING)
     try:

@@ -39,14 +39,17 @@ def make_site(settings: Settings, store: Store, catalog: Catalog, api: Kubernete
     """Nothing listens yet."""
     sessions = Sessions()
     doorway = Proxy(settings.proxy, settings.names) if settings.proxy is not None else sessions
-    access = ClusterAccess(doorway, api, Reviews(api), catalog.namespaces, writes=settings.writes)
+    signing_in = None
+    if settings.provider is not None:
+        signing_in = SignIn(settings.provider, settings.names, sessions, settings.public_url)
+    access = ClusterAccess(doorway, api, Reviews(api), catalog.namespaces, writes=settings.writes, sign_in=signing_in)
     personal = None if settings.writes == "none" else ClusterCaptures(api, access, catalog, settings.writes)
     service = Service(
         store=store, catalog=catalog, access=access, reports=ReportReader(store), captures=None, personal=personal
     )
     app = create_application(service, hosts=_list_hosts(settings.public_url), look_every_s=settings.look_every_s)
-    if settings.provider is not None:
-        app.state.sign_in = SignIn(settings.provider, settings.names, sessions, settings.public_url)
+    if signing_in is not None:
+        app.state.sign_in = signing_in
         app.include_router(sign_in.router)
     probes = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     probes.state.service, probes.state.metrics = service, app.state.metrics

@@ -29,6 +29,12 @@ class SignIn(Model):
     token: Annotated[str, Meta(max_length=256)]
 
 
+class SignedOut(Model):
+    """The session here has ended."""
+
+    continue_at: Annotated[str, Meta(description='where the session at the identity provider ends too; ""')]
+
+
 class ProblemDetails(Model):
     """An error, as RFC 9457 has it (application/problem+json)."""
 

@@ -132,6 +132,16 @@ class NewCapture(Model):
     namespace: Annotated[str, Meta(max_length=63, description='"" for that of the document')] = ""
 
 
+class CaptureCheck(Model):
+    """A request that could be asked for; nothing was made."""
+
+    namespace: Annotated[str, Meta(description='where it would be made; "" where nothing says so')]
+    checked_by: Annotated[
+        str, Meta(description="API server: by its dry run, as the person; this service: by the request's fields alone")
+    ]
+    message: str
+
+
 class CaptureAnswer(Model):
     """A capture that was asked for or cancelled."""
 

@@ -11,6 +11,7 @@ from fleetprof_webui.answers import answer, describes, takes
 from fleetprof_webui.catalog.requests import RequestQuery
 from fleetprof_webui.models.requests import (
     CaptureAnswer,
+    CaptureCheck,
     LedgerChange,
     NewCapture,
     RequestDetail,
@@ -22,6 +23,7 @@ from fleetprof_webui.requests.events import stream_changes
 from fleetprof_webui.routes.body import read_body
 from fleetprof_webui.routes.parameters import After, Filter, Limit, Namespace, Sort, Text, Uid
 from fleetprof_webui.service import CaptureRefused, Captures, CurrentService, Service
+from fleetprof_webui.wanted import check_fields
 
 router = APIRouter(tags=["requests"])
 
@@ -77,6 +79,19 @@ async def submit_request(request: Request, service: CurrentService, viewer: Curr
     wanted = await read_body(request, NewCapture)
     try:
         return answer(await captures.submit(wanted.yaml, wanted.namespace))
+    except CaptureRefused as error:
+        raise _refuse(error) from None
+
+
+@router.post("/requests/check", **describes(CaptureCheck), openapi_extra=takes(NewCapture))
+async def check_capture(request: Request, service: CurrentService, viewer: CurrentViewer) -> Response:
+    """Whether a capture would be taken: by the API server's dry run, else by the fields alone; makes none."""
+    wanted = await read_body(request, NewCapture)
+    captures = service.find_captures(request, viewer)
+    try:
+        if captures is not None:
+            return answer(await captures.check(wanted.yaml, wanted.namespace))
+        return answer(await asyncio.to_thread(check_fields, wanted.yaml, wanted.namespace))
     except CaptureRefused as error:
         raise _refuse(error) from None
 

@@ -7,7 +7,7 @@ from fleetprof_api import __version__
 
 from fleetprof_webui.access.viewer import CurrentViewer
 from fleetprof_webui.answers import answer, describes, takes
-from fleetprof_webui.models.person import SignIn, Whoami
+from fleetprof_webui.models.person import SignedOut, SignIn, Whoami
 from fleetprof_webui.problems import Refused
 from fleetprof_webui.routes.body import read_body
 from fleetprof_webui.service import CurrentService
@@ -45,9 +45,9 @@ async def open_session(request: Request, service: CurrentService) -> Response:
     return response
 
 
-@router.delete("/session", status_code=HTTPStatus.NO_CONTENT, response_model=None)
-def end_session(request: Request, service: CurrentService) -> Response:
+@router.delete("/session", **describes(SignedOut))
+async def end_session(request: Request, service: CurrentService) -> Response:
     """Signs out."""
-    response = Response(status_code=HTTPStatus.NO_CONTENT)
+    response = answer(SignedOut(continue_at=await service.access.find_way_out()))
     service.access.end(request, response)
     return response

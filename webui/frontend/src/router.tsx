@@ -6,6 +6,7 @@ import { FleetPage } from "@/fleet/FleetPage";
 import { readFleetSearch } from "@/fleet/search";
 import { Shell } from "@/parts/Shell";
 import { Empty, Failed } from "@/parts/States";
+import { WhoamiPage } from "@/person/WhoamiPage";
 import { ReportPage } from "@/report/ReportPage";
 import { readReportSearch, readTimelineSearch } from "@/report/search";
 import { RequestPage } from "@/requests/RequestPage";
@@ -51,6 +52,7 @@ const timeline = createRoute({
   component: lazyRouteComponent(() => import("@/report/TimelinePage")),
 });
 const diff = createRoute({ getParentRoute: () => root, path: "/diff", validateSearch: readDiffSearch, component: DiffPage });
+const whoami = createRoute({ getParentRoute: () => root, path: "/whoami", component: WhoamiPage });
 
 /** Parameters are texts, as the service's are: no quotes, no JSON. */
 const parseSearch = (search: string) => Object.fromEntries(new URLSearchParams(search));
@@ -62,7 +64,7 @@ function stringifySearch(search: Record<string, unknown>): string {
 
 export function makeRouter() {
   return createRouter({
-    routeTree: root.addChildren([home, fleet, workload, requests, request, report, timeline, diff]),
+    routeTree: root.addChildren([home, fleet, workload, requests, request, report, timeline, diff, whoami]),
     parseSearch,
     stringifySearch,
     scrollRestoration: true,

@@ -5,6 +5,7 @@ import { readRequestsSearch } from "@/requests/search";
 import { address, path } from "./client";
 import { withLines } from "./ledger";
 import type { LedgerColumns } from "./models";
+import { signInAddress } from "./sign_in";
 
 test.each([
   [address("/fleet", { text: "a b&c", sort: undefined, after: "" }), "/fleet?text=a+b%26c"],
@@ -12,6 +13,13 @@ test.each([
   [path("fleet", "team-a", "Job", "a/b"), "/fleet/team-a/Job/a%2Fb"],
 ])("%s", (made, wanted) => {
   expect(made).toBe(wanted);
+});
+
+test.each([
+  ["sign in: /session/start", "/session/start?then=%2Freports%2Fa%2Fb%3Frank%3D3"],
+  ["come through the proxy that signs you in", undefined],
+])("who is not signed in: %s", (nextStep, wanted) => {
+  expect(signInAddress(nextStep, { pathname: "/reports/a/b", search: "?rank=3" })).toBe(wanted);
 });
 
 describe("the address of a view", () => {

@@ -69,9 +69,9 @@ export async function getJson<T>(url: string, signal?: AbortSignal): Promise<T> 
 }
 
 /** A write. The custom header is what another site's form cannot send. */
-export async function postJson<T>(url: string, body: unknown): Promise<T | undefined> {
+export async function postJson<T>(url: string, body: unknown, method: "POST" | "DELETE" = "POST"): Promise<T | undefined> {
   const response = await ask(url, {
-    method: "POST",
+    method,
     headers: { Accept: "application/json", "Content-Type": "application/json", "X-Fleetprof-Request": "1" },
     body: JSON.stringify(body),
   });

@@ -33,9 +33,9 @@ export function Shell() {
         </nav>
         <div className="bar-end">
           {person.data && (
-            <span className="quiet" title={`signed in: ${person.data.mode}; fleetprof ${person.data.version}`}>
+            <Link to="/whoami" className="quiet" title="Who am I">
               {person.data.name}
-            </span>
+            </Link>
           )}
           <select aria-label="Theme" value={choice} onChange={(event) => chooseTheme(event.target.value as Choice)}>
             {THEMES.map(([value, name]) => (

@@ -1,6 +1,7 @@
 // What a page shows while it waits, where there is nothing, and where something went wrong: each says what to do.
 import type { ReactNode } from "react";
 import { Problem } from "@/api/client";
+import { signInAddress } from "@/api/sign_in";
 
 export function Loading({ what, rows = 3 }: { what: string; rows?: number }) {
   return (
@@ -25,6 +26,7 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 export function Failed({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const problem =
     error instanceof Problem ? error : new Problem(0, "This page failed", String(error), "Reload it; if it stays, report it.");
+  const signIn = problem.status === 401 ? signInAddress(problem.nextStep, location) : undefined;
   return (
     <div className="failed" role="alert">
       <p className="empty-title">
@@ -39,7 +41,13 @@ export function Failed({ error, onRetry }: { error: unknown; onRetry?: () => voi
           ))}
         </ul>
       )}
-      {problem.nextStep && <p className="quiet">{problem.nextStep}</p>}
+      {signIn ? (
+        <a className="button primary" href={signIn}>
+          Sign in
+        </a>
+      ) : (
+        problem.nextStep && <p className="quiet">{problem.nextStep}</p>
+      )}
       {onRetry && (
         <button type="button" onClick={onRetry}>
           Try again
