@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.ledger import Condition, Ledger
+from fleetprof_store.base import Store
 from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database, sqlite_url
@@ -159,7 +160,7 @@ def browser(make_browser: Callable[..., Browser]) -> Browser:
     return make_browser()
 
 
-def put_capture(store: MemoryStore, namespace: str, uid: str) -> None:
+def put_capture(store: Store, namespace: str, uid: str) -> None:
     """A capture that ended without a report."""
     second = 1_000_000_000
     ledger = Ledger(

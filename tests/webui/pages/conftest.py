@@ -2,8 +2,6 @@
 
 import asyncio
 import dataclasses
-import os
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +15,10 @@ from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.database import sqlite_url
 from fleetprof_webui.local import LocalSite, serve_locally
 from fleetprof_webui.pages import STATIC
+from harness.browser import miss, run_chromium
 from harness.reports.large_job import enlarge
 from harness.timelines.timeline_files import make_trace, write_trace
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from ..conftest import put_capture
 
@@ -61,7 +60,7 @@ def shown(analysed: MemoryStore) -> MemoryStore:
 def site(shown: MemoryStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSite]:
     """The service as `fleetprof ui` starts it, in a thread; it ends with the tests."""
     if not (STATIC / "index.html").is_file():
-        _miss("the pages are not built: make webui")
+        miss("the pages are not built: make webui")
     catalog = sqlite_url(tmp_path_factory.mktemp("catalog") / "catalog.sqlite")
     ready, stop = threading.Event(), asyncio.Event()
     found: list[LocalSite] = []
@@ -90,15 +89,8 @@ def browser() -> Iterator[Browser]:
 
     Not of a session: while Playwright runs, no test of a coroutine can begin in its thread.
     """
-    program = shutil.which("chromium")
-    if program is None:
-        _miss("no chromium: run .ci/browser")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-lcd-text", "--font-render-hinting=none"]
-        )
+    with run_chromium() as launched:
         yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")
@@ -135,9 +127,3 @@ def page(browser: Browser, site: LocalSite, session_state: Path, request: pytest
     context.close()
     # A status of the service is in the console too; the tests that ask for one look at the page.
     assert [text for text in complaints if "Failed to load resource" not in text] == []
-
-
-def _miss(reason: str) -> None:
-    if "browser" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
-        pytest.fail(reason)
-    pytest.skip(reason)

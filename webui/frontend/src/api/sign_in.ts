@@ -1,6 +1,6 @@
 // Local mode: the address that `fleetprof ui` prints carries a one-time token behind its "#", which no server sees. It is
 // exchanged for a cookie that script cannot read, and leaves the address before anything else happens.
-import { address, postJson } from "./client";
+import { postJson } from "./client";
 import type { SignedOut } from "./models";
 
 export async function takeToken(): Promise<void> {
@@ -25,5 +25,5 @@ const START = "/session/start";
 /** The address that signs one in and leads back to this page; undefined where the next step names none. */
 export function signInAddress(nextStep: string, here: { pathname: string; search: string }): string | undefined {
   if (!nextStep.includes(START)) return undefined;
-  return address(START, { then: here.pathname + here.search });
+  return `${START}?then=${encodeURIComponent(here.pathname + here.search)}`;
 }

@@ -1,0 +1,30 @@
+"""A real Chromium without a window, driven by Playwright."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+
+@contextmanager
+def run_chromium(*flags: str) -> Iterator[Browser]:
+    """A browser until the block ends; skips without one, or fails where it is required."""
+    program = shutil.which("chromium")
+    if program is None:
+        miss("no chromium: run .ci/browser")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-lcd-text", "--font-render-hinting=none", *flags]
+        )
+        yield launched
+        launched.close()
+
+
+def miss(reason: str) -> None:
+    """Skips, or fails where a browser is required."""
+    if "browser" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
+        pytest.fail(reason)
+    pytest.skip(reason)
