@@ -16,6 +16,7 @@ from cluster.refusal import Failure, Refusal
 from scene.api import Api
 from scene.installation import Installation
 from scene.namespaces import INJECTED, make_namespace, remove_namespace
+from scene.people import People
 from scene.request import Request
 from scene.stages import Stages
 from scene.store import NAMESPACE as STORE_NAMESPACE
@@ -99,9 +100,19 @@ def installing() -> Stages:
 
 
 @pytest.fixture(scope="session")
-def installation(api: Api, cluster: Cluster, store: Store, installing: Stages) -> Iterator[Installation]:
+def people(api: Api) -> Iterator[People]:
+    """Who signs in to the web UI, and where; the provider itself is started by who needs it."""
+    provider = People(api)
+    yield provider
+    provider.remove()
+
+
+@pytest.fixture(scope="session")
+def installation(
+    api: Api, cluster: Cluster, store: Store, people: People, installing: Stages
+) -> Iterator[Installation]:
     """fleetprof, installed from nothing; `test_uninstall.py` takes it away before this does."""
-    release = Installation(api, store, cluster.audit_log)
+    release = Installation(api, store, people, cluster.audit_log)
     try:
         with installing.stage("helm install, until everything is ready"):
             release.install()

@@ -104,7 +104,7 @@ def may(api: Api, user: str, verb: str, namespace: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("component", ["operator", "webhook"])
+@pytest.mark.parametrize("component", ["operator", "webhook", "webui"])
 def test_a_role_holds_no_verb_that_was_not_used(
     api: Api, cluster: Cluster, installation: Installation, component: str
 ) -> None:

@@ -30,11 +30,12 @@ class Signer:
         return jwt.encode(header, {"iat": now, "exp": now + 3600} | claims, self._key)
 
 
-def make_certificate(folder: Path) -> tuple[Path, Path]:
-    """(certificate, key) as PEM files, for 127.0.0.1; the certificate is its own authority."""
+def make_certificate(folder: Path, host: str = "") -> tuple[Path, Path]:
+    """(certificate, key) as PEM files, for 127.0.0.1 or a host name; the certificate is its own authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "provider of the tests")])
     now = datetime.now(UTC)
+    whose = x509.DNSName(host) if host else x509.IPAddress(ip_address("127.0.0.1"))
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -43,7 +44,7 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([whose]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())

@@ -45,6 +45,7 @@ class Provider:
                 Route("/authorize", self._authorize),
                 Route("/token", self._give_token, methods=["POST"]),
                 Route("/goodbye", self._say_goodbye),
+                Route("/person", self._change_person),
             ]
         )
 
@@ -56,6 +57,11 @@ class Provider:
         """An ID token of the person."""
         usual = {"iss": self.issuer, "aud": CLIENT, "sub": self.person, "groups": self.groups}
         return self.signer.sign(usual | self.claims | claims)
+
+    async def _change_person(self, request: Request) -> Response:
+        """`sign_in_as` for tests that are not in this process."""
+        self.sign_in_as(request.query_params["name"], *filter(None, request.query_params.get("groups", "").split(",")))
+        return JSONResponse(self.person)
 
     async def _describe(self, _request: Request) -> Response:
         return JSONResponse(
@@ -120,3 +126,9 @@ def run_provider(folder: Path) -> Iterator[Provider]:
         finally:
             server.should_exit = True
             thread.join()
+
+
+def serve(issuer: str, certificate: Path, key: Path, port: int) -> None:
+    """A provider of its own process, until that ends."""
+    app = Provider(issuer, certificate).app
+    uvicorn.run(app, host="0.0.0.0", port=port, ssl_certfile=certificate, ssl_keyfile=key, lifespan="off")

@@ -1,4 +1,4 @@
-"""fleetprof as an administrator installs it: the chart, a bucket, two Secrets."""
+"""fleetprof as an administrator installs it: the chart with the web UI, a bucket, an identity provider, Secrets."""
 
 from pathlib import Path
 
@@ -8,10 +8,13 @@ from cluster.places import ROOT
 from scene.api import Api, Object, wait_until
 from scene.containers import kill
 from scene.namespaces import make_namespace, remove_namespace
+from scene.people import People
 from scene.store import Store
 
 NAMESPACE = "fleetprof-system"
 _RELEASE = "fleetprof"
+# By kubectl port-forward; the browser of the tests goes to the port that it chose.
+ADDRESS = "http://localhost:8770"
 _SECRET = "s3"
 
 
@@ -20,9 +23,10 @@ class Installation:
 
     namespace = NAMESPACE
 
-    def __init__(self, api: Api, store: Store, audit_log: Path | None) -> None:
+    def __init__(self, api: Api, store: Store, people: People, audit_log: Path | None) -> None:
         self._api = api
         self._store = store
+        self._people = people
         # Where this installation's part of the log begins, in bytes.
         self.audit_begin = audit_log.stat().st_size if audit_log is not None else 0
 
@@ -30,16 +34,20 @@ class Installation:
         """`helm install`, from nothing; returns when everything is ready."""
         self.clean()
         make_namespace(self._api, NAMESPACE)
-        self._api.create(self._store.secret(NAMESPACE, _SECRET))
+        self._api.create(self._store.secret(NAMESPACE, _SECRET), *self._people.for_the_web_ui(NAMESPACE))
         values = {
             "store.s3.bucket": self._store.bucket,
             "store.s3.endpoint": self._store.endpoint,
             "store.credentials.operatorSecret": _SECRET,
+            "store.credentials.webuiSecret": _SECRET,
+            "webui.url": ADDRESS,
+            **self._people.values(),
             "image.tag": version(),
             # Two cores carry trainers, analyzer and everything else.
             "analyzer.resources.requests.cpu": "100m",
         }
         settings = [word for name, value in values.items() for word in ("--set-string", f"{name}={value}")]
+        settings += ["--set", "webui.enabled=true"]
         chart = str(ROOT / "charts/fleetprof")
         self._api.helm("install", _RELEASE, chart, "-n", NAMESPACE, "--wait", "--timeout", "4m", *settings)
 
