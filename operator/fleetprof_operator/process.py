@@ -32,6 +32,10 @@ from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
 from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.metrics import Metrics
+from fleetprof_operator.ownership.lease import Holder
+from fleetprof_operator.ownership.leadership import Deposed, Leadership
+from fleetprof_operator.ownership.relay import Relay
+from fleetprof_operator.ownership.territory import Territory
 from fleetprof_operator.policies.assembly import Policies
 from fleetprof_operator.profilerequests.control import Control
 from fleetprof_operator.profilerequests.later_changes import LaterChanges
@@ -51,10 +55,10 @@ _ANALYSIS_MARGIN_S: Final = 300  # for a Job to be scheduled and noticed, beyond
 
 
 class Operator:
-    """One operator. `hub_server` and `probe_server` are there once it listens. Use it inside one running event loop.
+    """One operator. `hub_server` (or `relay`, while it stands by) and `probe_server` are there once it listens.
 
-    Without `certificates` it serves plain text, on loopback only. `analysis_authenticator` tells whose pod an analyzer
-    Job's token is; None: their pods are given nothing.
+    Use it inside one running event loop. Without `certificates` it serves plain text, on loopback only.
+    `analysis_authenticator` tells whose pod an analyzer Job's token is; None: their pods are given nothing.
     """
 
     def __init__(
@@ -72,6 +76,9 @@ class Operator:
         self._cluster = cluster
         self._certificates = certificates
         self._obstacle = "starting"
+        self._leadership = _make_leadership(settings, cluster)
+        namespaced = bool(settings.namespaces)
+        self._territory = Territory(cluster, namespaced=namespaced, own_lease="".join(settings.leases[:1]))
         self._records = Records()
         self._retention = Retention(cluster)
         self._analyses = self._make_analyses()
@@ -93,11 +100,13 @@ class Operator:
             hub=self.hub,
             calls=StoreCalls(store),
             metrics=self._metrics,
+            owner=settings.owner,
             report_url=settings.report_url,
             store=settings.store,
             requesters=Requesters(cluster, settings.requester_guard),
             analyses=self._analyses,
         )
+        self.relay: Relay | None = None
         self.hub_server: RunningServer | None = None
         self.probe_server: Connections | None = None
 
@@ -107,16 +116,23 @@ class Operator:
             cleanup.callback(self._around.calls.close)
             if self._desk is not None:
                 cleanup.callback(self._desk.close)
+            if self._leadership is not None:
+                cleanup.push_async_callback(self._leadership.let_go)
             cleanup.push_async_callback(self.hub.close)
             probes = await serve_probes(
                 self._settings.http_listen,
-                lambda: self._obstacle,
+                self._find_obstacle,
                 self._metrics.registry,
                 lambda: take_snapshot(self.hub.telemetry),
             )
             self.probe_server = probes
             cleanup.push_async_callback(probes.close)
             _heed_signals(stop)
+            if self._leadership is not None:
+                cleanup.callback(asyncio.create_task(_lead(self._leadership, stop)).cancel)
+                if not await _unless_stopped(self._stand_by(self._leadership), stop):
+                    return
+            cleanup.callback(asyncio.create_task(self._territory.run()).cancel)
             if not await _unless_stopped(self._prepare(), stop):
                 return
             tls = self._certificates.current if self._certificates is not None else None
@@ -125,7 +141,9 @@ class Operator:
             )
             cleanup.push_async_callback(self.hub_server.stop)
             log.info("the hub listens at port %d", self.hub_server.port)
-            control = Control(self._around, self._records, self._retention, self._later_changes, self._analyses, stop)
+            control = Control(
+                self._around, self._records, self._retention, self._later_changes, self._analyses, self._territory, stop
+            )
             cleanup.push_async_callback(control.close)
             cleanup.push_async_callback(self.policies.close)
             await self.policies.start()
@@ -149,11 +167,27 @@ class Operator:
         _heed_signals(stop)  # kopf has set its own, which do not bear a second signal
         await _until_first_ends(tasks)
 
+    def _find_obstacle(self) -> str:
+        if self._leadership is not None and not self._leadership.held.is_set():
+            return self._leadership.find_obstacle()
+        return self._obstacle
+
+    async def _stand_by(self, leadership: Leadership) -> None:
+        """Until this process serves; callers are handed on to the one that does."""
+        self.relay = Relay(leadership.first_hub)
+        try:
+            await self.relay.start(self._settings.hub_listen)
+            await leadership.held.wait()
+        finally:
+            await self.relay.close()
+            self.relay = None
+
     async def _prepare(self) -> None:
         """Certificates, and what the store knows of the requests that have not ended: for as long as it takes."""
         tries = 0
         while True:
             try:
+                self._territory.require()
                 if isinstance(self._certificates, CertificateKeeper):
                     await self._certificates.ensure()
                 await self.hub.restore([place async for place in self._list_unfinished()])
@@ -167,7 +201,7 @@ class Operator:
     async def _list_unfinished(self) -> AsyncIterator[tuple[str, str]]:
         for root in [f"{PATH}/namespaces/{n}/" for n in self._settings.namespaces] or [f"{PATH}/"]:
             for body in (await self._cluster.list(f"{root}{PLURAL}"))[0]:
-                if not is_finished(body.get("status")):
+                if not is_finished(body.get("status")) and self._territory.serves(body):
                     yield body["metadata"]["namespace"], body["metadata"]["uid"]
 
     def _find_pods(self, uid: str) -> TargetPods:
@@ -228,6 +262,21 @@ def _bound(settings: Settings) -> HubSettings:
         bounds=settings.bounds,
         analysis_patience_ns=analysis_s * SECOND_NS,
     )
+
+
+def _make_leadership(settings: Settings, cluster: Cluster) -> Leadership | None:
+    if not settings.leases:
+        return None
+    return Leadership(cluster, settings.leases, Holder(settings.identity, settings.owner, settings.advertise))
+
+
+async def _lead(leadership: Leadership, stop: asyncio.Event) -> None:
+    """Holds the Leases; ends the operator when another process has taken one."""
+    try:
+        await leadership.run()
+    except Deposed as error:
+        log.critical("this process ends, because another serves: %s", error)
+        stop.set()
 
 
 def _heed_signals(stop: asyncio.Event) -> None:

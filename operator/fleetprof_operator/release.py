@@ -3,7 +3,8 @@
 It asks the operator to cancel what runs, so that no rank stays armed, waits for that, frees what is left of our
 finalizer, and removes the analyzer Jobs, since nobody would do it afterwards.
 
-Guarantees: deletes no request and nothing in the store; ends within PATIENCE_S and a few calls; a request that did not
+Guarantees: touches only requests of this release (`status.owner`, or its finalizer where that is not written yet);
+deletes no request and nothing in the store; ends within PATIENCE_S and a few calls; a request that did not
 end in that time is named in the log and freed all the same; may be run again. Exit codes: 0 released; 1 the API server
 refused or did not answer; 2 wrong settings. Rights: list and patch profilerequests; in the own namespace list and
 delete jobs.
@@ -14,6 +15,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from fleetprof_api.process.settings import SettingsParser, split_names
@@ -21,7 +23,7 @@ from fleetprof_api.process.settings import SettingsParser, split_names
 from fleetprof_operator.analyses.analyzer_job import UID_LABEL
 from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
 from fleetprof_operator.log import set_up_logging
-from fleetprof_operator.profilerequests.control import FINALIZER
+from fleetprof_operator.ownership.territory import choose_finalizer
 from fleetprof_operator.profilerequests.records import CANCEL_ANNOTATION, PATH, PLURAL, UNINSTALLED, request_path
 from fleetprof_operator.profilerequests.status import is_finished
 from fleetprof_operator.settings import EXIT_CODES
@@ -36,15 +38,29 @@ _GONE: Final = 404
 _CONFLICT: Final = 409
 
 
-async def release(
-    cluster: Cluster, namespaces: Sequence[str], namespace: str, *, patience_s: float = PATIENCE_S
-) -> None:
-    """Cancels and frees the requests of `namespaces`, or of all; analyzer Jobs are in `namespace`.
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The release `owner` (NAMESPACE/NAME), which serves `namespaces`, or all, and makes its Jobs in `namespace`."""
 
-    Raises Refused, Unreachable.
-    """
+    owner: str
+    namespaces: Sequence[str]
+    namespace: str
+
+    @property
+    def finalizer(self) -> str:
+        """What keeps its requests."""
+        return choose_finalizer(namespaced=bool(self.namespaces))
+
+    def owns(self, body: Json) -> bool:
+        """Whether it has begun this request."""
+        owner = (body.get("status") or {}).get("owner")
+        return bool(owner == self.owner if owner else self.finalizer in (body["metadata"].get("finalizers") or ()))
+
+
+async def release(cluster: Cluster, ours: Release, *, patience_s: float = PATIENCE_S) -> None:
+    """Cancels and frees the requests of a release. Raises Refused, Unreachable."""
     until = time.monotonic() + patience_s
-    while unfinished := [body for body in await _list(cluster, namespaces) if not is_finished(body.get("status"))]:
+    while unfinished := [body for body in await _list(cluster, ours) if not is_finished(body.get("status"))]:
         for body in unfinished:
             # Those that came meanwhile, too.
             if CANCEL_ANNOTATION not in (body["metadata"].get("annotations") or {}):
@@ -55,12 +71,12 @@ async def release(
             break
         await asyncio.sleep(_LOOK_S)
     for _ in range(_TRIES):
-        freed = [await _free(cluster, body) for body in await _list(cluster, namespaces)]
+        freed = [await _free(cluster, body, ours.finalizer) for body in await _list(cluster, ours)]
         if all(freed):
             break
     else:
         log.warning("some requests keep our finalizer: somebody else changes them all the time")
-    await _remove_jobs(cluster, f"/apis/batch/v1/namespaces/{namespace}/jobs")
+    await _remove_jobs(cluster, f"/apis/batch/v1/namespaces/{ours.namespace}/jobs")
 
 
 async def _remove_jobs(cluster: Cluster, path: str) -> None:
@@ -73,12 +89,12 @@ async def _remove_jobs(cluster: Cluster, path: str) -> None:
                 raise
 
 
-async def _free(cluster: Cluster, body: Json) -> bool:
+async def _free(cluster: Cluster, body: Json, ours: str) -> bool:
     """Takes our finalizer from a request, and nobody else's. False when somebody was faster."""
     finalizers = body["metadata"].get("finalizers") or []
-    if FINALIZER not in finalizers:
+    if ours not in finalizers:
         return True
-    rest = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+    rest = [finalizer for finalizer in finalizers if finalizer != ours]
     version = body["metadata"]["resourceVersion"]
     freed = await _merge(cluster, body, {"finalizers": rest or None, "resourceVersion": version})
     if freed:
@@ -97,15 +113,16 @@ async def _merge(cluster: Cluster, body: Json, metadata: Json) -> bool:
     return True
 
 
-async def _list(cluster: Cluster, namespaces: Sequence[str]) -> list[Json]:
+async def _list(cluster: Cluster, ours: Release) -> list[Json]:
+    """The requests that are this release's."""
     found: list[Json] = []
-    for root in [f"{PATH}/namespaces/{namespace}" for namespace in namespaces] or [PATH]:
+    for root in [f"{PATH}/namespaces/{namespace}" for namespace in ours.namespaces] or [PATH]:
         try:
             found += (await cluster.list(f"{root}/{PLURAL}"))[0]
         except Refused as refusal:
             if refusal.status != _GONE:  # the kind is gone already, and all requests with it
                 raise
-    return found
+    return [body for body in found if ours.owns(body)]
 
 
 def _path(body: Json) -> str:
@@ -116,10 +133,10 @@ def _name(body: Json) -> str:
     return f"{body['metadata']['namespace']}/{body['metadata']['name']}"
 
 
-async def _run(namespaces: Sequence[str], namespace: str) -> int:
+async def _run(ours: Release) -> int:
     cluster = await Cluster.connect()
     try:
-        await release(cluster, namespaces, namespace)
+        await release(cluster, ours)
     except (Refused, Unreachable) as error:
         log.error("the requests cannot be released: %s; `helm uninstall --no-hooks` goes on without", error)
         return 1
@@ -135,6 +152,9 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
     )
     parser.setting("namespaces", default="", metavar="A,B", help="those of these namespaces only; default: all")
     parser.setting("namespace", required=True, help="the operator's own namespace, where analyzer Jobs are")
+    parser.setting("owner", default="", metavar="NAMESPACE/NAME", help="this release; default: NAMESPACE/fleetprof")
     given = parser.parse_args(arguments)
     set_up_logging("info")
-    return asyncio.run(_run(split_names(given.namespaces), given.namespace))
+    return asyncio.run(
+        _run(Release(given.owner or f"{given.namespace}/fleetprof", split_names(given.namespaces), given.namespace))
+    )

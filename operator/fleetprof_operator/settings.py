@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,10 @@ class Settings:
     store: StoreLocation
     namespace: str
     namespaces: tuple[str, ...]
+    owner: str
+    leases: tuple[str, ...]
+    identity: str
+    advertise: str
     hub_listen: HostPort
     http_listen: HostPort
     tls_secret: str
@@ -58,6 +63,12 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     )
     parser.setting("namespace", required=True, help="the operator's own namespace; analyzer Jobs run there")
     parser.setting("namespaces", default="", metavar="A,B", help="serve these namespaces only; default: all")
+    parser.setting("owner", default="", metavar="NAMESPACE/NAME", help="this release; default: NAMESPACE/fleetprof")
+    parser.setting(
+        "leases", default="", metavar="A,B", help="namespaces whose Lease `fleetprof` to hold; default: none, run alone"
+    )
+    parser.setting("identity", default=socket.gethostname(), help="this process' name in the Lease")
+    parser.setting("advertise", default="", metavar="HOST:PORT", help="the hub's address, for replicas that stand by")
     parser.setting("hub-listen", default="0.0.0.0:8443", metavar="HOST:PORT", help="where sidecars connect")
     parser.setting("http-listen", default="0.0.0.0:8080", metavar="HOST:PORT", help="/metrics, /healthz, /readyz")
     parser.setting("tls-secret", default="fleetprof-tls", help="Secret that the operator fills with its certificates")
@@ -124,6 +135,10 @@ def _check(given: argparse.Namespace) -> Settings:
         store=store,
         namespace=given.namespace,
         namespaces=split_names(given.namespaces),
+        owner=given.owner or f"{given.namespace}/fleetprof",
+        leases=split_names(given.leases),
+        identity=given.identity,
+        advertise=given.advertise,
         hub_listen=_read_address("--hub-listen", given.hub_listen),
         http_listen=_read_address("--http-listen", given.http_listen),
         tls_secret=given.tls_secret,

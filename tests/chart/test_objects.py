@@ -31,6 +31,14 @@ WEBUI = {
     kind: {"+fleetprof-webui"}
     for kind in ("Deployment", "Service", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "NetworkPolicy")
 }
+OF_THE_CLUSTER = (
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+)
 # What a switch adds to, or takes from, a release with nothing but a bucket.
 KINDS = {
     "S3": {},
@@ -90,8 +98,8 @@ KINDS = {
     "no rights": {
         "ClusterRole": {f"-fleetprof-{part}" for part in ("certificates", "editor", "operator", "viewer", "webhook")},
         "ClusterRoleBinding": {"-fleetprof-certificates", "-fleetprof-operator", "-fleetprof-webhook"},
-        "Role": {"-fleetprof-certificates", "-fleetprof-operator-own"},
-        "RoleBinding": {"-fleetprof-certificates", "-fleetprof-operator-own"},
+        "Role": {"-fleetprof-certificates", "-fleetprof-operator-own", "-fleetprof-operator-lease"},
+        "RoleBinding": {"-fleetprof-certificates", "-fleetprof-operator-own", "-fleetprof-operator-lease"},
     },
 }
 
@@ -108,7 +116,7 @@ def test_a_switch_adds_and_takes_exactly_these_objects(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)
-def test_every_object_is_labelled_and_names_no_namespace_without_need(name: str) -> None:
+def test_every_object_is_labelled_and_says_its_namespace(name: str) -> None:
     for item in render(VALUE_SETS[name]).items:
         labels = item["metadata"]["labels"]
         where = f"{item['kind']} {item['metadata']['name']}"
@@ -116,8 +124,8 @@ def test_every_object_is_labelled_and_names_no_namespace_without_need(name: str)
         assert labels["app.kubernetes.io/instance"] == "fleetprof", where
         assert labels["app.kubernetes.io/managed-by"] == "Helm", where
         assert {"app.kubernetes.io/component", "app.kubernetes.io/version", "helm.sh/chart"} <= labels.keys(), where
-        # Rights in the namespaces that are served have to be made there.
-        assert "namespace" not in item["metadata"] or item["kind"] in ("Role", "RoleBinding"), where
+        # Tools that apply what `helm template` prints put each object where it says.
+        assert ("namespace" in item["metadata"]) == (item["kind"] not in OF_THE_CLUSTER), where
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)
@@ -160,6 +168,15 @@ def test_the_bundled_store_s_credentials_are_random_and_stay_with_its_data() -> 
 def test_the_certificates_secret_has_no_content_that_an_upgrade_could_put_back() -> None:
     for name in ("fleetprof-tls", "fleetprof-webhook-tls"):
         assert render().one("Secret", name).keys() == {"apiVersion", "kind", "metadata", "type"}
+
+
+def test_the_authority_that_running_pods_trust_is_kept_when_the_release_goes() -> None:
+    def kept(*values: str) -> dict[str, bool]:
+        secrets = render((*S3, *values)).of_kind("Secret")
+        return {name: "annotations" in secret["metadata"] for name, secret in secrets.items()}
+
+    assert kept() == {"fleetprof-tls": True, "fleetprof-webhook-tls": False}
+    assert kept("tls.keepAuthority=false") == {"fleetprof-tls": False, "fleetprof-webhook-tls": False}
 
 
 def test_the_crds_are_kept_when_the_release_goes() -> None:
@@ -213,7 +230,8 @@ def test_the_release_hook_runs_before_the_operator_goes_and_leaves_nothing() -> 
 def test_every_name_begins_with_the_release_s(release: str, values: tuple[str, ...], expected: str) -> None:
     objects = render((*S3, *values), release=release)
     for item in objects.items:
-        if item["kind"] != "CustomResourceDefinition":
+        # The Lease has one name for all releases, so that there cannot be two.
+        if item["kind"] not in ("CustomResourceDefinition", "Lease"):
             assert re.fullmatch(rf"{expected}(-[a-z-]+)?", item["metadata"]["name"]), item["metadata"]["name"]
             assert len(item["metadata"]["name"]) <= 63
 

@@ -141,6 +141,8 @@ def test_an_upgrade_takes_nothing_away_that_was_filled_in_since(release: Helm, s
 
 def test_an_uninstall_leaves_requests_and_traces_and_nothing_else(release: Helm, server: ApiServer) -> None:
     _, before = server.call("GET", path_of("secrets", "fleetprof-store"))
+    authority = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
+    server.call("PATCH", path_of("secrets", "fleetprof-tls"), {"data": {"ca.crt": authority}})
     release("uninstall", "fleetprof", "--no-hooks")
     listed = server.kubectl(
         "get",
@@ -156,10 +158,41 @@ def test_an_uninstall_leaves_requests_and_traces_and_nothing_else(release: Helm,
         "customresourcedefinition.apiextensions.k8s.io/profilerequests.fleetprof.io",
         "persistentvolumeclaim/fleetprof-store",
         "secret/fleetprof-store",
+        "secret/fleetprof-tls",
     ]
     release("install", "fleetprof", str(CHART), *settings(BUNDLED))  # finds them again
     _, after = server.call("GET", path_of("secrets", "fleetprof-store"))
     assert after["data"] == before["data"]
+    _, certificates = server.call("GET", path_of("secrets", "fleetprof-tls"))
+    assert certificates["data"] == {"ca.crt": authority}
+
+
+def test_a_second_release_for_what_is_served_is_refused_by_name_and_one_beside_it_is_not(
+    release: Helm, tmp_path: Path, server: ApiServer
+) -> None:
+    del release
+
+    def install(name: str, namespace: str, *values: str) -> str:
+        words = ("install", name, str(CHART), "--namespace", namespace, *settings((*BUNDLED, *values)))
+        environment = os.environ | {"KUBECONFIG": str(server.kubeconfig()), "HOME": str(tmp_path)}
+        binary = chart.find_helm()
+        assert binary is not None
+        return subprocess.run([binary, *words], env=environment, capture_output=True, text=True, timeout=120).stderr
+
+    narrow = ("scope.cluster=false", "crds.enabled=false", "webhook.enabled=false")
+    said = install("other", "team-a", "crds.enabled=false", "fullnameOverride=other")
+    assert f"this cluster is served by the release {chart.NAMESPACE}/fleetprof already" in said
+    try:
+        assert install("narrow", "team-a", *narrow) == ""
+        said = install("narrow", "team-b", *narrow, "scope.namespaces={team-a}")
+        assert "the namespace team-a is served by the release team-a/narrow already" in said
+        _, lease = server.call("GET", "/apis/coordination.k8s.io/v1/namespaces/team-a/leases/fleetprof")
+        assert lease["metadata"]["annotations"]["meta.helm.sh/release-name"] == "narrow"
+    finally:
+        binary = chart.find_helm()
+        environment = os.environ | {"KUBECONFIG": str(server.kubeconfig()), "HOME": str(tmp_path)}
+        words = ("uninstall", "narrow", "--namespace", "team-a", "--no-hooks", "--ignore-not-found")
+        subprocess.run([str(binary), *words], env=environment, timeout=120, check=True)
 
 
 def test_the_crd_is_upgraded_with_the_release(helm: Helm, server: ApiServer, tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ SERVED: Rights = {
     ("replicasets.apps", "get", ""),
 }
 RAY: Rights = {("rayclusters.ray.io", "get", "")}
+LEASES: Rights = {("leases.coordination.k8s.io", "list watch", "fleetprof")}
+LEASE: Rights = {("leases.coordination.k8s.io", "get patch", "fleetprof")}
 TOKENS: Rights = {("tokenreviews.authentication.k8s.io", "create", "")}
 GUARD: Rights = {
     ("validatingadmissionpolicybindings.admissionregistration.k8s.io", "get", "fleetprof-requester"),
@@ -45,6 +47,7 @@ OWN: Rights = {
     ("pods", "list", ""),
     ("secrets", "get patch", "fleetprof-tls"),
 }
+IN_SYSTEM = {"kube-system/fleetprof-operator-lease": LEASE}
 QUOTAS: Rights = {("resourcequotas", "list", ""), ("limitranges", "list", "")}
 REVIEWS: Rights = {("subjectaccessreviews.authorization.k8s.io", "create", "")}
 ANYBODY: Rights = {("users", "impersonate", ""), ("groups", "impersonate", "")}
@@ -54,22 +57,33 @@ CERTIFICATES: Rights = {("secrets", "get patch", "fleetprof-tls")}
 @pytest.mark.parametrize(
     ("name", "roles"),
     [
-        ("S3", {"fleetprof-operator": SERVED | TOKENS | GUARD, "fleetprof-operator-own": OWN}),
-        ("no webhook", {"fleetprof-operator": SERVED | TOKENS, "fleetprof-operator-own": OWN}),
+        ("S3", {"fleetprof-operator": SERVED | LEASES | TOKENS | GUARD, "fleetprof-operator-own": OWN} | IN_SYSTEM),
+        ("no webhook", {"fleetprof-operator": SERVED | LEASES | TOKENS, "fleetprof-operator-own": OWN} | IN_SYSTEM),
         (
             "cert-manager",
-            {"fleetprof-operator": SERVED | TOKENS | GUARD, "fleetprof-operator-own": OWN - CERTIFICATES},
+            {"fleetprof-operator": SERVED | LEASES | TOKENS | GUARD, "fleetprof-operator-own": OWN - CERTIFICATES}
+            | IN_SYSTEM,
         ),
-        ("namespaced", {f"{NAMESPACE}/fleetprof-operator": SERVED, "fleetprof-operator-own": OWN}),
+        (
+            "namespaced",
+            {
+                "fleetprof-operator": SERVED,
+                "fleetprof-operator-own": OWN,
+                "fleetprof-operator-lease": LEASE,
+            },
+        ),
         (
             "two namespaces",
-            {"team-a/fleetprof-operator": SERVED, "team-b/fleetprof-operator": SERVED, "fleetprof-operator-own": OWN},
+            {f"{team}/fleetprof-operator": SERVED for team in ("team-a", "team-b")}
+            | {f"{team}/fleetprof-operator-lease": LEASE for team in ("team-a", "team-b")}
+            | {"fleetprof-operator-own": OWN},
         ),
         (
             "owners",
             {
-                "fleetprof-operator": SERVED | TOKENS | GUARD | {("pipelines.example.com", "get", "")},
+                "fleetprof-operator": SERVED | LEASES | TOKENS | GUARD | {("pipelines.example.com", "get", "")},
                 "fleetprof-operator-own": OWN,
+                **IN_SYSTEM,
             },
         ),
         ("no rights", {}),
@@ -83,12 +97,12 @@ def test_the_operator_holds_exactly_these_rights(name: str, roles: dict[str, Rig
 
 def test_a_right_on_a_kind_is_there_with_the_kind() -> None:
     objects = render(VALUE_SETS["S3"], "--api-versions=ray.io/v1")
-    assert rights(objects.one("ClusterRole", "fleetprof-operator")) == SERVED | TOKENS | GUARD | RAY
+    assert rights(objects.one("ClusterRole", "fleetprof-operator")) == SERVED | LEASES | TOKENS | GUARD | RAY
 
 
 def test_before_kubernetes_1_30_the_webhook_s_configuration_is_the_guard() -> None:
     objects = render(VALUE_SETS["S3"], "--kube-version=1.29.0")
-    assert rights(objects.one("ClusterRole", "fleetprof-operator")) == SERVED | TOKENS | OLD_GUARD
+    assert rights(objects.one("ClusterRole", "fleetprof-operator")) == SERVED | LEASES | TOKENS | OLD_GUARD
     assert not objects.of_kind("ValidatingAdmissionPolicy")
 
 
@@ -201,8 +215,9 @@ def documented(table: str) -> set[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ("In every namespace (a ClusterRole)", SERVED | RAY | TOKENS | GUARD | OLD_GUARD),
+        ("In every namespace (a ClusterRole)", SERVED | LEASES | RAY | TOKENS | GUARD | OLD_GUARD),
         ("In its own namespace", OWN),
+        ("Where its Lease is", LEASE),
         ("### The webhook", QUOTAS),
         ("### The web UI", REVIEWS | ANYBODY),
         ("### The certificates' identity", BUNDLE | {("secrets", "get patch", "")}),

@@ -11,17 +11,17 @@ from harness.kubernetes.request_ground import Ground, condition, message
 
 pytestmark = pytest.mark.cluster
 
-FINALIZER = "fleetprof.io/capture"
+FINALIZER = "fleetprof.io/namespaced-capture"
 RELEASE = "import sys; from fleetprof_operator.release import main; sys.exit(main(sys.argv[1:]))"
 # The same, with less patience for an operator that is gone.
 HASTY = """
 import asyncio, logging, sys
 from fleetprof_operator.kubernetes.cluster import Cluster
-from fleetprof_operator.release import release
+from fleetprof_operator.release import Release, release
 
 async def go():
     cluster = await Cluster.connect()
-    await release(cluster, [sys.argv[2]], "fleetprof-system", patience_s=1.5)
+    await release(cluster, Release("fleetprof-system/fleetprof", [sys.argv[2]], "fleetprof-system"), patience_s=1.5)
     await cluster.close()
 
 logging.basicConfig()

@@ -116,6 +116,11 @@ class Status(_Part):
         max_length=256,
         description="Who made the request, by admission's word; unknown where no admission vouches for it.",
     )
+    owner: str | None = Field(
+        default=None,
+        max_length=128,
+        description="The release of fleetprof that serves the request, as namespace/name; no other touches it.",
+    )
     ranks: RankCounts | None = Field(
         default=None, description="How many ranks got how far; the ledger of every rank is in the object store."
     )

@@ -20,6 +20,7 @@ from fleetprof_api.process.log import about
 from fleetprof_operator.analyses.analyses import Analyses
 from fleetprof_operator.hub.submission import UnknownCapture
 from fleetprof_operator.kubernetes.cluster import Json
+from fleetprof_operator.ownership.territory import Territory
 from fleetprof_operator.profilerequests.later_changes import LaterChanges
 from fleetprof_operator.profilerequests.life import WITHDRAW_S, RequestLife, Surroundings
 from fleetprof_operator.profilerequests.records import PLURAL, Records
@@ -28,13 +29,12 @@ from fleetprof_operator.profilerequests.status import is_finished
 
 log = logging.getLogger(__name__)
 
-FINALIZER: Final = "fleetprof.io/capture"
 _INSTANT_S: Final = 2.0  # a daemon that ends so soon after a deletion costs no further cycle
 _LAST_WORDS_S: Final = 5.0
 
 
 class Control:
-    """The handlers' state: the requests that are there and what is running for them. `stop`: the operator ends."""
+    """The handlers' state: the requests that are ours and what is running for them. `stop`: the operator ends."""
 
     def __init__(
         self,
@@ -43,9 +43,11 @@ class Control:
         retention: Retention,
         later_changes: LaterChanges,
         analyses: Analyses | None,
+        territory: Territory,
         stop: asyncio.Event,
     ) -> None:
         self._stop = stop
+        self._territory = territory
         self._around = around
         self._records = records
         self._retention = retention
@@ -59,24 +61,28 @@ class Control:
         kopf.on.event(**kind)(self.see)
         kopf.daemon(
             **kind,
-            when=_is_unfinished,
+            when=self._is_to_do,
             cancellation_backoff=WITHDRAW_S + 2 * _LAST_WORDS_S,
             cancellation_timeout=_LAST_WORDS_S,
         )(self.live)
         kopf.on.login(registry=registry)(_log_in)
-        kopf.on.startup(registry=registry)(_configure)
+        kopf.on.startup(registry=registry)(self._configure)
 
     async def see(self, event: Mapping[str, Any], **_: Any) -> None:
         """Any change of any request; before the daemon is begun or ended for it."""
         body: Json = event["object"]
         uid = body["metadata"]["uid"]
         if event["type"] == "DELETED":
+            if self._records.find(uid) is None:
+                return  # another release's
             self._records.forget(uid)
             self._retention.forget(uid)
             self._later_changes.forget(uid)
             await self._take_back(uid, Canceller.USER)
             if self._analyses is not None:
                 self._start(self._analyses.remove(uid))
+            return
+        if not self._territory.serves(body):
             return
         record = self._records.note(body)
         self._retention.note(body)
@@ -120,6 +126,18 @@ class Control:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def _is_to_do(self, body: Mapping[str, Any], status: Mapping[str, Any], **_: Any) -> bool:
+        return not is_finished(status) and self._territory.serves(body)
+
+    def _configure(self, settings: kopf.OperatorSettings, **_: Any) -> None:
+        """Nothing of kopf's own names on our objects, no Events of its own, no look at kinds and namespaces."""
+        settings.persistence.finalizer = self._territory.finalizer
+        settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix="fleetprof.io")
+        settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix="fleetprof.io")
+        settings.posting.enabled = False
+        settings.scanning.disabled = True
+        settings.background.instant_exit_timeout = _INSTANT_S
+
     async def _give_up(self, uid: str) -> None:
         """Ends the ledger of a deleted request while there is somebody to do it: its object goes with this operator."""
         with suppress(UnknownCapture, TimeoutError):
@@ -156,19 +174,5 @@ async def _wait(stopped: kopf.DaemonStopped) -> None:
     await stopped.wait()
 
 
-def _is_unfinished(status: Mapping[str, Any], **_: Any) -> bool:
-    return not is_finished(status)
-
-
 def _log_in(**named: Any) -> kopf.ConnectionInfo | None:
     return kopf.login_with_service_account(**named) or kopf.login_with_kubeconfig(**named)
-
-
-def _configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-    """Nothing of kopf's own names on our objects, no Events of its own, no look at kinds and namespaces."""
-    settings.persistence.finalizer = FINALIZER
-    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix="fleetprof.io")
-    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix="fleetprof.io")
-    settings.posting.enabled = False
-    settings.scanning.disabled = True
-    settings.background.instant_exit_timeout = _INSTANT_S

@@ -49,12 +49,13 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What all requests share. `targets` has the pods' watch of each request that is under way."""
+    """What all requests share. `owner` is this release; `targets` has the pods' watch of each request under way."""
 
     cluster: Cluster
     hub: Hub
     calls: StoreCalls
     metrics: Metrics
+    owner: str
     report_url: str
     store: StoreLocation
     requesters: Requesters
@@ -227,7 +228,7 @@ class RequestLife:
     # ------------------------------------------------------------ what people see
 
     def _show(self, facts: dict[str, Fact], wanted: Json | None = None) -> None:
-        self._wanted = {**(wanted or {}), "facts": facts}
+        self._wanted = {**(wanted or {}), "facts": facts, "owner": self._around.owner}
         if self._requester:
             self._wanted["requester"] = self._requester
         self._status = build_status(

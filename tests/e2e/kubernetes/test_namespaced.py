@@ -1,7 +1,7 @@
 """A release without any right outside its namespace: no cluster role, no webhook, tokens checked offline.
 
-It brings its own small S3 server, as people do who try fleetprof out. It serves requests that the cluster's own
-operator would serve as well, so that one rests meanwhile.
+It brings its own small S3 server, as people do who try fleetprof out. The cluster's own release runs beside it, and leaves
+it its namespace.
 """
 
 import base64
@@ -14,7 +14,7 @@ import pytest
 import yaml
 from cluster.images.building import our_name, version
 from cluster.places import ROOT
-from scene.api import Api, wait_until
+from scene.api import Api
 from scene.installation import NAMESPACE, Installation
 from scene.request import Request
 from scene.store import Bucket
@@ -28,23 +28,7 @@ KEYS = ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY")
 
 
 @pytest.fixture(scope="module")
-def resting_operator(api: Api, installation: Installation) -> Iterator[None]:
-    """The cluster's own operator does not run."""
-
-    def scale(replicas: int) -> None:
-        api.patch("Deployment", "fleetprof-operator", {"spec": {"replicas": replicas}}, NAMESPACE, "apps/v1")
-
-    scale(0)
-    try:
-        wait_until(lambda: not installation.pods("operator"), "the operator's end")
-        yield
-    finally:
-        scale(1)
-        api.kubectl("rollout", "status", "deployment/fleetprof-operator", "-n", NAMESPACE, "--timeout=120s")
-
-
-@pytest.fixture(scope="module")
-def release(api: Api, resting_operator: None, namespaces: Callable[..., str]) -> Iterator[str]:
+def release(api: Api, installation: Installation, namespaces: Callable[..., str]) -> Iterator[str]:
     """The chart in a namespace of its own; the namespace."""
     namespace = namespaces(HERE)
     values = {
@@ -108,8 +92,16 @@ def test_it_captures_a_job_of_its_namespace(api: Api, bundled_store: Bucket, rel
         training.remove()
 
     assert request.outcome() == ("True", "Complete"), request.describe()
+    assert request.get()["status"]["owner"] == f"{release}/{RELEASE}"  # and not the one for the whole cluster
     assert request.states() == {0: "UPLOADED", 1: "UPLOADED"}
     assert [rank.rank for rank in bundled_store.report(release, request.uid).ranks] == [0, 1]
+
+
+def test_another_release_for_the_whole_cluster_is_refused_and_takes_nothing(api: Api, release: str) -> None:
+    chart = str(ROOT / "charts/fleetprof")
+    values = ("--set=store.bundled.enabled=true", "--set=crds.enabled=false", "--set=fullnameOverride=second")
+    said = api.helm("install", "second", chart, "-n", release, *values, fails=True)
+    assert f"this cluster is served by the release {NAMESPACE}/fleetprof already" in said
 
 
 def test_it_may_do_nothing_anywhere_else(api: Api, release: str) -> None:

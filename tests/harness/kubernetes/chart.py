@@ -95,6 +95,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         "bounds.namespaces.team-a.maxIterations=50",
         "bounds.namespaces.team-a.maxTraceBytes=2147483648",
     ),
+    "standing by": (*S3, "operator.replicas=3", "scope.leaseNamespace=team-b"),
     "rules": (*S3, "rules.enabled=true", "rules.labels.release=prometheus", "rules.disabled={FleetprofHubRefuses}"),
     "dashboards": (*S3, "dashboards.enabled=true"),
     "alerts": (*S3, "operator.alerts.tokenSecret=told", "operator.notifications.secret=slack"),
@@ -153,9 +154,9 @@ class Objects:
     items: tuple[dict[str, Any], ...]
 
     def of_kind(self, kind: str) -> dict[str, dict[str, Any]]:
-        """The objects of one kind, by name (and namespace, where it says one)."""
+        """The objects of one kind, by name, with the namespace before it where that is not the release's."""
         return {
-            "/".join(filter(None, (item["metadata"].get("namespace", ""), item["metadata"]["name"]))): item
+            "/".join(filter(None, (_elsewhere(item["metadata"].get("namespace", "")), item["metadata"]["name"]))): item
             for item in self.items
             if item["kind"] == kind
         }
@@ -176,6 +177,10 @@ class Objects:
         (config,) = (item for name, item in self.of_kind("ConfigMap").items() if name.endswith("-analyzer"))
         template: dict[str, Any] = yaml.safe_load(config["data"]["pod.yaml"])
         return template
+
+
+def _elsewhere(namespace: str) -> str:
+    return "" if namespace == NAMESPACE else namespace
 
 
 def find_helm() -> Path | None:

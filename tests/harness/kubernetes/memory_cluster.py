@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from fleetprof_operator.kubernetes.cluster import Refused
@@ -58,6 +58,11 @@ class MemoryCluster:
         self._refuse("LIST", path)
         found = [o for p, o in self.objects.items() if p.rpartition("/")[0] == path and _fits(o, query or {})]
         return copy.deepcopy(found), str(self._version)
+
+    async def pages(
+        self, path: str, query: Mapping[str, str] | None = None, *, metadata_only: bool = False
+    ) -> AsyncIterator[tuple[Sequence[Json], str]]:
+        yield await self.list(path, query, metadata_only=metadata_only)
 
     async def watch(
         self, path: str, query: Mapping[str, str], version: str, *, metadata_only: bool = False

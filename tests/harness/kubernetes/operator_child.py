@@ -1,6 +1,6 @@
 """The operator as a process that tests may kill: real but for a shared token, short waits and a directory store.
 
-It says `{"hub": port, "http": port, "alerts": port or 0}` once it is ready.
+It says `{"hub": port, "http": port, "alerts": port or 0}` once it is ready, or stands by.
 """
 
 import asyncio
@@ -63,6 +63,8 @@ async def _run(folder: Path, token: str, more: list[str], ready: Connection) -> 
 
 
 async def _tell(operator: Operator, ready: Connection) -> None:
-    while operator.hub_server is None or operator.probe_server is None or not operator.policies.is_running:
+    while not (listening := operator.hub_server or operator.relay) or not listening.port or not operator.probe_server:
         await asyncio.sleep(0.01)
-    ready.send({"hub": operator.hub_server.port, "http": operator.probe_server.port, "alerts": operator.policies.port})
+    while operator.relay is None and not operator.policies.is_running:
+        await asyncio.sleep(0.01)
+    ready.send({"hub": listening.port, "http": operator.probe_server.port, "alerts": operator.policies.port})

@@ -4,8 +4,10 @@ Nothing runs pods or Jobs here: the test says what becomes of them, as kubelet a
 """
 
 import asyncio
+import copy
 import json
 import time
+import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable
@@ -50,6 +52,19 @@ class Ground:
             account = {"metadata": {"name": "default"}}
             self.must("POST", f"/api/v1/namespaces/{name}/serviceaccounts", account, also=(409,))
 
+    def beside(self, name: str, *arguments: str) -> "Ground":
+        """Another operator over the same namespace and store, with these flags and no others."""
+        other = copy.copy(self)
+        other.folder = self.folder / name
+        other.folder.mkdir()
+        other.arguments, other.sidecars, other._process = list(arguments), [], None
+        return other
+
+    def add_lease(self, namespace: str) -> None:
+        """The Lease that a chart makes there."""
+        body = {"metadata": {"name": "fleetprof"}}
+        self.must("POST", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases", body)
+
     # ------------------------------------------------------------ the operator
 
     def start_operator(self) -> None:
@@ -88,6 +103,15 @@ class Ground:
 
     def log(self) -> str:
         return (self.folder / "operator.log").read_text()
+
+    def find_obstacle(self) -> str:
+        """Why the operator is not ready; "" when it is."""
+        try:
+            self.scrape("/readyz")
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.read().decode()
+        return ""
 
     def scrape(self, path: str = "/metrics") -> str:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['http']}{path}", timeout=10) as answer:

@@ -33,10 +33,22 @@ class ScriptedCluster(Cluster):
         if body["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
             raise Refused(409, "Conflict", "the object has been modified")
         version = str(int(found["metadata"]["resourceVersion"]) + 1)
-        self.objects[path] = {**found, **body, "metadata": {**found["metadata"], "resourceVersion": version}}
+        body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
+        self.objects[path] = _merge(found, body)
         return self.objects[path]
 
     def _note(self, verb: str, path: str) -> None:
         self.calls.append(f"{verb} {path}")
         if self.is_away:
             raise Unreachable("connection refused")
+
+
+def _merge(found: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """RFC 7386."""
+    merged = {key: value for key, value in found.items() if patch.get(key, value) is not None}
+    for key, value in patch.items():
+        if isinstance(value, dict):
+            merged[key] = _merge(merged.get(key) or {}, value)
+        elif value is not None:
+            merged[key] = value
+    return merged

@@ -30,6 +30,11 @@
   verbs: [get]
 {{- end }}
 {{- if .Values.scope.cluster }}
+# Which namespaces a release of their own serves.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [fleetprof]
+  verbs: [list, watch]
 - apiGroups: [authentication.k8s.io]
   resources: [tokenreviews]
   verbs: [create]

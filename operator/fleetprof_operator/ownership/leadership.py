@@ -1,0 +1,122 @@
+"""Holds the Leases of a release for this process, or waits until it may.
+
+Guarantees: Leases are taken in one order, so two releases with several namespaces never wait for each other. While the
+API server is away nothing changes: who served goes on, since captures need no API server, and nobody else could be told.
+Who finds another's name in a Lease that was its own serves no more (`Deposed`). An orderly end frees the Leases at
+once. Rights: get and patch of the Lease `fleetprof` in the namespaces that are given.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.ownership.lease import (
+    LEASE,
+    RENEW_S,
+    Holder,
+    Sight,
+    build_claim,
+    build_farewell,
+    is_free,
+    lease_path,
+    look,
+    read_holder,
+)
+
+log = logging.getLogger(__name__)
+
+_SOON_S: Final = 0.5
+_CONFLICT: Final = 409
+_NOT_FOUND: Final = 404
+
+
+class Deposed(Exception):
+    """Another process holds what was ours."""
+
+
+class Leadership:
+    """Let `run` run; `held` is set once this process serves. Until then `first` is who does, as far as it is known."""
+
+    def __init__(self, cluster: Cluster, namespaces: Sequence[str], me: Holder) -> None:
+        self._cluster = cluster
+        self._namespaces = sorted(namespaces)
+        self._me = me
+        self._sights: dict[str, Sight] = {}
+        self._ours: set[str] = set()
+        self._trouble = ""
+        self.first: Holder | None = None
+        self.held = asyncio.Event()
+
+    def find_obstacle(self) -> str:
+        """Why this process neither serves nor stands by for one of its own release; "" when it does."""
+        if self.held.is_set() or self.first_hub():
+            return ""
+        if self.first is not None:
+            return f"the release {self.first.owner} serves here: uninstall one of the two ({self._trouble})"
+        return self._trouble or f"waiting for the Lease {LEASE}"
+
+    def first_hub(self) -> str:
+        """Where the hub of the process listens that serves in our place; "" when none of our release does."""
+        return self.first.hub if self.first is not None and self.first.owner == self._me.owner else ""
+
+    async def run(self) -> None:
+        """Until cancelled. Raises Deposed."""
+        while True:
+            for namespace in self._namespaces:
+                if not await self._claim(namespace):
+                    break
+            if len(self._ours) == len(self._namespaces) and not self.held.is_set():
+                self.first, self._trouble = None, ""
+                self.held.set()
+                log.info("this process serves: it holds the Lease %s in %s", LEASE, ", ".join(self._namespaces))
+            await asyncio.sleep(RENEW_S if self.held.is_set() else _SOON_S)
+
+    async def let_go(self) -> None:
+        """Frees what this process holds; the next process takes it at once. What fails expires by itself."""
+        for namespace in self._ours:
+            path = lease_path(namespace)
+            try:
+                lease = await self._cluster.get(path)
+                if read_holder(lease) == self._me:
+                    await self._cluster.merge(path, build_farewell(lease))
+            except (Refused, Unreachable) as error:
+                log.warning("the Lease in %s cannot be freed: %s", namespace, error)
+        self._ours.clear()
+
+    async def _claim(self, namespace: str) -> bool:
+        """Whether the Lease is ours after this try. Raises Deposed."""
+        path, ours = lease_path(namespace), namespace in self._ours
+        try:
+            lease = await self._cluster.get(path)
+            now_ns = time.monotonic_ns()
+            sight = self._sights[namespace] = look(lease, self._sights.get(namespace, Sight()), now_ns)
+            holder = read_holder(lease)
+            if not is_free(lease, self._me, sight, now_ns):
+                self._give_way(namespace, holder, ours=ours)
+                return False
+            await self._cluster.merge(path, build_claim(lease, self._me, time.time_ns()))
+        except (Refused, Unreachable) as error:
+            if isinstance(error, Refused) and error.status == _CONFLICT:
+                return ours  # the next look tells whose it is
+            missing = isinstance(error, Refused) and error.status == _NOT_FOUND
+            said = "it is not there; the chart makes it" if missing else str(error)
+            self._say(f"the Lease {LEASE} in {namespace}: {said}")
+            return ours
+        self._ours.add(namespace)
+        return True
+
+    def _give_way(self, namespace: str, holder: Holder | None, *, ours: bool) -> None:
+        assert holder is not None
+        if ours:
+            self._ours.discard(namespace)
+            raise Deposed(f"{holder.identity} of {holder.owner} holds the Lease {LEASE} in {namespace}")
+        self.first = holder
+        self._say(f"{holder.identity} of {holder.owner} holds the Lease {LEASE} in {namespace}")
+
+    def _say(self, trouble: str) -> None:
+        if trouble != self._trouble:
+            log.info("%s", trouble)
+        self._trouble = trouble

@@ -1,0 +1,115 @@
+"""Two operators on a real API server: two replicas of one release, and two releases of which each has its requests."""
+
+import asyncio
+import socket
+from contextlib import closing
+
+import pytest
+from fleetprof_operator.kubernetes.cluster import Cluster, make_client
+from fleetprof_operator.ownership.territory import CLUSTER_FINALIZER, NAMESPACE_FINALIZER
+from fleetprof_operator.release import Release, release
+from harness.kubernetes.request_ground import Ground, condition
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config import load_kube_config
+
+pytestmark = pytest.mark.cluster
+
+
+def find_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def replica(identity: str) -> list[str]:
+    address = f"127.0.0.1:{find_port()}"
+    return ["--identity", identity, "--hub-listen", address, "--advertise", address]
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
+async def test_a_replica_that_stands_by_takes_the_capture_over(grounds: list[Ground], killed: bool) -> None:
+    (first,) = grounds
+    first.add_lease(first.namespace)
+    standing_by = first.beside("second", *first.arguments, *replica("second"))
+    first.arguments += replica("first")
+    first.start_operator()
+    await first.until(lambda: "serves" in first.log(), "the first to serve")
+    grounds.append(standing_by)
+    standing_by.start_operator()
+    await first.until(lambda: not standing_by.find_obstacle(), "the other to stand by")
+
+    uid = first.add_pod("llama-0")
+    sidecar = await standing_by.add_sidecar("llama-0", uid, first.process(0, 1))  # which hands it on
+    first.ask()
+    arm = await sidecar.expect("arm")
+    await sidecar.say_all(arm, "STARTED")
+    await first.until(lambda: first.status().get("ranks", {}).get("armed") == 1, "the order")
+    if killed:
+        first.kill_operator()
+    else:
+        assert first.end_operator() == 0
+    await first.until(lambda: "serves" in standing_by.log(), "the other to take over")
+    await first.until(lambda: "the hub listens" in standing_by.log(), "its hub")
+
+    await standing_by.reconnect()
+    await sidecar.deliver(first.puts, arm)
+    status = await first.until_finished()
+    assert condition(status) == ("True", "Complete")
+    assert status["owner"] == "fleetprof-system/fleetprof"
+
+
+async def test_of_two_releases_each_has_its_requests_and_an_uninstall_touches_its_own(
+    grounds: list[Ground], leases: str
+) -> None:
+    (narrow,) = grounds
+    narrow.add_lease(narrow.namespace)
+    narrow.add_lease(leases)
+    narrow.arguments += ["--owner", f"{narrow.namespace}/narrow"]
+    wide = narrow.beside("wide", "--leases", leases, "--owner", "fleetprof-system/wide")
+    wide.namespace = leases  # any namespace without a release of its own
+    grounds.append(wide)
+    for ground in (narrow, wide):
+        ground.start_operator()
+        ground.ask(target={"selector": {"matchLabels": {"app": "not-there-yet"}}})
+    for ground, owner, finalizer in (
+        (narrow, f"{narrow.namespace}/narrow", NAMESPACE_FINALIZER),
+        (wide, "fleetprof-system/wide", CLUSTER_FINALIZER),
+    ):
+        status = await ground.until_state("Waiting")
+        assert (status["owner"], ground.made()["metadata"]["finalizers"]) == (owner, [finalizer])
+
+    await _release(wide, Release("fleetprof-system/wide", [], "fleetprof-system"))
+
+    assert condition(wide.status()) == ("False", "Cancelled")
+    assert condition(narrow.status()) == ("Unknown", "Waiting")
+    assert narrow.made()["metadata"]["finalizers"] == [NAMESPACE_FINALIZER]
+
+    await _release(narrow, Release(f"{narrow.namespace}/narrow", [narrow.namespace], "fleetprof-system"))
+    assert condition(narrow.status()) == ("False", "Cancelled")
+
+
+async def test_a_second_release_for_the_same_says_who_serves_and_touches_nothing(grounds: list[Ground]) -> None:
+    (first,) = grounds
+    first.add_lease(first.namespace)
+    first.start_operator()
+    second = first.beside("second", *first.arguments, "--owner", "elsewhere/fleetprof", "--identity", "second")
+    grounds.append(second)
+    await first.until(lambda: "serves" in first.log(), "the first to serve")
+    second.start_operator()
+    first.ask(target={"selector": {"matchLabels": {"app": "not-there-yet"}}})
+    assert (await first.until_state("Waiting"))["owner"] == "fleetprof-system/fleetprof"
+    said = await first.until(lambda: second.find_obstacle(), "its obstacle")
+    assert "the release fleetprof-system/fleetprof serves here: uninstall one of the two" in said
+    await _release(first, Release("elsewhere/fleetprof", [first.namespace], "fleetprof-system"))
+    assert condition(first.status()) == ("Unknown", "Waiting")
+
+
+async def _release(ground: Ground, ours: Release) -> None:
+    configuration = Configuration()
+    await load_kube_config(str(ground.api.kubeconfig()), client_configuration=configuration)
+    cluster = Cluster(make_client(configuration, "tests"))
+    try:
+        async with asyncio.timeout(60):
+            await release(cluster, ours)
+    finally:
+        await cluster.close()
