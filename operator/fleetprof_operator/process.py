@@ -32,8 +32,8 @@ from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
 from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.metrics import Metrics
-from fleetprof_operator.ownership.lease import Holder
 from fleetprof_operator.ownership.leadership import Deposed, Leadership
+from fleetprof_operator.ownership.lease import Holder
 from fleetprof_operator.ownership.relay import Relay
 from fleetprof_operator.ownership.territory import Territory
 from fleetprof_operator.policies.assembly import Policies
@@ -93,7 +93,8 @@ class Operator:
         self._metrics = Metrics(self._records.count_states, self.hub)
         policies = Policies.assemble(settings, cluster, self.hub, self._metrics)
         policies.register(self._metrics.registry)
-        self.policies = policies.make_control(certificates.current if certificates is not None else None)
+        certificate = certificates.current if certificates is not None else None
+        self.policies = policies.make_control(self._territory.serves, certificate)
         self._later_changes = LaterChanges(cluster, on_write=self._metrics.writes.labels("status").inc)
         self._around = Surroundings(
             cluster=cluster,

@@ -1,8 +1,8 @@
 """The parts of the policies, put together for one operator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from prometheus_client import CollectorRegistry
 
@@ -49,11 +49,13 @@ class Policies:
         """Adds their own metrics."""
         registry.register(PolicyMetrics(self.engine, self.exemptions))
 
-    def make_control(self, certificate: Callable[[], ServerTls] | None) -> PolicyControl:
-        """What begins and ends them."""
+    def make_control(
+        self, serves: Callable[[Mapping[str, Any]], bool], certificate: Callable[[], ServerTls] | None
+    ) -> PolicyControl:
+        """What begins and ends them. `serves`: whether an object is this release's."""
         token = self.settings.alerts_token_file
         receiver = AlertReceiver(token, self.engine.take_alerts) if token is not None else None
-        return PolicyControl(self.engine, receiver, self.settings.alerts_listen, certificate)
+        return PolicyControl(self.engine, serves, receiver, self.settings.alerts_listen, certificate)
 
 
 def _count_bytes(hub: Hub, uid: str) -> int | None:

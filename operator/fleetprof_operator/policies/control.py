@@ -24,16 +24,21 @@ _RENEW_S: Final = 600.0
 
 
 class PolicyControl:
-    """`listen` None: no receiver. Without `certificate` it speaks plain HTTP. `port` is there once it listens."""
+    """`serves`: whether an object is this release's. `receiver` None: no calls of Alertmanager are taken.
+
+    Without `certificate` it speaks plain HTTP. `port` is there once it listens.
+    """
 
     def __init__(
         self,
         engine: Engine,
+        serves: Callable[[Mapping[str, Any]], bool],
         receiver: AlertReceiver | None,
         listen: HostPort,
         certificate: Callable[[], ServerTls] | None,
     ) -> None:
         self._engine = engine
+        self._serves = serves
         self._receiver = receiver
         self._listen = listen
         self._certificate = certificate
@@ -49,7 +54,7 @@ class PolicyControl:
     async def see(self, event: Mapping[str, Any], **_: Any) -> None:
         """Any change of any policy."""
         body: Json = event["object"]
-        if event["type"] == "DELETED":
+        if event["type"] == "DELETED" or not self._serves(body):
             self._engine.forget(body["metadata"]["uid"])
         else:
             self._engine.note(body)
