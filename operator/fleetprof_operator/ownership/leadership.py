@@ -1,7 +1,7 @@
 """Holds the Leases of a release for this process, or waits until it may.
 
 Guarantees: Leases are taken in one order, so two releases with several namespaces never wait for each other. While the
-API server is away nothing changes: who served goes on, since captures need no API server, and nobody else could be told.
+API server is away nothing changes: who served goes on, since captures need no API server, and nobody could be told.
 Who finds another's name in a Lease that was its own serves no more (`Deposed`). An orderly end frees the Leases at
 once. Rights: get and patch of the Lease `fleetprof` in the namespaces that are given.
 """

@@ -34,7 +34,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A Lease as it was seen last: what its holder wrote, and since when (ns of a monotonic clock) that has not moved."""
+    """A Lease as it was seen last: what its holder wrote, and since when (ns of a monotonic clock) it stands there."""
 
     mark: tuple[str, str] = ("", "")
     since_ns: int = 0

@@ -15,9 +15,9 @@ from fleetprof_operator.kubernetes.listing import Listing
 from fleetprof_operator.ownership.lease import LEASE
 
 CLUSTER_FINALIZER: Final = "fleetprof.io/capture"
-"""On a request that the release for the whole cluster has begun,"""
+"""On a request that the release for the whole cluster has begun."""
 NAMESPACE_FINALIZER: Final = "fleetprof.io/namespaced-capture"
-"""and on one that a release for some namespaces has begun. kopf takes off what it is told is its own, so these differ."""
+"""On one that a release for some namespaces has begun. They differ, since kopf takes off what it is told is its own."""
 
 
 def choose_finalizer(*, namespaced: bool) -> str:

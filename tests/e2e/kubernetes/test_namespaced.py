@@ -1,7 +1,7 @@
 """A release without any right outside its namespace: no cluster role, no webhook, tokens checked offline.
 
-It brings its own small S3 server, as people do who try fleetprof out. The cluster's own release runs beside it, and leaves
-it its namespace.
+It brings its own small S3 server, as people do who try fleetprof out. The cluster's own release runs beside it, and
+leaves this namespace to it.
 """
 
 import base64
