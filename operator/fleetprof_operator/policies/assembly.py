@@ -33,7 +33,9 @@ class Policies:
     @classmethod
     def assemble(cls, settings: Settings, cluster: Cluster, hub: Hub, metrics: Metrics) -> Self:
         """Over the hub's sidecars; nothing begins yet."""
-        figures = HubFigures(hub.sidecars)
+        figures = HubFigures(
+            hub.sidecars, lambda job, measure: hub.telemetry.measure((job.namespace, job.kind, job.name), measure)
+        )
         exemptions = Exemptions(cluster)
         captures = Captures(
             cluster,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.telemetry.figures import WorkloadFigures
+from fleetprof_api.telemetry.figures import Aggregate, WorkloadFigures
 
 from fleetprof_operator.hub.settings import SECOND_NS
 from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord
@@ -72,6 +72,11 @@ class TelemetryBoard:
     def workloads(self) -> Iterator[WorkloadFigures]:
         """What each does now, the largest first."""
         return (board.figures() for board in self.boards())
+
+    def measure(self, key: Key, name: str) -> Aggregate | None:
+        """One of RANK_MEASURES of one workload; None where nobody tells it."""
+        workload = self._workloads.get(key)
+        return workload.measure(name) if workload is not None else None
 
     def _drop(self, sidecar_id: str, key: Key) -> None:
         workload = self._workloads[key]

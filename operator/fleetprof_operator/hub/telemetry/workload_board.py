@@ -11,7 +11,7 @@ from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.pods import RANK_METRICS_LABEL, SAMPLES_LABEL
-from fleetprof_api.telemetry.figures import RankFigures, Throttled, WorkloadFigures
+from fleetprof_api.telemetry.figures import Aggregate, RankFigures, Throttled, WorkloadFigures
 from fleetprof_api.telemetry.measures import HOST_MEASURES, LOWEST_OF, RANK_MEASURES
 
 from fleetprof_operator.hub.telemetry.value_table import ValueTable
@@ -130,6 +130,10 @@ class WorkloadBoard:
             self._ranks.remove((sidecar_id, process_id))
         if all(other.host != pod.host for other in self._pods.values()):
             self._hosts.remove(pod.host)
+
+    def measure(self, name: str) -> Aggregate | None:
+        """One of RANK_MEASURES over the ranks that have it; None where none does."""
+        return self._ranks.aggregate(name)
 
     def figures(self, *, with_ranks: bool = False) -> WorkloadFigures:
         """What it does now."""

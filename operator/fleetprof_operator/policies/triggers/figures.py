@@ -3,13 +3,14 @@
 Guarantees: read from memory, never from the network; what nobody measures is None, never 0.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final, Protocol
 
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.policy import JobSelector
+from fleetprof_api.telemetry.figures import Aggregate
 
 from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord
 
@@ -44,22 +45,6 @@ class JobFigures:
     lowest: tuple[int, int] | None = None
 
 
-class Measure(Protocol):
-    """A figure over the ranks of a job."""
-
-    @property
-    def mean(self) -> float:
-        """Of all ranks that have it."""
-
-    @property
-    def min(self) -> float:
-        """Of the lowest rank."""
-
-    @property
-    def lowest_rank(self) -> int:
-        """Which that is."""
-
-
 class Figures(Protocol):
     """The jobs that are there."""
 
@@ -73,23 +58,21 @@ class Figures(Protocol):
         """All jobs of all namespaces, each with the name of one of its pods."""
 
 
-ReadMeasures = Callable[[Job], Mapping[str, Measure]]
+ReadMeasure = Callable[[Job, str], Aggregate | None]
+"""The telemetry of a job by the name of its metric, without `fleetprof_workload_`; None: nobody measures it."""
 _ACTIVITY: Final = ("gpu_sm_active_ratio", "gpu_busy_ratio")
 
 
 class HubFigures:
-    """What sidecars tell the hub. `list_sidecars` gives those of a namespace, of all for "".
-
-    `read_measures` gives a job's telemetry by the names of its metrics, without `fleetprof_workload_`.
-    """
+    """What sidecars tell the hub. `list_sidecars` gives those of a namespace, of all for ""."""
 
     def __init__(
         self,
         list_sidecars: Callable[[str], Iterable[SidecarRecord]],
-        read_measures: ReadMeasures = lambda job: {},
+        read_measure: ReadMeasure,
     ) -> None:
         self._list_sidecars = list_sidecars
-        self._read_measures = read_measures
+        self._read_measure = read_measure
 
     def list_jobs(self, namespace: str, selector: JobSelector | None) -> list[JobFigures]:
         """See Figures."""
@@ -129,8 +112,8 @@ class HubFigures:
             return None
         steps = [p.step for p in trainers if p.HasField("step")]
         times = [step.iteration_ns for step in steps if step.iteration_ns]
-        measures = self._read_measures(job)
-        activity = next((measures[name] for name in _ACTIVITY if name in measures), None)
+        read = (self._read_measure(job, name) for name in _ACTIVITY)
+        activity = next((measure for measure in read if measure is not None), None)
         return JobFigures(
             job=job,
             ranks=len(trainers),
@@ -146,8 +129,8 @@ class HubFigures:
         )
 
 
-def _find_lowest(measure: Measure) -> tuple[int, int] | None:
-    if measure.mean <= 0:
+def _find_lowest(measure: Aggregate) -> tuple[int, int] | None:
+    if measure.mean <= 0 or measure.lowest_rank is None:
         return None
     return measure.lowest_rank, round(1000 * measure.min / measure.mean)
 
