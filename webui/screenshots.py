@@ -17,11 +17,11 @@ from typing import Final
 from urllib.parse import urlencode
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"
-SIZE: Final = {"width": 1400, "height": 860}
+SIZE: Final[ViewportSize] = {"width": 1400, "height": 860}
 _COLOURS: Final = 128
 _TILES_MS: Final = 1500  # a canvas does not say when it has drawn its tiles
 _ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/#token=\S+")
@@ -30,7 +30,7 @@ _ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/#token=\S+")
 @contextmanager
 def serve(state: Path) -> Iterator[str]:
     """The address of `fleetprof ui` over the captures of a state directory; it ends with the block."""
-    command = [Path(sys.executable).with_name("fleetprof"), "ui", "--no-open", "--state", state]
+    command = [str(Path(sys.executable).with_name("fleetprof")), "ui", "--no-open", "--state", str(state)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as service:
         assert service.stdout is not None
         try:

@@ -11,6 +11,7 @@
                                  report.json
                                  report.html
     v1/<namespace>/workloads/<digest of a target>.json
+    v1/<namespace>/telemetry/day.json.gz
 
 Guarantees: keys are made of checked parts only, so no name can climb out of its prefix; readers refuse another
 major version by the first segment.
@@ -96,6 +97,11 @@ def fleet_timeline_key(namespace: str, uid: str) -> str:
 def workload_key(namespace: str, digest: str) -> str:
     """What earlier captures of one workload cost, and when they were begun; no request has the uid `workloads`."""
     return f"{MAJOR}/{_checked(namespace, 'namespace')}/workloads/{_checked(digest, 'digest')}.json"
+
+
+def telemetry_day_key(namespace: str) -> str:
+    """`fleetprof_api.telemetry.history.NamespaceDay`; no request has the uid `telemetry`."""
+    return f"{MAJOR}/{_checked(namespace, 'namespace')}/telemetry/day.json.gz"
 
 
 def split_request_prefix(key: str) -> tuple[str, str, str]:

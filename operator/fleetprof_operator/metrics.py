@@ -19,6 +19,7 @@ from fleetprof_operator.hub.access.call_refusals import CallRefusals
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.telemetry.board import TelemetryBoard
 from fleetprof_operator.hub.telemetry.snapshot import count_left_out
+from fleetprof_operator.hub.telemetry.stored_history import StoredHistory
 
 STATES: Final = ("New", "Suspended", "Waiting", "Capturing", "Uploading", "Analyzing", "Finishing", "Other")
 """How an unfinished request may stand; `Other`: a state that a newer version wrote."""
@@ -40,7 +41,7 @@ class Metrics:
         sidecars.set_function(hub.count_connected)
         kept = Gauge("fleetprof_hub_kept_bytes", "About what the hub keeps of sidecars.", registry=self.registry)
         kept.set_function(hub.count_kept_bytes)
-        self.registry.register(_Telemetry(hub.telemetry))
+        self.registry.register(_Telemetry(hub.telemetry, hub.history))
         Info("fleetprof_build", "The operator's version.", registry=self.registry).info({"version": __version__})
         self._finished = Counter(
             "fleetprof_requests_finished", "Requests that ended.", ["reason"], registry=self.registry
@@ -107,8 +108,9 @@ class _Refusals(Collector):
 
 
 class _Telemetry(Collector):
-    def __init__(self, board: TelemetryBoard) -> None:
+    def __init__(self, board: TelemetryBoard, history: StoredHistory) -> None:
         self._board = board
+        self._history = history
 
     def collect(self) -> Iterator[Metric]:
         yield CounterMetricFamily("fleetprof_telemetry_reports", "Reports of sidecars.", value=self._board.reports)
@@ -117,6 +119,12 @@ class _Telemetry(Collector):
         for what, number in count_left_out(self._board).items():
             left_out.add_metric([what], number)
         yield left_out
+        kept = sum(self._history.written_bytes.values())
+        yield GaugeMetricFamily("fleetprof_telemetry_history_bytes", "The last day, as it is stored.", value=kept)
+        writes = CounterMetricFamily("fleetprof_telemetry_history_writes", "Writes of the last day.", labels=["result"])
+        for result, number in self._history.writes.items():
+            writes.add_metric([result], number)
+        yield writes
 
 
 class _States(Collector):

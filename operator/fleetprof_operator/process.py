@@ -147,8 +147,9 @@ class Operator:
             )
             cleanup.push_async_callback(control.close)
             cleanup.push_async_callback(self.policies.close)
+            cleanup.push_async_callback(self.hub.history.close)
             await self.policies.start()
-            beside = [self._retention.run(), self._later_changes.run()]
+            beside = [self._retention.run(), self._later_changes.run(), self.hub.history.run()]
             if isinstance(self._certificates, CertificateKeeper):
                 beside.append(self._certificates.run())
             for work in beside:

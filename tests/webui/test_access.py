@@ -12,6 +12,7 @@ CLOSED = [
     *("/fleet", "/requests", "/requests/team-a/slow", "/requests/team-a/slow/events", "/whoami"),
     *("/reports/team-a/slow", "/reports/team-a/slow/files/report.json", "/reports/team-a/slow/timeline/fleet.bin"),
     "/diff?base=team-a/slow&new=team-a/healthy",
+    "/telemetry/team-a/Job/llama",
 ]
 OPEN = ["/healthz", "/readyz", "/metrics", "/openapi.json"]
 

@@ -4,6 +4,7 @@ Guarantees: whoever reads hub.json finds a hub that answers; stopping leaves no 
 capture that runs meanwhile is taken up again by the next one.
 """
 
+import asyncio
 import os
 import socket
 import ssl
@@ -52,6 +53,8 @@ async def run_hub(
             tls = ServerTls(*listen[1].pem_pair()) if listen else None
             if metrics is not None:
                 cleanup.push_async_callback(await _serve_metrics(hub, metrics))
+            cleanup.push_async_callback(hub.history.close)
+            cleanup.callback(asyncio.create_task(hub.history.run()).cancel)
             server = await serve(hub, place, token=state.token(), tls=tls)
             cleanup.push_async_callback(server.stop)
         except OSError as error:

@@ -44,6 +44,7 @@ from fleetprof_operator.hub.submission import (
     name_capture,
 )
 from fleetprof_operator.hub.telemetry.board import TelemetryBoard
+from fleetprof_operator.hub.telemetry.stored_history import StoredHistory
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class Hub:
         self.refusals = CallRefusals()
         self._clock = clock
         self.telemetry = TelemetryBoard()
+        self.history = StoredHistory(self._calls, self.telemetry, clock)
         self.captures = CaptureRegistry(self.settings.max_remembered, self.settings.max_remembered_bytes)
         self._environment = CaptureEnvironment(
             calls=self._calls,

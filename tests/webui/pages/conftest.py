@@ -11,6 +11,7 @@ import pytest
 from fleetprof_analyzer.pyramid.fleet import write_fleet
 from fleetprof_api import keys
 from fleetprof_api.report.report import read_report, write_report
+from fleetprof_api.telemetry.history import POINTS, NamespaceDay, WorkloadDay, write_day
 from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.database import sqlite_url
 from fleetprof_webui.local import LocalSite, serve_locally
@@ -49,6 +50,10 @@ def shown(analysed: MemoryStore) -> MemoryStore:
         ledger = store.get(keys.ledger_key("team-a", "slow")).replace(b'"slow', f'"{uid}'.encode())
         store.put(keys.ledger_key("team-c", uid), ledger.replace(b'"team-a"', b'"team-c"'))
         store.put(keys.report_key("team-c", uid), write_report(made))
+    busy: list[float | None] = [None if 100 <= step < 130 else 0.6 + 0.3 * (step % 24 < 20) for step in range(POINTS)]
+    measured: dict[str, list[float | None]] = {"gpu_sm_active_ratio": busy, "iteration_seconds": [0.21] * POINTS}
+    day = NamespaceDay(1_800_000_000 * 10**9, [WorkloadDay("Job", "llama", measured)])
+    store.put(keys.telemetry_day_key("team-a"), write_day(day))
     put_capture(store, "team-c", "loop", "gpu_loop", at=400, name="loop")
     rank_file = write_hostile_names()
     store.put(keys.rank_timeline_key("team-c", "hostile", 2), rank_file)

@@ -185,6 +185,25 @@ def test_launches_show_both_savings(page: Page) -> None:
     expect(table.get_by_role("columnheader", name="Maximum shift")).to_be_visible()
 
 
+def test_a_workload_shows_its_last_day(page: Page) -> None:
+    page.goto("/fleet/team-a/Job/llama")
+    day = page.locator("#day")
+    expect(day.get_by_role("img", name="GPU SM active of the last day: 60 % to 90 %")).to_be_visible()
+    expect(day.get_by_role("img", name="Iteration of the last day: 210 ms to 210 ms")).to_be_visible()
+    assert day.locator("polyline").count() == 3  # a pause is no line
+
+
+def test_a_request_is_checked_before_it_is_asked_for(page: Page) -> None:
+    page.goto("/requests?capture=new")
+    page.get_by_label("Name", exact=True).fill("llama")
+    page.get_by_label("Namespace", exact=True).fill("team-a")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_text("Checked by: this service.")).to_be_visible()
+    page.get_by_label("The same as YAML").fill("kind: ProfileRequest")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("alert")).to_contain_text("spec")
+
+
 @pytest.mark.parametrize(
     ("address", "wanted"),
     [

@@ -28,6 +28,13 @@ export const requestsQuery = (params: Params) => pages<models.RequestPage>("/req
 export const workloadQuery = (namespace: string, kind: string, name: string) =>
   pages<models.WorkloadPage>(path("fleet", namespace, kind || "-", name), {}, 3 * LIVE_MS);
 
+export const dayQuery = (namespace: string, kind: string, name: string) =>
+  queryOptions({
+    queryKey: ["telemetry", namespace, kind, name],
+    queryFn: ({ signal }) => getJson<models.TelemetryDay>(path("telemetry", namespace, kind || "-", name), signal),
+    staleTime: 60_000,
+  });
+
 export const requestQuery = (namespace: string, uid: string) =>
   queryOptions({
     queryKey: ["request", namespace, uid],

@@ -4,19 +4,13 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { postJson } from "@/api/client";
-import type { CaptureAnswer } from "@/api/models";
+import type { CaptureAnswer, CaptureCheck } from "@/api/models";
 import { requestQuery } from "@/api/queries";
 import { CopyButton } from "@/parts/CopyButton";
 import { Failed, Loading } from "@/parts/States";
 import { capital } from "@/units/text";
 import { CaptureFields } from "./CaptureFields";
 import { EMPTY_FORM, writeCommand, writeYaml } from "./captureForm";
-
-/** What the service answers to a check. */
-interface CaptureCheck {
-  checked_by: string;
-  message: string;
-}
 
 interface Props {
   /** NAMESPACE/UID of the request that is asked for again. */

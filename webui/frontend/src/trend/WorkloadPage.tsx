@@ -1,7 +1,7 @@
 // One workload over time: its captures as lines of their headline figures, and as a table.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import type { Capture } from "@/api/models";
 import { workloadQuery } from "@/api/queries";
 import { useWidth } from "@/charts/canvas";
@@ -14,6 +14,7 @@ import { StateMark } from "@/requests/StateMark";
 import { formatDate } from "@/units/dates";
 import { formatDuration } from "@/units/durations";
 import { formatPower, plural } from "@/units/quantities";
+import { LastDay } from "./LastDay";
 import { TrendChart } from "./TrendChart";
 
 export function WorkloadPage() {
@@ -41,7 +42,7 @@ export function WorkloadPage() {
           captures.length === 0 ? (
             <Empty title="No captures of this workload" />
           ) : (
-            <Body captures={captures} onEnd={() => query.hasNextPage && !query.isFetching && void query.fetchNextPage()} />
+            <Body captures={captures} day={<LastDay namespace={namespace} kind={kind === "-" ? "" : kind} name={name} />} onEnd={() => query.hasNextPage && !query.isFetching && void query.fetchNextPage()} />
           )
         }
       </Loaded>
@@ -49,7 +50,7 @@ export function WorkloadPage() {
   );
 }
 
-function Body({ captures, onEnd }: { captures: readonly Capture[]; onEnd: () => void }) {
+function Body({ captures, day, onEnd }: { captures: readonly Capture[]; day: ReactNode; onEnd: () => void }) {
   const [base, setBase] = useState<string>();
   const [place, width] = useWidth<HTMLDivElement>();
   const navigate = useNavigate();
@@ -68,6 +69,7 @@ function Body({ captures, onEnd }: { captures: readonly Capture[]; onEnd: () => 
           )}
         </div>
       </Section>
+      {day}
       <Section id="captures" title="Captures" note={base ? "choose the other report to compare with" : undefined}>
         <DataTable<Capture> label="Captures" columns={columns(base, setBase)} rows={captures} rowKey={({ uid }) => uid} rowHeight={44} minWidth={960} onEnd={onEnd} />
       </Section>

@@ -1,0 +1,27 @@
+"""What workloads do between captures."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+
+from fleetprof_webui.access.viewer import CurrentViewer
+from fleetprof_webui.answers import answer, describes
+from fleetprof_webui.models.telemetry import TelemetryDay
+from fleetprof_webui.reports.telemetry import find_day
+from fleetprof_webui.routes.parameters import Namespace
+from fleetprof_webui.service import CurrentService
+
+router = APIRouter(tags=["fleet"])
+
+
+@router.get("/telemetry/{namespace}/{kind}/{name:path}", **describes(TelemetryDay))
+def show_day(
+    service: CurrentService,
+    viewer: CurrentViewer,
+    namespace: Namespace,
+    kind: Annotated[str, Path(max_length=128)],
+    name: Annotated[str, Path(max_length=512)],
+) -> Response:
+    """The last day of one workload, in steps of five minutes; kind `-` where it is not known."""
+    viewer.check_namespace(namespace, "workload")
+    return answer(find_day(service.store, namespace, "" if kind == "-" else kind, name))
