@@ -103,7 +103,8 @@ async def test_a_job_that_starts_is_waited_for_as_soon_as_it_has_a_sidecar(
     sidecar = await ground.add_sidecar(0)
     sidecar.processes = [kit.make_process(n, first_seen_unix_ns=2**62, **p) for n, p in enumerate(processes)]
     await sidecar.beat()
-    await ground.await_fleet(lambda fleet: len(fleet[0].processes) == len(processes))
+    roles = [process.role for process in sidecar.processes]
+    await ground.await_fleet(lambda fleet: [process.role for process in fleet[0].processes] == roles)
     uid = (await ground.hub.submit(kit.make_request(deadline_s=600), "team", fail_fast=fail_fast)).uid
     ground.skew_ns = 500 * 10**9  # longer than anything else is waited for
     status = await ground.await_status(uid, lambda s: bool(s.conditions))
