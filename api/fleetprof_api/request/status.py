@@ -98,7 +98,8 @@ class Status(_Part):
         max_length=16,
         json_schema_extra=_merged_by("type"),
         description="TargetsResolved, Captured, Uploaded, Analyzed and Succeeded. Succeeded is Unknown until the "
-        "request ends; its reason tells how the request stands.",
+        "request ends; its reason tells how the request stands. Ready and Stalled say the same to tools that know no "
+        "ProfileRequest (Flux, Argo CD).",
     )
     observed_generation: int | None = Field(
         default=None,

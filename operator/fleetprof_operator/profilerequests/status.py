@@ -1,8 +1,9 @@
 """The status of a ProfileRequest, made of what the hub says of its capture, and the patch that brings it about.
 
 Guarantees: pure, time is passed in; counts and a few examples, never every rank; `lastTransitionTime` moves only when a
-condition's status does; all five conditions are there from the first write on; `observedGeneration` is in every write;
-every text and list keeps to the CRD's bounds.
+condition's status does; all conditions are there from the first write on; `observedGeneration` is in every write; every
+text and list keeps to the CRD's bounds. Ready and Stalled say what Succeeded does to tools that know no ProfileRequest
+(kstatus: Flux; Argo CD): a request that failed is Stalled, and one that goes on is not Ready yet.
 """
 
 from collections import Counter
@@ -19,6 +20,8 @@ from fleetprof_operator.hub.ledger.outcome import say_not_done
 from fleetprof_operator.kubernetes.cluster import Json
 
 TYPES: Final = ("TargetsResolved", "Captured", "Uploaded", "Analyzed", "Succeeded")
+SUMMARY: Final = ("Ready", "Stalled")
+"""Made of Succeeded alone, after it."""
 _MESSAGE: Final = 2000
 _TARGET: Final = longest(Status, "target")
 _FAILURES: Final = longest(Status, "failures")
@@ -33,6 +36,9 @@ class Fact:
     status: str
     reason: str
     message: str = ""
+
+
+_NOT_BEGUN: Final = Fact("Unknown", "Waiting", "not begun")
 
 
 def from_capture(capture: pb.CaptureStatus) -> Json:
@@ -84,14 +90,11 @@ def list_failures(events: Iterable[pb.CaptureEvent]) -> list[Json]:
 def merge_conditions(known: Sequence[Json], facts: Mapping[str, Fact], generation: int, now_unix_ns: int) -> list[Json]:
     """The conditions to write. A type of ours that no fact is about stays as it was, or is Unknown."""
     before = {c["type"]: c for c in known}
-    merged = [c for c in known if c["type"] not in TYPES]  # somebody else's
-    for kind in TYPES:
+    merged = [c for c in known if c["type"] not in (*TYPES, *SUMMARY)]  # somebody else's
+    stays = {kind: Fact(old["status"], old["reason"], old["message"]) for kind, old in before.items()}
+    complete = {kind: facts.get(kind, stays.get(kind, _NOT_BEGUN)) for kind in TYPES}
+    for kind, fact in (complete | _summarize(complete["Succeeded"])).items():
         old = before.get(kind)
-        fact = facts.get(kind)
-        if fact is None:
-            fact = (
-                Fact(old["status"], old["reason"], old["message"]) if old else Fact("Unknown", "Waiting", "not begun")
-            )
         same = old is not None and old["status"] == fact.status
         merged.append(
             {
@@ -152,6 +155,12 @@ def format_time(unix_ns: int) -> str:
 def parse_time(text: str) -> int:
     """Unix nanoseconds of a metav1.Time. Raises ValueError."""
     return int(datetime.fromisoformat(text).timestamp()) * 10**9
+
+
+def _summarize(end: Fact) -> dict[str, Fact]:
+    failed = end.status == "False"
+    stalled = Fact("True", end.reason, end.message) if failed else Fact("False", end.reason, "nothing has failed")
+    return dict(zip(SUMMARY, (end, stalled), strict=True))
 
 
 def _marks(status: Json) -> list[tuple[str, str, str]]:

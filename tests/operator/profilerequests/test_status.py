@@ -8,6 +8,7 @@ from fleetprof_api.request import Status
 from fleetprof_operator.profilerequests.headline import find_page, read_headline
 from fleetprof_operator.profilerequests.retention import find_due
 from fleetprof_operator.profilerequests.status import (
+    SUMMARY,
     TYPES,
     Fact,
     build_status,
@@ -46,11 +47,32 @@ def written(known: Any, wanted: Any, at: int = AT, generation: int = 1) -> Any:
 
 def test_all_conditions_are_there_from_the_first_write_on() -> None:
     status = written({}, {"facts": {"Succeeded": Fact("Unknown", "Waiting", "no pods")}})
-    assert pairs(status) == dict.fromkeys(TYPES, ("Unknown", "Waiting"))
-    assert [c["type"] for c in status["conditions"]] == list(TYPES)
+    assert pairs(status) == dict.fromkeys([*TYPES, "Ready"], ("Unknown", "Waiting")) | {"Stalled": ("False", "Waiting")}
+    assert [c["type"] for c in status["conditions"]] == [*TYPES, *SUMMARY]
     assert {c["lastTransitionTime"] for c in status["conditions"]} == {format_time(AT)}
-    assert {c["message"] for c in status["conditions"]} == {"no pods", "not begun"}
+    assert {c["message"] for c in status["conditions"]} == {"no pods", "not begun", "nothing has failed"}
     Status.model_validate(status)
+
+
+@pytest.mark.parametrize(
+    ("succeeded", "ready", "stalled"),
+    [
+        (Fact("Unknown", "Suspended", "begin it"), ("Unknown", "begin it"), ("False", "nothing has failed")),
+        (Fact("Unknown", "Capturing", "2 ranks"), ("Unknown", "2 ranks"), ("False", "nothing has failed")),
+        (Fact("True", "Complete", "all there"), ("True", "all there"), ("False", "nothing has failed")),
+        (Fact("False", "TimedOut", "no pods"), ("False", "no pods"), ("True", "no pods")),
+    ],
+)
+def test_tools_that_know_no_request_are_told_how_it_stands(
+    succeeded: Fact, ready: tuple[str, str], stalled: tuple[str, str]
+) -> None:
+    status = written(written({}, {"facts": {}}), {"facts": {"Succeeded": succeeded}})
+    assert {c["type"]: (c["status"], c["message"]) for c in status["conditions"] if c["type"] in SUMMARY} == {
+        "Ready": ready,
+        "Stalled": stalled,
+    }
+    later = written(status, {"facts": {}}, generation=2)  # what Succeeded said before still holds
+    assert pairs(later) == pairs(status)
 
 
 def test_a_transition_is_that_of_the_status_alone() -> None:
@@ -70,7 +92,7 @@ def test_a_finished_capture_that_is_not_stored_yet_is_not_told_as_finished() -> 
 
 def test_an_end_leaves_nothing_open() -> None:
     status = written({}, finish({"facts": {"Succeeded": Fact("False", "Invalid", "spec: wrong")}}, AT))
-    assert pairs(status) == dict.fromkeys(TYPES, ("False", "Invalid"))
+    assert pairs(status) == dict.fromkeys([*TYPES, "Ready"], ("False", "Invalid")) | {"Stalled": ("True", "Invalid")}
     assert {c["message"] for c in status["conditions"]} == {
         "spec: wrong",
         "not done: the request ended with Invalid",
