@@ -29,7 +29,7 @@ def test_two_requests_for_the_same_ranks(hub: Local, alone: Job) -> None:
     first = hub.submit("alone", iterations=60)
     hub.await_state(first, RankState.ASKED)
 
-    second = hub.await_end(hub.submit("alone", iterations=2))
+    second = hub.await_end(hub.submit("alone", iterations=2, conflict="Fail"))
 
     assert outcome(second) == ("False", "AlreadyCapturing")
     assert outcome(hub.await_end(first)) == ("True", "Complete")

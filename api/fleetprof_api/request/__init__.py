@@ -21,6 +21,7 @@ from fleetprof_api.request.kernel_classes import load_kernel_classes, plain_clas
 from fleetprof_api.request.refusal import InvalidRequest
 from fleetprof_api.request.spec import (
     Canary,
+    Conflict,
     Limits,
     Ranks,
     Recording,
@@ -40,6 +41,7 @@ __all__ = [
     "Canary",
     "Collect",
     "Condition",
+    "Conflict",
     "Failure",
     "Headline",
     "InvalidRequest",

@@ -38,6 +38,13 @@ class Canary(StrEnum):
     NEVER = "Never"
 
 
+class Conflict(StrEnum):
+    """What a request does that cannot begin, since others are under way."""
+
+    WAIT = "Wait"
+    FAIL = "Fail"
+
+
 class ThreadSamples(StrEnum):
     """Whether the agent looks where in its Python code the training thread is."""
 
@@ -173,6 +180,11 @@ class Recording(Part):
         default=Canary.AUTO,
         description="Whether one rank records one iteration first, and the others follow only if it is unharmed: where "
         "no earlier capture tells what one costs (Auto), Always or Never.",
+    )
+    conflict: Annotated[Conflict, Field(strict=False)] = Field(
+        default=Conflict.WAIT,
+        description="What to do while other requests capture these ranks or use the namespace's limit up: wait for a "
+        "turn, first come first served (Wait), or end (Fail).",
     )
     limits: Limits = Field(default=Limits(), description="When to give a rank up.")
     active_deadline_seconds: int = Field(

@@ -53,6 +53,12 @@ class CaptureRegistry:
         """A sentence about an unfinished capture that holds one of these ranks; empty when none does."""
         return next((sentence for capture in self.by_uid.values() if (sentence := capture.describe_hold(targets))), "")
 
+    def find_earlier(self, uid: str, targets: Sequence[RankTarget]) -> list[str]:
+        """The names of the captures that wait for one of these ranks since before this one."""
+        ours = self.by_uid[uid].queue_key
+        waiting = [c for c in self.by_uid.values() if c.queue_key < ours and c.waits_for(targets)]
+        return [c.ledger.name for c in sorted(waiting, key=lambda c: c.queue_key)]
+
     def estimate(self, namespace: str, target: str, collect: Collection[str]) -> RecordingEstimate | None:
         """What the latest capture of this target says of one with these options; None where none does."""
         known = [

@@ -34,6 +34,7 @@ from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.storage.stored_requests import list_stored, read_stored
 from fleetprof_operator.hub.storage.workload_costs import WorkloadRecords
 from fleetprof_operator.hub.submission import (
+    ALREADY,
     CaptureRefused,
     check_bounds,
     check_budget,
@@ -90,6 +91,7 @@ class Hub:
             estimate=self.captures.estimate,
             records=WorkloadRecords(self._calls),
             find_holder=self.captures.describe_holder,
+            find_earlier=self.captures.find_earlier,
         )
 
     # ------------------------------------------------------------ for people
@@ -127,6 +129,10 @@ class Hub:
         capture = self.captures.find(uid)
         capture.name_requester(requester)
         return capture.status()
+
+    def knows(self, uid: str) -> bool:
+        """Whether the capture was taken already."""
+        return uid in self.captures.by_uid
 
     async def watch(self, ref: str) -> AsyncIterator[pb.CaptureStatus]:
         """The status of a capture now and after every change; ends with the one that is finished.
@@ -325,7 +331,7 @@ class Hub:
         if found.reason and is_hopeless(found, self._clock(), self.settings):
             raise CaptureRefused(found.reason, found.message)
         if holder := self.captures.describe_holder(found.targets):
-            raise CaptureRefused("AlreadyCapturing", holder)
+            raise CaptureRefused(ALREADY, holder)
 
     async def _restore_all(self, places: Sequence[tuple[str, str]]) -> bool:
         """Takes up those of the requests (namespace, uid) that the store has. False when it has none. StoreError."""

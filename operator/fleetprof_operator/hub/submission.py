@@ -8,6 +8,7 @@ import re
 import secrets
 import uuid
 from collections.abc import Sequence
+from typing import Final
 
 from fleetprof_api import keys
 from fleetprof_api.request import InvalidRequest, ProfileRequest
@@ -15,6 +16,10 @@ from fleetprof_api.request import InvalidRequest, ProfileRequest
 from fleetprof_operator.hub.bounds import BEYOND, find_beyond
 from fleetprof_operator.hub.settings import HubSettings
 
+TOO_MANY: Final = "TooManyCaptures"
+ALREADY: Final = "AlreadyCapturing"
+QUEUED: Final = "Queued"
+"""Why the target is not resolved while a request waits for its turn."""
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -64,7 +69,7 @@ def check_budget(unfinished: Sequence[str], namespace: str, settings: HubSetting
         problem = f"{of_namespace} captures of namespace {namespace} are unfinished"
     else:
         return
-    raise CaptureRefused("TooManyCaptures", f"{problem}; cancel some, or wait for their end")
+    raise CaptureRefused(TOO_MANY, f"{problem}; cancel some, or wait for their end")
 
 
 def check_bounds(request: ProfileRequest, namespace: str, settings: HubSettings) -> None:

@@ -17,14 +17,15 @@ from typing import Any, Final, TypeVar
 
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.request import InvalidRequest, ProfileRequest
+from fleetprof_api.request import Conflict, InvalidRequest, ProfileRequest
 from fleetprof_store.base import StoreError
 from fleetprof_store.location import StoreLocation
 
 from fleetprof_operator.analyses.analyses import Analyses
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
-from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
+from fleetprof_operator.hub.submission import QUEUED, TOO_MANY, CaptureRefused, UnknownCapture
+from fleetprof_operator.hub.waiting_line import WaitingLine
 from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.profilerequests.audit import tell_ended, tell_taken
@@ -41,6 +42,7 @@ log = logging.getLogger(__name__)
 WITHDRAW_S: Final = 120.0
 """So long a deletion waits for ranks to be released: longer than the hub waits for sidecars to confirm a cancel."""
 _ADOPT_AGAIN_S: Final = 3.0
+_QUEUE_S: Final = 1.0
 _LOOK_S: Final = 0.3  # between two looks at a capture that changes, and
 _LOOK_PER_RANK_S: Final = 1e-4  # this for each rank in it
 _REPORT_S: Final = 30.0  # for the store to give the report's headline
@@ -60,6 +62,7 @@ class Surroundings:
     store: StoreLocation
     requesters: Requesters
     analyses: Analyses | None
+    waiting_line: WaitingLine = field(default_factory=WaitingLine)
     targets: dict[str, TargetPodsWatch] = field(default_factory=dict)
 
 
@@ -134,10 +137,21 @@ class RequestLife:
             await self._end_with(await self._follow_with_pods(request))
 
     async def _take(self, request: ProfileRequest) -> bool:
-        """Has the hub take the request. False when the request has ended instead."""
+        """Has the hub take the request, once it is its turn. False when the request has ended instead."""
+        line = self._around.waiting_line
+        try:
+            return await self._take_in_turn(request, line)
+        finally:
+            line.leave(self._namespace, self._uid)
+
+    async def _take_in_turn(self, request: ProfileRequest, line: WaitingLine) -> bool:
         until = time.monotonic() + request.spec.active_deadline_seconds
+        made = str(self._record.metadata["creationTimestamp"])
         while True:
+            place = line.find_place(self._namespace, self._uid, made)
             try:
+                if place > 1 and not self._around.hub.knows(self._uid):
+                    raise CaptureRefused(TOO_MANY, f"{place - 1} requests of namespace {self._namespace} wait before")
                 await self._around.hub.adopt(
                     request,
                     namespace=self._namespace,
@@ -149,6 +163,18 @@ class RequestLife:
                 await self._end("False", "Unsupported", "; ".join(error.problems))
                 return False
             except CaptureRefused as refusal:
+                patient = refusal.reason == TOO_MANY and request.spec.conflict is Conflict.WAIT
+                if patient and self._record.is_taken_back:
+                    await self._end("False", "Cancelled", f"cancelled by {self._record.canceller} while it waited")
+                    return False
+                if patient and time.monotonic() < until:
+                    line.join(self._namespace, self._uid, made)
+                    fact = Fact("Unknown", "Waiting", f"place {place} in the namespace's queue: {refusal}")
+                    facts = {"TargetsResolved": Fact("False", QUEUED, fact.message), "Succeeded": fact}
+                    self._show(facts)
+                    await self._tell(facts)
+                    await asyncio.sleep(_QUEUE_S)
+                    continue
                 await self._end("False", refusal.reason, str(refusal))
                 return False
             except StoreError as error:

@@ -131,7 +131,7 @@ async def test_two_requests_at_once(ground: Ground) -> None:
     ground.ask("first")
     arm = await sidecar.expect("arm")
     await sidecar.say_all(arm, "ARMED")
-    ground.ask("second")
+    ground.ask("second", conflict="Fail")
     status = await ground.until_finished("second")
     assert condition(status) == ("False", "AlreadyCapturing")
     assert "capture first (" in message(status)
@@ -144,10 +144,21 @@ async def test_two_requests_at_once(ground: Ground) -> None:
 async def test_a_namespace_has_a_budget(ground: Ground) -> None:
     ground.ask("first")
     await ground.until_state("NothingMatched", "first", "TargetsResolved")
-    ground.ask("second")
-    status = await ground.until_finished("second")
+    ground.ask("refused", conflict="Fail")
+    status = await ground.until_finished("refused")
     assert condition(status) == ("False", "TooManyCaptures")
     assert "1 captures of namespace" in message(status)
+
+    ground.ask("second")
+    status = await ground.until_state("Queued", "second", "TargetsResolved")
+    assert "place 1 in the namespace's queue: 1 captures of namespace" in message(status)
+    await asyncio.sleep(1.1)  # creationTimestamp has whole seconds
+    ground.ask("third")
+    status = await ground.until_state("Queued", "third", "TargetsResolved")
+    assert "place 2 in the namespace's queue: 1 requests" in message(status)
+    ground.delete("first")
+    await ground.until_state("NothingMatched", "second", "TargetsResolved")
+    assert condition(ground.status("third"), "TargetsResolved") == ("False", "Queued")
 
 
 async def test_deletion_withdraws_what_was_ordered(ground: Ground) -> None:

@@ -3,15 +3,17 @@
 Resolving and planning are pure (`resolution`, `plan`); here is the patience around them.
 
 Guarantees: a request waits for what may still come, with the reason in its status, and no longer than its deadline; no
-rank is ordered that another request holds; an order follows from the ledger alone, so that it can be repeated
-(`recover_order`). Where no rank at all took its order in time, since host or job stood still for a second, nothing has
-begun and one later start is agreed on, once all ask again; where one did, the others have missed it.
+rank is ordered that another request holds, and of those that wait for a rank the first one gets it; an order follows
+from the ledger alone, so that it can be repeated (`recover_order`). Where no rank at all took its order in time, since
+host or job stood still for a second, nothing has begun and one later start is agreed on, once all ask again; where one
+did, the others have missed it.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
+from fleetprof_api.request import Conflict
 
 from fleetprof_operator.hub.capture.begin_permission import note_beginning
 from fleetprof_operator.hub.capture.canary_stage import CanaryOutcome, send_canary
@@ -23,6 +25,7 @@ from fleetprof_operator.hub.planning.plan import find_obstacle, find_unsteady, m
 from fleetprof_operator.hub.planning.resolution import Resolution
 from fleetprof_operator.hub.planning.window_fit import NO_MEMORY, fit_window
 from fleetprof_operator.hub.settings import HubSettings
+from fleetprof_operator.hub.submission import ALREADY, QUEUED
 
 MOST_PLANS: Final = 2
 _MISSED: Final = (Reason.TOO_LATE, Reason.NOT_POLLING, Reason.BUSY)
@@ -39,10 +42,17 @@ async def resolve_and_arm(state: CaptureState) -> bool:
             state.book.conclude("False", "Cancelled", said, now)
             return False
         found = hub.resolve(state.request, state.ledger.namespace, state.ledger.uid)
-        if found.targets:
-            if holder := hub.find_holder(found.targets):
-                state.book.conclude("False", "AlreadyCapturing", holder, now)
+        holder = hub.find_holder(found.targets) if found.targets else ""
+        earlier = hub.find_earlier(state.ledger.uid, found.targets) if found.targets else ()
+        if holder or earlier:
+            gather_until = 0
+            first = holder or f"{earlier[0]} waits for the same ranks, and comes first"
+            if state.fails_fast or spec.conflict is Conflict.FAIL or now >= state.deadline_unix_ns:
+                state.book.conclude("False", ALREADY, first, now)
                 return False
+            state.queued = frozenset((t.sidecar_id, t.process.process_id) for t in found.targets)
+            reason, message = QUEUED, f"place {len(earlier) + 1} in the queue for these ranks: {first}"
+        elif found.targets:
             pending = _find_pending(state, found, now)
             profiled = sum(target.process.busy for target in found.targets)
             if profiled and now < state.deadline_unix_ns - hub.settings.gap_ns:
@@ -55,8 +65,11 @@ async def resolve_and_arm(state: CaptureState) -> bool:
                         return False
                     await state.wait(now + hub.settings.look_again_ns)
                     continue
+                if hub.find_holder(found.targets):
+                    continue  # another request has taken them while that was written
                 match await send_canary(state, found):
-                    case CanaryOutcome.ARM:
+                    case CanaryOutcome.ARM if not hub.find_holder(found.targets):
+                        state.queued = frozenset()
                         return _arm(state, found, hub.clock())
                     case CanaryOutcome.ENDED:
                         return False
@@ -64,7 +77,7 @@ async def resolve_and_arm(state: CaptureState) -> bool:
                 continue
             reason, message = "Gathering", pending
         else:
-            gather_until = 0
+            gather_until, state.queued = 0, frozenset()
             reason, message = found.reason, found.message
             deaf = found.deaf_since_unix_ns and now - found.deaf_since_unix_ns >= hub.settings.deaf_patience_ns
             late = state.fails_fast and is_hopeless(found, now, hub.settings)

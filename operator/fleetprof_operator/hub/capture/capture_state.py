@@ -38,8 +38,9 @@ class CaptureState:
     `book` owns the ledger, `ledger` is its view. `stored` has (sidecar, process) of each rank whose trace, or summary
     where that was asked for, the store holds, and `traces_stored` those whose trace was seen to arrive; `report_made`
     says that the report is there, `hurried` that a cancel waits for nobody's confirmation, `canary` is the one that
-    records at this moment. With `fails_fast` only what comes by itself is waited for (`arm_stage.is_hopeless`), else
-    everything until the deadline.
+    records at this moment, `queued` has (sidecar, process) of the ranks that it waits for until it has them.
+    With `fails_fast` only what comes by itself is waited for (`arm_stage.is_hopeless`), else everything until the
+    deadline.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class CaptureState:
         self.stored: set[tuple[str, str]] = set()
         self.traces_stored: set[tuple[str, str]] = set()
         self.canary: CanaryRun | None = None
+        self.queued: frozenset[tuple[str, str]] = frozenset()
         self.report_made = False
         self.hurried = False
         self.version = 0

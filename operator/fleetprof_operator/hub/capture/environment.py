@@ -32,6 +32,7 @@ class CaptureEnvironment:
     estimate: Callable[[str, str, Collection[str]], RecordingEstimate | None]  # of a namespace, a target, its collect
     records: WorkloadRecords
     find_holder: Callable[[Sequence[RankTarget]], str]  # which unfinished request holds one of these, as a sentence
+    find_earlier: Callable[[str, Sequence[RankTarget]], Sequence[str]]  # whom a request's uid lets go first there
 
     def pods_of(self, uid: str) -> TargetPods | None:
         """The pods of a request; None where nobody tells them."""

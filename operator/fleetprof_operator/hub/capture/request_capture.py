@@ -115,6 +115,15 @@ class RequestCapture:
             f"{self.request.target_text()}; wait for its end or cancel it"
         )
 
+    @property
+    def queue_key(self) -> tuple[int, str]:
+        """Its place among those that wait for the same ranks: the least comes first."""
+        return self.ledger.submitted_unix_ns, self.ledger.uid
+
+    def waits_for(self, targets: Sequence[RankTarget]) -> bool:
+        """Whether it waits until others have captured one of these processes."""
+        return not self.finished and any((t.sidecar_id, t.process.process_id) in self._state.queued for t in targets)
+
     def count_bytes(self) -> int:
         """About how much memory it takes once it has ended."""
         if self._bytes is None:

@@ -107,6 +107,22 @@ async def test_without_an_analyzer_the_traces_are_the_result(ground: Any, kit: A
     assert kit.condition(status, "Analyzed") == ("Unknown", "NoAnalyzer")
 
 
+async def test_who_waits_for_the_same_ranks_gets_them_in_turn(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0, kit.make_process(0), kit.make_process(1))
+    uids, orders = [], []
+    for place in range(3):
+        wanted = kit.make_request(ranks={"list": [1]})
+        uids.append((await ground.hub.submit(wanted, "team", fail_fast=False)).uid)
+        if place:
+            said = f"place {place} in the queue for these ranks: "
+            await ground.await_status(uids[-1], lambda s, said=said: any(said in c.message for c in s.conditions))
+    for uid in uids:
+        orders.append(await sidecar.expect("arm"))
+        assert orders[-1].capture_id == uid
+        await sidecar.deliver(ground.store, orders[-1])
+        assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")
+
+
 async def test_two_requests_for_the_same_ranks(ground: Any, kit: Any) -> None:
     sidecar = await ground.add_sidecar(0, kit.make_process(0), kit.make_process(1))
     first = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
@@ -115,7 +131,7 @@ async def test_two_requests_for_the_same_ranks(ground: Any, kit: Any) -> None:
     with pytest.raises(CaptureRefused, match=f"{first}.*is capturing rank 0, 1 of Job/llama") as caught:
         await ground.hub.submit(kit.make_request(), "team", fail_fast=True)
     assert caught.value.reason == "AlreadyCapturing"
-    second = await ground.hub.submit(kit.make_request(ranks={"list": [1]}), "team", fail_fast=False)
+    second = await ground.hub.submit(kit.make_request(ranks={"list": [1]}, conflict="Fail"), "team", fail_fast=False)
     status = await ground.await_end(second.uid)
     assert kit.succeeded(status) == ("False", "AlreadyCapturing")
     assert first in _message(status, "Succeeded")
