@@ -51,6 +51,8 @@ def test_all_ranks_of_two_pods_record_the_same_iterations_and_the_report_is_in_t
         "Uploaded": ("True", "AllUploaded"),
         "Analyzed": ("True", "ReportMade"),
         "Succeeded": ("True", "Complete"),
+        "Ready": ("True", "Complete"),
+        "Stalled": ("False", "Complete"),
     }
     assert header.split() == ["NAME", "TARGET", "CAPTURED", "RANKS", "STATE", "AGE"]
     assert line.split()[:5] == [request.name, f"Job/{training.name}", "4", "4", "Complete"]
