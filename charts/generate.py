@@ -27,6 +27,7 @@ END: Final = "<!-- Made from values.yaml by charts/generate.py: end -->\n"
 TYPES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 _STRING: Final = {"type": "string"}
+_OF_KUBERNETES: Final[dict[str, Any]] = {"type": "object", "additionalProperties": {}}
 _PORT: Final = {"type": "integer", "minimum": 1, "maximum": 65535}
 
 
@@ -76,6 +77,34 @@ DEFINITIONS: Final[dict[str, Any]] = {
         effect={"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
         tolerationSeconds={"type": "integer"},
     ),
+    # What Kubernetes itself checks better than a schema of ours could.
+    "affinity": _closed(nodeAffinity=_OF_KUBERNETES, podAffinity=_OF_KUBERNETES, podAntiAffinity=_OF_KUBERNETES),
+    "spread": {
+        **_closed(
+            maxSkew={"type": "integer", "minimum": 1},
+            minDomains={"type": "integer", "minimum": 1},
+            topologyKey=_STRING,
+            whenUnsatisfiable={"enum": ["DoNotSchedule", "ScheduleAnyway"]},
+            labelSelector=_SELECTOR,
+            matchLabelKeys={"type": "array", "items": _STRING},
+            nodeAffinityPolicy={"enum": ["Honor", "Ignore"]},
+            nodeTaintsPolicy={"enum": ["Honor", "Ignore"]},
+        ),
+        "required": ["maxSkew", "topologyKey", "whenUnsatisfiable"],
+    },
+    "variable": {
+        **_closed(
+            name={"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "not": {"pattern": "^FLEETPROF_"}},
+            value=_STRING,
+            valueFrom=_OF_KUBERNETES,
+        ),
+        "required": ["name"],
+    },
+    "volume": {**_OF_KUBERNETES, "properties": {"name": _STRING}, "required": ["name"]},
+    "mount": {
+        **_closed(name=_STRING, mountPath=_STRING, subPath=_STRING, readOnly={"type": "boolean"}),
+        "required": ["name", "mountPath"],
+    },
     "bounds": _describe_bounds(),
     "owner": {
         **_closed(apiGroup=_STRING, resources={"type": "array", "items": _STRING, "minItems": 1}),

@@ -39,6 +39,7 @@ class Settings:
     requester_guard: str
     analyzer_pod: Json | None
     analysis_deadline_seconds: int
+    analysis_ttl_seconds: int
     analysis_max_parallelism: int
     analysis_max_resources: Mapping[str, str]
     max_analyses_per_namespace: int
@@ -79,6 +80,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     )
     parser.setting("analyzer-pod", metavar="FILE", help="the analyzer Jobs' pod template, YAML; none: no reports")
     parser.setting("analysis-deadline-seconds", default=1800, type=int, help="how long one analyzer Job may take")
+    parser.setting(
+        "analysis-ttl-seconds", default=3600, type=int, help="how long a finished analyzer Job is kept, for its log"
+    )
     parser.setting("analysis-max-parallelism", default=32, type=int, help="pods of one analyzer Job at a time")
     parser.setting(
         "analysis-max-resources",
@@ -118,6 +122,7 @@ def _check(given: argparse.Namespace) -> Settings:
         raise ValueError(f"--store: {error}") from None
     for flag, least, most in (
         ("analysis_deadline_seconds", 60, 86_400),
+        ("analysis_ttl_seconds", 60, 604_800),
         ("analysis_max_parallelism", 1, 1000),
         ("max_analyses_per_namespace", 1, 1000),
         ("telemetry_interval_seconds", 0, 600),
@@ -147,6 +152,7 @@ def _check(given: argparse.Namespace) -> Settings:
         requester_guard=given.requester_guard,
         analyzer_pod=_read_template(Path(given.analyzer_pod)) if given.analyzer_pod else None,
         analysis_deadline_seconds=given.analysis_deadline_seconds,
+        analysis_ttl_seconds=given.analysis_ttl_seconds,
         analysis_max_parallelism=given.analysis_max_parallelism,
         analysis_max_resources=_read_amounts(given.analysis_max_resources),
         max_analyses_per_namespace=given.max_analyses_per_namespace,

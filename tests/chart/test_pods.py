@@ -2,7 +2,7 @@
 
 import pytest
 from fleetprof_api.pods import ANALYSIS_AUDIENCE, AUDIENCE, IDENTITY_DIRECTORY
-from harness.kubernetes.chart import NAMESPACE, VALUE_SETS, render
+from harness.kubernetes.chart import NAMESPACE, OF_A_SITE, OIDC, VALUE_SETS, Refused, render
 
 pytestmark = pytest.mark.helm
 
@@ -143,6 +143,63 @@ def test_pods_are_placed_as_told() -> None:
         assert spec["priorityClassName"] == "low", owner
         assert spec["nodeSelector"] == {"pool": "cpu"}, owner
         assert spec["tolerations"] == [{"operator": "Exists"}], owner
+
+
+@pytest.mark.parametrize("part", ["operator", "webhook", "analyzer", "webui"])
+def test_a_site_gives_a_component_affinity_spread_environment_and_volumes(part: str) -> None:
+    pods = dict(render((*OIDC, *(f"{part}.{value}" for value in OF_A_SITE))).pods())
+    template = pods["analyzer Jobs" if part == "analyzer" else f"fleetprof-{part}"]
+    spec, labels = template["spec"], template["metadata"]["labels"]
+    (preferred,) = spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert preferred["preference"]["matchFields"][0]["values"] == ["node-1"]
+    (spread,) = spec["topologySpreadConstraints"]
+    # Without a selector Kubernetes would count no pod.
+    selected = spread.pop("labelSelector")["matchLabels"]
+    assert selected.items() <= labels.items()
+    assert selected["app.kubernetes.io/component"] == part
+    assert spread == {
+        "maxSkew": 2,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+    }
+    (container,) = spec["containers"]
+    assert {"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"} in container["env"]
+    assert {"name": "corporate", "mountPath": "/etc/corporate"} in container["volumeMounts"]
+    assert {"name": "corporate", "configMap": {"name": "corporate-ca"}} in spec["volumes"]
+
+
+def test_a_spread_with_a_selector_of_its_own_keeps_it() -> None:
+    own = "webhook.topologySpreadConstraints[0].labelSelector.matchLabels.team=ml"
+    pods = dict(render((*OIDC, *(f"webhook.{value}" for value in OF_A_SITE), own)).pods())
+    (spread,) = pods["fleetprof-webhook"]["spec"]["topologySpreadConstraints"]
+    assert spread["labelSelector"] == {"matchLabels": {"team": "ml"}}
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("operator.extraEnv[0].name=FLEETPROF_STORE", "extraEnv"),
+        ("webhook.topologySpreadConstraints[0].maxSkew=1", "topologyKey"),
+        ("webui.extraVolumeMounts[0].name=corporate", "mountPath"),
+        (r"commonLabels.fleetprof\.io/inject=true", "commonLabels"),
+        (r"commonLabels.app\.kubernetes\.io/name=ours", "invalid propertyName"),
+        ("analyzer.ttlSecondsAfterFinished=0", "ttlSecondsAfterFinished"),
+        ("webhook.pods.timeoutSeconds=31", "timeoutSeconds"),
+    ],
+)
+def test_what_would_take_something_of_ours_away_is_refused(value: str, words: str) -> None:
+    with pytest.raises(Refused, match=words):
+        render((*OIDC, value))
+
+
+def test_common_labels_are_on_every_object_and_pod_and_select_nothing() -> None:
+    objects = render(VALUE_SETS["a site's own"])
+    for item in objects.items:
+        assert item["metadata"]["labels"]["cost-centre"] == "ml", (item["kind"], item["metadata"]["name"])
+        selector = item.get("spec", {}).get("selector", {})
+        assert "cost-centre" not in str(selector), item["metadata"]["name"]
+    for owner, template in objects.pods():
+        assert template["metadata"]["labels"]["cost-centre"] == "ml", owner
 
 
 def test_a_change_of_the_analyzer_s_pod_restarts_the_operator_that_reads_it() -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from fleetprof_api import pods
-from harness.kubernetes.chart import NAMESPACE, matches, render
+from harness.kubernetes.chart import NAMESPACE, VALUE_SETS, matches, render
 
 pytestmark = pytest.mark.helm
 
@@ -62,3 +62,15 @@ def test_no_pod_fails_or_waits_because_of_us_and_no_request_goes_unsigned() -> N
     assert behaviour == {"pods": ("Ignore", 2, "None"), "profilerequests": ("Fail", 5, "None")}
     assert all("caBundle" not in webhook["clientConfig"] for webhook in webhooks)
     assert len({webhook["name"] for webhook in webhooks}) == len(webhooks)
+
+
+def test_policies_timeouts_and_excluded_namespaces_are_the_sites_to_choose() -> None:
+    webhooks = render(VALUE_SETS["a site's own"]).one("MutatingWebhookConfiguration", "fleetprof")["webhooks"]
+    behaviour = {
+        webhook["rules"][0]["resources"][0]: (webhook["failurePolicy"], webhook["timeoutSeconds"])
+        for webhook in webhooks
+    }
+    assert behaviour == {"pods": ("Fail", 1), "profilerequests": ("Ignore", 9)}
+    for webhook in webhooks[:2]:
+        by_name, _ = webhook["namespaceSelector"]["matchExpressions"]
+        assert by_name["values"] == ["kube-system", NAMESPACE, "team-x"]

@@ -1,6 +1,6 @@
 {{/* What all our pods have in common: they pass the `restricted` Pod Security Standard. */}}
 
-{{/* Takes a component's values, e.g. .Values.operator, and `pullSecrets`. */}}
+{{/* Takes `root`, a component's `values`, e.g. .Values.operator, and its `component` where its pods may be spread. */}}
 {{- define "fleetprof.placement" -}}
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets:
@@ -18,6 +18,23 @@ nodeSelector:
 {{- with .values.tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if and .component .values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- include "fleetprof.spread" . | trim | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* A constraint that says of no pods is about the component's own: Kubernetes would count none. */}}
+{{- define "fleetprof.spread" -}}
+{{- $own := dict "matchLabels" (include "fleetprof.selectorLabels" (dict "root" .root "component" .component) | fromYaml) }}
+{{- range .values.topologySpreadConstraints }}
+{{- $each := ternary . (merge (deepCopy .) (dict "labelSelector" $own)) (hasKey . "labelSelector") }}
+- {{ toYaml $each | indent 2 | trim }}
 {{- end }}
 {{- end }}
 

@@ -11,12 +11,20 @@ import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from fleetprof_api.request import Analysis
 
-from fleetprof_operator.analyses.analyzer_job import UID_LABEL, Shards, build_job, find_cuts, job_name, plan_shards
+from fleetprof_operator.analyses.analyzer_job import (
+    TTL_S,
+    UID_LABEL,
+    Shards,
+    build_job,
+    find_cuts,
+    job_name,
+    plan_shards,
+)
 from fleetprof_operator.analyses.outcome import Outcome, find_sentence, read_outcome
 from fleetprof_operator.analyses.rights import AnalysedCapture
 from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
@@ -46,6 +54,7 @@ class AnalysisBounds:
     """What an administrator allows: seconds and pods at a time of one Job, what a request may ask of each resource."""
 
     deadline_s: int
+    ttl_s: int = field(default=TTL_S, kw_only=True)
     max_parallelism: int
     max_resources: Mapping[str, str]
     at_a_time_per_namespace: int
@@ -134,6 +143,7 @@ class Analyses:
             name=wish.name,
             analysis=wish.analysis,
             deadline_s=self._bounds.deadline_s,
+            ttl_s=self._bounds.ttl_s,
             max_resources=self._bounds.max_resources,
             shards=shards,
         )

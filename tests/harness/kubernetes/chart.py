@@ -27,6 +27,22 @@ PROXY = (
     "webui.proxy.issuer=https://proxy.example",
     "webui.proxy.audience=fleetprof",
 )
+# What each component's pod may be given.
+OF_A_SITE = (
+    "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1",
+    "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchFields[0].key=metadata.name",
+    "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchFields[0].operator=In",
+    "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchFields[0].values={node-1}",
+    "topologySpreadConstraints[0].maxSkew=2",
+    "topologySpreadConstraints[0].topologyKey=topology.kubernetes.io/zone",
+    "topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
+    "extraEnv[0].name=HTTPS_PROXY",
+    "extraEnv[0].value=http://proxy.example:3128",
+    "extraVolumes[0].name=corporate",
+    "extraVolumes[0].configMap.name=corporate-ca",
+    "extraVolumeMounts[0].name=corporate",
+    "extraVolumeMounts[0].mountPath=/etc/corporate",
+)
 VALUE_SETS: dict[str, tuple[str, ...]] = {
     "S3": S3,
     "S3 with Secrets": (*S3, "store.credentials.operatorSecret=writer"),
@@ -140,6 +156,17 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         r"webui.serviceAccount.annotations.eks\.amazonaws\.com/role-arn=arn:aws:iam::1:role/reader",
     ),
     "another name": (*S3, "fullnameOverride=profiler"),
+    "a site's own": (
+        *OIDC,
+        "commonLabels.cost-centre=ml",
+        *(f"{part}.{value}" for part in ("operator", "webhook", "webui") for value in OF_A_SITE),
+        "analyzer.ttlSecondsAfterFinished=300",
+        "webhook.pods.failurePolicy=Fail",
+        "webhook.pods.timeoutSeconds=1",
+        "webhook.requests.failurePolicy=Ignore",
+        "webhook.requests.timeoutSeconds=9",
+        "webhook.excludedNamespaces={team-x,kube-system}",
+    ),
 }
 
 

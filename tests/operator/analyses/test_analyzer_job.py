@@ -203,3 +203,9 @@ FAILED = Outcome("failed", "BackoffLimitExceeded", "it reached the limit")
 )  # fmt: skip
 def test_why_it_failed(pods: Any, before: str, says: str) -> None:
     assert find_sentence(FAILED, pods, before) == says
+
+
+def test_a_job_goes_so_long_after_its_end_as_the_installation_says() -> None:
+    template = {"spec": {"containers": [{"name": "analyzer"}]}}
+    job = build_job(template, "analyze", namespace="team", uid="u", name="r", analysis=None, deadline_s=60, ttl_s=7)
+    assert job["spec"]["ttlSecondsAfterFinished"] == 7

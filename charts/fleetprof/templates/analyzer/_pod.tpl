@@ -12,7 +12,7 @@ spec:
   serviceAccountName: {{ include "fleetprof.analyzerAccount" . }}
   automountServiceAccountToken: false
   enableServiceLinks: false
-  {{- with include "fleetprof.placement" (dict "root" . "values" .Values.analyzer) | trim }}
+  {{- with include "fleetprof.placement" (dict "root" . "values" .Values.analyzer "component" "analyzer") | trim }}
   {{- . | nindent 2 }}
   {{- end }}
   securityContext:
@@ -25,15 +25,24 @@ spec:
       env:
         - name: FLEETPROF_HUB
           value: {{ include "fleetprof.hubHost" . }}:8443
+        {{- with .Values.analyzer.extraEnv }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
       resources:
         {{- toYaml .Values.analyzer.resources | nindent 8 }}
       securityContext:
         {{- include "fleetprof.containerSecurityContext" . | nindent 8 }}
       volumeMounts:
+        {{- with .Values.analyzer.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
         - name: identity
           mountPath: /var/run/secrets/fleetprof.io
           readOnly: true
   volumes:
+    {{- with .Values.analyzer.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
     - name: identity
       projected:
         sources:
