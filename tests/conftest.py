@@ -40,14 +40,16 @@ class S3Server:
 
     access_key = "fleetprof-tests"
 
-    def __init__(self, binary: Path, data: Path) -> None:
+    def __init__(self, binary: Path, data: Path, certificate: tuple[Path, Path] | None = None) -> None:
+        """`certificate`: files of a chain and its key, for `localhost`; None: plain HTTP."""
         self.secret_key = secrets.token_hex(16)
         self._binary = binary
         self._data = data
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
-        self.endpoint_url = f"http://127.0.0.1:{self.port}"
+        self._tls: list[str | Path] = ["--cert", certificate[0], "--key", certificate[1]] if certificate else []
+        self.endpoint_url = f"https://localhost:{self.port}" if certificate else f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
         self._sessions: dict[tuple[str, str], boto3.Session] = {}
         self._users = data.with_name(f"{data.name}-users")
@@ -64,6 +66,7 @@ class S3Server:
             "--region",
             "us-east-1",
             "--quiet",
+            *self._tls,
             "--iam-dir",
             self._users,
             "posix",
@@ -142,14 +145,20 @@ def _find_versitygw() -> Path | str:
 
 
 @pytest.fixture(scope="session")
-def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """A running S3 server that tests share, each with a bucket of its own."""
+def versitygw() -> Path:
+    """The S3 server's program; a test without it is skipped, where it is not required."""
     binary = _find_versitygw()
     if isinstance(binary, str):
         if "s3" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
             pytest.fail(binary)
         pytest.skip(binary)
-    server = S3Server(binary, tmp_path_factory.mktemp("s3") / "data")
+    return binary
+
+
+@pytest.fixture(scope="session")
+def s3_server(versitygw: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A running S3 server that tests share, each with a bucket of its own."""
+    server = S3Server(versitygw, tmp_path_factory.mktemp("s3") / "data")
     server.start()
     yield server
     server.stop()

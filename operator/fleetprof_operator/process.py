@@ -263,6 +263,7 @@ def _bound(settings: Settings) -> HubSettings:
         max_unfinished=settings.max_captures,
         max_unfinished_per_namespace=settings.max_captures_per_namespace,
         bounds=settings.bounds,
+        store_authority=settings.store_authority,
         analysis_patience_ns=analysis_s * SECOND_NS,
     )
 

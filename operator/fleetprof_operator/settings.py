@@ -2,7 +2,9 @@
 
 import argparse
 import os
+import re
 import socket
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,8 @@ from fleetprof_store.location import StoreLocation, parse_location
 from fleetprof_operator.hub.bounds import AllBounds, parse_bounds
 from fleetprof_operator.kubernetes.cluster import Json
 
+_CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\\s]+-----END CERTIFICATE-----")
+_MOST_AUTHORITY_BYTES: Final = 64 << 10
 EXIT_CODES: Final = "0 ended as asked (SIGTERM, SIGINT); 2 wrong settings; 1 an error of its own"
 
 
@@ -25,6 +29,7 @@ class Settings:
     """Everything that the operator is told from outside. `namespaces` empty: all of them."""
 
     store: StoreLocation
+    store_authority: str
     namespace: str
     namespaces: tuple[str, ...]
     owner: str
@@ -61,6 +66,11 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     )
     parser.setting(
         "store", required=True, metavar="LOCATION", help="s3://bucket/prefix?endpoint=…&path_style=…&region=…"
+    )
+    parser.setting(
+        "store-authority",
+        metavar="FILE",
+        help="certificates (PEM) that sidecars trust for uploads beside their own; our own: AWS_CA_BUNDLE",
     )
     parser.setting("namespace", required=True, help="the operator's own namespace; analyzer Jobs run there")
     parser.setting("namespaces", default="", metavar="A,B", help="serve these namespaces only; default: all")
@@ -138,6 +148,7 @@ def _check(given: argparse.Namespace) -> Settings:
         raise ValueError("--report-url: may hold {namespace}, {name} and {uid} only") from None
     return Settings(
         store=store,
+        store_authority=_read_authority(Path(given.store_authority)) if given.store_authority else "",
         namespace=given.namespace,
         namespaces=split_names(given.namespaces),
         owner=given.owner or f"{given.namespace}/fleetprof",
@@ -173,6 +184,27 @@ def _read_address(flag: str, text: str) -> HostPort:
         return parse_host_port(text)
     except ValueError as error:
         raise ValueError(f"{flag}: {error}") from None
+
+
+def _read_authority(path: Path) -> str:
+    """The certificates alone: what else such files hold is none of a sidecar's business."""
+    try:
+        text = path.read_text(errors="replace")
+    except OSError as error:
+        raise ValueError(f"--store-authority: {path} cannot be read: {error}") from None
+    certificates = "\n".join(_CERTIFICATE.findall(text))
+    if not certificates:
+        raise ValueError(f"--store-authority: {path} holds no certificate (-----BEGIN CERTIFICATE-----)")
+    if len(certificates) > _MOST_AUTHORITY_BYTES:
+        raise ValueError(
+            f"--store-authority: {path} holds {len(certificates)} bytes of certificates, at most "
+            f"{_MOST_AUTHORITY_BYTES}, since every sidecar is sent them; name your own authorities only"
+        )
+    try:
+        ssl.create_default_context(cadata=certificates)
+    except ssl.SSLError as error:
+        raise ValueError(f"--store-authority: {path} cannot be used: {error}") from None
+    return certificates
 
 
 def _read_bounds(path: Path) -> AllBounds:

@@ -7,6 +7,7 @@ from fleetprof_api.hub import hub_pb2
 
 from fleetprof_sidecar.captures.controller import CaptureController
 from fleetprof_sidecar.captures.work import CaptureWork
+from fleetprof_sidecar.delivery.upload_connections import UploadConnections
 from fleetprof_sidecar.hub.link import PROTOCOL_VERSION
 from fleetprof_sidecar.hub.messages import make_device_sample, make_host_sample, make_process
 from fleetprof_sidecar.labels import read_labels
@@ -28,6 +29,7 @@ class SidecarConversation:
         work: CaptureWork,
         captures: CaptureController,
         telemetry: TelemetryReporter,
+        uploads: UploadConnections,
     ) -> None:
         self._settings = settings
         self._sidecar_id = sidecar_id
@@ -36,6 +38,7 @@ class SidecarConversation:
         self._work = work
         self._captures = captures
         self._telemetry = telemetry
+        self._uploads = uploads
 
     def make_hello(self) -> hub_pb2.Hello:
         """Who this sidecar is, and all that it holds."""
@@ -73,6 +76,7 @@ class SidecarConversation:
         self._captures.receive(message)
 
     def note_connected(self, welcome: hub_pb2.Welcome) -> None:
-        """Uploads that wait for an answer ask again, and telemetry is as often as this hub wants it."""
+        """Let waiting uploads ask again, trust whom this hub names and take its interval of telemetry."""
         self._telemetry.set_interval(welcome.telemetry_interval_ns)
+        self._uploads.trust(welcome.store_authority)
         self._work.ask_again()

@@ -50,7 +50,8 @@ class Sidecar:
         self._settings = settings
         self._sidecar_id = spool.sidecar_id
         self._trainers = trainers
-        self._uploads = UploadThreads(spool, UploadConnections(settings.hub))
+        connections = UploadConnections(settings.hub)
+        self._uploads = UploadThreads(spool, connections)
         outbox = Outbox()
         recorders = RankRecorders(trainers.table)
         self._sampler = Sampler(HostSource(), NvmlSource(), recorders)
@@ -76,7 +77,14 @@ class Sidecar:
         )
         self._telemetry = TelemetryReporter(trainers.table, outbox, lambda: self._sampler.latest_devices)
         conversation = SidecarConversation(
-            settings, spool.sidecar_id, trainers.table, self._sampler, self._work, self._captures, self._telemetry
+            settings,
+            spool.sidecar_id,
+            trainers.table,
+            self._sampler,
+            self._work,
+            self._captures,
+            self._telemetry,
+            connections,
         )
         self._link = HubLink(settings.hub, outbox, conversation)
 

@@ -87,16 +87,17 @@ def test_only_operator_and_web_ui_hold_the_store_s_credentials(values: tuple[str
 def test_an_analysis_holds_a_token_for_the_operator_alone(values: tuple[str, ...]) -> None:
     objects = render(values)
     spec = objects.analyzer_pod()["spec"]
-    (volume,) = spec["volumes"]
-    token, authority = volume["projected"]["sources"]
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    assert volumes.keys() - {"store-authority"} == {"identity"}
+    token, authority = volumes["identity"]["projected"]["sources"]
     assert token["serviceAccountToken"]["audience"] == ANALYSIS_AUDIENCE
     assert str(ANALYSIS_AUDIENCE) != AUDIENCE
     assert [item["key"] for item in authority["secret"]["items"]] == ["ca.crt"]
     (container,) = spec["containers"]
-    assert container["volumeMounts"] == [{"name": "identity", "mountPath": IDENTITY_DIRECTORY, "readOnly": True}]
-    ((name, hub),) = [tuple(item.values()) for item in container["env"]]
-    assert name == "FLEETPROF_HUB"
-    assert hub.partition(":")[0].endswith(f"-hub.{NAMESPACE}.svc")
+    assert {"name": "identity", "mountPath": IDENTITY_DIRECTORY, "readOnly": True} in container["volumeMounts"]
+    told = {item["name"]: item["value"] for item in container["env"]}
+    assert told.keys() - {"SSL_CERT_FILE"} == {"FLEETPROF_HUB"}
+    assert told["FLEETPROF_HUB"].partition(":")[0].endswith(f"-hub.{NAMESPACE}.svc")
     account = objects.of_kind("ServiceAccount").get(spec["serviceAccountName"], {"metadata": {}})
     assert "annotations" not in account["metadata"]  # no cloud's role comes in by one
 
@@ -200,6 +201,26 @@ def test_common_labels_are_on_every_object_and_pod_and_select_nothing() -> None:
         assert "cost-centre" not in str(selector), item["metadata"]["name"]
     for owner, template in objects.pods():
         assert template["metadata"]["labels"]["cost-centre"] == "ml", owner
+
+
+def test_who_reads_or_signs_for_a_private_store_has_its_authority() -> None:
+    told = {
+        "fleetprof-operator": {"AWS_CA_BUNDLE", "FLEETPROF_STORE_AUTHORITY"},
+        "fleetprof-webui": {"AWS_CA_BUNDLE"},
+        "analyzer Jobs": {"SSL_CERT_FILE"},
+    }
+    values = (*VALUE_SETS["a private store"], *OIDC[2:])
+    found = {}
+    for owner, template in render(values).pods():
+        (container,) = template["spec"]["containers"]
+        names = {item["name"] for item in container["env"] if item.get("value") == "/etc/fleetprof/store/ca.crt"}
+        if names:
+            found[owner] = names
+            mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+            volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
+            source = volumes[mounts["/etc/fleetprof/store"]]["configMap"]
+            assert source == {"name": "corporate-ca", "items": [{"key": "ca.crt", "path": "ca.crt"}]}, owner
+    assert found == told
 
 
 def test_a_change_of_the_analyzer_s_pod_restarts_the_operator_that_reads_it() -> None:

@@ -3,10 +3,12 @@
 import dataclasses
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fleetprof_operator.identity.certificates import Certificates, renew_certificates
 from fleetprof_operator.identity.main import read_settings as read_certificate_settings
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 from fleetprof_operator.injection.webhook_settings import read_settings as read_webhook_settings
@@ -39,6 +41,10 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
         path = tmp_path / file
         path.write_text(text)
         mounted[f"FLEETPROF_{flag}"] = str(path)
+    if "FLEETPROF_STORE_AUTHORITY" in told:
+        authority = tmp_path / "ca.crt"
+        authority.write_bytes(renew_certificates(Certificates(), ["s3.corp"], datetime.now(UTC)).ca_crt)
+        mounted["FLEETPROF_STORE_AUTHORITY"] = str(authority)
     settings = read_settings([], told | {"FLEETPROF_NAMESPACE": NAMESPACE} | mounted)
     assert settings.bounds.of("team-a").max_iterations == (50 if name == "bounds" else 100)
     assert settings.namespaces == tuple(told["FLEETPROF_NAMESPACES"].split(",") if told["FLEETPROF_NAMESPACES"] else ())

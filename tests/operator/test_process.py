@@ -51,6 +51,8 @@ def test_settings_come_from_flags_and_environment_and_the_flag_wins() -> None:
         (["--report-url", "https://x/{secret}"], "--report-url: may hold {namespace}, {name} and {uid} only"),
         (["--analyzer-pod", "/nowhere"], "--analyzer-pod: /nowhere cannot be read"),
         (["--bounds", "/nowhere"], "--bounds: /nowhere cannot be read"),
+        (["--store-authority", "/nowhere"], "--store-authority: /nowhere cannot be read"),
+        (["--store-authority", __file__], "holds no certificate"),
         (["--log-level", "loud"], "invalid choice: 'loud'"),
     ],
 )

@@ -1235,20 +1235,24 @@ class Welcome(_message.Message):
     PROTOCOL_VERSION_FIELD_NUMBER: _builtins.int
     HEARTBEAT_INTERVAL_NS_FIELD_NUMBER: _builtins.int
     TELEMETRY_INTERVAL_NS_FIELD_NUMBER: _builtins.int
+    STORE_AUTHORITY_FIELD_NUMBER: _builtins.int
     protocol_version: _builtins.int
     heartbeat_interval_ns: _builtins.int
     telemetry_interval_ns: _builtins.int
     """0: none is wanted"""
+    store_authority: _builtins.str
+    """certificates (PEM) that uploads trust beside the system's; "": none"""
     def __init__(
         self,
         *,
         protocol_version: _builtins.int = ...,
         heartbeat_interval_ns: _builtins.int = ...,
         telemetry_interval_ns: _builtins.int = ...,
+        store_authority: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat_interval_ns", b"heartbeat_interval_ns", "protocol_version", b"protocol_version", "telemetry_interval_ns", b"telemetry_interval_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat_interval_ns", b"heartbeat_interval_ns", "protocol_version", b"protocol_version", "store_authority", b"store_authority", "telemetry_interval_ns", b"telemetry_interval_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -44,6 +44,10 @@ s3://
 {{- if .root.Values.store.bundled.enabled }}{{ $secret = printf "%s-store" (include "fleetprof.name" .root) }}{{ end -}}
 - name: FLEETPROF_STORE
   value: {{ include "fleetprof.storeLocation" .root | quote }}
+{{- if .root.Values.store.s3.authority }}
+- name: AWS_CA_BUNDLE
+  value: /etc/fleetprof/store/ca.crt
+{{- end }}
 {{- with $secret }}
 {{- range list "AWS_ACCESS_KEY_ID" "AWS_SECRET_ACCESS_KEY" }}
 - name: {{ . }}
@@ -52,5 +56,24 @@ s3://
       name: {{ $secret }}
       key: {{ . }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Whose certificate a private store shows: where the container has it, and its volume. Both may be empty. */}}
+{{- define "fleetprof.storeAuthorityMount" -}}
+{{- if .Values.store.s3.authority }}
+- name: store-authority
+  mountPath: /etc/fleetprof/store
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "fleetprof.storeAuthorityVolume" -}}
+{{- with .Values.store.s3.authority }}
+- name: store-authority
+  configMap:
+    name: {{ . }}
+    items:
+      - {key: ca.crt, path: ca.crt}
 {{- end }}
 {{- end }}

@@ -250,6 +250,7 @@ class Hub:
                     protocol_version=PROTOCOL_VERSION,
                     heartbeat_interval_ns=self.settings.heartbeat_interval_ns,
                     telemetry_interval_ns=self.settings.telemetry_interval_ns,
+                    store_authority=self.settings.store_authority,
                 )
             )
         )

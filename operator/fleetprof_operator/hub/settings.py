@@ -14,6 +14,7 @@ class HubSettings:
 
     heartbeat_interval_ns: int = 2 * SECOND_NS  # news of processes come at once; each beat wakes a core of a job
     telemetry_interval_ns: int = 5 * SECOND_NS  # between two reports of one sidecar; 0: none are wanted
+    store_authority: str = ""  # certificates (PEM) that sidecars trust for uploads beside their own
     sidecar_forgotten_ns: int = 600 * SECOND_NS  # a closed stream's record stays so long: longer than sidecar_lost_ns
     look_again_ns: int = SECOND_NS // 4  # a request whose target is not there yet
     gather_ns: int = 12 * SECOND_NS  # some ranks are there, others may still come

@@ -1,6 +1,7 @@
 """Connections for uploads: to a store over HTTP and HTTPS, and to the hub of local mode at its socket.
 
-Guarantees: the hub's own authority is trusted beside the system's, as it is by now; a socket is used only when it is
+Guarantees: the hub's own authority, and that of the store which it names, are trusted beside the system's, as they are
+by now; a socket is used only when it is
 this user's own. urllib3 is imported with the first upload: an idle sidecar does without.
 """
 
@@ -32,6 +33,12 @@ class UploadConnections:
         self._lock = threading.Lock()
         self._pool: PoolManager | None = None
         self._authority: bytes | None = None
+        self._store_authority = b""
+
+    def trust(self, store_authority: str) -> None:
+        """Uploads trust these certificates (PEM) from now on, beside the system's and the hub's; "": no others."""
+        with self._lock:
+            self._store_authority = store_authority.encode()
 
     def put(self, path: Path, stored: StoredFile, grants: Sequence[GrantedPart], stop: threading.Event) -> list[str]:
         """Uploads every part in order and returns the ETags. Raises UploadBroken, FileDamaged."""
@@ -40,7 +47,8 @@ class UploadConnections:
     def _current(self) -> "PoolManager":
         with self._lock:
             try:
-                authority = self._hub.upload_authority()
+                authorities = filter(None, (self._hub.upload_authority(), self._store_authority))
+                authority = b"\n".join(authorities) or None
                 if self._pool is None or authority != self._authority:
                     self._pool, self._authority = make_pool(authority, self._hub.connect_uploads), authority
             except (OSError, ValueError) as problem:

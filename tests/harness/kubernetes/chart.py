@@ -51,6 +51,11 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         r"operator.serviceAccount.annotations.eks\.amazonaws\.com/role-arn=arn:aws:iam::1:role/writer",
     ),
     "MinIO": ("store.s3.bucket=traces", "store.s3.prefix=a/b", "store.s3.endpoint=https://minio.example:9000"),
+    "a private store": (
+        "store.s3.bucket=traces",
+        "store.s3.endpoint=https://s3.corp",
+        "store.s3.authority=corporate-ca",
+    ),
     "bundled store": ("store.bundled.enabled=true",),
     "bundled store without a volume": ("store.bundled.enabled=true", "store.bundled.persistence=Ephemeral"),
     "cert-manager": (*S3, "tls.certManager.enabled=true"),

@@ -25,6 +25,10 @@ spec:
       env:
         - name: FLEETPROF_HUB
           value: {{ include "fleetprof.hubHost" . }}:8443
+        {{- if .Values.store.s3.authority }}
+        - name: SSL_CERT_FILE
+          value: /etc/fleetprof/store/ca.crt
+        {{- end }}
         {{- with .Values.analyzer.extraEnv }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -33,6 +37,9 @@ spec:
       securityContext:
         {{- include "fleetprof.containerSecurityContext" . | nindent 8 }}
       volumeMounts:
+        {{- with include "fleetprof.storeAuthorityMount" . | trim }}
+        {{- . | nindent 8 }}
+        {{- end }}
         {{- with .Values.analyzer.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -40,6 +47,9 @@ spec:
           mountPath: /var/run/secrets/fleetprof.io
           readOnly: true
   volumes:
+    {{- with include "fleetprof.storeAuthorityVolume" . | trim }}
+    {{- . | nindent 4 }}
+    {{- end }}
     {{- with .Values.analyzer.extraVolumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
