@@ -5,7 +5,7 @@ Source: prometheus-client.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fleetprof_api import __version__
 from fleetprof_api.hub import hub_pb2 as pb
@@ -21,6 +21,9 @@ from fleetprof_operator.hub.telemetry.board import TelemetryBoard
 from fleetprof_operator.hub.telemetry.snapshot import count_left_out
 from fleetprof_operator.hub.telemetry.stored_history import StoredHistory
 
+if TYPE_CHECKING:
+    from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
+
 STATES: Final = ("New", "Suspended", "Waiting", "Capturing", "Uploading", "Analyzing", "Finishing", "Other")
 """How an unfinished request may stand; `Other`: a state that a newer version wrote."""
 RESULTS: Final = ("Uploaded", *(reason.value for reason in Reason))
@@ -32,7 +35,9 @@ _SECONDS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
 class Metrics:
     """All metrics in one registry of their own. The hub and `count_states` are asked at each scrape."""
 
-    def __init__(self, count_states: Callable[[], Mapping[str, int]], hub: Hub) -> None:
+    def __init__(
+        self, count_states: Callable[[], Mapping[str, int]], hub: Hub, otlp: "OtlpExport | None" = None
+    ) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self.registry.register(_States(count_states))
@@ -41,7 +46,7 @@ class Metrics:
         sidecars.set_function(hub.count_connected)
         kept = Gauge("fleetprof_hub_kept_bytes", "About what the hub keeps of sidecars.", registry=self.registry)
         kept.set_function(hub.count_kept_bytes)
-        self.registry.register(_Telemetry(hub.telemetry, hub.history))
+        self.registry.register(_Telemetry(hub.telemetry, hub.history, otlp))
         Info("fleetprof_build", "The operator's version.", registry=self.registry).info({"version": __version__})
         self._finished = Counter(
             "fleetprof_requests_finished", "Requests that ended.", ["reason"], registry=self.registry
@@ -108,9 +113,10 @@ class _Refusals(Collector):
 
 
 class _Telemetry(Collector):
-    def __init__(self, board: TelemetryBoard, history: StoredHistory) -> None:
+    def __init__(self, board: TelemetryBoard, history: StoredHistory, otlp: "OtlpExport | None") -> None:
         self._board = board
         self._history = history
+        self._otlp = otlp
 
     def collect(self) -> Iterator[Metric]:
         yield CounterMetricFamily("fleetprof_telemetry_reports", "Reports of sidecars.", value=self._board.reports)
@@ -125,6 +131,10 @@ class _Telemetry(Collector):
         for result, number in self._history.writes.items():
             writes.add_metric([result], number)
         yield writes
+        exports = CounterMetricFamily("fleetprof_telemetry_otlp_exports", "Exports by OTLP.", labels=["result"])
+        for result, number in self._otlp.results.items() if self._otlp is not None else ():
+            exports.add_metric([result], number)
+        yield exports
 
 
 class _States(Collector):

@@ -12,7 +12,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import grpc.aio
 import kopf
@@ -48,6 +48,9 @@ from fleetprof_operator.profilerequests.target_pods import LOOKING
 from fleetprof_operator.settings import Settings
 from fleetprof_operator.web.connections import Connections
 from fleetprof_operator.web.probes import serve_probes
+
+if TYPE_CHECKING:
+    from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +93,8 @@ class Operator:
             find_pods=self._find_pods,
             settings=hub_settings or _bound(settings),
         )
-        self._metrics = Metrics(self._records.count_states, self.hub)
+        self._otlp = _make_otlp(settings, self.hub)
+        self._metrics = Metrics(self._records.count_states, self.hub, self._otlp)
         policies = Policies.assemble(settings, cluster, self.hub, self._metrics)
         policies.register(self._metrics.registry)
         certificate = certificates.current if certificates is not None else None
@@ -150,6 +154,8 @@ class Operator:
             cleanup.push_async_callback(self.hub.history.close)
             await self.policies.start()
             beside = [self._retention.run(), self._later_changes.run(), self.hub.history.run()]
+            if self._otlp is not None:
+                beside.append(self._otlp.run())
             if isinstance(self._certificates, CertificateKeeper):
                 beside.append(self._certificates.run())
             for work in beside:
@@ -266,6 +272,14 @@ def _bound(settings: Settings) -> HubSettings:
         store_authority=settings.store_authority,
         analysis_patience_ns=analysis_s * SECOND_NS,
     )
+
+
+def _make_otlp(settings: Settings, hub: Hub) -> "OtlpExport | None":
+    if not settings.otlp_endpoint:
+        return None
+    from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
+
+    return OtlpExport(settings.otlp_endpoint, settings.otlp_interval_seconds, hub.telemetry, settings.identity)
 
 
 def _make_leadership(settings: Settings, cluster: Cluster) -> Leadership | None:

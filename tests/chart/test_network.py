@@ -40,6 +40,7 @@ OPERATOR = (8443, "operator")
         ("narrow network", "analyzer", {NAMES, OPERATOR, (443, "10.0.0.0/8")}),
         ("narrow network", "operator", {NAMES, *API, (443, "10.0.0.0/8"), (80, "169.254.170.23/32")}),
         ("narrow network", "webhook", {NAMES, *API}),
+        ("a collector", "operator", {NAMES, *API, (4317, "anywhere")}),
         ("web UI", "webui", {NAMES, *API, (8443, "anywhere")}),
         ("web UI by port-forward", "webui", {NAMES, *API, (7070, "store"), (8443, "anywhere")}),
         ("web UI behind a proxy", "webui", {NAMES, *API, (5432, "anywhere"), (6432, "anywhere")}),

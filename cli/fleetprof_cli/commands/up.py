@@ -40,6 +40,15 @@ def _loopback(context: click.Context, parameter: click.Parameter, value: str | N
     return address
 
 
+def _otlp(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    from fleetprof_operator.hub.telemetry.otlp_endpoint import check_otlp_endpoint
+
+    try:
+        return check_otlp_endpoint(value) if value else None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True, path_type=Path)
 
 
@@ -70,6 +79,12 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
     callback=_loopback,
     help="Serve /metrics for Prometheus there, a loopback address; whoever is on this machine can read it.",
 )
+@click.option(
+    "--otlp",
+    metavar="URL",
+    callback=_otlp,
+    help="Tell an OpenTelemetry collector what jobs do, twice a minute: http(s)://HOST:PORT of its OTLP/gRPC port.",
+)
 @state_option
 @click.pass_obj
 def command(
@@ -83,6 +98,7 @@ def command(
     tls_ca: Path | None,
     no_ui: bool,
     metrics: HostPort | None,
+    otlp: str | None,
 ) -> None:
     """Start the hub, the object store, the analysis and the web UI on this machine; Ctrl-C ends them.
 
@@ -111,7 +127,7 @@ def command(
     state.prepare()
     with state.lock():
         at = (listen, tls or _own_certificate(state, listen)) if listen else None
-        asyncio.run(_serve(state, at, location, with_ui=not no_ui, metrics=metrics))
+        asyncio.run(_serve(state, at, location, with_ui=not no_ui, metrics=metrics, otlp=otlp))
 
 
 def _own_certificate(state: StateDirectory, listen: HostPort) -> TlsFiles:
@@ -135,6 +151,7 @@ async def _serve(
     *,
     with_ui: bool,
     metrics: HostPort | None,
+    otlp: str | None,
 ) -> None:
     from fleetprof_cli.local.hub import run_hub
 
@@ -142,7 +159,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    async with run_hub(state, listen, location, metrics) as record:
+    async with run_hub(state, listen, location, metrics=metrics, otlp=otlp) as record:
         say(f"the hub answers at {record.address}; results go to {location.address()}")
         for check in judge_store(location):
             if check.verdict is Verdict.WARN:

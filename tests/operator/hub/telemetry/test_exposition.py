@@ -10,21 +10,10 @@ from fleetprof_api.telemetry.measures import LOWEST_OF, MEASURES
 from fleetprof_operator.hub.telemetry import snapshot
 from fleetprof_operator.hub.telemetry.board import TelemetryBoard
 from fleetprof_operator.hub.telemetry.snapshot import count_left_out, take_snapshot
-from harness.hub.telemetry_reports import S, rank, record, report
+from harness.hub.telemetry_reports import EVERY_LABEL, S, full_board, rank, record, report
 from prometheus_client import CollectorRegistry, generate_latest
 
 ROOT = Path(__file__).parents[4]
-LABELS = {"fleetprof.io/samples-per-iteration": "64", "fleetprof.io/rank-metrics": "true"}
-
-
-def full_board() -> TelemetryBoard:
-    """Four ranks with every figure there is, one GPU of them worse."""
-    board = TelemetryBoard()
-    numbers = {field.name: 7 for field in pb.RankTelemetry.DESCRIPTOR.fields if field.name != "process_id"}
-    host = pb.HostTelemetry(**{field.name: 7 for field in pb.HostTelemetry.DESCRIPTOR.fields})
-    ranks = [rank(one, **(numbers | {"gpu_sm_clock_megahertz": 5 if one == 3 else 7})) for one in range(4)]
-    board.take(record(0, [0, 1, 2, 3], labels=LABELS), report(*ranks, host=host, unreadable=[pb.PRESSURE]), S)
-    return board
 
 
 async def expose(board: TelemetryBoard) -> str:
@@ -34,7 +23,7 @@ async def expose(board: TelemetryBoard) -> str:
 
 
 async def test_every_metric_is_documented_and_nothing_else() -> None:
-    text = await expose(full_board())
+    text = await expose(full_board(S))
     exposed = set(re.findall(r"^# TYPE (fleetprof_\w+) ", text, re.MULTILINE))
     page = (ROOT / "docs/metrics.md").read_text().partition("## The workloads'")[2].partition("\n## ")[0]
     documented = set(re.findall(r"^\| `(fleetprof_workload_\w+)` \|", page, re.MULTILINE))
@@ -45,7 +34,7 @@ async def test_every_metric_is_documented_and_nothing_else() -> None:
 
 
 async def test_series_of_one_workload() -> None:
-    text = await expose(full_board())
+    text = await expose(full_board(S))
     job = 'kind="Job",namespace="team",workload="llama"'
     for line in (
         f'fleetprof_workload_gpu_busy_ratio{{aggregation="mean",{job}}} 0.007',
@@ -76,7 +65,7 @@ async def test_the_number_of_series_is_bounded(monkeypatch: pytest.MonkeyPatch) 
     for number in range(5):
         ranks = list(range(number + 1))
         told = [rank(one, iteration_ns=S) for one in ranks]
-        named: Any = {"workload": pb.Workload(kind="Job", name=f"job-{number}"), "labels": LABELS}
+        named: Any = {"workload": pb.Workload(kind="Job", name=f"job-{number}"), "labels": EVERY_LABEL}
         board.take(record(number, ranks, **named), report(*told), S)
     text = await expose(board)
     assert set(re.findall(r'workload="(job-\d)"', text)) == {"job-4", "job-3"}
