@@ -18,6 +18,7 @@ from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database, sqlite_url
 from fleetprof_webui.reports.reading import ReportReader
 from fleetprof_webui.service import Captures, Service
+from fleetprof_webui.telemetry.prometheus import Prometheus
 from harness.postgres.server import PostgresServer, run_postgres
 from starlette.testclient import TestClient
 
@@ -171,11 +172,20 @@ def make_site(store: MemoryStore, tmp_path: Path) -> Iterator[Callable[..., Site
     """Makes a service over the store; `captures` is the door to a hub."""
     made: list[Site] = []
 
-    def make(captures: Captures | None = None, static: Path | None = None) -> Site:
+    def make(
+        captures: Captures | None = None, static: Path | None = None, prometheus: Prometheus | None = None
+    ) -> Site:
         catalog = Catalog(store, open_database(sqlite_url(tmp_path / f"service-{len(made)}.sqlite")))
         catalog.refresh()
         access = LocalAccess(may_capture=captures is not None)
-        service = Service(store=store, catalog=catalog, access=access, reports=ReportReader(store), captures=captures)
+        service = Service(
+            store=store,
+            catalog=catalog,
+            access=access,
+            reports=ReportReader(store),
+            captures=captures,
+            prometheus=prometheus,
+        )
         app = create_application(service, hosts=[HOST], static=static or tmp_path / "static")
         client = TestClient(app, base_url=ORIGIN, headers={"Accept": "application/json"}, raise_server_exceptions=False)
         made.append(Site(client, access, catalog))

@@ -19,7 +19,7 @@ STORED = NamespaceDay(
         WorkloadDay("PyTorchJob", "bert/1", {"iteration_seconds": [0.2]}),
     ],
 )
-NOTHING: dict[str, Any] = {"end_unix_ns": None, "step_ns": STEP_NS, "series": []}
+NOTHING: dict[str, Any] = {"end_unix_ns": None, "step_ns": STEP_NS, "source": "store", "series": []}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_answers_what_is_kept(
     site = make_site()
     site.sign_in()
     day = site.client.get(f"/telemetry/{path}").json()
-    assert (day["end_unix_ns"], day["step_ns"]) == (str(END), STEP_NS)
+    assert (day["end_unix_ns"], day["step_ns"], day["source"]) == (str(END), STEP_NS, "store")
     assert {one["measure"]: one["values"] for one in day["series"]} == series
 
 

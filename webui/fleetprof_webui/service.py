@@ -10,6 +10,7 @@ from fleetprof_webui.access.viewer import Access, Viewer
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.models.requests import CaptureAnswer, CaptureCheck
 from fleetprof_webui.reports.reading import ReportReader
+from fleetprof_webui.telemetry.prometheus import Prometheus
 
 
 class CaptureRefused(Exception):
@@ -43,7 +44,8 @@ class PersonalCaptures(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """All parts of one service. `captures` is None where it takes none, or where people have `personal` doors."""
+    """All parts of one service. `captures` is None where it takes none, or where people have `personal` doors.
+    Without `prometheus` the days of workloads are those that the hub stored."""
 
     store: Store
     catalog: Catalog
@@ -51,6 +53,7 @@ class Service:
     reports: ReportReader
     captures: Captures | None
     personal: PersonalCaptures | None = None
+    prometheus: Prometheus | None = None
 
     def find_captures(self, request: Request, viewer: Viewer) -> Captures | None:
         """The door to captures for this person."""

@@ -22,6 +22,22 @@ def test_settings_come_from_the_environment() -> None:
     assert settings.provider.scopes == ("openid", "email", "groups")
 
 
+def test_a_prometheus_is_told_a_token_over_tls_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--prometheus-url=https://prometheus/api", '--prometheus-matchers=cluster="a"']
+    told = read_settings([*flags, "--prometheus-token-file=/token"], BASE | OIDC).prometheus
+    assert told is not None
+    assert (told.url, told.matchers, str(told.token_file)) == ("https://prometheus/api", 'cluster="a"', "/token")
+    for wrong in (
+        ["--prometheus-matchers=a"],
+        ["--prometheus-url=http://prometheus", "--prometheus-token-file=/token"],
+    ):
+        with pytest.raises(SystemExit):
+            read_settings([*flags, *wrong], BASE | OIDC)
+    said = capsys.readouterr().err
+    assert "--prometheus-matchers: must be matchers" in said
+    assert "--prometheus-token-file: is sent over https:// only" in said
+
+
 @pytest.mark.attack
 def test_it_is_never_open_to_everybody(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -44,6 +60,8 @@ def test_it_is_never_open_to_everybody(capsys: pytest.CaptureFixture[str]) -> No
         ("--writes=service-account", "--writes"),
         ("--look-every-seconds=0", "--look-every-seconds"),
         ("--oidc-client-secret-file=/nowhere/secret", "cannot be read"),
+        ("--prometheus-url=prometheus:9090", "--prometheus-url"),
+        ("--prometheus-url=https://me:secret@prometheus", "no credentials"),
     ],
 )
 def test_a_wrong_setting_is_named(flag: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

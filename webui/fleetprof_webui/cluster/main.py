@@ -25,6 +25,7 @@ from fleetprof_webui.catalog.database import CatalogUnusable, open_database
 from fleetprof_webui.cluster.settings import Settings, read_settings
 from fleetprof_webui.cluster.site import make_site
 from fleetprof_webui.kubernetes_api import KubernetesApi
+from fleetprof_webui.telemetry.prometheus import Prometheus
 
 WRONG_SETTINGS: Final = 2
 _MOST_CONNECTIONS: Final = 1024
@@ -44,7 +45,8 @@ async def serve(settings: Settings, store: Store) -> None:
     """Until SIGTERM or SIGINT. Raises CatalogUnusable, OSError."""
     catalog = Catalog(store, await asyncio.to_thread(open_database, settings.catalog_url))
     api = KubernetesApi(settings.api_address, ca_file=settings.api_ca_file, token_file=settings.api_token_file)
-    site = make_site(settings, store, catalog, api)
+    prometheus = Prometheus(settings.prometheus) if settings.prometheus is not None else None
+    site = make_site(settings, store, catalog, api, prometheus)
     servers = [_make_server(site.pages, settings.listen), _make_server(site.probes, settings.http_listen)]
 
     def end() -> None:
@@ -59,6 +61,8 @@ async def serve(settings: Settings, store: Store) -> None:
         await asyncio.gather(*(server.serve() for server in servers))
     finally:
         await api.close()
+        if prometheus is not None:
+            prometheus.close()
         catalog.close()
 
 

@@ -22,6 +22,7 @@ from fleetprof_webui.kubernetes_api import KubernetesApi
 from fleetprof_webui.reports.reading import ReportReader
 from fleetprof_webui.routes import health, sign_in
 from fleetprof_webui.service import Service
+from fleetprof_webui.telemetry.prometheus import Prometheus
 
 _PORTS: Final = {"https": 443, "http": 80}
 
@@ -35,7 +36,9 @@ class ClusterSite:
     sessions: Sessions
 
 
-def make_site(settings: Settings, store: Store, catalog: Catalog, api: KubernetesApi) -> ClusterSite:
+def make_site(
+    settings: Settings, store: Store, catalog: Catalog, api: KubernetesApi, prometheus: Prometheus | None = None
+) -> ClusterSite:
     """Nothing listens yet."""
     sessions = Sessions()
     doorway = Proxy(settings.proxy, settings.names) if settings.proxy is not None else sessions
@@ -45,7 +48,13 @@ def make_site(settings: Settings, store: Store, catalog: Catalog, api: Kubernete
     access = ClusterAccess(doorway, api, Reviews(api), catalog.namespaces, writes=settings.writes, sign_in=signing_in)
     personal = None if settings.writes == "none" else ClusterCaptures(api, access, catalog, settings.writes)
     service = Service(
-        store=store, catalog=catalog, access=access, reports=ReportReader(store), captures=None, personal=personal
+        store=store,
+        catalog=catalog,
+        access=access,
+        reports=ReportReader(store),
+        captures=None,
+        personal=personal,
+        prometheus=prometheus,
     )
     app = create_application(service, hosts=_list_hosts(settings.public_url), look_every_s=settings.look_every_s)
     if signing_in is not None:

@@ -1,6 +1,6 @@
 """The last day of one workload, between captures."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -20,4 +20,7 @@ class TelemetryDay(Model):
 
     end_unix_ns: UnixNs | None
     step_ns: Ns
+    source: Annotated[
+        Literal["prometheus", "store"], Meta(description="who kept it: a Prometheus, or the hub in the store")
+    ]
     series: list[DaySeries]

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Path, Response
 from fleetprof_webui.access.viewer import CurrentViewer
 from fleetprof_webui.answers import answer, describes
 from fleetprof_webui.models.telemetry import TelemetryDay
-from fleetprof_webui.reports.telemetry import find_day
 from fleetprof_webui.routes.parameters import Namespace
 from fleetprof_webui.service import CurrentService
+from fleetprof_webui.telemetry.day import find_day
 
 router = APIRouter(tags=["fleet"])
 
@@ -24,4 +24,4 @@ def show_day(
 ) -> Response:
     """The last day of one workload, in steps of five minutes; kind `-` where it is not known."""
     viewer.check_namespace(namespace, "workload")
-    return answer(find_day(service.store, namespace, "" if kind == "-" else kind, name))
+    return answer(find_day(service.store, service.prometheus, namespace, "" if kind == "-" else kind, name))

@@ -19,11 +19,12 @@ export function LastDay({ namespace, kind, name }: { namespace: string; kind: st
   return query.data && query.data.series.length > 0 ? <Charts day={query.data} /> : null;
 }
 
-function Charts({ day: { end_unix_ns, step_ns, series } }: { day: TelemetryDay }) {
+function Charts({ day: { end_unix_ns, step_ns, source, series } }: { day: TelemetryDay }) {
   const [place, width] = useWidth<HTMLDivElement>();
   const end = unixMillis(end_unix_ns) ?? 0;
+  const kept = source === "prometheus" ? ", as Prometheus has them" : "";
   return (
-    <Section id="day" title="The last day" note="means over the ranks, every five minutes, without a capture">
+    <Section id="day" title="The last day" note={`means over the ranks, every five minutes, without a capture${kept}`}>
       <div ref={place} className="trends">
         {width > 0 &&
           series.map((one, index) => (

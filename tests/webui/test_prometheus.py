@@ -1,0 +1,192 @@
+"""The last day of a workload as a real Prometheus has it, and what is shown when it has none or fails."""
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from fleetprof_api import keys
+from fleetprof_api.telemetry.history import POINTS, STEP_NS, NamespaceDay, WorkloadDay, write_day
+from fleetprof_store.memory import MemoryStore
+from fleetprof_webui.telemetry.prometheus import (
+    Prometheus,
+    PrometheusFailed,
+    PrometheusSettings,
+    check_matchers,
+    make_query,
+)
+from harness.prometheus import find_program, run_prometheus
+from webui.conftest import Site
+
+STEP_S = STEP_NS // 10**9
+HOSTILE = 'a"} or vector(1) or x{b="'
+
+
+def expose(end_s: int) -> str:
+    """OpenMetrics of the last hour, each minute: two operators one after the other, and what is none of the job's."""
+    rows: dict[str, list[str]] = {"gpu_busy_ratio": [], "iteration_seconds": []}
+
+    def add(measure: str, labels: str, at_s: int, value: float) -> None:
+        rows[measure].append(f'fleetprof_workload_{measure}{{namespace="team-a",kind="Job",{labels}}} {value} {at_s}')
+
+    for at_s in range(end_s - 3600, end_s - 60, 60):
+        first = at_s < end_s - 1800
+        mine = f'workload="llama",cluster="a",instance="operator-{0 if first else 1}"'
+        add("gpu_busy_ratio", f'aggregation="mean",{mine}', at_s, 0.5 if first else 0.7)
+        add("gpu_busy_ratio", f'aggregation="max",{mine}', at_s, 1.0)
+        add("gpu_busy_ratio", 'aggregation="mean",workload="llama",cluster="b"', at_s, 0.1)
+        add("gpu_busy_ratio", 'aggregation="mean",workload="bert",cluster="a"', at_s, 0.2)
+        if not first:
+            add("iteration_seconds", f'aggregation="mean",{mine}', at_s, 0.25)
+    text = [f"# TYPE fleetprof_workload_{measure} gauge\n" + "\n".join(found) for measure, found in rows.items()]
+    return "\n".join(text) + "\n# EOF\n"
+
+
+@pytest.fixture(scope="module")
+def end_s() -> int:
+    return (int(time.time()) // STEP_S + 1) * STEP_S
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, end_s: int) -> Iterator[str]:
+    """A Prometheus that has scraped for an hour."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    (folder / "metrics.txt").write_text(expose(end_s))
+    blocks = [find_program("promtool"), "tsdb", "create-blocks-from", "openmetrics", "metrics.txt", "prometheus"]
+    subprocess.run(blocks, cwd=folder, check=True, capture_output=True)
+    with run_prometheus(folder, {}, []) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def asking(address: str, **settings: Any) -> Iterator[Prometheus]:
+    prometheus = Prometheus(PrometheusSettings(address, **settings))
+    try:
+        yield prometheus
+    finally:
+        prometheus.close()
+
+
+@pytest.mark.prometheus
+def test_points_of_a_workload_over_the_restart_of_an_operator(address: str, end_s: int) -> None:
+    with asking(address, matchers='cluster="a"') as prometheus:
+        found = prometheus.find_day("team-a", "Job", "llama", end_s * 10**9)
+        assert found.keys() == {"gpu_busy_ratio", "iteration_seconds"}
+        busy, seconds = found["gpu_busy_ratio"], found["iteration_seconds"]
+        assert len(busy) == POINTS
+        assert busy[:-14] == [None] * (POINTS - 14)
+        assert [round(point or 0, 6) for point in busy[-11:-7]] == [0.5] * 4
+        assert [round(point or 0, 6) for point in busy[-4:]] == [0.7] * 4
+        assert (seconds[-10], seconds[-2]) == (None, 0.25)
+        assert prometheus.find_day("team-a", "", "bert", end_s * 10**9).keys() == {"gpu_busy_ratio"}
+        for namespace, kind, name in (
+            ("team-b", "Job", "llama"),
+            ("team-a", "Pod", "llama"),
+            ("team-a", "Job", HOSTILE),
+        ):
+            assert prometheus.find_day(namespace, kind, name, end_s * 10**9) == {}
+
+
+@pytest.mark.prometheus
+def test_a_page_shows_prometheus_day_before_the_stores(
+    make_site: Callable[..., Site], store: MemoryStore, address: str
+) -> None:
+    stored = [WorkloadDay("Job", name, {"gpu_busy_ratio": [0.9]}) for name in ("llama", "gpt")]
+    store.put(keys.telemetry_day_key("team-a"), write_day(NamespaceDay(STEP_NS, stored)))
+    with asking(address, matchers='cluster="a"') as prometheus:
+        site = make_site(prometheus=prometheus)
+        site.sign_in()
+        kept = {name: site.client.get(f"/telemetry/team-a/Job/{name}").json() for name in ("llama", "gpt", "none")}
+    assert {name: day["source"] for name, day in kept.items()} == {
+        "llama": "prometheus",
+        "gpt": "store",
+        "none": "store",
+    }
+    assert [one["measure"] for one in kept["llama"]["series"]] == ["iteration_seconds", "gpu_busy_ratio"]
+    assert kept["gpt"]["series"][0]["values"] == [0.9]
+
+
+@contextmanager
+def answering(status: int, body: bytes) -> Iterator[tuple[str, list[str]]]:
+    """A server that answers everything alike: its address, and the Authorization headers that it was sent."""
+    seen: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(self.headers.get("Authorization", ""))
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status)
+            self.send_header("Location", "http://127.0.0.1:9/")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", seen
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "problem"),
+    [
+        (400, b'{"status":"error","errorType":"bad_data","error":"query too long"}', "400: query too long"),
+        (401, b"go away", "401, and nothing of Prometheus"),
+        (200, b'{"status":"success","data":{"result":[{"metric":7}]}}', "200, and nothing of Prometheus"),
+        (302, b"", "302, and nothing of Prometheus"),
+        (200, b" " * ((4 << 20) + 1), "more than 4194304 bytes"),
+    ],
+)
+def test_an_answer_that_is_none_is_said(status: int, body: bytes, problem: str) -> None:
+    with (
+        answering(status, body) as (address, _),
+        asking(address) as prometheus,
+        pytest.raises(PrometheusFailed, match=problem),
+    ):
+        prometheus.find_day("team-a", "Job", "llama", STEP_NS)
+
+
+def test_without_an_answer_the_stores_day_is_shown(make_site: Callable[..., Site], store: MemoryStore) -> None:
+    day = NamespaceDay(STEP_NS, [WorkloadDay("Job", "llama", {"gpu_busy_ratio": [0.9]})])
+    store.put(keys.telemetry_day_key("team-a"), write_day(day))
+    with asking("http://127.0.0.1:9") as prometheus:
+        site = make_site(prometheus=prometheus)
+        site.sign_in()
+        shown = site.client.get("/telemetry/team-a/Job/llama").json()
+    assert (shown["source"], shown["series"][0]["values"]) == ("store", [0.9])
+
+
+def test_the_token_is_read_anew_for_each_question(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    with answering(200, b'{"status":"success"}') as (address, seen), asking(address, token_file=token) as prometheus:
+        for text in ("one\n", "two\n"):
+            token.write_text(text)
+            assert prometheus.find_day("team-a", "Job", "llama", STEP_NS) == {}
+    assert seen == ["Bearer one", "Bearer two"]
+
+
+def test_names_stay_names_in_the_question() -> None:
+    assert 'workload="a\\"} or vector(1) or x{b=\\""' in make_query("team-a", "Job", HOSTILE, 'cluster="a"')
+
+
+@pytest.mark.parametrize("text", ["", 'cluster="a"', 'cluster=~"a|b", env!="test"', 'a="\\"}"'])
+def test_matchers_are_taken(text: str) -> None:
+    assert check_matchers(text) == text
+
+
+@pytest.mark.parametrize("text", ["a", 'a="b"} or x{c="d"', 'a="b" c="d"', "a=b", '{a="b"}'])
+def test_what_is_more_than_matchers_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="matchers of PromQL"):
+        check_matchers(text)

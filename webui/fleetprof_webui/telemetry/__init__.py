@@ -1,0 +1,1 @@
+"""What workloads do between captures: the last day, as Prometheus or the object store has it."""
