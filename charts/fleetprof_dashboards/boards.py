@@ -38,8 +38,8 @@ _FLEET: Final = (
         "short",
         (
             (
-                f"topk({_WORST}, fleetprof:workload_iteration_seconds:mean10m"
-                " / min_over_time(fleetprof:workload_iteration_seconds:mean10m[6h]))",
+                f"topk({_WORST}, fleetprof:workload_iteration_seconds:avg"
+                " / min_over_time(fleetprof:workload_iteration_seconds:avg[6h]))",
                 _NAME,
             ),
         ),

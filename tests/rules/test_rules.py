@@ -33,6 +33,9 @@ NO_ROOM, INJECTED = 'fleetprof_webhook_pods_total{result="NoRoom"}', 'fleetprof_
 OPEN = 'apiserver_admission_webhook_fail_open_count{name="pods.fleetprof.io"}'
 REFUSED, BAD = 'fleetprof_hub_refusals_total{kind="OverBudget"}', 'fleetprof_hub_refusals_total{kind="BadToken"}'
 LOST = "fleetprof_policy_alerts_lost_total"
+NOT_STORED, STORED = (f'fleetprof_telemetry_history_writes_total{{result="{r}"}}' for r in ("failed", "stored"))
+LOOKED = "fleetprof_webui_catalog_looked_timestamp_seconds"
+TENSOR = f"fleetprof_workload_gpu_tensor_active_ratio{MEAN}"
 SIDECARS, REPORTING = "fleetprof_sidecars_connected", "fleetprof_telemetry_workloads"
 
 # alert, what is scraped every minute, whether it fires after two hours, why
@@ -44,6 +47,7 @@ CASES: list[tuple[str, dict[str, str], bool, str]] = [
     ("FleetprofLowUtilization", RUNS | {SM: "0.9x110 0.2x10"}, False, "low for ten minutes: an evaluation"),
     ("FleetprofLowUtilization", RUNS | EXEMPT | {SM: "0.2x120"}, False, "exempt"),
     ("FleetprofLowUtilization", YOUNG | {SM: "0.2x120"}, False, "in its grace"),
+    ("FleetprofLowUtilization", RUNS | {SM: "0.9x120", TENSOR: "0.01x120"}, False, "tensor cores are not looked at"),
     ("FleetprofLowUtilization", RUNS, False, "no figure is not a low one"),
     ("FleetprofIdleGpusHeld", RUNS | {SM: "0x120"}, True, "idle"),
     ("FleetprofIdleGpusHeld", RUNS | {SM: "0.05x120"}, False, "not idle"),
@@ -81,6 +85,12 @@ CASES: list[tuple[str, dict[str, str], bool, str]] = [
     ("FleetprofHubRefuses", {BAD: "0+1x120"}, False, "somebody knocks"),
     ("FleetprofAlertsLost", {LOST: "0x115 9x5"}, True, "too many"),
     ("FleetprofAlertsLost", {LOST: "9x120"}, False, "none lately"),
+    ("FleetprofHistoryNotStored", {NOT_STORED: "0+1x120"}, True, "the store refuses"),
+    ("FleetprofHistoryNotStored", {NOT_STORED: "0+1x120", STORED: "0+1x120"}, False, "now and then"),
+    ("FleetprofHistoryNotStored", {NOT_STORED: "9x120"}, False, "long ago"),
+    ("FleetprofWebUiStale", {LOOKED: "0+60x60 3600x60"}, True, "since an hour"),
+    ("FleetprofWebUiStale", {LOOKED: "0+60x120"}, False, "a minute ago"),
+    ("FleetprofWebUiStale", {}, False, "no web UI"),
 ]  # fmt: skip
 
 
@@ -92,12 +102,22 @@ def groups() -> list[dict[str, Any]]:
     return found
 
 
+def run_promtool(groups: list[dict[str, Any]], tests: list[dict[str, Any]], folder: Path) -> None:
+    """Checks the rules, and runs the tests on them."""
+    (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+    document = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}
+    (folder / "tests.yaml").write_text(yaml.safe_dump(document, width=1000))
+    program = find_program("promtool")
+    for words in (["check", "rules", "rules.yaml"], ["test", "rules", "tests.yaml"]):
+        done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def alerts(groups: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
 
 
 def test_each_alert_fires_when_it_should_and_only_then(groups: list[dict[str, Any]], tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
     tests = [
         {
             "name": f"{alert}: {why}",
@@ -113,13 +133,7 @@ def test_each_alert_fires_when_it_should_and_only_then(groups: list[dict[str, An
         }
         for alert, series, fires, why in CASES
     ]
-    (tmp_path / "tests.yaml").write_text(
-        yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}, width=1000)
-    )
-    program = find_program("promtool")
-    for words in (["check", "rules", "rules.yaml"], ["test", "rules", "tests.yaml"]):
-        done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    run_promtool(groups, tests, tmp_path)
 
 
 def test_every_alert_has_a_firing_and_a_quiet_case(groups: list[dict[str, Any]]) -> None:
@@ -141,11 +155,44 @@ def test_every_alert_says_what_people_need_and_has_a_runbook(groups: list[dict[s
     assert re.findall(r"^### (Fleetprof\w+)$", page, re.MULTILINE) == list(alerts(groups))
 
 
-def test_thresholds_and_the_choice_of_alerts_are_values() -> None:
+def test_what_is_recorded_is_what_alerts_and_dashboards_read(groups: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Each recording rule with a value that it has, and where it has none."""
+    cases: dict[str, tuple[dict[str, str], list[float]]] = {
+        "fleetprof:workload_activity:ratio": ({SM: "0.2x30", BUSY: "0.9x30"}, [0.2]),
+        "fleetprof:workload_iterations_per_second:avg": ({RATE: "4x20 2x20"}, [2]),
+        "fleetprof:workload_iteration_seconds:avg": ({TIME: "1x10 3x30"}, [3]),
+        "fleetprof:workload_watched:bool": ({**YOUNG, **EXEMPT}, []),
+    }
+    recorded = {rule["record"] for group in groups for rule in group["rules"] if "record" in rule}
+    assert recorded == set(cases)
+    tests = [
+        {
+            "name": name,
+            "interval": "1m",
+            "input_series": [{"series": each, "values": values} for each, values in series.items()],
+            "promql_expr_test": [
+                {
+                    "expr": f"sum({name})",
+                    "eval_time": "30m",
+                    "exp_samples": [{"labels": "{}", "value": value} for value in expected],
+                }
+            ],
+        }
+        for name, (series, expected) in cases.items()
+    ]
+    run_promtool(groups, tests, tmp_path)
+
+
+def test_thresholds_times_and_the_choice_of_alerts_are_values() -> None:
+    values = ("thresholds.idleRatio=0.05", "for.idleGpusHeld=7m", "windows.past=3h", "interval=30s")
     rule = render(
-        (*S3, "rules.enabled=true", "rules.thresholds.idleRatio=0.05", "rules.disabled={FleetprofHubRefuses}")
+        (*S3, "rules.enabled=true", *(f"rules.{value}" for value in values), "rules.disabled={FleetprofHubRefuses}")
     ).one("PrometheusRule", "fleetprof")
     found = alerts(rule["spec"]["groups"])
     assert "< 0.05" in found["FleetprofIdleGpusHeld"]["expr"]
+    assert found["FleetprofIdleGpusHeld"]["for"] == "7m"
+    assert "idle for 7m." in found["FleetprofIdleGpusHeld"]["annotations"]["description"]
+    assert "[3h]" in found["FleetprofIterationTimeDrift"]["expr"]
+    assert {group["interval"] for group in rule["spec"]["groups"]} == {"30s"}
     assert "FleetprofHubRefuses" not in found
     assert "@" not in yaml.safe_dump(rule)
