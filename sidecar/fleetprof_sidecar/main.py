@@ -50,7 +50,7 @@ class Sidecar:
         self._settings = settings
         self._sidecar_id = spool.sidecar_id
         self._trainers = trainers
-        connections = UploadConnections(settings.hub)
+        connections = UploadConnections(settings.hub, settings.store_addresses)
         self._uploads = UploadThreads(spool, connections)
         outbox = Outbox()
         recorders = RankRecorders(trainers.table)

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +42,7 @@ class Settings:
     pod_uid: str = ""
     node_name: str = ""
     workload: Workload | None = None
+    store_addresses: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     labels_file: Path | None = None
     ends_with_pod: bool = False
@@ -68,6 +70,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting("token-file", metavar="FILE", help="holds the bearer token; read again on each dial")
     parser.setting("ca-file", metavar="FILE", help="certificate authority of the hub; default: gRPC's own list")
     parser.setting("hub-name", default="", metavar="NAME", help="the hub's name in its certificate, if HOST is not it")
+    parser.setting(
+        "store-address", metavar="NAME=IP", help="where the object store NAME is, if its name cannot be resolved here"
+    )
     parser.setting("namespace", default="default", help="namespace of the pod")
     parser.setting("pod-name", default="")
     parser.setting("pod-uid", default="")
@@ -111,6 +116,7 @@ def _check(given: argparse.Namespace, labels: Sequence[str]) -> Settings:
         pod_name=given.pod_name,
         pod_uid=given.pod_uid,
         node_name=given.node_name,
+        store_addresses=dict([_read_store_address(given.store_address)]) if given.store_address else {},
         workload=_read_workload(given.workload) if given.workload else None,
         labels=dict(_read_label(item) for item in labels),
         labels_file=Path(given.labels_file) if given.labels_file else None,
@@ -140,6 +146,17 @@ def _read_address(given: argparse.Namespace) -> Address:
         ca_file=Path(given.ca_file) if given.ca_file else None,
         name=given.hub_name,
     )
+
+
+def _read_store_address(text: str) -> tuple[str, str]:
+    name, equals, address = text.partition("=")
+    try:
+        ip_address(address)
+    except ValueError:
+        equals = ""
+    if not name or not equals:
+        raise ValueError(f"--store-address: {text!r} must be NAME=IP, e.g. fleetprof-store.tools.svc=10.0.0.7")
+    return name, address
 
 
 def _read_workload(text: str) -> Workload:

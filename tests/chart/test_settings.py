@@ -81,6 +81,21 @@ def test_the_webhook_understands_what_it_is_told(capsys: pytest.CaptureFixture[s
     assert set(told) <= variables(read_webhook_settings, capsys)
 
 
+@pytest.mark.parametrize(
+    ("values", "host"),
+    [
+        (VALUE_SETS["bundled store"], f"fleetprof-store.{NAMESPACE}.svc"),
+        ((*S3, "store.s3.endpoint=https://minio.minio.svc.cluster.local:9000"), "minio.minio.svc.cluster.local"),
+        (VALUE_SETS["MinIO"], None),
+        (S3, None),
+    ],
+)
+def test_the_webhook_hears_of_a_store_that_the_cluster_alone_knows(values: tuple[str, ...], host: str | None) -> None:
+    told = environment(render(values), "fleetprof-webhook")
+    assert told.get("FLEETPROF_STORE_HOST") == host
+    assert read_webhook_settings([], told).sidecar.store_host == (host or "")
+
+
 def test_what_keeps_the_certificates_understands_what_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     told = environment(render(), "fleetprof-certificates")
     settings = read_certificate_settings([], told | {"FLEETPROF_NAMESPACE": NAMESPACE})

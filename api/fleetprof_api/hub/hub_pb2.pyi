@@ -1121,10 +1121,16 @@ class UploadRequest(_message.Message):
     RANK_FIELD_NUMBER: _builtins.int
     OBJECT_FIELD_NUMBER: _builtins.int
     PARTS_FIELD_NUMBER: _builtins.int
+    UNREACHED_NS_FIELD_NUMBER: _builtins.int
+    UNREACHED_FIELD_NUMBER: _builtins.int
     capture_id: _builtins.str
     process_id: _builtins.str
     rank: _builtins.int
     object: Global___ObjectKind.ValueType
+    unreached_ns: _builtins.int
+    """for so long no connection to the store came about; 0: one did, or none was tried"""
+    unreached: _builtins.str
+    """why not, the last time"""
     @_builtins.property
     def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Part]:
         """each but the last between 5 MiB and 64 MiB"""
@@ -1137,10 +1143,12 @@ class UploadRequest(_message.Message):
         rank: _builtins.int = ...,
         object: Global___ObjectKind.ValueType = ...,
         parts: _abc.Iterable[Global___Part] | None = ...,
+        unreached_ns: _builtins.int = ...,
+        unreached: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["capture_id", b"capture_id", "object", b"object", "parts", b"parts", "process_id", b"process_id", "rank", b"rank"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capture_id", b"capture_id", "object", b"object", "parts", b"parts", "process_id", b"process_id", "rank", b"rank", "unreached", b"unreached", "unreached_ns", b"unreached_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

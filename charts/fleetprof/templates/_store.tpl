@@ -12,6 +12,11 @@ fleetprof
 {{- end -}}
 {{- end }}
 
+{{/* The store's name, where the cluster alone knows it. */}}
+{{- define "fleetprof.storeHost" -}}
+{{- regexFind "^[a-z0-9-]+\\.[a-z0-9-]+\\.svc(\\.[a-z0-9.-]+)?" (include "fleetprof.storeEndpoint" . | urlParse).host -}}
+{{- end }}
+
 {{/* The form of fleetprof_store.location. */}}
 {{- define "fleetprof.storeLocation" -}}
 {{- $s3 := .Values.store.s3 -}}

@@ -30,6 +30,7 @@ class HubSettings:
     sidecar_lost_ns: int = 300 * SECOND_NS
     write_interval_ns: int = SECOND_NS // 4  # between two writes of one ledger
     store_retry_ns: int = 2 * SECOND_NS
+    unreached_patience_ns: int = 60 * SECOND_NS  # a sidecar does not reach the store, which the hub reaches
     store_patience_ns: int = 120 * SECOND_NS  # at a request's end, for the store to take the ledger
     analysis_patience_ns: int = 1800 * SECOND_NS
     fetch_patience_ns: int = 120 * SECOND_NS  # after a report of summaries, for the few whole traces it asks for

@@ -15,6 +15,7 @@ from typing import Final
 
 from fleetprof_operator.injection.namespace_limits import Json, NamespaceLimitsReader
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings, InvalidSettings
+from fleetprof_operator.injection.store_address import StoreAddress
 from fleetprof_operator.injection.webhook import Webhook
 from fleetprof_operator.injection.webhook_certificate import WebhookCertificate
 from fleetprof_operator.injection.webhook_settings import WebhookSettings, read_settings
@@ -33,11 +34,12 @@ log = logging.getLogger(__name__)
 
 
 class _Current:
-    """What a sidecar is made from at this moment: the settings, with the latest authority and the cluster's version."""
+    """What a sidecar is made from at this moment: the settings, with what was found out since the webhook's start."""
 
-    def __init__(self, settings: InjectionSettings, certificate: WebhookCertificate) -> None:
+    def __init__(self, settings: InjectionSettings, certificate: WebhookCertificate, store: StoreAddress) -> None:
         self._settings = settings
         self._certificate = certificate
+        self._store = store
         self._made: InjectionSettings | None = None
         self.has_native_sidecars: bool | None = None
 
@@ -45,9 +47,10 @@ class _Current:
         authority, native = self._certificate.authority, self.has_native_sidecars
         if not authority or native is None:
             return None
-        if self._made is None or (self._made.ca, self._made.native_sidecars) != (authority, native):
+        found = (authority, native, self._store.ip)
+        if self._made is None or (self._made.ca, self._made.native_sidecars, self._made.store_ip) != found:
             try:
-                self._made = replace(self._settings, ca=authority, native_sidecars=native)
+                self._made = replace(self._settings, ca=authority, native_sidecars=native, store_ip=self._store.ip)
             except InvalidSettings as problem:
                 log.error("the authority in the certificate's directory cannot be used: %s", problem)
         return self._made
@@ -56,7 +59,8 @@ class _Current:
 async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
     """Answers until `stop`, then for LEAVE_S more."""
     certificate = WebhookCertificate(settings.tls_directory, settings.hub_ca)
-    current = _Current(settings.sidecar, certificate)
+    store = StoreAddress(settings.sidecar.store_host)
+    current = _Current(settings.sidecar, certificate, store)
     cluster = await Cluster.connect()
 
     async def list_objects(path: str) -> list[Json]:
@@ -72,6 +76,7 @@ async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
                 await admission.start(settings.listen.host, settings.listen.port)
             if current.has_native_sidecars is None:
                 current.has_native_sidecars = await _ask_for_native_sidecars(cluster)
+            await store.look_up()
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _LOOK_S if admission else 1.0)
         webhook.is_leaving = True

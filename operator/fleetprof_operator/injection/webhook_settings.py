@@ -42,6 +42,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting("tls-directory", required=True, metavar="DIR", help="tls.crt and tls.key; they may come later")
     parser.setting("hub-ca-file", required=True, metavar="FILE", help="the hub's authority; it may come later")
     parser.setting("hub", required=True, metavar="HOST:PORT", help="the hub by name")
+    parser.setting("store-host", default="", metavar="NAME", help="the object store, where it has a name of its own")
     parser.setting("sidecar-image", required=True, metavar="IMAGE", help="image of the sidecar")
     parser.setting("sidecar-pull-policy", default="IfNotPresent", metavar="POLICY", help="Always, IfNotPresent, Never")
     parser.setting("sidecar-resources", default="{}", metavar="JSON", help="requests, limits, guaranteed, storage")
@@ -74,6 +75,7 @@ def _check(given: argparse.Namespace, environment: Mapping[str, str]) -> Webhook
             image_pull_policy=given.sidecar_pull_policy,
             hub=given.hub,
             hub_ip=environment.get(_service_variable(given.hub), ""),
+            store_host=given.store_host,
             ca=_SOME_CA,
             run_as_user=int(user) if user else None,
             resources=resources.complete(),

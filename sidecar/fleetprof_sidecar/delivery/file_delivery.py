@@ -1,11 +1,13 @@
 """Brings one file of the spool into the store: asks the hub for a grant, uploads, reports, waits for the verdict.
 
 Guarantees: it goes on through lost connections, a restarted hub, expired grants and a store that does not answer, until
-the hub gives up on the file or the delivery is cancelled; every question can be repeated without harm.
+the hub gives up on the file or the delivery is cancelled; the hub hears for how long no connection to the store came
+about, and gives up where the store is there for all but this pod; every question can be repeated without harm.
 """
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeVar
 
@@ -13,7 +15,7 @@ from fleetprof_api.hub import hub_pb2
 from fleetprof_api.process.backoff import Backoff
 
 from fleetprof_sidecar.capture.process_capture import StoredFile, Terms
-from fleetprof_sidecar.delivery.upload import FileDamaged, GrantedPart, UploadBroken
+from fleetprof_sidecar.delivery.upload import FileDamaged, GrantedPart, StoreUnreached, UploadBroken
 from fleetprof_sidecar.hub.outbox import HubSender
 
 ANSWER_PATIENCE_S: Final = 30.0
@@ -55,6 +57,8 @@ class FileDelivery:
         self._uploads = uploads
         self._stop = threading.Event()
         self._inbox: asyncio.Queue[hub_pb2.UploadGrant | hub_pb2.UploadVerdict | None] = asyncio.Queue(maxsize=16)
+        self._unreached_since: float | None = None
+        self._unreached = ""
         self.last_problem = ""
 
     def receive(self, message: hub_pb2.UploadGrant | hub_pb2.UploadVerdict | None) -> None:
@@ -77,11 +81,13 @@ class FileDelivery:
                 try:
                     etags = await self._uploads.put(self._stored, list(grant.parts), self._stop)
                 except UploadBroken as problem:
+                    self._note_unreached(str(problem) if isinstance(problem, StoreUnreached) else "")
                     self.last_problem = f"the store did not take the file: {problem}"
                     await asyncio.sleep(pause.next_s())
                     continue
                 except (FileDamaged, OSError) as problem:
                     raise GaveUp(f"the spool's file cannot be read: {problem}") from None
+                self._note_unreached("")
                 verdict = await self._report(grant.upload_id, etags)
                 if verdict is None:
                     continue
@@ -91,6 +97,11 @@ class FileDelivery:
                 await self._pause(verdict.retry_after_ns, pause)
         finally:
             self._stop.set()
+
+    def _note_unreached(self, why: str) -> None:
+        """`why` no connection came about; empty when one did."""
+        self._unreached = why
+        self._unreached_since = (self._unreached_since or time.monotonic()) if why else None
 
     async def _pause(self, retry_after_ns: int, pause: Backoff) -> None:
         if retry_after_ns <= 0:
@@ -140,5 +151,9 @@ class FileDelivery:
                 rank=self._terms.rank,
                 object=self._kind,
                 parts=parts,
+                unreached_ns=0
+                if self._unreached_since is None
+                else max(1, int((time.monotonic() - self._unreached_since) * 1e9)),
+                unreached=self._unreached,
             )
         )

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 TRIES: Final = 4
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+# What urllib3's names mean.
+_WORDS: Final = {
+    "NameResolutionError": "the pod's DNS does not know this name: ",
+    "NewConnectionError": "nothing takes connections there: ",
+    "ConnectTimeoutError": "no connection within 10 s: ",
+    "SSLError": "its certificate is not trusted, or it speaks no TLS: ",
+}
 
 
 class GrantedPart(Protocol):
@@ -39,6 +46,10 @@ class UploadBroken(Exception):
     """The parts did not arrive; a new grant may help."""
 
 
+class StoreUnreached(UploadBroken):
+    """No connection to the store came about."""
+
+
 class FileDamaged(Exception):
     """The file is not what it was when it was written; nothing helps."""
 
@@ -51,7 +62,7 @@ def put_parts(
     stop: threading.Event,
     backoff: Backoff,
 ) -> list[str]:
-    """Uploads every part in order and returns the ETags. Raises UploadBroken, FileDamaged."""
+    """Uploads every part in order and returns the ETags. Raises UploadBroken, StoreUnreached, FileDamaged."""
     if len(grants) != len(stored.part_sizes):
         raise UploadBroken(f"{len(grants)} parts were granted, {len(stored.part_sizes)} were announced")
     etags = []
@@ -70,17 +81,18 @@ def _put(pool: "PoolManager", part: bytes, grant: GrantedPart, stop: threading.E
     where = urlsplit(grant.url)
     if where.scheme not in ("http", "https", UPLOAD_SCHEME):
         raise UploadBroken(f"the granted URL is of scheme {where.scheme[:16]!r}, not http or https")
-    problem = ""
+    # Whatever address the connection goes to, the store is asked by the name that was signed.
+    headers = {**grant.headers, "Host": where.netloc}
+    problem, reached = "", False
     for attempt in range(TRIES):
         if attempt and stop.wait(backoff.next_s()):
             break
         try:
-            response = pool.request(
-                "PUT", grant.url, body=part, headers=dict(grant.headers), redirect=False, preload_content=False
-            )
+            response = pool.request("PUT", grant.url, body=part, headers=headers, redirect=False, preload_content=False)
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            problem = f"{where.hostname}: {type(error).__name__}"
+            problem = f"{where.hostname}: {_WORDS.get(type(error).__name__, '')}{type(error).__name__}"
             continue
+        reached = True
         try:
             answer = response.read(512).decode(errors="replace")
         except urllib3.exceptions.HTTPError:
@@ -93,4 +105,4 @@ def _put(pool: "PoolManager", part: bytes, grant: GrantedPart, stop: threading.E
         problem = f"{where.hostname} answered {response.status} {' '.join(answer.split())[:200]}"
         if response.status not in _PASSING:
             break
-    raise UploadBroken(problem or "stopped")
+    raise (UploadBroken if reached or not problem else StoreUnreached)(problem or "stopped")

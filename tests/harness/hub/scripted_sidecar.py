@@ -138,13 +138,13 @@ class ScriptedSidecar:
         await self.call.write(pb.SidecarMessage(heartbeat=pb.Heartbeat(processes=self.processes)))
 
     async def ask_upload(
-        self, uid: str, order: pb.Order, data: bytes, kind: pb.ObjectKind.ValueType = pb.TRACE
+        self, uid: str, order: pb.Order, data: bytes, kind: pb.ObjectKind.ValueType = pb.TRACE, **more: Any
     ) -> None:
         parts = [pb.Part(size_bytes=len(data), sha256=hashlib.sha256(data).digest())]
         await self.call.write(
             pb.SidecarMessage(
                 upload_request=pb.UploadRequest(
-                    capture_id=uid, process_id=order.process_id, rank=order.rank, object=kind, parts=parts
+                    capture_id=uid, process_id=order.process_id, rank=order.rank, object=kind, parts=parts, **more
                 )
             )
         )

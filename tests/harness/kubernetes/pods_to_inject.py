@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 CA = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 Inject = Callable[..., Change]
 SETTINGS = InjectionSettings(
-    image="ghcr.io/fleetprof/sidecar:0.1.0", hub="fleetprof-hub.fleetprof-system.svc:8443", ca=CA, hub_ip="10.0.0.9"
+    image="ghcr.io/fleetprof/sidecar:0.1.0",
+    hub="fleetprof-hub.fleetprof-system.svc:8443",
+    ca=CA,
+    hub_ip="10.0.0.9",
+    store_host="fleetprof-store.fleetprof-system.svc",
+    store_ip="10.0.0.8",
 )
 
 

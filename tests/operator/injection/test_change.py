@@ -4,12 +4,19 @@ from typing import Any
 
 import pytest
 from fleetprof_api import pods
+from fleetprof_operator.injection.admission import MAX_WARNING
 from fleetprof_operator.injection.pods.boot_file import MAX_BYTES
 from fleetprof_operator.injection.pods.change import Change
 from harness.kubernetes.pods_to_inject import Inject
 
 BOOT = "/etc/fleetprof/python"
 HUB = "fleetprof-hub.fleetprof-system.svc"
+BY_NAME = {"FLEETPROF_HUB": f"{HUB}:8443"}
+BY_ADDRESS = {
+    "FLEETPROF_HUB": "10.0.0.9:8443",
+    "FLEETPROF_HUB_NAME": HUB,
+    "FLEETPROF_STORE_ADDRESS": "fleetprof-store.fleetprof-system.svc=10.0.0.8",
+}
 
 
 def sidecar(change: Change) -> dict[str, Any]:
@@ -230,24 +237,50 @@ def test_the_sidecar_is_told_of_a_launcher_that_it_cannot_see(
 
 
 @pytest.mark.parametrize(
-    ("fields", "address", "name"),
+    ("fields", "told"),
     [
-        ({}, "fleetprof-hub.fleetprof-system.svc:8443", None),
-        ({"hostNetwork": True}, "10.0.0.9:8443", "fleetprof-hub.fleetprof-system.svc"),
-        (
-            {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"},
-            "fleetprof-hub.fleetprof-system.svc:8443",
-            None,
-        ),
-        ({"dnsPolicy": "None"}, "10.0.0.9:8443", "fleetprof-hub.fleetprof-system.svc"),
-        ({"dnsPolicy": "Default"}, "10.0.0.9:8443", "fleetprof-hub.fleetprof-system.svc"),
+        ({}, BY_NAME),
+        ({"hostNetwork": True}, BY_ADDRESS),
+        ({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}, BY_NAME),
+        ({"dnsPolicy": "None"}, BY_ADDRESS),
+        ({"dnsPolicy": "Default"}, BY_ADDRESS),
     ],
 )
-def test_a_pod_that_cannot_resolve_cluster_names_gets_the_hubs_address(
-    inject: Inject, fields: dict[str, Any], address: str, name: str | None
+def test_a_pod_that_cannot_resolve_cluster_names_gets_the_addresses_of_hub_and_store(
+    inject: Inject, fields: dict[str, Any], told: dict[str, str]
 ) -> None:
-    values = environment(sidecar(inject(**fields)))
-    assert (values["FLEETPROF_HUB"], values.get("FLEETPROF_HUB_NAME")) == (address, name)
+    change = inject(**fields)
+    values = environment(sidecar(change))
+    assert {name: values[name] for name in BY_ADDRESS if name in values} == told
+    assert change.warnings == []
+
+
+NO_STORE = (
+    "fleetprof: this pod cannot resolve fleetprof-store.fleetprof-system.svc, whose address is not known here: "
+    "its captures end with UploadFailed. Set dnsPolicy: ClusterFirstWithHostNet"
+)
+NO_HUB = (
+    "fleetprof: this pod cannot resolve fleetprof-hub.fleetprof-system.svc, whose address is not known here: "
+    "it cannot be captured. Set dnsPolicy: ClusterFirst"
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "settings", "warnings"),
+    [
+        ({"hostNetwork": True}, {"store_ip": ""}, [NO_STORE]),
+        ({"dnsPolicy": "Default"}, {"hub_ip": ""}, [NO_HUB]),
+        ({"hostNetwork": True}, {"store_ip": "", "store_host": "s3.example.com"}, []),
+        ({}, {"store_ip": "", "hub_ip": ""}, []),
+    ],
+)
+def test_whoever_creates_a_pod_is_told_what_it_will_not_find(
+    inject: Inject, fields: dict[str, Any], settings: dict[str, str], warnings: list[str]
+) -> None:
+    change = inject(**fields, settings=settings)
+    assert change.warnings == warnings
+    assert all(len(warning) <= MAX_WARNING for warning in change.warnings)
+    assert change.patch
 
 
 @pytest.mark.parametrize(("given", "sidecars"), [(None, "25"), (0, "0"), (3, "0"), (60, "55"), (3600, "120")])

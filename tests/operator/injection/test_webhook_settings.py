@@ -20,6 +20,7 @@ def test_the_environment_of_the_chart() -> None:
     settings = read_settings([], {**GOOD, "FLEETPROF_SIDECAR_RESOURCES": json.dumps(resources)})
     assert (settings.listen, settings.health_listen) == (HostPort("0.0.0.0", 9443), HostPort("0.0.0.0", 8080))
     sidecar = settings.sidecar
+    assert (sidecar.store_host, sidecar.store_ip) == ("", "")
     assert (sidecar.hub, sidecar.hub_ip) == ("my-fleetprof-hub.tools.svc:8443", "10.0.0.9")
     assert sidecar.resources.limits == {"cpu": "1", "memory": "256Mi"}
     assert sidecar.resources.guaranteed == {"cpu": "200m", "memory": "256Mi"}

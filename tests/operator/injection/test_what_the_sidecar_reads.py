@@ -31,6 +31,7 @@ def test_the_sidecar_starts_from_its_containers_environment_alone(inject: Inject
     assert isinstance(settings.hub, HubAddress)
     assert settings.hub.target == "10.0.0.9:8443"
     assert settings.hub.name == "fleetprof-hub.fleetprof-system.svc"
+    assert settings.store_addresses == {"fleetprof-store.fleetprof-system.svc": "10.0.0.8"}
     assert str(settings.hub.ca_file) == environment(sidecar)["FLEETPROF_CA_FILE"]
     assert settings.labels_file == Path("/var/run/secrets/fleetprof.io/labels")
     assert settings.ends_with_pod is True

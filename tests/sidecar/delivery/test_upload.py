@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from fleetprof_api.hub import hub_pb2
@@ -14,7 +15,7 @@ from fleetprof_api.process.backoff import Backoff
 from fleetprof_sidecar.capture.process_capture import StoredFile, Terms
 from fleetprof_sidecar.delivery import file_delivery as delivery_module
 from fleetprof_sidecar.delivery.file_delivery import FileDelivery, GaveUp
-from fleetprof_sidecar.delivery.upload import FileDamaged, UploadBroken, put_parts
+from fleetprof_sidecar.delivery.upload import FileDamaged, StoreUnreached, UploadBroken, put_parts
 from fleetprof_sidecar.delivery.upload_connections import make_pool
 from fleetprof_sidecar.hub.outbox import Outbox
 
@@ -71,7 +72,7 @@ def test_a_store_that_comes_back_gets_the_file(spooled: Path, make_http_store: C
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     urls = [hub_pb2.PartGrant(url=f"http://127.0.0.1:{port}/{n}") for n in range(2)]
-    with pytest.raises(UploadBroken, match="NewConnectionError"):
+    with pytest.raises(StoreUnreached, match="nothing takes connections there"):
         put(spooled, urls)
     store = make_http_store(port)
     put(spooled, urls)
@@ -88,6 +89,7 @@ def test_lasting_failures_need_a_new_grant_and_tell_no_signature(
     http_store.script = script
     with pytest.raises(UploadBroken, match=words) as broken:
         put(spooled, grants(http_store))
+    assert not isinstance(broken.value, StoreUnreached)
     assert len(http_store.requests) == requests
     assert "secret" not in str(broken.value)
 
@@ -102,6 +104,23 @@ def test_a_file_that_changed_on_disk_is_not_sent(http_store: Any, spooled: Path)
     with pytest.raises(FileDamaged):
         put(spooled, grants(http_store))
     assert http_store.requests == []
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", ""])
+def test_a_store_whose_name_cannot_be_resolved_is_asked_at_its_address(
+    http_store: Any, spooled: Path, address: str
+) -> None:
+    here = urlsplit(http_store.url(""))
+    name = "fleetprof-store.tools.svc"
+    urls = [hub_pb2.PartGrant(url=f"http://{name}:{here.port}/part{n}?signature=s") for n in range(2)]
+    pool = make_pool(addresses={name: address} if address else {})
+    if address:
+        put_parts(pool, spooled, STORED, urls, threading.Event(), Backoff(0.01, 0.1))
+        assert list(http_store.parts.values()) == DATA
+        assert [headers["Host"] for _, headers in http_store.requests] == [f"{name}:{here.port}"] * 2
+    else:
+        with pytest.raises(StoreUnreached, match=f"{name}: the pod's DNS does not know this name"):
+            put_parts(pool, spooled, STORED, urls, threading.Event(), Backoff(0.01, 0.1))
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://x/y", ""])
@@ -136,12 +155,17 @@ class Talk:
 
     def __init__(self, answers: list[Any], puts: list[Any]) -> None:
         self.questions: list[str] = []
+        self.unreached: list[str] = []
         self._answers = answers
         self._puts = puts
         self.delivery = FileDelivery(TERMS, hub_pb2.TRACE, STORED, self, self)
 
     def send(self, message: hub_pb2.SidecarMessage) -> None:
         self.questions.append(str(message.WhichOneof("body")))
+        if self.questions[-1] == ASK:
+            asked = message.upload_request
+            assert (asked.unreached_ns > 0) == bool(asked.unreached)
+            self.unreached.append(asked.unreached)
         if self._answers:
             self.delivery.receive(self._answers.pop(0))
 
@@ -190,6 +214,15 @@ async def test_a_delivery_goes_on_until_the_store_holds_the_file(
 async def test_a_delivery_ends_when_there_is_no_use(answers: list[Any], puts: list[Any], reason: str) -> None:
     with pytest.raises(GaveUp, match=reason):
         await asyncio.wait_for(Talk(answers, puts).delivery.run(), 30)
+
+
+async def test_the_hub_hears_that_no_connection_to_the_store_comes_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery_module, "Backoff", lambda *_: Backoff(0.001, 0.001))
+    gone, broken = StoreUnreached("s: no name"), UploadBroken("s answered 500")
+    talk = Talk([GRANT] * 4 + [hub_pb2.UploadGrant(refusal="s is there")], [gone, broken, gone, gone])
+    with pytest.raises(GaveUp, match="s is there"):
+        await asyncio.wait_for(talk.delivery.run(), 30)
+    assert talk.unreached == ["", "s: no name", "", "s: no name", "s: no name"]
 
 
 async def test_a_silent_hub_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

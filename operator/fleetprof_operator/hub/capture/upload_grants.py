@@ -4,7 +4,7 @@ Guarantees: a grant is for the key of a rank that the request's ledger gives to 
 sizes and numbers of parts are bounded beforehand; what is repeated reaches no store while the first is under way, nor
 after the object is whole; nothing needs to be remembered over a restart: an upload that the hub does not know is begun
 again. A store that is away, or refuses us (credentials that ran out can be renewed), means "ask again"; a wish
-that is wrong means "give up"; each with its sentence.
+that is wrong, or a store that is there for us but not for the sidecar, means "give up"; each with its sentence.
 """
 
 import asyncio
@@ -18,10 +18,11 @@ from fleetprof_api.ledger import LedgerEntry
 from fleetprof_store.base import Grant, StoreError, UploadPart
 from fleetprof_store.checks import find_part_problem
 
-from fleetprof_operator.hub.settings import HubSettings
+from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 
 _COMPLETE_TRIES: Final = 3
+_MOST_SAID: Final = 300  # of what a sidecar says
 # What is not a trace has a limit of its own: others read it whole.
 _MOST_BYTES: Final = {pb.SAMPLES: samples.MOST_BYTES, pb.SUMMARY: 1 << 17}
 _Upload = tuple[str, str, int]  # sidecar, process, object
@@ -80,6 +81,10 @@ class UploadGrants:
             return answer
         self._under_way.add(upload)
         try:
+            if asked.unreached_ns >= self._settings.unreached_patience_ns:
+                await self._calls.get_beginning(key, 1)  # an outage is waited for
+                answer.refusal = _say_unreached(asked)
+                return answer
             await self._abort(self._take(upload))
             granted = await self._calls.run(lambda: self._grant(key, parts))
         except StoreError as error:
@@ -178,3 +183,8 @@ class UploadGrants:
                 return keys.summary_key(self._namespace, self._uid, rank)
             case _:
                 return ""
+
+
+def _say_unreached(asked: pb.UploadRequest) -> str:
+    seconds = asked.unreached_ns // SECOND_NS
+    return f"the pod has not reached the store for {seconds} s, which the hub reaches: {asked.unreached[:_MOST_SAID]}"

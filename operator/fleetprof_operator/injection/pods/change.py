@@ -21,8 +21,9 @@ from fleetprof_operator.injection.pods.sidecar_container import (
     make_container,
     make_trainer_mounts,
     make_volumes,
+    resolves_cluster_names,
 )
-from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings, SidecarResources
+from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings, SidecarResources, is_cluster_name
 from fleetprof_operator.injection.pods.trainer_container import choose_trainer
 from fleetprof_operator.injection.pods.trainer_environment import EnvironmentChange, plan_environment
 from fleetprof_operator.injection.pods.workload import find_workload
@@ -92,7 +93,7 @@ def _inject(
     metadata = changed["metadata"] = dict(changed.get("metadata") or {})
     metadata["annotations"] = {**(metadata.get("annotations") or {}), **make_annotations(settings)}
     _add_sidecar(spec, trainer, workload, limits, settings)
-    return changed, [text for text in (choice.warning, *environment.warnings) if text]
+    return changed, [text for text in (choice.warning, *environment.warnings, *_find_unreached(spec, settings)) if text]
 
 
 def _check(pod: Mapping[str, Any], settings: InjectionSettings) -> None:
@@ -115,6 +116,19 @@ def _check(pod: Mapping[str, Any], settings: InjectionSettings) -> None:
         )
     for what, taken in _find_clashes(spec):
         raise _LeftAlone("NameTaken", f"it has a {what} named {taken!r} of its own")
+
+
+def _find_unreached(spec: Mapping[str, Any], settings: InjectionSettings) -> Iterator[str]:
+    """What a pod that does not ask the cluster's DNS will not find."""
+    if resolves_cluster_names(spec):
+        return
+    policy = "ClusterFirstWithHostNet" if spec.get("hostNetwork") else "ClusterFirst"
+    for host, address, effect in (
+        (settings.hub_name, settings.hub_ip, "it cannot be captured"),
+        (settings.store_host, settings.store_ip, "its captures end with UploadFailed"),
+    ):
+        if is_cluster_name(host) and not address:
+            yield f"this pod cannot resolve {host}, whose address is not known here: {effect}. Set dnsPolicy: {policy}"
 
 
 def _find_clashes(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -85,10 +85,8 @@ def _make_environment(
         "FLEETPROF_GRACE_SECONDS": str(min(max(grace_s, 0), _MOST_GRACE_S)),
         "FLEETPROF_ENDS_WITH_POD": "1",
     }
-    if settings.hub_ip and not _resolves_cluster_names(spec):
-        port = settings.hub.rpartition(":")[2]
-        host = f"[{settings.hub_ip}]" if ":" in settings.hub_ip else settings.hub_ip
-        values |= {"FLEETPROF_HUB": f"{host}:{port}", "FLEETPROF_HUB_NAME": settings.hub_name}
+    if not resolves_cluster_names(spec):
+        values |= _make_addresses(settings)
     if workload:
         values["FLEETPROF_WORKLOAD"] = workload
     if limit := _storage_limit(spec, resources):
@@ -117,7 +115,20 @@ def _storage_limit(spec: Mapping[str, Any], resources: Resources) -> int:
     return int(sum(amounts[_STORAGE] for amounts in limits if _STORAGE in amounts))
 
 
-def _resolves_cluster_names(spec: Mapping[str, Any]) -> bool:
+def _make_addresses(settings: InjectionSettings) -> dict[str, str]:
+    """Where hub and store are, for a pod that cannot resolve their names."""
+    values: dict[str, str] = {}
+    if settings.hub_ip:
+        port = settings.hub.rpartition(":")[2]
+        host = f"[{settings.hub_ip}]" if ":" in settings.hub_ip else settings.hub_ip
+        values |= {"FLEETPROF_HUB": f"{host}:{port}", "FLEETPROF_HUB_NAME": settings.hub_name}
+    if settings.store_ip:
+        values["FLEETPROF_STORE_ADDRESS"] = f"{settings.store_host}={settings.store_ip}"
+    return values
+
+
+def resolves_cluster_names(spec: Mapping[str, Any]) -> bool:
+    """Whether a pod with this spec asks the cluster's DNS."""
     policy = spec.get("dnsPolicy") or "ClusterFirst"
     if policy == "ClusterFirst":
         return not spec.get("hostNetwork")  # on the host's network this policy means the host's own

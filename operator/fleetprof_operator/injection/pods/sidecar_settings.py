@@ -13,7 +13,10 @@ from fleetprof_api import __version__
 
 from fleetprof_operator.injection.pods.quantity import read_quantity
 
-_HUB: Final = re.compile(r"(?P<host>[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?):(?P<port>[0-9]{1,5})")
+_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?")
+_HUB: Final = re.compile(rf"(?P<host>{_HOST.pattern}):(?P<port>[0-9]{{1,5}})")
+# name.namespace.svc, with or without the cluster's domain.
+_CLUSTER_NAME: Final = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+\.svc(\..+)?")
 _SERVICE_IP: Final = re.compile(r"[0-9a-fA-F.:]{0,45}")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 MAX_CA_BYTES: Final = 64 << 10
@@ -59,15 +62,18 @@ class SidecarResources:
 class InjectionSettings:
     """All that the change of a pod is made from, besides the pod.
 
-    `hub` is HOST:PORT by name; `hub_ip` is the Service's address, for pods that cannot resolve the cluster's names (""
-    when it is not known). `ca` holds PEM certificates to check hub and store with. `run_as_user` None: the image's, or
-    whatever admission gives (OpenShift). `native_sidecars`: the cluster knows them (Kubernetes 1.29).
+    `hub` is HOST:PORT by name, `store_host` the name of the object store ("" where sidecars need none); `hub_ip` and
+    `store_ip` are their addresses, for pods that cannot resolve the cluster's names ("" when they are not known). `ca`
+    holds PEM certificates to check hub and store with. `run_as_user` None: the image's, or whatever admission gives
+    (OpenShift). `native_sidecars`: the cluster knows them (Kubernetes 1.29).
     """
 
     image: str
     hub: str
     ca: str
     hub_ip: str = ""
+    store_host: str = ""
+    store_ip: str = ""
     image_pull_policy: str = "IfNotPresent"
     run_as_user: int | None = 65532
     native_sidecars: bool = True
@@ -80,8 +86,11 @@ class InjectionSettings:
         match = _HUB.fullmatch(self.hub)
         if match is None or not 0 < int(match["port"]) < 65536:
             raise InvalidSettings(f"hub: {self.hub!r} must be HOST:PORT")
-        if not _SERVICE_IP.fullmatch(self.hub_ip):
-            raise InvalidSettings(f"hub_ip: {self.hub_ip!r} is not an address")
+        for name, address in (("hub_ip", self.hub_ip), ("store_ip", self.store_ip)):
+            if not _SERVICE_IP.fullmatch(address):
+                raise InvalidSettings(f"{name}: {address!r} is not an address")
+        if self.store_host and not _HOST.fullmatch(self.store_host):
+            raise InvalidSettings(f"store_host: {self.store_host!r} is not the name of a host")
         if len(self.ca) > MAX_CA_BYTES or "-----BEGIN CERTIFICATE-----" not in self.ca:
             raise InvalidSettings(f"ca: must hold PEM certificates, at most {MAX_CA_BYTES} bytes")
         if "PRIVATE KEY" in self.ca:
@@ -95,6 +104,11 @@ class InjectionSettings:
     def hub_name(self) -> str:
         """The host of `hub`: the name in its certificate."""
         return self.hub.rpartition(":")[0]
+
+
+def is_cluster_name(host: str) -> bool:
+    """Whether the cluster's own DNS alone knows this name."""
+    return bool(_CLUSTER_NAME.fullmatch(host))
 
 
 def _read(name: str, amount: str) -> Decimal:

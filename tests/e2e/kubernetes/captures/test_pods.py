@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from fleetprof_api.ledger import RankState
 from scene.api import Object
 from scene.installation import Installation
 from scene.namespaces import INJECTED
@@ -115,23 +114,12 @@ def test_on_the_nodes_own_network(
     installation: Installation,
     namespaces: Callable[..., str],
     api: Any,
-    make_request: Callable[..., Request],
+    capture: Callable[..., tuple[OddTraining, Request]],
 ) -> None:
-    """As with RDMA: no name of the cluster can be resolved there, so the sidecar has the hub's address.
-
-    The store of these tests has a name of the cluster as well: the traces are made, and cannot be sent.
-    """
+    """As with RDMA: no name of the cluster can be resolved there, so the sidecar has the addresses of hub and store."""
     team = namespaces("test-host-network", INJECTED | {"pod-security.kubernetes.io/enforce": "privileged"})
-    training = OddTraining(api, team, "host", ranks_per_pod=2, spec={"hostNetwork": True})
-    try:
-        training.start()
-        training.await_steps()
-        request = make_request(training, "of-host")
-        request.await_states(RankState.WRITTEN, ranks=2)
-        training.finish()
-        training.assert_undisturbed()
-        request.await_end()
-    finally:
-        training.remove()
 
-    assert request.reasons() == {0: "PodEnded", 1: "PodEnded"}
+    _, request = capture(OddTraining(api, team, "host", ranks_per_pod=2, spec={"hostNetwork": True}))
+
+    assert request.outcome() == ("True", "Complete"), request.describe()
+    assert request.ledger().start_mode == "step"

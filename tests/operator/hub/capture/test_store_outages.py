@@ -38,6 +38,31 @@ async def test_an_outage_of_the_store_loses_nothing(ground: Any, kit: Any, state
     assert ledger.outcome == "Complete"
 
 
+@pytest.mark.parametrize(
+    ("waited_s", "away", "refusal", "again"),
+    [
+        (59, False, "", False),
+        (60, False, "the pod has not reached the store for 60 s, which the hub reaches: s3: no such name", False),
+        (600, True, "the store cannot be reached", True),
+    ],
+)
+async def test_a_pod_that_alone_does_not_reach_the_store_gives_up_early(
+    ground: Any, kit: Any, waited_s: int, away: bool, refusal: str, again: bool
+) -> None:
+    sidecar = await ground.add_sidecar(0)
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    arm = await sidecar.expect("arm")
+    await sidecar.say_all(arm, "WRITTEN")
+    if away:
+        ground.store.pull_plug()
+    unreached = {"unreached_ns": waited_s * 10**9, "unreached": "s3: no such name"}
+    await sidecar.ask_upload(uid, arm.orders[0], b"trace 0", **unreached)
+    grant = await sidecar.expect("upload_grant")
+    assert grant.refusal.startswith(refusal)
+    assert bool(grant.refusal) == bool(refusal)
+    assert (bool(grant.parts), grant.retry_after_ns > 0) == (not refusal, again)
+
+
 async def test_a_store_that_refuses_us_is_asked_until_the_deadline(ground: Any, kit: Any) -> None:
     """Credentials that ran out can be renewed; when they are not, the capture's end does not wait for the store."""
     sidecar = await ground.add_sidecar(0)

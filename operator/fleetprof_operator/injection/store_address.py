@@ -1,0 +1,40 @@
+"""Where the object store is, for pods that cannot resolve the cluster's names: what DNS tells the webhook, which can.
+
+Guarantees: only a name that the cluster alone knows is looked up; a look-up that fails leaves the last answer in place,
+and one that hangs holds nobody up.
+"""
+
+import asyncio
+import logging
+import socket
+import time
+from typing import Final
+
+from fleetprof_operator.injection.pods.sidecar_settings import is_cluster_name
+
+_PATIENCE_S: Final = 3.0
+_LOOK_AGAIN_S: Final = 60.0
+
+log = logging.getLogger(__name__)
+
+
+class StoreAddress:
+    """Of the store named `host`; call `look_up` now and then. `ip` is "" while it is not known, or not needed."""
+
+    def __init__(self, host: str) -> None:
+        self.ip = ""
+        self._host = host
+        self._known_at = -_LOOK_AGAIN_S
+
+    async def look_up(self) -> None:
+        """Asks DNS, unless that was done a while ago."""
+        if not is_cluster_name(self._host) or time.monotonic() < self._known_at + _LOOK_AGAIN_S:
+            return
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                loop = asyncio.get_running_loop()
+                found = await loop.getaddrinfo(self._host, None, type=socket.SOCK_STREAM)
+        except (OSError, TimeoutError) as problem:
+            log.warning("the address of the store %s is not known: %s", self._host, problem or "DNS does not answer")
+            return
+        self.ip, self._known_at = str(found[0][4][0]), time.monotonic()
