@@ -1,15 +1,18 @@
 """The frontend's files: its index for every page, the rest as built.
 
 Guarantees: an address answers a person with the page and a program with JSON, by `Accept`; without a built frontend the
-page says how to build it, and the JSON is there all the same; no path leaves the folder of the built files.
+page says how to build it, and the JSON is there all the same; no path leaves the folder of the built files; a file is
+sent as the build compressed it to whoever takes that, and not again to whoever has it.
 """
 
+import mimetypes
 import re
 from pathlib import Path
 from typing import Final
 
 from starlette.datastructures import Headers
-from starlette.responses import FileResponse, HTMLResponse
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.staticfiles import NotModifiedResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -24,6 +27,9 @@ what they answer stands in <a href="/openapi.json">/openapi.json</a>.</p>
 """
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _REVALIDATE: Final = "no-cache"
+_ENCODINGS: Final = (("br", ".br"), ("gzip", ".gz"))
+"""What the build compresses a file with, the smallest first, and the ending of that file's name."""
+_NEVER: Final = re.compile(r"q=0(\.0{0,3})?")
 
 
 class Pages:
@@ -37,18 +43,17 @@ class Pages:
         """Answers, or hands on to the application."""
         response = None
         if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
-            response = self._find(scope["path"], Headers(scope=scope).get("accept", ""))
+            response = self._find(scope["path"], Headers(scope=scope))
         await (response or self._app)(scope, receive, send)
 
-    def _find(self, path: str, accept: str) -> HTMLResponse | FileResponse | None:
+    def _find(self, path: str, asked: Headers) -> Response | None:
         if _PAGE.fullmatch(path):
-            if "text/html" not in accept or _DATA.fullmatch(path):
+            if "text/html" not in asked.get("accept", "") or _DATA.fullmatch(path):
                 return None
             index = self._folder / "index.html"
-            headers = {"Cache-Control": _REVALIDATE, "Vary": "Accept"}
             if index.is_file():
-                return FileResponse(index, headers=headers)
-            return HTMLResponse(_NOT_BUILT, status_code=503, headers=headers)
+                return _send(index, asked, {"Cache-Control": _REVALIDATE, "Vary": "Accept, Accept-Encoding"})
+            return HTMLResponse(_NOT_BUILT, status_code=503, headers={"Cache-Control": _REVALIDATE, "Vary": "Accept"})
         if "\0" in path:
             return None
         file = (self._folder / path.lstrip("/")).resolve()
@@ -56,4 +61,25 @@ class Pages:
             return None
         # Names of built assets hold a digest of what is in them.
         cache = _FOR_EVER if path.startswith("/assets/") else _REVALIDATE
-        return FileResponse(file, headers={"Cache-Control": cache})
+        return _send(file, asked, {"Cache-Control": cache, "Vary": "Accept-Encoding"})
+
+
+def _send(file: Path, asked: Headers, headers: dict[str, str]) -> Response:
+    """The file in the smallest form that there is and that is taken; 304 where `If-None-Match` names that form."""
+    accepted = _read_accepted(asked.get("accept-encoding", ""))
+    media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    sent = file
+    for encoding, ending in _ENCODINGS:
+        compressed = file.with_name(file.name + ending)
+        if encoding in accepted and compressed.is_file():
+            sent, headers = compressed, {**headers, "Content-Encoding": encoding}
+            break
+    response = FileResponse(sent, headers=headers, media_type=media_type, stat_result=sent.stat())
+    known = [tag.strip().removeprefix("W/") for tag in asked.get("if-none-match", "").split(",")]
+    return NotModifiedResponse(response.headers) if response.headers["etag"] in known else response
+
+
+def _read_accepted(header: str) -> set[str]:
+    """The encodings that a request takes: those that it names, with any weight but 0."""
+    named = [each.replace(" ", "").lower().partition(";") for each in header[:1000].split(",")]
+    return {name for name, _, weight in named if not _NEVER.fullmatch(weight)}

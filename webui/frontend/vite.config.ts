@@ -12,7 +12,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
-    // size.mjs holds the pages to their budget, compressed.
+    // compress.mjs holds the pages to their budget, compressed.
     chunkSizeWarningLimit: 2000,
   },
 });
