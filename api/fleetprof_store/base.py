@@ -105,8 +105,8 @@ class SigningStore(Protocol):
     Both raise StoreError; an address is good for `lifetime_s` from now, and what was begun by then may end later.
     """
 
-    def sign_read(self, key: str, *, lifetime_s: int) -> PartGrant:
-        """An address to GET one object, which need not be there."""
+    def sign_read(self, key: str, *, lifetime_s: int, saved_as: str = "") -> PartGrant:
+        """An address to GET one object, which need not be there; a browser saves it as the file `saved_as`."""
 
     def sign_write(self, key: str, data: UploadPart, *, lifetime_s: int) -> PartGrant:
         """An address to PUT these bytes under this key, replacing what is there; other bytes are refused."""

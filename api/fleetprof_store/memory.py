@@ -117,7 +117,7 @@ class MemoryStore:
             upload.received[int(number)] = bytes(data)
         return part.sha256.hex()
 
-    def sign_read(self, key: str, *, lifetime_s: int) -> PartGrant:
+    def sign_read(self, key: str, *, lifetime_s: int, saved_as: str = "") -> PartGrant:
         """An address that `fetch` takes."""
         return self._sign(f"read {check_key(key)}", lifetime_s)
 

@@ -219,11 +219,12 @@ class S3Store:
                 if _code(error) != "NoSuchUpload":
                     raise
 
-    def sign_read(self, key: str, *, lifetime_s: int) -> PartGrant:
+    def sign_read(self, key: str, *, lifetime_s: int, saved_as: str = "") -> PartGrant:
         """A presigned GET of one object."""
-        name = self._key(key)
+        parameters = {"Bucket": self._bucket, "Key": self._key(key)}
+        if saved_as:
+            parameters["ResponseContentDisposition"] = f'attachment; filename="{saved_as}"'
         with self._errors():
-            parameters = {"Bucket": self._bucket, "Key": name}
             return PartGrant(self._client.generate_presigned_url("get_object", parameters, lifetime_s))
 
     def sign_write(self, key: str, data: UploadPart, *, lifetime_s: int) -> PartGrant:

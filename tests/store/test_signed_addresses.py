@@ -65,6 +65,17 @@ def test_an_address_reads_its_object(store: Any, send: Send) -> None:
     assert send(store.sign_read(KEY + ".none", lifetime_s=60), None)[0] == 404
 
 
+def test_a_browser_saves_what_it_reads_under_the_name_that_was_signed(store: Any) -> None:
+    if isinstance(store, MemoryStore):
+        return  # its addresses are for no browser
+    store.put(KEY, b"{}")
+    address = store.sign_read(KEY, lifetime_s=60, saved_as="slow-rank2-trace.json.gz").url
+    with urllib3.PoolManager(retries=False, timeout=10) as http:
+        answered = http.request("GET", address)
+        assert answered.headers["Content-Disposition"] == 'attachment; filename="slow-rank2-trace.json.gz"'
+        assert http.request("GET", address.replace("slow-rank2", "other")).status == 403
+
+
 @pytest.mark.parametrize("data", [b"{}", b"", bytes(1 << 20)])
 def test_an_address_writes_its_object_over_what_is_there(store: Any, send: Send, data: bytes) -> None:
     store.put(KEY, b"before")

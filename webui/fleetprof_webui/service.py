@@ -45,7 +45,10 @@ class PersonalCaptures(Protocol):
 @dataclass(frozen=True, slots=True)
 class Service:
     """All parts of one service. `captures` is None where it takes none, or where people have `personal` doors.
-    Without `prometheus` the days of workloads are those that the hub stored."""
+
+    Without `prometheus` the days of workloads are those that the hub stored. `signs_traces`: browsers fetch traces from
+    the store itself, where that signs addresses.
+    """
 
     store: Store
     catalog: Catalog
@@ -54,6 +57,7 @@ class Service:
     captures: Captures | None
     personal: PersonalCaptures | None = None
     prometheus: Prometheus | None = None
+    signs_traces: bool = False
 
     def find_captures(self, request: Request, viewer: Viewer) -> Captures | None:
         """The door to captures for this person."""

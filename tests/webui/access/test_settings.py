@@ -69,3 +69,18 @@ def test_a_wrong_setting_is_named(flag: str, said: str, capsys: pytest.CaptureFi
         read_settings([flag], BASE | OIDC)
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("store", "downloads", "signs"),
+    [
+        ("s3://bucket/prefix?region=eu-central-1", "auto", True),
+        ("s3://bucket/prefix?endpoint=http://minio.storage:9000", "auto", False),
+        ("s3://bucket/prefix?endpoint=https://s3.example.com", "signed", True),
+        ("s3://bucket/prefix", "service", False),
+        ("/var/lib/captures", "auto", False),
+    ],
+)
+def test_traces_come_from_the_store_where_browsers_reach_it(store: str, downloads: str, signs: bool) -> None:
+    told = {"FLEETPROF_STORE": store, "FLEETPROF_TRACE_DOWNLOADS": downloads}
+    assert read_settings([], BASE | OIDC | told).signs_traces is signs

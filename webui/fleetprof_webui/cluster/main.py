@@ -89,7 +89,8 @@ def main() -> None:
     set_up_logging(settings.log_level)
     # The audit log is written whatever the level.
     logging.getLogger("fleetprof.audit").setLevel(logging.INFO)
-    for name in ("httpx2", "uvicorn"):
+    # boto3 writes down what it signs.
+    for name in ("httpx2", "uvicorn", "boto3", "botocore"):
         logging.getLogger(name).setLevel(logging.WARNING)
     try:
         asyncio.run(serve(settings, open_location(settings.store)))

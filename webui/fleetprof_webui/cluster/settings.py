@@ -43,6 +43,7 @@ class Settings:
     proxy: ProxyKeys | None
     names: ClaimNames
     writes: Writes
+    signs_traces: bool
     api_address: str
     api_ca_file: Path | None
     api_token_file: Path
@@ -79,6 +80,13 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         default="none",
         choices=("none", "token", "impersonate"),
         help="captures are asked for: not here; with the person's token; as the person, by impersonation",
+    )
+    parser.setting(
+        "trace-downloads",
+        default="auto",
+        choices=("auto", "signed", "service"),
+        help="browsers get traces: from the store, by an address signed for five minutes; through this service; auto: "
+        "signed where the store has no endpoint of its own",
     )
     parser.setting(
         "api-server", default=_find_api_server(environment), metavar="URL", help="default: the cluster's own"
@@ -137,6 +145,7 @@ def _check(given: argparse.Namespace) -> Settings:
             groups_prefix=given.groups_prefix,
         ),
         writes=given.writes,
+        signs_traces=_signs_traces(given.trace_downloads, store),
         api_address=given.api_server,
         api_ca_file=Path(given.api_server_ca_file),
         api_token_file=Path(given.api_server_token_file),
@@ -200,6 +209,11 @@ def _read_prometheus(given: argparse.Namespace) -> PrometheusSettings | None:
         token_file=Path(given.prometheus_token_file) if given.prometheus_token_file else None,
         ca_file=Path(given.prometheus_ca_file) if given.prometheus_ca_file else None,
     )
+
+
+def _signs_traces(wanted: str, store: StoreLocation) -> bool:
+    """Amazon's S3 is where browsers reach it; an endpoint may be known within the cluster alone."""
+    return wanted == "signed" or (wanted == "auto" and bool(store.bucket) and not store.endpoint)
 
 
 def _read_secret(file: str | None) -> str:

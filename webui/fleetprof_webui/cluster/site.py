@@ -55,6 +55,7 @@ def make_site(
         captures=None,
         personal=personal,
         prometheus=prometheus,
+        signs_traces=settings.signs_traces,
     )
     app = create_application(service, hosts=_list_hosts(settings.public_url), look_every_s=settings.look_every_s)
     if signing_in is not None:

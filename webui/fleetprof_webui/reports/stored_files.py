@@ -14,7 +14,8 @@ from fleetprof_webui.models.report import File
 from fleetprof_webui.reports.table_files import can_write_tables
 
 _OF_REPORT: Final = ("report.json", "report.html", "ledger.json", "request.json")
-_OF_RANK: Final = ("trace.json.gz", "samples.json.gz", "summary.json.gz")
+_TRACE: Final = "trace.json.gz"
+_OF_RANK: Final = (_TRACE, "samples.json.gz", "summary.json.gz")
 _RANK_FILE: Final = re.compile(r"ranks/(0|[1-9][0-9]{0,8})/([a-z.]+)")
 _TIMELINE_FILE: Final = re.compile(r"[a-z][a-z0-9-]{0,63}(\.[a-z0-9]{1,8}){1,3}")
 _MOST_RANKS: Final = 16
@@ -22,11 +23,12 @@ _MOST_RANKS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """An object as it is sent: its key, its type, and the name that a browser saves it under."""
+    """An object as it is sent: its key, its type, the name that a browser saves it under; whether it is a trace."""
 
     key: str
     media_type: str
     file_name: str
+    is_trace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def find_download(namespace: str, uid: str, name: str) -> Download | None:
     ending = plain.partition(".")[2]
     media_type = {"json": "application/json", "html": "text/html; charset=utf-8", "json.gz": "application/gzip"}[ending]
     file_name = f"{uid}-rank{rank[1]}-{plain}" if rank else f"{uid}-{plain}"
-    return Download(prefix + name, media_type, file_name)
+    return Download(prefix + name, media_type, file_name, is_trace=plain == _TRACE)
 
 
 def find_timeline_file(namespace: str, uid: str, name: str) -> Download | None:

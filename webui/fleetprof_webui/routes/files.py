@@ -1,18 +1,19 @@
 """Objects of a capture as they lie in the store: streamed, whole or in part.
 
 Guarantees: no more than a few pieces of a file are in memory at once; only names that the layout knows can be asked
-for; what a browser shows of a file can run nothing and reach nothing.
+for; what a browser shows of a file can run nothing and reach nothing; a signed address is given only to whoever may
+read the trace, for `SIGNED_FOR_S` at most, and is in no log.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from fleetprof_store.base import NotFound, ObjectInfo, Store
-from starlette.responses import StreamingResponse
+from fleetprof_store.base import NotFound, ObjectInfo, SigningStore, Store
+from starlette.responses import RedirectResponse, StreamingResponse
 
 from fleetprof_webui.access.viewer import CurrentViewer
 from fleetprof_webui.problems import Refused, not_found
@@ -22,6 +23,7 @@ from fleetprof_webui.service import CurrentService
 
 router = APIRouter(prefix="/reports/{namespace}/{uid}", tags=["files"])
 
+SIGNED_FOR_S: Final = 300
 _PIECE_BYTES: Final = 1 << 20
 _RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _REVALIDATE: Final = "private, no-cache"
@@ -42,19 +44,40 @@ _BYTES: Final[dict[str, Any]] = {
         304: {"description": "It is what `If-None-Match` names"},
     },
 }
+_TRACES: Final[dict[str, Any]] = {
+    **_BYTES,
+    "responses": {
+        **_BYTES["responses"],
+        307: {"description": "A trace that the store hands out itself: a signed address, good for five minutes"},
+    },
+}
 Name = Annotated[str, Path(min_length=1, max_length=200)]
 Version = Annotated[str, Query(max_length=64, description="`version` of the report: lets the browser keep the file")]
 
 
-@router.get("/files/{name:path}", **_BYTES)
+Through = Annotated[
+    Literal["", "service"],
+    Query(description="`service`: does not lead to the store, which a script cannot read"),
+]
+
+
+@router.get("/files/{name:path}", **_TRACES)
 def fetch_file(
-    request: Request, service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid, name: Name
+    request: Request,
+    service: CurrentService,
+    viewer: CurrentViewer,
+    namespace: Namespace,
+    uid: Uid,
+    name: Name,
+    through: Through = "",
 ) -> Response:
     """report.json, report.html, ledger.json, request.json, ranks/N/trace.json.gz, samples.json.gz, summary.json.gz."""
     viewer.check_namespace(namespace, "file")
     download = find_download(namespace, uid, name)
     if download is None:
         raise not_found("file of this name", f"see what there is: /reports/{namespace}/{uid}")
+    if download.is_trace and service.signs_traces and not through and isinstance(service.store, SigningStore):
+        return _lead(service.store, download)
     page = download.media_type.startswith("text/html")
     headers = {
         "Content-Disposition": f'{"inline" if page else "attachment"}; filename="{download.file_name}"',
@@ -85,6 +108,12 @@ def fetch_timeline(
 class _Part:
     start: int
     length: int
+
+
+def _lead(store: SigningStore, download: Download) -> Response:
+    """To the store, which says itself that the trace is not there."""
+    signed = store.sign_read(download.key, lifetime_s=SIGNED_FOR_S, saved_as=download.file_name)
+    return RedirectResponse(signed.url, headers={"Cache-Control": "no-store"})
 
 
 def _send(request: Request, store: Store, download: Download, headers: dict[str, str], cache: str) -> Response:

@@ -106,5 +106,7 @@
 {{- end }}
 - name: FLEETPROF_WRITES
   value: {{ $webui.writes }}
+- name: FLEETPROF_TRACE_DOWNLOADS
+  value: {{ $webui.traceDownloads }}
 {{ include "fleetprof.storeEnvironment" (dict "root" . "secret" .Values.store.credentials.webuiSecret) }}
 {{- end }}

@@ -5,7 +5,7 @@ import { openInPerfetto } from "@/parts/perfetto";
 /** Resolves when the trace was handed over. Rejects with a sentence for people. */
 export function openTrace(namespace: string, uid: string, file: string, title: string): Promise<void> {
   const read = async () => {
-    const response = await fetch(filePath(namespace, uid, file), { credentials: "same-origin" });
+    const response = await fetch(`${filePath(namespace, uid, file)}?through=service`, { credentials: "same-origin" });
     if (!response.ok) throw new Error(`The trace could not be read (${response.status}).`);
     return response.arrayBuffer();
   };

@@ -1,0 +1,102 @@
+"""Traces that browsers fetch from the store: who gets an address, for how long; all else stays with the service."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from fleetprof_store.base import PartGrant
+from fleetprof_store.memory import MemoryStore
+from fleetprof_webui.access.local import LocalAccess
+from fleetprof_webui.app import create_application
+from fleetprof_webui.catalog.catalog import Catalog
+from fleetprof_webui.catalog.database import open_database, sqlite_url
+from fleetprof_webui.reports.reading import ReportReader
+from fleetprof_webui.service import Service
+from starlette.testclient import TestClient
+
+from .conftest import HOST, ORIGIN, WRITE
+
+TRACE = "/reports/team-a/slow/files/ranks/2/trace.json.gz"
+
+
+class _Signing(MemoryStore):
+    def __init__(self, other: MemoryStore) -> None:
+        super().__init__()
+        self.asked: list[tuple[str, int, str]] = []
+        for info in other.list("v1/"):
+            self.put(info.key, other.get(info.key))
+
+    def sign_read(self, key: str, *, lifetime_s: int, saved_as: str = "") -> PartGrant:
+        self.asked.append((key, lifetime_s, saved_as))
+        return super().sign_read(key, lifetime_s=lifetime_s, saved_as=saved_as)
+
+
+@pytest.fixture
+def signing(store: MemoryStore) -> _Signing:
+    return _Signing(store)
+
+
+@pytest.fixture
+def stranger(signing: _Signing, tmp_path: Path) -> TestClient:
+    """Nobody who has signed in, at a service that signs traces."""
+    catalog = Catalog(signing, open_database(sqlite_url(tmp_path / "catalog.sqlite")))
+    access = LocalAccess(may_capture=False)
+    service = Service(
+        store=signing,
+        catalog=catalog,
+        access=access,
+        reports=ReportReader(signing),
+        captures=None,
+        signs_traces=True,
+    )
+    client = TestClient(create_application(service, hosts=[HOST]), base_url=ORIGIN, follow_redirects=False)
+    client.headers["X-Token"] = access.make_token()
+    return client
+
+
+@pytest.fixture
+def client(stranger: TestClient) -> TestClient:
+    """The same, signed in."""
+    token = stranger.headers.pop("X-Token")
+    assert stranger.post("/session", json={"token": token}, headers=WRITE).status_code == 204
+    return stranger
+
+
+def test_a_trace_is_fetched_from_the_store_within_five_minutes(
+    client: TestClient, signing: _Signing, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    answered = client.get(TRACE)
+    assert answered.status_code == 307
+    assert answered.headers["cache-control"] == "no-store"
+    assert answered.headers["referrer-policy"] == "no-referrer"
+    address = answered.headers["location"]
+    assert signing.fetch(address) == signing.get("v1/team-a/slow/ranks/2/trace.json.gz")
+    ((key, lifetime_s, saved_as),) = signing.asked
+    assert (key, saved_as) == ("v1/team-a/slow/ranks/2/trace.json.gz", "slow-rank2-trace.json.gz")
+    assert 0 < lifetime_s <= 300
+    assert address not in caplog.text
+
+
+@pytest.mark.attack
+def test_who_may_not_read_a_trace_gets_no_address(stranger: TestClient, signing: _Signing) -> None:
+    answered = stranger.get(TRACE)
+    assert answered.status_code == 401
+    assert "location" not in answered.headers
+    assert signing.asked == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [f"{TRACE}?through=service", *(f"/reports/team-a/slow/files/{name}" for name in ("report.json", "report.html"))],
+)
+def test_all_else_comes_through_the_service(client: TestClient, signing: _Signing, path: str) -> None:
+    assert client.get(path).status_code == 200
+    assert signing.asked == []
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("name", ["ranks/2/..%2f..%2freport.json", "ranks/2/operations.bin", "ranks/-1/trace.json.gz"])
+def test_nothing_else_is_signed(client: TestClient, signing: _Signing, name: str) -> None:
+    assert client.get(f"/reports/team-a/slow/files/{name}").status_code in (404, 422)
+    assert signing.asked == []
