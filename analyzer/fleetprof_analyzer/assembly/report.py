@@ -18,6 +18,7 @@ from fleetprof_analyzer.job.cost import measure_cost
 from fleetprof_analyzer.job.energy import add_energy
 from fleetprof_analyzer.job.findings.findings import find_findings
 from fleetprof_analyzer.job.heterogeneity import measure_heterogeneity
+from fleetprof_analyzer.job.stragglers.causes.silence import add_silences
 from fleetprof_analyzer.job.stragglers.verdict import judge_summaries
 from fleetprof_analyzer.job.whole_traces import choose_whole_traces
 from fleetprof_analyzer.rank.identity import find_doubles
@@ -66,7 +67,7 @@ def assemble(
         ranks=ranks,
         start=measure_start(ranks, asked),
         capture_cost=None if cost is None else msgspec.structs.replace(cost, method=METHOD_OF_COST),
-        stragglers=None if judged is None else say_stragglers(judged),
+        stragglers=None if judged is None else add_silences(say_stragglers(judged), ranks),
         ledger=[] if ledger is None else sorted(ledger.entries, key=lambda entry: (entry.rank, entry.process_id)),
         hosts=_join_hosts([summary.host for summary in summaries if summary.host is not None]),
         kernels=merge_kernels([summary.kernels for summary in summaries]),

@@ -15,11 +15,11 @@ def say_exposed_communication(found: ExposedCommunication) -> tuple[str, str]:
     """(what it is, what to try)."""
     match found.spent:
         case "not_known":
-            return _EXPOSED, "a capture of all ranks: one rank's trace does not tell sending from waiting"
+            return _EXPOSED, "capture all ranks: one rank's trace does not tell sending from waiting"
         case "waiting":
             return (
                 "the ranks wait for each other in their collectives, now for one and now for another",
-                "work and pauses that are even over the ranks; what is sent takes the smaller part of that time",
+                "make work and pauses even over the ranks; what is sent takes the smaller part of that time",
             )
         case "on_host":
             return _EXPOSED, ""

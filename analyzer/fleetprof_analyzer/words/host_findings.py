@@ -28,7 +28,7 @@ def say_host_finding(facts: HostLoading | HostSilence | WaitsForCores | FullHost
             return (
                 f"all cores of the ranks' hosts are busy ({facts.busy_permille / 10:.0f} %), and iterations differ in "
                 "length; whether the training threads wait for a core was not sampled",
-                "a capture with samples of the training threads; fewer ranks, threads (OMP_NUM_THREADS) and other "
+                "capture with samples of the training threads; fewer ranks, threads (OMP_NUM_THREADS) and other "
                 "programs on these cores",
             )
 

@@ -96,8 +96,14 @@ def _say_slow_links(links: SlowLinks) -> str:
 
 def _say_unsure(one: Undecided) -> str:
     """Who may be late, within which interval, and what would decide it."""
-    within = f"{_percent(one.gain)} [{_percent(one.gain_low)}, {_percent(one.gain_high)}]"
-    return f"rank {one.rank} may cost {within} of each iteration; {say_iterations(one.iterations_needed)}"
+    return f"rank {one.rank} may cost {say_cost(one)}; {say_iterations(one.iterations_needed)}"
+
+
+def say_cost(one: Undecided) -> str:
+    """What a rank may cost, with the interval; an interval wider than an iteration says no more than that."""
+    if one.gain_low <= 0 and one.gain_high >= 1:
+        return "anything from nothing to all of each iteration"
+    return f"{_percent(one.gain)} [{_percent(one.gain_low)}, {_percent(one.gain_high)}] of each iteration"
 
 
 def say_iterations(needed: int) -> str:

@@ -141,14 +141,17 @@ def _folder(paths: tuple[Path, ...]) -> Iterator[Path]:
         return
     # The analyzer reads folders: one with links to exactly these files is the same thing.
     with tempfile.TemporaryDirectory(prefix="fleetprof-") as name:
+        # Its name becomes the report's title.
+        folder = Path(name) / (paths[0].name if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more")
+        folder.mkdir()
         for path in paths:
-            link = Path(name) / path.name
+            link = folder / path.name
             if link.is_symlink():
                 raise Failure(
                     f"two files are called {path.name}: the report could not tell them apart", code=ExitCode.INVALID
                 )
             link.symlink_to(path.absolute())
-        yield Path(name)
+        yield folder
 
 
 def _render(report: Report, output: str, paths: tuple[Path, ...], out: Path | None) -> bytes:

@@ -9,13 +9,21 @@ from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Report
+from fleetprof_api.report.report_tables import Stages, StageTime
 from fleetprof_api.report.stragglers import Stragglers, Undecided
-from harness.reference.written_reports import ASKED, BUSY, EXPOSED, GEMM, LOADING, REDUCED, SLOW, job, late
+from harness.reference.written_reports import ASKED, BUSY, EXPOSED, GEMM, HERE, LOADING, REDUCED, SLOW, job, late
 
 IDLE_GPU = (
     "57.0 % of the GPUs' time is idle, most of it (87.7 %) because the host has not launched the next work "
     "yet, between Optimizer.step#SGD.step and aten::randn (train.py:41 read_batch)."
 )
+ALL_LOAD = Finding(
+    kind="data_loading", gain_permille=460, place=HERE, message="The training threads of all ranks wait for the next "
+    "batch, most of it between aten::item and aten::to",
+)  # fmt: skip
+LATE = Finding(kind="straggler", message="The others wait for rank 2", gain_permille=310, measure="stragglers")
+LOADED = Stages(stages=[StageTime(stage="data_loading", time_ns=460), StageTime(stage="backward", time_ns=440),
+                        StageTime(stage="forward", time_ns=100)])  # fmt: skip
 MAYBE = Undecided(rank=2, gain=0.08, gain_low=-0.01, gain_high=0.17, iterations=10, iterations_needed=38)
 
 ANSWERS = {
@@ -29,6 +37,17 @@ ANSWERS = {
         "Rank 5 holds the job up (the slower of two): 31.0 % of each iteration waits for its GPU, which is "
         "slower than the others; with it as fast as the others, an iteration would take about 310 ms instead of "
         "450 ms.",
+    ),
+    "a late rank, and more to be won elsewhere": (
+        job(late(LOADING), findings=[ALL_LOAD, LATE]),
+        "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
+        "with it as fast as the others, an iteration would take 310 ms instead of 450 ms. Up to 46.0 % can be won "
+        "elsewhere: the training threads of all ranks wait for the next batch (train.py:41 read_batch).",
+    ),
+    "a late rank, and less elsewhere": (
+        job(late(LOADING), findings=[LATE, ALL_LOAD]),
+        "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
+        "with it as fast as the others, an iteration would take 310 ms instead of 450 ms.",
     ),
     "two late ranks": (
         job(late(LOADING, SLOW)),
@@ -55,9 +74,15 @@ ANSWERS = {
         "Cannot tell yet whether rank 2 is late: it may cost 8.0 % [-1.0 %, 17.0 %] of each iteration; about 40 "
         f"iterations would decide. {IDLE_GPU}",
     ),
+    "noise wider than an iteration": (
+        job(Stragglers(verdict="undecided", reason="…", candidate=msgspec.structs.replace(
+            MAYBE, gain_low=-3.9, gain_high=4.5, iterations_needed=900))),
+        "Cannot tell yet whether rank 2 is late: it may cost anything from nothing to all of each iteration; more "
+        f"than the 100 iterations of the longest capture would be needed to decide. {IDLE_GPU}",
+    ),
     "noise that hides everything": (
         job(Stragglers(verdict="nobody", smallest_gain=0.8, iterations=[1, 2, 3])),
-        f"These 3 iterations are too few or too noisy to tell whether a rank is late. {IDLE_GPU}",
+        f"{IDLE_GPU} These 3 iterations are too few or too noisy to tell whether a rank is late.",
     ),
     "nobody late, the GPU idle": (job(Stragglers(verdict="nobody")), f"Nobody is late. {IDLE_GPU}"),
     "nobody late, ranks missing": (
@@ -86,6 +111,11 @@ ANSWERS = {
         "Nobody is late. 40.0 % of the ranks' time goes to collectives, the wait for other ranks included; of an "
         "iteration, 56.0 % is backward and 31.0 % is the host between stages (between Optimizer.step#SGD.step "
         "and aten::randn, train.py:41 read_batch).",
+    ),
+    "no GPU, and a slow loader": (
+        job(Stragglers(verdict="nobody"), EXPOSED, kind="cpu", idle_ns=None, findings=[ALL_LOAD], stages=LOADED),
+        "Nobody is late. Of an iteration, 46.0 % is data loading (train.py:41 read_batch) and 44.0 % is backward; "
+        "40.0 % of the ranks' time goes to collectives, the wait for other ranks included.",
     ),
     "ranks that cannot be compared": (
         job(Stragglers(reason="the traces hold a sample of the operations only")),

@@ -37,14 +37,14 @@ REDUCED = CommunicationStatistics(
 
 def job(
     stragglers: Stragglers | None = None, time_ns: TimeBreakdown = GPU, *, ranks: int = 4,
-    kind: Literal["gpu", "cpu"] = "gpu", idle_ns: IdleCauses | None = WAITING, **more: Any,
+    kind: Literal["gpu", "cpu"] = "gpu", idle_ns: IdleCauses | None = WAITING, stages: Stages = STAGES, **more: Any,
 ) -> Report:  # fmt: skip
     basis: Literal["device", "host"] = "device" if kind == "gpu" else "host"
     iterations = [Iteration(index=n, start_ns=n, duration_ns=450 * MS) for n in range(10)]
     of_ranks = [
         Rank(
             rank=number, source=f"ranks/{number}/trace.json.gz", kind=kind, time_basis=basis, time_ns=time_ns,
-            iterations=iterations, stages=STAGES,
+            iterations=iterations, stages=stages,
         )
         for number in range(ranks)
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.movement import explained_share, restlessness
-from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.place import positions_of
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.rank.host.by_iteration import find_late_place
@@ -24,6 +24,7 @@ _LONG_BESIDE_WAITS: Final = 0.5  # of a wait for a core: between two samples it 
 _LEAST_LONG: Final = 2
 _LEAST_OFTEN: Final = 0.125  # of the iterations
 _LEAST_OF_RANKS: Final = 0.5
+_USUAL: Final = 0.25  # quantile over a rank's iterations: what it pauses in most of them does not move
 # A place needs a quarter of the time that it is to explain: so of pauses one line has half.
 _TWICE: Final = 2
 
@@ -41,18 +42,23 @@ def pauses_move(replay: Replay, table: OwnTime) -> bool:
 def find_pauses(table: OwnTime) -> tuple[Int64s, Bools]:
     """Own time in which the thread neither ran nor waited for a core, and where that is much longer than what it ran.
 
-    Shapes (R, K); 0 in iterations that were not sampled.
+    Beyond what is usual on that rank. Shapes (R, K); 0 in iterations that were not sampled.
     """
     known = _sampled(table)
     if known is None:
-        pauses = table.parts_ns["host"]
-        return pauses, np.asarray(pauses > _LONG * float(np.median(table.own_ns - pauses)))
+        pauses = _beyond_usual(table.parts_ns["host"], np.ones(table.own_ns.shape, np.bool_))
+        return pauses, np.asarray(pauses > _LONG * float(np.median(table.own_ns - table.parts_ns["host"])))
     spent = np.where(known, table.waited_ns + table.ran_ns, table.own_ns)
-    pauses = np.maximum(table.own_ns - spent, 0).astype(np.int64)
+    pauses = _beyond_usual(np.maximum(table.own_ns - spent, 0), known)
     least = max(
         _LONG * float(np.median(table.ran_ns[known])), _LONG_BESIDE_WAITS * float(np.median(table.waited_ns[known]))
     )
     return pauses, np.asarray(pauses > least)
+
+
+def _beyond_usual(pauses_ns: Floats | Int64s, known: Bools) -> Int64s:
+    usual = np.nanquantile(np.where(known, pauses_ns, np.nan), _USUAL, axis=1)
+    return np.asarray(np.maximum(pauses_ns - usual[:, None], 0).astype(np.int64))
 
 
 def come_again(table: OwnTime, long: Bools) -> Bools:

@@ -11,12 +11,13 @@ from typing import Final
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers
 
-from fleetprof_analyzer.views.answer.lateness import HIDES_ALL, NOBODY, say_lateness
+from fleetprof_analyzer.views.answer.lateness import NOBODY, say_lateness
 from fleetprof_analyzer.views.answer.time_spent import say_time
-from fleetprof_analyzer.views.text import duration, percent, plain
+from fleetprof_analyzer.views.text import duration, percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import find_silences
 from fleetprof_analyzer.views.words.code_words import name_place
-from fleetprof_analyzer.views.words.straggler_words import evidence, say_power
+from fleetprof_analyzer.views.words.finding_words import say_briefly
+from fleetprof_analyzer.views.words.straggler_words import evidence, hides_all, say_power
 from fleetprof_analyzer.words.ranks import name_ranks
 
 _NAMED: Final = ("straggler", "heavy_stage", "slow_link", "moving_imbalance")
@@ -43,10 +44,25 @@ def give_answer(report: Report) -> Answer:
     if missing and late == NOBODY:
         late = f"None of the {len(report.ranks)} ranks that are here is late."
     named = report.stragglers is not None and report.stragglers.verdict in _NAMED
-    said = [late, missing] if named else [late, missing, spent]
+    if named:
+        said = [late, missing, _say_more(report)]
+    elif report.stragglers is not None and hides_all(report.stragglers):
+        said = [spent, late, missing]
+    else:
+        said = [late, missing, spent]
     sentence = " ".join(part for part in said if part) or _UNTIMED
     speaks = [*_evidence(report), *([spent] if named and spent else [])]
     return Answer(plain(sentence, _MOST_WORDS), speaks[:_MOST_EVIDENCE], _next_step(report))
+
+
+def _say_more(report: Report) -> str:
+    """What is worth more than the fault that the verdict names, where anything is: it comes first among what to try."""
+    if not report.findings or report.findings[0].measure == "stragglers" or report.stragglers is None:
+        return ""
+    first = report.findings[0]
+    if first.gain_permille <= 1000 * report.stragglers.gain:
+        return ""
+    return f"Up to {share(first.gain_permille, 1000)} can be won elsewhere: {say_briefly(first)}."
 
 
 def say_missing(report: Report) -> str:
@@ -80,7 +96,7 @@ def _evidence(report: Report) -> list[str]:
     found = report.stragglers
     said = _of_stragglers(found) if found is not None else []
     said += [
-        f"The host runs nothing for {duration(silence.time_ns)} {silence.words}"
+        f"The host runs nothing for {duration(silence.time_ns)} in all {silence.words}"
         + (f", at {name_place(silence.place)}." if silence.place is not None else ".")
         for silence in (find_silences(report.ranks) if _is_hosts(report) else [])[:2]
     ]
@@ -97,7 +113,7 @@ def _of_stragglers(found: Stragglers) -> list[str]:
             parts.append(f"{share} of {one.place.of_samples} samples of its main thread are at {name_place(one.place)}")
         parts.append(f"the other ranks wait {duration(one.lateness_ns)} for it in each iteration")
         said += [f"{who}{part}." if who else f"{part[:1].upper()}{part[1:]}." for part in parts]
-    if found.verdict == "nobody" and found.smallest_gain is not None and found.smallest_gain <= HIDES_ALL:
+    if found.verdict == "nobody" and found.smallest_gain is not None and not hides_all(found):
         said.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
     return said
 

@@ -12,8 +12,9 @@ from fleetprof_api.report.stragglers import Straggler, Stragglers
 
 from fleetprof_analyzer.views.text import duration, percent
 from fleetprof_analyzer.views.words.code_words import in_brackets
+from fleetprof_analyzer.views.words.straggler_words import hides_all, say_hidden
 from fleetprof_analyzer.words.ranks import name_ranks
-from fleetprof_analyzer.words.verdict_reasons import say_iterations
+from fleetprof_analyzer.words.verdict_reasons import say_cost, say_iterations
 
 _WAITS_FOR: Final[Mapping[str, str]] = {
     "data_loading": "its data loading",
@@ -35,8 +36,6 @@ _MOVES: Final[Mapping[str, str]] = {
 }
 NOBODY: Final = "Nobody is late."
 _HIDDEN: Final = 0.005
-HIDES_ALL: Final = 0.5
-"""Of an iteration: where less than this would not show, nothing has been shown."""
 
 
 def say_lateness(report: Report) -> str:
@@ -61,15 +60,12 @@ def say_lateness(report: Report) -> str:
             )
         case "undecided" if found.candidate is not None:
             one = found.candidate
-            within = f"{percent(100 * one.gain)} [{percent(100 * one.gain_low)}, {percent(100 * one.gain_high)}]"
-            return (
-                f"Cannot tell yet whether rank {one.rank} is late: it may cost {within} of each iteration; "
-                f"{say_iterations(one.iterations_needed)}."
-            )
+            needed = say_iterations(one.iterations_needed)
+            return f"Cannot tell yet whether rank {one.rank} is late: it may cost {say_cost(one)}; {needed}."
         case "nobody" if found.gain:
             return f"Nobody is late by itself, but {found.reason}{_then(found, report)}."
-        case "nobody" if found.smallest_gain is not None and found.smallest_gain > HIDES_ALL:
-            return f"These {len(found.iterations)} iterations are too few or too noisy to tell whether a rank is late."
+        case "nobody" if hides_all(found):
+            return f"{say_hidden(found)}."
         case "undecided":
             return f"Cannot tell yet whether a rank is late: {found.reason}."
         case "nobody":

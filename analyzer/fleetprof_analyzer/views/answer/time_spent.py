@@ -35,7 +35,7 @@ def say_time(report: Report) -> str:
     if total is None or total.time_ns.span <= 0:
         return ""
     of_kind = [rank for rank in report.ranks if rank.kind == total.kind]
-    return _say_device(report, total, of_kind) if total.time_basis == "device" else _say_host(total, of_kind)
+    return _say_device(report, total, of_kind) if total.time_basis == "device" else _say_host(report, total, of_kind)
 
 
 def _say_device(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
@@ -86,7 +86,7 @@ def _which(report: Report) -> str:
     return f", most of it {plain(row.kind.replace('_', '-'), 30)}{group}"
 
 
-def _say_host(total: KindTotal, ranks: Sequence[Rank]) -> str:
+def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
     """Of ranks without GPU: stages where they are known, and what of them is waiting for others."""
     time_ns = total.time_ns
     waits = ""
@@ -99,16 +99,22 @@ def _say_host(total: KindTotal, ranks: Sequence[Rank]) -> str:
         said = waits or f"{share(time_ns.compute, time_ns.span)} of the ranks' time is operators"
         return f"{said[:1].upper()}{said[1:]}."
     shown = [
-        f"{percent(100 * time / whole)} is {_STAGES.get(words, words)}{_where(words, ranks)}"
+        f"{percent(100 * time / whole)} is {_STAGES.get(words, words)}{_where(words, ranks, report)}"
         for words, time, _ in stages[:2]
         if time >= _SMALL * whole
     ]
     of_stages = f"of an iteration, {' and '.join(shown)}"
-    said = f"{waits}; {of_stages}" if waits else of_stages
+    own = stages[0][0].startswith(("data loading", "host"))
+    if not waits or (own and stages[0][1] * time_ns.span >= time_ns.exposed_communication * whole):
+        said = f"{of_stages}; {waits}" if waits else of_stages
+    else:
+        said = f"{waits}; {of_stages}"
     return f"{said[:1].upper()}{said[1:]}."
 
 
-def _where(words: str, ranks: Sequence[Rank]) -> str:
+def _where(words: str, ranks: Sequence[Rank], report: Report) -> str:
+    if words == "data loading":
+        return in_brackets(next((one.place for one in report.findings if one.kind == "data_loading"), None))
     if not words.startswith("host"):
         return ""
     silences = find_silences(ranks)

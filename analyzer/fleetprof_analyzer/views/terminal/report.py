@@ -83,7 +83,7 @@ def _answer(report: Report, width: int) -> list[str]:
     answer = give_answer(report)
     lines = wrap(answer.sentence, width, break_on_hyphens=False)
     for said in answer.evidence:
-        lines += wrap(said, width, initial_indent="  - ", subsequent_indent="    ")
+        lines += wrap(said, width, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
     if answer.next_step:
         lines += wrap(f"What to try: {answer.next_step}.", width, subsequent_indent="    ")
     return lines
@@ -115,7 +115,7 @@ def _findings(report: Report, width: int) -> list[str]:
     for finding in report.findings:
         advice = f". Try: {plain(finding.advice, 300)}" if finding.advice else ""
         said = f"{share(finding.gain_permille, 1000):>7}  {say_finding(finding)}{advice}"
-        lines += wrap(said, width, initial_indent="  ", subsequent_indent=" " * 11)
+        lines += wrap(said, width, initial_indent="  ", subsequent_indent=" " * 11, break_on_hyphens=False)
     return lines
 
 

@@ -3,11 +3,23 @@
 Guarantees: short and printable, whatever a trace says.
 """
 
+from typing import Final
+
 from fleetprof_api.report.findings import Finding
 
 from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.views.words.code_words import in_brackets
 from fleetprof_analyzer.words.ranks import name_ranks
+
+_BETWEEN: Final = ", most of it "
+
+
+def say_briefly(finding: Finding) -> str:
+    """`the GPUs wait for the next batch (train.py:41 read_batch)`: without the operators around it, as a clause."""
+    message = plain(finding.message, 300).partition(_BETWEEN)[0]
+    # A first word in capitals is a name.
+    first = message[:2].lower() if message[1:2].islower() else message[:2]
+    return f"{first}{message[2:]}{in_brackets(finding.place)}"
 
 
 def say_finding(finding: Finding) -> str:

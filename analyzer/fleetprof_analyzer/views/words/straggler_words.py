@@ -25,6 +25,7 @@ CAUSES: Final[dict[str, str]] = {
     "stage_imbalance": "too much work in its stage",
     "mixed": "several causes",
 }
+_HIDES_ALL: Final = 0.5
 _UNKNOWN: Final = ("undecided", "not_judged")
 _VERDICTS: Final = {
     "straggler": "Late",
@@ -41,7 +42,19 @@ def verdict(found: Stragglers) -> str:
     """One line: the verdict and its reason."""
     if found.verdict in _UNKNOWN and found.reason:
         return f"{_VERDICTS[found.verdict]}: {found.reason}"
+    if hides_all(found):
+        return say_hidden(found)
     return f"{found.reason[:1].upper()}{found.reason[1:]}" if found.reason else _VERDICTS[found.verdict]
+
+
+def hides_all(found: Stragglers) -> bool:
+    """Whether noise leaves nothing shown: a fault of less than half of an iteration might not show."""
+    return found.verdict == "nobody" and found.smallest_gain is not None and found.smallest_gain > _HIDES_ALL
+
+
+def say_hidden(found: Stragglers) -> str:
+    """The verdict where that is so."""
+    return f"These {len(found.iterations)} iterations are too few or too noisy to tell whether a rank is late"
 
 
 def evidence(one: Evidence, peers: int = 1) -> str:
@@ -55,7 +68,11 @@ def evidence(one: Evidence, peers: int = 1) -> str:
     elif one.unit.startswith("elements "):
         shown, usual, per = f"{one.value:,.0f}", f"{one.usual:,.0f}", f" {one.unit}"
     else:
-        shown, usual, per = f"{one.value:g} {one.unit}".rstrip(), f"{one.usual:g} {one.unit}".rstrip(), ""
+        # `Cores that it may use: 2` says its unit already.
+        unit = "" if one.unit and one.measure.startswith(one.unit) else f" {one.unit}".rstrip()
+        shown, usual, per = f"{one.value:g}{unit}", f"{one.usual:g}{unit}", ""
+    if peers and one.value == one.usual:
+        return f"{one.measure}: {shown}{per}, as on the other ranks"
     compared = f"; {usual} on the other ranks" if peers else f"; usually {usual}"
     return f"{one.measure}: {shown}{per}{compared if one.usual else ''}"
 

@@ -36,6 +36,8 @@ def again(table: OwnTime) -> list[int]:
     (["x...x...", "........", ".....x..", "......x."], [0]),
     (["x...............x...", ".....x..........x...", "....................", "....................",], []),
     (["........", "........"], []),
+    (["xxxxxxxxxx", "xxxxxxxxxx"], []),  # what a rank pauses in each iteration does not move
+    (["xxxxxxxx.x", "x.xxxxxxxx"], []),
 ])  # fmt: skip
 @pytest.mark.parametrize("waited_ms", [WAITED_MS, 3])
 def test_pauses_come_again_or_do_not(pauses: list[str], ranks: list[int], waited_ms: int) -> None:
@@ -50,6 +52,12 @@ def test_a_rank_is_judged_by_the_iterations_in_which_it_was_sampled() -> None:
     table = table_of(["x.x.x.....", ".x.x.x.x.x"])
     table.ran_ns[0, 5:] = np.nan
     assert again(table) == [0, 1]
+
+
+def test_a_slow_loader_of_all_ranks_is_no_pause_that_moves() -> None:
+    pauses, long = find_pauses(table_of(["xxxxxxxxxx", "xxxxxxxxxx"], sampled=False))
+    assert not pauses.any()
+    assert not long.any()
 
 
 @pytest.mark.parametrize(("waited_ms", "ranks"), [(3, [0, 1]), (30, [])])
