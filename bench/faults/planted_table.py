@@ -36,9 +36,10 @@ def table(answers: Sequence[Answer]) -> list[str]:
         lines.append(_line("all faults", faults))
         alarms = [one for one in healthy if one.named or one.verdict in ALARMS]
         crowded = sum(one.is_crowded for one in alarms)
+        all_slow = sum(one.is_crowded for one in faults)
         lines += [
             f"false alarms on healthy runs: {_share(len(alarms) - crowded, len(healthy))}; rightly named for want of a "
-            f"core, which other programs took: {crowded}",
+            f"core, which other programs took: {crowded}, and {all_slow} where all ranks have the fault",
             "",
         ]
     return lines

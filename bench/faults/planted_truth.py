@@ -1,7 +1,7 @@
 """What was planted, and whether a report says so: the rank, the cause, the line of code.
 
-Other programs may keep a healthy job's rank from the cores, and a report that says so is right. The job itself tells
-whether they did, by the kernel's count of its time in the run queue, which nothing of ours reads for it.
+Other programs may keep a rank from the cores where none is at fault, and a report that says so is right. The job
+itself tells whether they did, by the kernel's count of its time in the run queue, which nothing of ours reads for it.
 
 A line is right where the report's place lies in planted_job.py on a line that is marked for the fault, or in the
 function that holds one.
@@ -75,7 +75,7 @@ class Answer:
     undecided: bool
     reason: str
     gain: float
-    is_crowded: bool  # of a healthy job: the rank that is named waited for a core, and the report says so
+    is_crowded: bool  # where nobody is at fault: the rank that is named waited for a core, and the report says so
 
 
 @cache
@@ -138,7 +138,10 @@ def judge(asked: Asked, report: dict[str, Any], folder: Path, job: Path = JOB) -
             causes.append(finding["kind"])
             places += [finding["place"]] if finding.get("place") else []
     right_verdict = found["verdict"] == truth.verdict
+    crowded = truth.verdict != "straggler" and bool(named) and _is_crowded(report, folder)
     rank = right_verdict and named[:1] == ((asked.culprit,) if truth.verdict == "straggler" else ())
+    # Of a fault that all ranks have, the report still has to say what it is.
+    rank = rank or (crowded and bool(truth.causes))
     place = places[0] if places else None
     line = None
     if truth.by_host and place is not None:
@@ -155,5 +158,5 @@ def judge(asked: Asked, report: dict[str, Any], folder: Path, job: Path = JOB) -
         undecided=found["verdict"] == "undecided",
         reason=found.get("reason", ""),
         gain=found.get("gain", 0.0),
-        is_crowded=not truth.causes and bool(named) and _is_crowded(report, folder),
+        is_crowded=crowded,
     )

@@ -144,6 +144,17 @@ def test_the_evidence_stands_behind_the_answer_and_repeats_numbers_of_the_report
     ]
 
 
+def test_idle_time_has_its_place_among_the_operators_behind_the_answer() -> None:
+    waiting = Finding(
+        kind="waiting", message="work that is launched waits, most of it between aten::mm and aten::add",
+        names=["aten::mm", "aten::sum"],
+    )  # fmt: skip
+    bare = job(findings=[waiting], stages=Stages())
+    assert give_answer(bare).evidence == [
+        "Work that is launched waits, most of it between aten::mm and aten::add: aten::sum."
+    ]
+
+
 def test_what_to_try_is_the_advice_of_what_is_worth_most() -> None:
     first, second = (Finding(kind="waiting", message="…", advice=words) for words in ("this", "that"))
     assert give_answer(job(findings=[first, second])).next_step == "this"

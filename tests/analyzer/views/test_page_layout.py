@@ -15,7 +15,8 @@ from fleetprof_analyzer.views.page.links import perfetto_command, trace_link
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.page.table import Column, make_table
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
-from fleetprof_api.report.report import Report, RequestInfo
+from fleetprof_api.report.heterogeneity import Box, Heterogeneity, RankTable
+from fleetprof_api.report.report import HostSeries, Report, RequestInfo, Series
 from fleetprof_api.report.report_tables import CommunicationStatistics, StageTime
 from fleetprof_api.report.stragglers import Stragglers
 from harness.reference.written_reports import EXPOSED, LOADING, STAGES, job, late
@@ -77,6 +78,30 @@ def test_a_column_that_says_nothing_is_left_out() -> None:
     table = make_table(columns, [["0", "–", "0 ns", "0", "1"], ["1", "–", "3 ns", "0", "–"]])
     assert [column.head for column in table.columns] == ["Rank", "B", "C", "D"]
     assert table.rows == [["0", "0 ns", "0", "1"], ["1", "3 ns", "0", "–"]]
+
+
+def test_measures_and_samples_that_are_nought_everywhere_are_left_out() -> None:
+    tables = [
+        RankTable(
+            measure=measure, unit="ns", values=[[low], [high]],
+            box=Box(min=low, low_whisker=low, q1=low, median=low, q3=high, high_whisker=high, max=high),
+        )
+        for measure, low, high in (("stage_loss", 0, 0), ("stage_backward", 0, 7))
+    ]  # fmt: skip
+    differ = Heterogeneity(
+        kind="cpu", ranks=[0, 1], iterations=[1], iterations_by="index", recorded=1, tables=tables
+    )  # fmt: skip
+    series = [
+        Series(name=name, unit=unit, at_unix_ns=[1, 2], values=values)
+        for name, unit, values in (
+            ("network_sent", "B/s", [0.0, 0.0]), ("network_received", "B/s", [0.0, 4.0]), ("cpu_busy", "%", [0.0, 0.0]),
+        )
+    ]  # fmt: skip
+    page = cpu_job(heterogeneity=[differ], hosts=[HostSeries(host_name="here", ranks=[0, 1], series=series)])
+    text = render_page(page)
+    assert "backward (stage)" in text
+    assert "loss (stage)" not in text
+    assert re.findall(r"Network sent|Network received|CPU busy", text) == ["Network received", "CPU busy"]
 
 
 @pytest.mark.parametrize("page", [cpu_job(), job(late(LOADING)), job(ranks=13)], ids=["no GPU", "GPUs", "many ranks"])

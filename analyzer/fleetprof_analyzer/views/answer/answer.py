@@ -16,11 +16,13 @@ from fleetprof_analyzer.views.answer.time_spent import say_time
 from fleetprof_analyzer.views.text import duration, percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import find_silences
 from fleetprof_analyzer.views.words.code_words import name_place
-from fleetprof_analyzer.views.words.finding_words import say_briefly
+from fleetprof_analyzer.views.words.finding_words import say_briefly, say_finding
 from fleetprof_analyzer.views.words.straggler_words import evidence, hides_all, say_power
 from fleetprof_analyzer.words.ranks import name_ranks
 
 _NAMED: Final = ("straggler", "heavy_stage", "slow_link", "moving_imbalance")
+_OF_PARTS: Final = ("exposed_communication", "exposed_copies")
+"""The answer says what they say."""
 _OF_HOST: Final = ("python", "launch_bound", "optimizer")
 _UNTIMED: Final = "The traces hold no work whose time could be told."
 _MOST_EVIDENCE: Final = 6
@@ -100,6 +102,9 @@ def _evidence(report: Report) -> list[str]:
         + (f", at {name_place(silence.place)}." if silence.place is not None else ".")
         for silence in (find_silences(report.ranks) if _is_hosts(report) else [])[:2]
     ]
+    first = report.findings[0] if report.findings else None
+    if not said and first is not None and first.measure != "stragglers" and first.kind not in _OF_PARTS:
+        said.append(f"{say_finding(first)}.")
     return said
 
 

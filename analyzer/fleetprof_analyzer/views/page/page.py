@@ -146,7 +146,9 @@ def _sample_charts(report: Report) -> list[tuple[str, str, Markup, list[tuple[st
 
 
 def _has_values(series: Series) -> bool:
-    return any(value is not None for value in series.values)
+    """Whether there is anything to see: a network that nobody used is an empty chart."""
+    values = [value for value in series.values if value is not None]
+    return any(values) or (bool(values) and series.unit == "%")
 
 
 def _window(report: Report) -> tuple[int, int] | None:

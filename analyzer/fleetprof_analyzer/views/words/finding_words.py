@@ -32,5 +32,6 @@ def say_finding(finding: Finding) -> str:
     shown = [plain(name, 60) for name in finding.names[:3]]
     if finding.kind == "exposed_communication":
         shown = [name.replace("_", "-") for name in shown]
+    shown = [name for name in shown if name not in message]
     names = f": {', '.join(shown)}" if shown else ""
     return f"{message[:1].upper()}{message[1:]}{ranks}{place}{names}"
