@@ -32,6 +32,13 @@ RANK_METRICS_LABEL: Final = "fleetprof.io/rank-metrics"
 SAMPLES_LABEL: Final = "fleetprof.io/samples-per-iteration"
 """By the user, a label: the training samples of one iteration over all ranks."""
 
+
+def read_samples_per_iteration(labels: Mapping[str, str]) -> int | None:
+    """What SAMPLES_LABEL says; None where it says no number from 1 on."""
+    text = labels.get(SAMPLES_LABEL, "")
+    return (int(text) or None) if text.isascii() and text.isdecimal() and len(text) < 12 else None
+
+
 ALERTS_ANNOTATION: Final = "fleetprof.io/alerts"
 ALERTS_OFF: Final = "off"
 """By the user: the job is left alone by our alerts and by policies."""

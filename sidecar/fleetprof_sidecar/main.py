@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final
 
 from fleetprof_api.memory_shortage import SERVICE, go_first
+from fleetprof_api.pods import read_samples_per_iteration
 from fleetprof_api.private_directory import PrivateDirectory
 from fleetprof_api.process.log import set_up_logging
 
@@ -28,10 +29,12 @@ from fleetprof_sidecar.delivery.upload_threads import UploadThreads
 from fleetprof_sidecar.hub.address import LocalHub
 from fleetprof_sidecar.hub.link import HubLink
 from fleetprof_sidecar.hub.outbox import Outbox
+from fleetprof_sidecar.labels import read_labels
 from fleetprof_sidecar.processes.events import BusyChanged, Changed, Gone, OwnProfileBegan, ProcessEvent
 from fleetprof_sidecar.samples.device import NvmlSource
 from fleetprof_sidecar.samples.host import HostSource
 from fleetprof_sidecar.samples.rank_recorders import RankRecorders
+from fleetprof_sidecar.samples.rank_samples import PodFacts
 from fleetprof_sidecar.samples.sampler import Sampler
 from fleetprof_sidecar.settings import Settings, read_settings
 from fleetprof_sidecar.telemetry.reporter import TelemetryReporter
@@ -64,7 +67,7 @@ class Sidecar:
             recorders=recorders,
             hub=outbox,
             uploads=self._uploads,
-            host_name=socket.gethostname(),
+            pod=partial(_describe_pod, settings),
         )
         self._captures = CaptureController(
             processes=trainers.table,
@@ -119,6 +122,11 @@ class Sidecar:
         self._telemetry.on_process_event(event)
         if isinstance(event, Changed | Gone | BusyChanged | OwnProfileBegan):
             self._link.beat_soon()
+
+
+def _describe_pod(settings: Settings) -> PodFacts:
+    labels = read_labels(settings.labels_file) | settings.labels
+    return PodFacts(socket.gethostname(), settings.node_name, read_samples_per_iteration(labels))
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, take: Callable[[ProcessEvent], None], event: ProcessEvent) -> None:

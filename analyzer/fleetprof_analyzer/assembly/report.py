@@ -15,7 +15,7 @@ from fleetprof_api.report.report import HostSeries, KindTotal, Problem, Rank, Re
 from fleetprof_api.report.start_skew import RankStart, StartSkew
 
 from fleetprof_analyzer.job.cost import measure_cost
-from fleetprof_analyzer.job.energy import add_energy
+from fleetprof_analyzer.job.energy import add_energy, find_worst_gpu
 from fleetprof_analyzer.job.findings.findings import find_findings
 from fleetprof_analyzer.job.heterogeneity import measure_heterogeneity
 from fleetprof_analyzer.job.stragglers.causes.silence import add_silences
@@ -85,6 +85,7 @@ def assemble(
         ],
         heterogeneity=measure_heterogeneity(ranks),
         energy=add_energy(ranks),
+        worst_gpu=find_worst_gpu(ranks, {s.rank_number: s.kernels for s in summaries}),
     )
     suspects = [] if report.stragglers is None else [rank.rank for rank in report.stragglers.ranks]
     return msgspec.structs.replace(

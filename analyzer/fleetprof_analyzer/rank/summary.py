@@ -151,6 +151,8 @@ def summarise(
         trace_bytes=trace.decoded_bytes,
         trace_id=trace.metadata.trace_id,
         host_name=(samples.host_name if samples is not None else "") or trace.metadata.host_name,
+        node_name="" if samples is None else samples.node_name,
+        samples_per_iteration=None if samples is None else samples.samples_per_iteration,
         torch_version="" if samples is None else samples.torch_version,
         device_name=(samples.device_name if samples is not None else "") or trace.metadata.device_name,
         device_series=[] if samples is None else device_series(samples.device),

@@ -14,7 +14,7 @@ from msgspec import Meta
 from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.ledger import LedgerEntry
 from fleetprof_api.report.capture_cost import CaptureCost
-from fleetprof_api.report.energy import Energy
+from fleetprof_api.report.energy import Energy, WorstGpu
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.heterogeneity import Heterogeneity
 from fleetprof_api.report.rank_tables import DeviceWorkStatistics, MemoryPeak, OperatorLaunches
@@ -178,6 +178,10 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
     trace_bytes: Annotated[int, Meta(description="length of the trace, decompressed, bytes")] = 0
     trace_id: str = ""
     host_name: str = ""
+    node_name: Annotated[str, Meta(description="where its pod ran, by Kubernetes' word; empty: not known")] = ""
+    samples_per_iteration: Annotated[
+        int | None, Meta(description="training samples of an iteration over all ranks of the job, by the pod's label")
+    ] = None
     torch_version: str = ""
     device_name: str = ""
     device_series: list[Series] = []
@@ -272,6 +276,7 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     problems: list[Problem] = []
     heterogeneity: Annotated[list[Heterogeneity], Meta(description="how far ranks differ, by kind")] = []
     energy: Energy | None = None
+    worst_gpu: WorstGpu | None = None
     kernel_classes: Annotated[
         list[KernelStatistics], Meta(description="device work of each class over all ranks; their name is (all)")
     ] = []

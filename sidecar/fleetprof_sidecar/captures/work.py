@@ -33,7 +33,7 @@ from fleetprof_sidecar.delivery.spool import NoRoom, Spool
 from fleetprof_sidecar.hub.outbox import HubSender
 from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.samples.rank_recorders import RankRecorders
-from fleetprof_sidecar.samples.rank_samples import RankRecorder, after_window_ns
+from fleetprof_sidecar.samples.rank_samples import PodFacts, RankRecorder, after_window_ns
 from fleetprof_sidecar.samples.sampler import Sampler
 
 # The last datagrams of an agent's after-window.
@@ -70,7 +70,7 @@ class CaptureWork:
         recorders: RankRecorders,
         hub: HubSender,
         uploads: Uploads,
-        host_name: str = "",
+        pod: Callable[[], PodFacts] = PodFacts,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._processes = processes
@@ -80,7 +80,7 @@ class CaptureWork:
         self._recorders = recorders
         self._hub = hub
         self._uploads = uploads
-        self._host_name = host_name
+        self._pod = pod
         self._clock = clock
         self._compression = CompressionQueue(spool, traces)
         self._summaries = SummaryQueue(spool)
@@ -187,7 +187,7 @@ class CaptureWork:
         if capture.terms.canary:
             return
         host = self._sampler.host_columns(capture.asked_unix_ns, until)
-        document = recorder.document(capture, self._processes.get(key[1]), self._host_name, host)
+        document = recorder.document(capture, self._processes.get(key[1]), self._pod(), host)
         try:
             event = SamplesReady(self._spool.write_samples(capture, document), "", self._clock())
         except (NoRoom, OSError) as problem:

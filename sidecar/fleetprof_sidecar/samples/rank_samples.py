@@ -5,6 +5,7 @@ agent_messages.py); rows are in time order without repetition, because datagrams
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -34,6 +35,15 @@ def after_window_ns(terms: Terms) -> int:
     return min(_MOST_AFTER_NS, max(_LEAST_AFTER_NS, _AFTER_ITERATIONS * terms.iteration_ns))
 
 
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """What is known of the pod (or host) that all its ranks share. "" and None: not known."""
+
+    host_name: str = ""
+    node_name: str = ""
+    samples_per_iteration: int | None = None
+
+
 class RankRecorder:
     """What the agent, or the sidecar's own device source, says about one rank during one capture."""
 
@@ -59,14 +69,16 @@ class RankRecorder:
         """What the recording did to the iterations, as far as was said."""
         return measure_time(self._steps, capture.terms, capture.armed_unix_ns, capture.written_unix_ns)
 
-    def document(self, capture: ProcessCapture, view: ProcessView | None, host_name: str, host: HostColumns) -> bytes:
+    def document(self, capture: ProcessCapture, view: ProcessView | None, pod: PodFacts, host: HostColumns) -> bytes:
         """`samples.json` of this rank."""
         steps, rows = sorted(self._steps.items()), sorted(self._device.items())
         device: dict[str, list[Any]] = {name: [row.get(name) for _, row in rows] for name in _DEVICE_COLUMNS}
         samples = RankSamples(
             rank=capture.terms.rank,
             pid=capture.terms.pid,
-            host_name=host_name,
+            host_name=pod.host_name,
+            node_name=pod.node_name,
+            samples_per_iteration=pod.samples_per_iteration,
             agent=capture.terms.has_agent,
             steps_per_iteration=capture.terms.steps_per_iteration,
             armed_unix_ns=capture.armed_unix_ns,
@@ -85,5 +97,5 @@ class RankRecorder:
             samples.python_version = view.python_version
             samples.device_kind = view.device_kind
             samples.device_name = view.device_name
-            samples.host_name = view.host_name or host_name
+            samples.host_name = view.host_name or pod.host_name
         return msgspec.json.encode(samples)

@@ -8,6 +8,7 @@ from fleetprof_api.samples import HostColumns, RankSamples
 from fleetprof_sidecar.capture.process_capture import ProcessCapture, Terms
 from fleetprof_sidecar.samples.device import DeviceReading
 from fleetprof_sidecar.samples.rank_recorders import RankRecorders
+from fleetprof_sidecar.samples.rank_samples import PodFacts
 from harness.sidecar.captures_in_memory import Table, view
 
 KEY = ("cap", "p")
@@ -43,6 +44,6 @@ def test_a_rank_without_the_agent_gets_the_samples_of_its_device(process: dict[s
     recorder = recorders.end(KEY)
     assert recorder is not None
     capture = ProcessCapture(terms=Terms(capture_id="cap", process_id="p", rank=0, first_step=1))
-    document = recorder.document(capture, None, "node", HostColumns(at_unix_ns=[]))
+    document = recorder.document(capture, None, PodFacts("host", "node", 64), HostColumns(at_unix_ns=[]))
     assert msgspec.json.decode(document, type=RankSamples).device.at_unix_ns == rows
     assert recorders.get(KEY) is None

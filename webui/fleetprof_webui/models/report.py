@@ -121,6 +121,9 @@ class ReportPage(Model):
     stragglers: StragglerSummary | None
     capture_cost: CaptureCost | None
     energy: EnergySummary | None
+    energy_said: Annotated[
+        list[str], Meta(description="of an iteration, a training sample, a GPU worse than its peers")
+    ]
     asked: RequestFacts | None
     facts: Facts
     ledger: LedgerCounts | None

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 from fleetprof_analyzer.views.answer.answer import give_answer
+from fleetprof_analyzer.views.words.energy_words import list_energy
 from fleetprof_api.ledger import LedgerEntry, RankState
 from fleetprof_api.report.report import Problem, Report, RequestInfo
 from fleetprof_api.report.stragglers import Straggler, Stragglers
@@ -54,6 +55,7 @@ def make_overview(stored: StoredReport, namespace: str, uid: str, files: FileLis
         stragglers=None if report.stragglers is None else _stragglers(report.stragglers),
         capture_cost=report.capture_cost,
         energy=_energy(report),
+        energy_said=list_energy(report),
         asked=None if report.request is None else _asked(report.request),
         facts=_facts(report),
         ledger=_ledger(report.ledger) if report.ledger else None,

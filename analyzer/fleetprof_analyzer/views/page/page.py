@@ -23,6 +23,7 @@ from fleetprof_analyzer.views.text import PARTS, amount, change, duration, parts
 from fleetprof_analyzer.views.words import ledger_words, straggler_words
 from fleetprof_analyzer.views.words.causes_text import find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets
+from fleetprof_analyzer.views.words.energy_words import list_energy
 from fleetprof_analyzer.views.words.finding_words import say_finding
 from fleetprof_analyzer.views.words.launches_text import add_copies, find_sampled
 from fleetprof_analyzer.views.words.recording_words import describe_memory, judge_residue
@@ -69,6 +70,7 @@ def render_page(
         moment=_moment,
         bars=bars,
         differences=differences,
+        energy=list_energy(report),
         distributions=distributions,
         plots=plots,
         late=straggler_words,

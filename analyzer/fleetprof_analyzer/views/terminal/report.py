@@ -12,9 +12,10 @@ from fleetprof_api.report.report import KindTotal, Rank, Report, TimeBreakdown
 
 from fleetprof_analyzer.views.answer.answer import give_answer
 from fleetprof_analyzer.views.differences import list_differences
-from fleetprof_analyzer.views.text import amount, change, duration, parts_of, plain, rank_name, share, size
+from fleetprof_analyzer.views.text import change, duration, parts_of, plain, rank_name, share, size
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes, longest_iteration
 from fleetprof_analyzer.views.words.code_words import in_brackets
+from fleetprof_analyzer.views.words.energy_words import list_energy
 from fleetprof_analyzer.views.words.finding_words import say_finding
 from fleetprof_analyzer.views.words.launches_text import list_launches, list_sampled
 from fleetprof_analyzer.views.words.recording_words import describe_memory, judge_residue
@@ -48,7 +49,7 @@ def render_text(report: Report, width: int = 100) -> str:
         [*list_memory(report), *list_data_loading(report)],
         _ranks(report, width),
         list_differences(report.heterogeneity),
-        _energy(report),
+        [line for said in list_energy(report) for line in wrap(f"Energy: {said}", width, subsequent_indent="  ")],
         _start(report),
         _cost(report, width),
         _ledger(report, width),
@@ -202,13 +203,6 @@ def _ranks(report: Report, width: int) -> list[str]:
 def _median(rank: Rank) -> int | None:
     durations = [iteration.duration_ns for iteration in rank.iterations]
     return int(median(durations)) if durations else None
-
-
-def _energy(report: Report) -> list[str]:
-    energy = report.energy
-    if energy is None:
-        return []
-    return [f"Energy: {amount(energy.mean_mj, 'mJ')} per iteration, over the devices of {energy.ranks} ranks"]
 
 
 def _start(report: Report) -> list[str]:

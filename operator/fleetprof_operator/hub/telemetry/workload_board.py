@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.pods import RANK_METRICS_LABEL, SAMPLES_LABEL
+from fleetprof_api.pods import RANK_METRICS_LABEL, read_samples_per_iteration
 from fleetprof_api.telemetry.figures import Aggregate, RankFigures, Throttled, WorkloadFigures
 from fleetprof_api.telemetry.measures import HOST_MEASURES, LOWEST_OF, RANK_MEASURES
 
@@ -216,11 +216,8 @@ class WorkloadBoard:
                     yield GpuRow(rank.rank, rank.node, rank.device, memory, joules, clock)
 
     def _samples_per_iteration(self) -> int:
-        for pod in self._pods.values():
-            text = pod.labels.get(SAMPLES_LABEL, "")
-            if text.isdecimal() and len(text) < 12:
-                return int(text)
-        return 0
+        told = (read_samples_per_iteration(pod.labels) for pod in self._pods.values())
+        return next((samples for samples in told if samples is not None), 0)
 
     def _unreadable(self) -> list[int]:
         return sorted({source for pod in self._pods.values() for source in pod.unreadable})

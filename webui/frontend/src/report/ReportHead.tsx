@@ -46,6 +46,11 @@ export function ReportHead({ report }: { report: ReportPage }) {
           {facts.torch_versions.length > 0 && ` · PyTorch ${facts.torch_versions.join(", ")}`}
           {asked?.submitted_unix_ns && ` · ${formatDate(asked.submitted_unix_ns)}`}
         </p>
+        {report.energy_said.map((said) => (
+          <p key={said} className="quiet">
+            {said}
+          </p>
+        ))}
         <div className="tools">
           <Link to="/requests/$namespace/$uid" params={{ namespace, uid }} className="button">
             Request
