@@ -152,6 +152,35 @@ def test_an_address_opens_the_same_view_again(page: Page) -> None:
     assert open_timeline(page, page.url).evaluate(PIXELS) == pixels
 
 
+def test_the_minimap_shows_the_whole_time_and_moves_the_view(page: Page) -> None:
+    open_timeline(page)
+    bar = page.get_by_role("scrollbar", name="Part of the whole time that is in view")
+    assert bar.evaluate(PIXELS)["colors"] > 5
+    page.get_by_role("application").focus()
+    for _ in range(6):
+        page.keyboard.press("w")
+    near = wait_for_state(page, "%22end%22%3A[1-9]")
+    expect(bar).to_have_attribute("aria-valuenow", "50")
+    box = bar.bounding_box()
+    assert box
+    page.mouse.click(box["x"] + box["width"] * 0.9, box["y"] + 10)
+    right = wait_for_rest(page, near)
+    assert right["start"] > near["start"]
+    assert right["end"] - right["start"] == pytest.approx(near["end"] - near["start"])
+    expect(bar).not_to_have_attribute("aria-valuenow", "50")
+    # Taken hold of, the window follows the pointer.
+    page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 10, steps=3)
+    page.mouse.up()
+    left = wait_for_rest(page, right)
+    assert left["start"] < right["start"]
+    bar.focus()
+    page.keyboard.press("Home")
+    first = wait_for_rest(page, left)
+    assert first["start"] < 0 < first["end"]
+
+
 def test_only_the_longest_are_drawn_when_asked(page: Page) -> None:
     picture = open_timeline(page)
     all_of_them = int(picture.get_attribute("data-rectangles") or 0)

@@ -14,6 +14,7 @@ import { describeFleet, suggestRank } from "./layout/bands";
 import { AXIS_HEIGHT } from "./draw/painter";
 import { Engine, type Hit } from "./engine";
 import { commandOf } from "./keyboard";
+import { Minimap } from "./Minimap";
 import { listen } from "./pointer";
 import { searchNames } from "./search";
 import { WHOLE, type TimelineState } from "./state";
@@ -39,6 +40,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
   const told = useRef(onStateChange);
   const [store, setStore] = useState<TimelineStore | null>(null);
   const [height, setHeight] = useState(0);
+  const [drawing, setDrawing] = useState<Engine | null>(null);
   const [hover, setHover] = useState<{ hit: Hit; x: number; y: number } | null>(null);
   const [said, setSaid] = useState("");
   const [, setAnswers] = useState(0);
@@ -72,6 +74,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
       },
     );
     engine.current = made;
+    setDrawing(made);
     const watch = new ResizeObserver(([entry]) => made.resize(entry!.contentRect.width, entry!.contentRect.height));
     watch.observe(scroll.current);
     const stop = listen(element, made, (hit, x, y) => setHover(hit?.rectangle ? { hit, x, y } : null));
@@ -147,10 +150,12 @@ export function Timeline({ source, state, onStateChange }: Props) {
   return (
     <div className="timeline">
       {fleet && <Toolbar fleet={fleet} state={state} header={header} searchField={searchField} onChange={change} onFind={(forward) => tell(find(forward))} onCut={() => tell(cut())} />}
+      {fleet && <Minimap engine={drawing} state={state} wholeNs={fleet.header.span_ns} />}
       {/* The picture is worked like an application: keys and pointer belong to it while it has focus. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions */}
       <div
         ref={scroll}
+        id="timeline-picture"
         className="timeline-scroll"
         role="application"
         aria-label="Timeline"

@@ -7,6 +7,7 @@
 
 import type { Fleet } from "./format/fleet";
 import { readColors, type Colors } from "./draw/fills";
+import { MINIMAP_HEIGHT, overviewRows, paintMinimap, windowOf, wholeView } from "./draw/minimap";
 import { AXIS_HEIGHT, GUTTER, paint, type Picture } from "./draw/painter";
 import { bandAt, type Band } from "./layout/bands";
 import { rectangleAt, type Rectangle } from "./layout/rectangles";
@@ -33,6 +34,7 @@ export interface Drawn {
 
 export class Engine {
   readonly #context: CanvasRenderingContext2D;
+  #overview: CanvasRenderingContext2D | null = null;
   readonly #store: TimelineStore;
   readonly #told: (state: TimelineState) => void;
   readonly #drawn: (drawn: Drawn) => void;
@@ -94,13 +96,42 @@ export class Engine {
   }
 
   resize(width: number, height: number): void {
-    const ratio = Math.min(2, window.devicePixelRatio || 1);
-    this.#context.canvas.width = Math.round(width * ratio);
-    this.#context.canvas.height = Math.round(height * ratio);
-    this.#context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    size(this.#context, width, height);
     this.#view = { ...this.#view, width: Math.max(1, width - GUTTER) };
     this.#height = height;
+    this.#sizeOverview();
     this.draw();
+  }
+
+  /** Draws the whole time on a canvas of its own from now on. */
+  showOverview(context: CanvasRenderingContext2D): void {
+    this.#overview = context;
+    this.#sizeOverview();
+    this.draw();
+  }
+
+  #sizeOverview(): void {
+    if (!this.#overview) return;
+    const width = this.#view.width + GUTTER;
+    size(this.#overview, width, MINIMAP_HEIGHT);
+    this.#overview.canvas.style.width = `${width}px`;
+  }
+
+  /** From which to which pixel of the overview the view goes. */
+  overviewWindow(): [number, number] {
+    const fleet = this.#store.fleet?.value;
+    return fleet ? windowOf(this.#span(), wholeView(fleet, this.#view.width)) : [0, 0];
+  }
+
+  /** The time at a pixel of the overview's axis. */
+  overviewTimeAt(pixel: number): number {
+    return toNs({ ...this.whole(), width: this.#view.width }, pixel);
+  }
+
+  /** Brings a time into the middle of the view. */
+  center(at: number): void {
+    const { start, end } = this.#span();
+    this.pan((at - (start + end) / 2) / (end - start));
   }
 
   scroll(top: number): void {
@@ -214,6 +245,10 @@ export class Engine {
       },
       this.#colors,
     );
+    if (this.#overview) {
+      const rows = overviewRows(fleet, this.#state.open);
+      paintMinimap(this.#overview, { fleet, cells: this.#cells, rows, view: this.#view, width: this.#view.width }, this.#colors);
+    }
     this.#store.want(scene.wanted);
     this.#findSought(scene);
     this.#drawn({ scene, milliseconds: performance.now() - began });
@@ -235,4 +270,12 @@ export class Engine {
       ]),
     );
   }
+}
+
+/** The canvas has as many pixels as the screen, up to two for each of CSS. */
+function size(context: CanvasRenderingContext2D, width: number, height: number): void {
+  const ratio = Math.min(2, window.devicePixelRatio || 1);
+  context.canvas.width = Math.round(width * ratio);
+  context.canvas.height = Math.round(height * ratio);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
 }

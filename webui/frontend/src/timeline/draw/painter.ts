@@ -116,7 +116,12 @@ function paintLabel(
 }
 
 /** A folded rank: its iterations, each made of its parts. */
-function paintCells(context: CanvasRenderingContext2D, { fleet, cells, view }: Picture, band: Band, colors: Colors): void {
+export function paintCells(
+  context: CanvasRenderingContext2D,
+  { fleet, cells, view }: Pick<Picture, "fleet" | "cells" | "view">,
+  band: Pick<Band, "row" | "y" | "height">,
+  colors: Colors,
+): void {
   const [top, height] = [band.y + 3, band.height - 6];
   for (const cell of cells[band.row] ?? []) {
     const start = fleet.cells.start_ns![cell]!;
