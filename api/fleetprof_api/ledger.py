@@ -196,6 +196,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     conditions: list[Condition] = []
     entries: list[LedgerEntry] = []
     canary: Canary | None = None  # None: not decided yet
+    labels: dict[str, str] = {}  # of pods, those that all asked ranks share
 
 
 def merge_entries(a: LedgerEntry, b: LedgerEntry) -> LedgerEntry:

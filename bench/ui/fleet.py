@@ -12,7 +12,7 @@ from typing import Any, Final
 from fleetprof_analyzer.capture.folder import analyze_directory
 from fleetprof_webui.catalog.database import open_database
 from fleetprof_webui.catalog.records import report_rows
-from fleetprof_webui.catalog.schema import findings, ranks, reports, requests, workloads
+from fleetprof_webui.catalog.schema import findings, labels, ranks, reports, requests, workloads
 from sqlalchemy import insert
 from ui.captures import SMALL
 from ui.service import Running
@@ -31,6 +31,7 @@ QUERIES: Final = (
     "/fleet?text=llama-12",
     "/fleet?finding=straggler&sort=-exposed",
     "/fleet?gpu=H100&kind=Job&sort=name",
+    "/fleet?label=queue%3Dq-7&sort=-busy",
 )
 
 
@@ -40,6 +41,7 @@ def fill_catalog(url: str) -> None:
     engine = open_database(url)
     with engine.begin() as connection:
         connection.execute(insert(workloads), [_workload(number) for number in range(1, WORKLOADS + 1)])
+        connection.execute(insert(labels), [each for number in range(1, WORKLOADS + 1) for each in _labels(number)])
     for first in range(1, REPORTS + 1, _CHUNK):
         numbers = range(first, first + _CHUNK)
         with engine.begin() as connection:
@@ -86,6 +88,12 @@ def _workload(number: int) -> dict[str, Any]:
     last = number + REPORTS - WORKLOADS
     known = {"id": number, "captures": REPORTS // WORKLOADS, "last_request_id": last, "last_unix_ns": last * 10**9}
     return known | _place(number) | {"rank_count": 4} | _varied(last)
+
+
+def _labels(number: int) -> list[dict[str, Any]]:
+    """Four each: of all, of a team, of a tenth, of this one."""
+    texts = ("tier=train", f"team=team-{number % _NAMESPACES}", f"queue=q-{number % 10}", f"app=job-{number}")
+    return [{"workload_id": number, "label": text} for text in texts]
 
 
 def _request(number: int) -> dict[str, Any]:

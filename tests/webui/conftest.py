@@ -78,7 +78,9 @@ def put_capture(store: MemoryStore, namespace: str, uid: str, traces: str, *, at
     for file in sorted((TRACES / traces).glob("rank*.json.gz")):
         store.put(keys.trace_key(namespace, uid, int(file.name[4:-8])), file.read_bytes())
     store.put(keys.request_key(namespace, uid), request_document(name))
-    put_ledger(store, make_ledger(namespace, uid, at=at))
+    ledger = make_ledger(namespace, uid, at=at)
+    ledger.labels = {"team": "vision"} if name == "llama" else {}
+    put_ledger(store, ledger)
     analyze_capture(store, namespace, uid)
 
 

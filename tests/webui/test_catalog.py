@@ -25,7 +25,7 @@ from webui.conftest import make_ledger, put_ledger, request_document
 
 
 def fleet_query(**wanted: Any) -> FleetQuery:
-    usual: dict[str, Any] = dict.fromkeys(("namespace", "kind", "gpu", "finding", "text", "after"), "")
+    usual: dict[str, Any] = dict.fromkeys(("namespace", "kind", "gpu", "finding", "label", "text", "after"), "")
     return FleetQuery(**(usual | {"sort": "name", "limit": 50} | wanted))
 
 
@@ -59,6 +59,9 @@ def request_uids(catalog: Catalog, **wanted: Any) -> list[str]:
         ({"text": "team-b"}, ["app=gpt,tier=train", "bert"]),
         ({"text": "'; DROP TABLE workloads; --"}, []),
         ({"gpu": "nobody has this"}, []),
+        ({"label": "team=vision"}, ["llama"]),
+        ({"label": "tier=train"}, ["app=gpt,tier=train"]),
+        ({"label": "team"}, []),
     ],
 )
 def test_finds_workloads(read_catalog: Catalog, wanted: dict[str, str], names: list[str]) -> None:
@@ -80,6 +83,27 @@ def test_finds_workloads(read_catalog: Catalog, wanted: dict[str, str], names: l
 )
 def test_finds_requests(read_catalog: Catalog, wanted: dict[str, str], uids: list[str]) -> None:
     assert request_uids(read_catalog, **wanted) == uids
+
+
+def test_labels_are_counted_as_the_other_filters_are(read_catalog: Catalog) -> None:
+    def count(**wanted: Any) -> dict[str, int]:
+        return {one.value: one.count for one in read_catalog.fleet(fleet_query(**wanted), None).facets.label}
+
+    assert count() == {"app=gpt": 1, "team=vision": 1, "tier=train": 1}
+    assert count(kind="Job", label="tier=train") == {"team=vision": 1}, "a facet counts without its own condition"
+    found = read_catalog.fleet(fleet_query(label="team=vision"), {"team-b"})
+    assert (found.items, found.facets.kind) == ([], []), "what nobody may read is not counted"
+
+
+def test_a_workload_has_the_labels_of_its_latest_capture(catalog: Catalog, store: MemoryStore) -> None:
+    for at, team in ((900, "speech"), (800, "robots")):
+        ledger = make_ledger("team-a", f"at-{at}", at=at)
+        ledger.labels = {"team": team, "batch.kubernetes.io/controller-uid": "1", "pod-template-hash": "2"}
+        put_ledger(store, ledger)
+        store.put(keys.request_key("team-a", f"at-{at}"), request_document("llama"))
+        catalog.refresh()
+    values = [one.value for one in catalog.fleet(fleet_query(text="llama"), None).facets.label]
+    assert values == ["team=speech"]
 
 
 def test_a_capture_is_found_by_a_host_that_its_ranks_ran_on(catalog: Catalog, store: MemoryStore) -> None:

@@ -4,9 +4,9 @@ Guarantees: values are bound, never part of a statement; what a person may not r
 counted; a text is looked for as it is, without patterns.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Connection, false, func, literal, or_, select, union_all
 from sqlalchemy.sql import FromClause
@@ -39,8 +39,22 @@ class Facets:
     total: int
 
 
+@dataclass(frozen=True, slots=True)
+class ManyValued:
+    """A facet of which a row may have several values: a table of its own, with the row's id and the value."""
+
+    name: str
+    row_id: Column[int]
+    value: Column[str]
+
+
 def count_facets(
-    connection: Connection, table: FromClause, columns: Mapping[str, str], base: Conditions, own: Conditions
+    connection: Connection,
+    table: FromClause,
+    columns: Mapping[str, str],
+    base: Conditions,
+    own: Conditions,
+    many: ManyValued | None = None,
 ) -> Facets:
     """The facets of a table, in one statement: each counts the rows that all conditions but its own let through.
 
@@ -48,7 +62,8 @@ def count_facets(
     """
     # What is dear to look for, a text above all, is looked for once.
     marks = {name: condition.label(f"is_{name}") for name, condition in own.items()}
-    found = select(*(table.c[column] for column in columns.values()), *marks.values()).where(*base.values())
+    ids = [table.c.id] if many is not None else []
+    found = select(*ids, *(table.c[column] for column in columns.values()), *marks.values()).where(*base.values())
     rows = found.cte("found") if base or own else table
     kept = {name: rows.c[f"is_{name}"] for name in own}
     parts = [
@@ -57,8 +72,10 @@ def count_facets(
         .group_by(rows.c[column])
         for name, column in columns.items()
     ]
+    if many is not None:
+        parts.append(_count_many(many, rows, [mark for other, mark in kept.items() if other != many.name]))
     total = select(literal(""), literal(""), func.count()).select_from(rows).where(*kept.values())
-    values: dict[str, list[FacetValue]] = {name: [] for name in columns}
+    values: dict[str, list[FacetValue]] = {name: [] for name in (*columns, *([many.name] if many else []))}
     count = 0
     for row in connection.execute(union_all(*parts, total)):
         if row.facet:
@@ -66,6 +83,21 @@ def count_facets(
         else:
             count = row.number
     return Facets({name: sorted(each, key=_most_frequent_first)[:_MOST_FACETS] for name, each in values.items()}, count)
+
+
+def _count_many(many: ManyValued, rows: FromClause, marks: Sequence[ColumnElement[bool]]) -> Any:
+    """The most frequent values alone: many are of one row, such as names."""
+    number = func.count().label("number")
+    counted = (
+        select(many.value.label("value"), number)
+        .select_from(rows.join(many.value.table, many.row_id == rows.c.id))
+        .where(*marks)
+        .group_by(many.value)
+        .order_by(number.desc(), many.value)
+        .limit(_MOST_FACETS)
+        .subquery()
+    )
+    return select(literal(many.name).label("facet"), counted.c.value, counted.c.number)
 
 
 def _most_frequent_first(one: FacetValue) -> tuple[int, str]:

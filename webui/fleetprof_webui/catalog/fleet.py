@@ -6,25 +6,30 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, exists, func, select
 
-from fleetprof_webui.catalog.filters import Conditions, contains, count_facets, permitted
+from fleetprof_webui.catalog.filters import Conditions, ManyValued, contains, count_facets, permitted
 from fleetprof_webui.catalog.keyset import Order
-from fleetprof_webui.catalog.schema import FLEET_ORDERS, UNKNOWN, findings, reports, requests, workloads
+from fleetprof_webui.catalog.schema import FLEET_ORDERS, UNKNOWN, findings, labels, reports, requests, workloads
 from fleetprof_webui.models.fleet import Capture, Figures, FleetFacets, FleetPage, Point, Workload, WorkloadPage
 from fleetprof_webui.models.model import unix_ns
 
 _HISTORY: Final = 16
 _FACETS: Final = {"namespace": "namespace", "kind": "kind", "gpu": "gpu", "finding": "top_finding"}
+_LABELS: Final = ManyValued("label", labels.c.workload_id, labels.c.label)
 _OF_REPORT: Final = [column.label(f"report_{column.name}") for column in reports.c]
 
 
 @dataclass(frozen=True, slots=True)
 class FleetQuery:
-    """What a person looks for in the fleet; "" is no condition. `finding`: a kind that its last report has."""
+    """What a person looks for in the fleet; "" is no condition.
+
+    `finding`: a kind that its last report has. `label`: `key=value` of its pods.
+    """
 
     namespace: str
     kind: str
     gpu: str
     finding: str
+    label: str
     text: str
     sort: str
     after: str
@@ -40,7 +45,7 @@ def find_fleet(connection: Connection, query: FleetQuery, namespaces: Collection
     shown = rows[: query.limit]
     captures = _find_captures(connection, [row.last_request_id for row in shown])
     history = _find_history(connection, [row.id for row in shown])
-    facets = count_facets(connection, workloads, _FACETS, base, own)
+    facets = count_facets(connection, workloads, _FACETS, base, own, _LABELS)
     return FleetPage(
         items=[
             Workload(
@@ -96,6 +101,8 @@ def _conditions(query: FleetQuery, namespaces: Collection[str] | None) -> tuple[
         own["finding"] = exists().where(
             findings.c.request_id == workloads.c.last_request_id, findings.c.kind == query.finding
         )
+    if query.label:
+        own["label"] = exists().where(labels.c.workload_id == workloads.c.id, labels.c.label == query.label)
     return base, own
 
 

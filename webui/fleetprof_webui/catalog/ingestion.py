@@ -7,7 +7,7 @@ processes may do it at once.
 
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -20,8 +20,8 @@ from fleetprof_store.base import NotFound, Store
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from fleetprof_webui.catalog.records import ReportRows, name_workload, report_rows, request_row
-from fleetprof_webui.catalog.schema import UNKNOWN, findings, ranks, reports, requests, workloads
+from fleetprof_webui.catalog.records import ReportRows, label_texts, name_workload, report_rows, request_row
+from fleetprof_webui.catalog.schema import UNKNOWN, findings, labels, ranks, reports, requests, workloads
 from fleetprof_webui.reports.reading import MOST_BYTES, read_limited
 
 _WATCHED: Final = ("request.json", "ledger.json", "report.json")
@@ -101,7 +101,7 @@ def _ingest_one(store: Store, engine: Engine, namespace: str, uid: str, stored: 
     }
     try:
         with engine.begin() as connection:
-            _write(connection, row, rows, (namespace, kind, name))
+            _write(connection, row, rows, (namespace, kind, name), label_texts(asked, ledger))
     except IntegrityError:
         log.info("another process is writing capture %s/%s into the catalog", namespace, uid)
         return False
@@ -125,7 +125,11 @@ def _read(store: Store, key: str, kind: type[_Kind]) -> _Kind | None:
 
 
 def _write(
-    connection: Connection, row: Mapping[str, Any], rows: ReportRows | None, workload: tuple[str, str, str]
+    connection: Connection,
+    row: Mapping[str, Any],
+    rows: ReportRows | None,
+    workload: tuple[str, str, str],
+    texts: Sequence[str],
 ) -> None:
     _delete(connection, row["namespace"], row["uid"], keep=workload)
     workload_id = _find_workload(connection, workload)
@@ -136,6 +140,7 @@ def _write(
         connection.execute(insert(reports).values(request_id=request_id, **rows.report))
         _insert_all(connection, ranks, request_id, rows.ranks)
         _insert_all(connection, findings, request_id, rows.findings)
+    _write_labels(connection, workload_id, row["submitted_unix_ns"], texts)
     _renew_workload(connection, workload_id)
 
 
@@ -143,6 +148,16 @@ def _insert_all(connection: Connection, table: Any, request_id: int, rows: Itera
     values = [{"request_id": request_id, **row} for row in rows]
     if values:
         connection.execute(insert(table), values)
+
+
+def _write_labels(connection: Connection, workload_id: int, submitted_unix_ns: int, texts: Sequence[str]) -> None:
+    """Those of the latest capture: a label that was taken away goes with the next one."""
+    of_workload = requests.c.workload_id == workload_id
+    latest = connection.execute(select(func.max(requests.c.submitted_unix_ns)).where(of_workload)).scalar_one()
+    if submitted_unix_ns < latest or not texts:
+        return
+    connection.execute(delete(labels).where(labels.c.workload_id == workload_id))
+    connection.execute(insert(labels), [{"workload_id": workload_id, "label": text} for text in texts])
 
 
 def _find_workload(connection: Connection, workload: tuple[str, str, str]) -> int:

@@ -4,6 +4,7 @@ Guarantees: pure; texts of traces are cut, without control characters, and fit t
 that no report can make a statement fail.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ SELECTOR: Final = "Selector"
 _MOST: Final = (1 << 63) - 1
 _MOST_INTEGER: Final = (1 << 31) - 1
 _MOST_STRAGGLERS: Final = 8
+_MOST_LABELS: Final = 32
+# What controllers and fleetprof write: no two workloads share it, or all do.
+_MADE: Final = re.compile(r"(^|/)(controller-uid|pod-template-hash|job-name|fleetprof\.io)($|/)|^fleetprof\.io/")
 
 Row = Mapping[str, Any]
 
@@ -46,6 +50,15 @@ def name_workload(asked: ProfileRequest | None, ledger: Ledger | None, uid: str)
         labels += [f"{one.key} {one.operator}" for one in target.selector.match_expressions or []]
         return SELECTOR, _text(",".join(labels), 400)
     return "", _text(ledger.name if ledger else "", 400) or uid
+
+
+def label_texts(asked: ProfileRequest | None, ledger: Ledger | None) -> list[str]:
+    """`key=value` of the labels by which people know a workload: of its pods, and those that a selector names."""
+    found = dict(ledger.labels) if ledger is not None else {}
+    if asked is not None and asked.spec.target.selector is not None:
+        found |= asked.spec.target.selector.match_labels or {}
+    kept = [(key, value) for key, value in sorted(found.items()) if not _MADE.search(key)]
+    return sorted({_text(f"{key}={value}", 400) for key, value in kept[:_MOST_LABELS]})
 
 
 def request_row(ledger: Ledger | None, uid: str) -> Row:

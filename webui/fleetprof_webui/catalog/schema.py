@@ -69,6 +69,15 @@ for _column in FLEET_ORDERS.values():
 # Facets are counted in the index alone.
 Index("ix_workloads_facets", *(workloads.c[name] for name in ("namespace", "kind", "gpu", "top_finding")))
 
+labels: Final = Table(
+    "labels",
+    metadata,
+    Column("workload_id", ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
+    Column("label", String(400), primary_key=True),  # key=value
+    Index(None, "label", "workload_id"),
+)
+"""Labels of a workload's pods, as its last capture found them."""
+
 requests: Final = Table(
     "requests",
     metadata,

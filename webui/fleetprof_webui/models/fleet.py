@@ -79,6 +79,7 @@ class FleetFacets(Model):
     kind: list[FacetValue]
     gpu: list[FacetValue]
     finding: list[FacetValue]
+    label: list[FacetValue]
 
 
 class FleetPage(Model):

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from fleetprof_webui.access.viewer import CurrentViewer
 from fleetprof_webui.answers import answer, describes
@@ -23,13 +23,14 @@ def list_fleet(
     kind: Filter = "",
     gpu: Filter = "",
     finding: Filter = "",
+    label: Annotated[str, Query(max_length=512, description="key=value of the workload's pods")] = "",
     text: Text = "",
     sort: Sort = "-last",
     after: After = "",
     limit: Limit = 50,
 ) -> Response:
     """Workloads with the headline figures of their last report; sort: last, busy, exposed, iteration, power, gain, …"""
-    query = FleetQuery(namespace, kind, gpu, finding, text, sort, after, limit)
+    query = FleetQuery(namespace, kind, gpu, finding, label, text, sort, after, limit)
     return answer(service.catalog.fleet(query, viewer.namespaces))
 
 

@@ -89,6 +89,7 @@ class LedgerBook:
         ledger.duration_ns = plan.duration_ns
         ledger.deliver_until_unix_ns = plan.deliver_until_unix_ns
         ledger.armed_unix_ns = now_unix_ns
+        ledger.labels = _find_shared_labels(targets)
         nodes = len({target.node_name or target.sidecar_id for target in targets})
         text = f"{count_noun(len(targets), 'rank')} on {count_noun(nodes, 'node')}; {plan.explanation}"
         self._conditions.set("TargetsResolved", "True", "Resolved", f"{text}; {note}" if note else text, now_unix_ns)
@@ -283,3 +284,10 @@ class LedgerBook:
         else:
             whole = done == len(self._ledger.entries)
             self._conditions.set(kind, "True", f"All{kind}" if whole else f"Partially{kind}", summary, now_unix_ns)
+
+
+def _find_shared_labels(targets: Sequence[RankTarget]) -> dict[str, str]:
+    """Each pod once, not each rank: a node's eight have the same."""
+    pods = {target.sidecar_id: target.labels for target in targets}
+    first, *others = pods.values() or [{}]
+    return {key: value for key, value in sorted(first.items()) if all(one.get(key) == value for one in others)}

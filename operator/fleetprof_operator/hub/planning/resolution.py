@@ -9,7 +9,7 @@ Where an operator tells the target's pods, a sidecar is chosen by the pod that i
 that do not run yet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -39,6 +39,7 @@ class RankTarget:
     pod_uid: str = ""
     node_name: str
     process: pb.Process
+    labels: Mapping[str, str] = field(default_factory=dict)  # of its pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +196,7 @@ def _target(sidecar: SidecarRecord, process: pb.Process) -> RankTarget:
         pod_uid=sidecar.identity.pod_uid,
         node_name=sidecar.identity.node_name or sidecar.identity.host_name,
         process=process,
+        labels=sidecar.identity.labels,
     )
 
 

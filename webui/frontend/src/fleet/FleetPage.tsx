@@ -48,6 +48,7 @@ export function FleetPage() {
           { id: "kind", name: "Kind", values: facets.kind, chosen: search.kind },
           { id: "gpu", name: "GPU", values: facets.gpu, chosen: search.gpu },
           { id: "finding", name: "First finding", values: facets.finding, chosen: search.finding, say: sentenceCase },
+          { id: "label", name: "Label", values: facets.label, chosen: search.label },
         ]}
         columns={(rows) => fleetColumns(compare, rows)}
         rowKey={({ namespace, kind, name }) => `${namespace}/${kind}/${name}`}
