@@ -28,10 +28,12 @@ from fleetprof_sidecar.processes.roles import Role
 from fleetprof_sidecar.processes.views import OrderRefused, ProcessView
 from fleetprof_sidecar.sockets.directory import trainer_environment
 from fleetprof_sidecar.trainer_side import TrainerSide
+from harness.training.local_job import TORCHRUN
 
 pytestmark = pytest.mark.torch
 PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pathsep)
 
+WITHOUT_COMPILER = f"import sys\nsys.path.append({str(TORCHRUN.parent)!r})\nimport no_compiler\n"
 # Writes "<KinetoStepTracker's count> <before> <after>" (Unix ns) for every optimizer step to steps.<rank>.
 JOB = """
 import os, time, torch
@@ -71,7 +73,7 @@ class Job:
 
     def __init__(self, folder: Path, directory: str, python: str, ranks: int) -> None:
         self.folder = folder
-        (folder / "job.py").write_text(JOB)
+        (folder / "job.py").write_text(WITHOUT_COMPILER + JOB)
         self.side = TrainerSide(directory)
         self.events: list[object] = []
         self.side.table.events.subscribe(self.events.append)
@@ -82,7 +84,7 @@ class Job:
         environment = trainer_environment(directory, os.environ | quiet | alone)
         words = [python, "job.py"]
         if ranks > 1:
-            words[1:1] = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+            words[1:1] = [str(TORCHRUN), "--standalone", "--nproc-per-node", str(ranks)]
         with (folder / "output").open("wb") as output:
             self.process = subprocess.Popen(words, cwd=folder, env=environment, stdout=output, stderr=output)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.waiting import wait_until
 
 TRAINING = Path(__file__).with_name("training.py")
+TORCHRUN = Path(__file__).with_name("torchrun")
 
 
 def processes_of(session_leader: int) -> list[tuple[int, int, str]]:
@@ -78,7 +79,8 @@ class Job:
 
         def find() -> int:
             for pid, _, command in processes_of(self.process.pid):
-                if str(TRAINING) in command and "distributed.run" not in command and "fleetprof" not in command:
+                launches = str(TORCHRUN) in command or "distributed.run" in command
+                if str(TRAINING) in command and not launches and "fleetprof" not in command:
                     environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
                     if f"RANK={rank}".encode() in environ or self.world_size == 1:
                         return pid

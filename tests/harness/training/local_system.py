@@ -24,7 +24,7 @@ from fleetprof_api.hub.local_hub import find_hub
 from fleetprof_api.ledger import RankState
 from fleetprof_api.report.report import Report
 
-from harness.training.local_job import TRAINING, Command, Job, processes_of
+from harness.training.local_job import TORCHRUN, TRAINING, Command, Job, processes_of
 from harness.waiting import PATIENCE_S, wait_until
 
 
@@ -136,11 +136,11 @@ class Local:
             str(folder / "stop"),
             *arguments,
         ]
-        torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--standalone", *launcher]
+        environment = environment or {}
+        program = ["-m", "torch.distributed.run"] if "WITH_COMPILER" in environment else [str(TORCHRUN)]
+        torchrun = [*program, "--nproc-per-node", str(ranks), "--standalone", *launcher]
         words = [python, *python_flags, *(torchrun if ranks > 1 else []), *script]
-        return self._start(
-            Job(name, folder, ranks, lambda: self._count_agents(name)), words, run_flags, environment or {}
-        )
+        return self._start(Job(name, folder, ranks, lambda: self._count_agents(name)), words, run_flags, environment)
 
     def run_shared(
         self,
