@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 settings.register_profile("fleetprof", deadline=None, derandomize=True)
 settings.register_profile("fuzz", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("FLEETPROF_PROPERTIES", "fleetprof"))
+
+# An image may ask for this; then each process that a test starts compiles PyTorch's and our modules anew.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    sys.dont_write_bytecode = False
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background job ignores Ctrl-C, and so would every command that a test starts.
