@@ -12,6 +12,7 @@ PARALLEL := -n $(WORKERS) --dist loadgroup
 BESIDE := -n 2 --dist loadgroup
 # What need not be in time takes only what the others leave of the cores.
 YIELDING := nice -n 10
+LAST := nice -n 19
 UV := .ci/uv
 # An image may ask for this; then each process that a test starts compiles PyTorch's and our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -27,15 +28,17 @@ demo: torch webui  ## Train a small model on four ranks, capture it, show the re
 test: base  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a real Kubernetes
 	rm -rf build/tests
 	began=$$SECONDS; code=0; \
-	for parts in "$(BUILDS)" part/jobs "$(TESTS)"; do \
+	for parts in "$(BUILDS)" "$(ALONE)" "$(TESTS)"; do \
 	    $(MAKE) --no-print-directory --keep-going -j 3 $$parts || code=$$?; \
 	done; \
 	echo; cat build/tests/*.time; printf 'All of it took %d s.\n' $$((SECONDS - began)); exit $$code
 
-# The steps of `make test`: builds and lint; the tests of PyTorch jobs with nothing beside them, because jobs miss their
-# start on overloaded cores; then those on Kubernetes, which mostly wait, with all others beside them, which yield. Each
-# part is a target for make alone; `.ci/part` keeps its output apart and measures its time.
-BUILDS := part/peers part/programs part/lint
+# The steps of `make test`: builds; the tests of PyTorch jobs with nothing beside them that waits for a process, because
+# jobs miss their start on overloaded cores, but what only calculates takes the third of the cores that they leave; then
+# those on Kubernetes, which mostly wait, with all others beside them, which yield. Each part is a target for make alone;
+# `.ci/part` keeps its output apart and measures its time.
+BUILDS := part/peers part/programs
+ALONE := part/jobs part/lint part/calculations
 TESTS := part/kubernetes part/tests
 PART := .ci/part
 
@@ -53,16 +56,23 @@ part/jobs:
 	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$(.ci/older-torch)" \
 	    $(PART) jobs $(PYTHON) -m pytest $(PARALLEL) -m "torch and not cluster" $(JOBS) $(PYTEST_ARGS)
 
+# Tests that start no server and no browser: none of them can be late.
+CALCULATIONS := tests/api $(addprefix tests/analyzer/,comparison job pyramid rank reading timeline trace words)
+
+part/calculations:
+	$(LAST) $(PART) calculations $(PYTHON) -m pytest $(BESIDE) -m "not torch" --timeout 1800 $(CALCULATIONS) $(PYTEST_ARGS)
+
 # On an API server alone, with helm alone, and on nothing.
 part/tests:
-	$(PART) tests $(YIELDING) $(PYTHON) -m pytest $(BESIDE) -m "not torch" --ignore tests/e2e/kubernetes $(PYTEST_ARGS)
+	$(YIELDING) $(PART) tests $(PYTHON) -m pytest $(BESIDE) -m "not torch" \
+	    $(addprefix --ignore ,tests/e2e/kubernetes $(CALCULATIONS)) $(PYTEST_ARGS)
 
-# PyTorch in both versions, the S3 server, HTA, a browser and PostgreSQL.
+# PyTorch in both versions, the pages, the S3 server, HTA, a browser and PostgreSQL.
 part/peers:
-	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres; .ci/prometheus'
+	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch webui; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres; .ci/prometheus'
 
 part/lint:
-	$(PART) lint nice -n 5 $(MAKE) --no-print-directory lint
+	$(LAST) $(PART) lint $(MAKE) --no-print-directory lint
 
 test-fast: base webui  ## Run the tests that need neither PyTorch, an S3 server nor a cluster
 	$(PYTHON) -m pytest $(PARALLEL) -m "not torch and not s3 and not cluster" $(PYTEST_ARGS)
@@ -162,4 +172,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: $(BUILDS) $(TESTS) part/jobs help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots
+.PHONY: $(BUILDS) $(ALONE) $(TESTS) help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots

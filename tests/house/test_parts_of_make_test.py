@@ -1,4 +1,4 @@
-"""What `make test` runs side by side: a part's output in one piece, its exit code, its time, its end by Ctrl-C."""
+"""What `make test` runs side by side: a part's output in one piece, its exit code, its time, its niceness, its end."""
 
 import os
 import re
@@ -6,6 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
 from harness.waiting import wait_until
 
 PART = Path(__file__).parents[2] / ".ci/part"
@@ -41,6 +42,24 @@ def test_a_part_that_fails_has_its_command_s_exit_code(tmp_path: Path) -> None:
 
     assert part.returncode == 3
     assert "FAILED: 3" in shown.splitlines()[-1]
+
+
+def test_a_part_that_yields_does_so_to_all_sessions(tmp_path: Path) -> None:
+    ours = Path("/proc/self/autogroup")
+    if not ours.exists():
+        pytest.skip("this kernel compares niceness without autogroups")
+    yielding = subprocess.run(
+        ["nice", "-n", "3", PART, "sample", "cat", ours],
+        env=os.environ | {"FLEETPROF_PARTS": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert f" nice {min(os.nice(0) + 3, 19)}\n" in yielding.stdout
+    assert ours.read_text() not in yielding.stdout
 
 
 def test_ctrl_c_and_a_request_to_end_interrupt_what_a_part_runs(tmp_path: Path) -> None:
