@@ -15,7 +15,8 @@ from fleetprof_operator.policies.captures import Captures
 from fleetprof_operator.policies.control import PolicyControl
 from fleetprof_operator.policies.engine import Engine
 from fleetprof_operator.policies.exemption import Exemptions
-from fleetprof_operator.policies.notification import Notifier
+from fleetprof_operator.policies.notifications.notification import Notifier
+from fleetprof_operator.policies.notifications.report_alert import ReportAlerts
 from fleetprof_operator.policies.policy_metrics import PolicyMetrics
 from fleetprof_operator.policies.receiver import AlertReceiver
 from fleetprof_operator.policies.triggers.figures import HubFigures
@@ -41,6 +42,7 @@ class Policies:
             cluster,
             figures,
             Notifier(settings.notifications),
+            ReportAlerts(settings.notifications),
             count_bytes=lambda uid: _count_bytes(hub, uid),
             on_write=lambda kind: metrics.writes.labels(kind).inc(),
         )

@@ -21,7 +21,8 @@ from fleetprof_api.policy import Mode, Suppression, dump_template
 from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
 from fleetprof_operator.policies.decision import Order
 from fleetprof_operator.policies.log import Capture
-from fleetprof_operator.policies.notification import Notifier
+from fleetprof_operator.policies.notifications.notification import Notifier
+from fleetprof_operator.policies.notifications.report_alert import ReportAlerts
 from fleetprof_operator.policies.policy_state import PATH, PolicyState
 from fleetprof_operator.policies.triggers.figures import Figures, Job
 from fleetprof_operator.profilerequests.notices import build_notice
@@ -46,6 +47,7 @@ class Captures:
         cluster: Cluster,
         figures: Figures,
         notifier: Notifier,
+        report_alerts: ReportAlerts,
         *,
         count_bytes: Callable[[str], int | None],
         on_write: Callable[[str], None],
@@ -54,6 +56,7 @@ class Captures:
         self._cluster = cluster
         self._figures = figures
         self._notifier = notifier
+        self._report_alerts = report_alerts
         self._count_bytes = count_bytes
         self._on_write = on_write
         self._clock = clock
@@ -207,22 +210,21 @@ class Captures:
         return changes | ({"trace_bytes": written} if written is not None else {})
 
     async def _tell(self, policy: PolicyState, capture: Capture) -> None:
-        """Event and notification of a capture's end. Told again by the next operator if this one ends meanwhile."""
+        """Event, notification and alert of a capture's end. The next operator tells again what this one did not."""
         said = f"{capture.workload}: {capture.result}. {capture.headline} {capture.report_url}".strip()
         await self.give_notice(policy.metadata, "CaptureEnded", said, mark=capture.request)
-        await self._notifier.send(
-            {
-                "namespace": policy.namespace,
-                "workload": capture.workload,
-                "policy": policy.name,
-                "trigger": capture.trigger,
-                "cause": capture.cause,
-                "result": capture.result,
-                "headline": capture.headline,
-                "link": capture.report_url,
-                "request": capture.request,
-            }
-        )
+        values = {
+            "namespace": policy.namespace,
+            "workload": capture.workload,
+            "policy": policy.name,
+            "trigger": capture.trigger,
+            "cause": capture.cause,
+            "result": capture.result,
+            "headline": capture.headline,
+            "link": capture.report_url,
+            "request": capture.request,
+        }
+        await asyncio.gather(self._notifier.send(values), self._report_alerts.send(values))
         if capture.request in policy.log.captures:
             policy.log.change(capture.request, notified_unix_ns=self._clock())
 

@@ -12,7 +12,8 @@ from fleetprof_operator.kubernetes.cluster import Refused, Unreachable
 from fleetprof_operator.policies.captures import Captures
 from fleetprof_operator.policies.engine import MOST_ALERTS, Engine
 from fleetprof_operator.policies.exemption import Exemptions
-from fleetprof_operator.policies.notification import Notifier
+from fleetprof_operator.policies.notifications.notification import Notifier
+from fleetprof_operator.policies.notifications.report_alert import ReportAlerts
 from fleetprof_operator.policies.triggers.alerts import FiringAlert
 from fleetprof_operator.policies.triggers.figures import Job, JobFigures
 from harness.kubernetes.policy_documents import with_value
@@ -118,6 +119,7 @@ class Scene:
             cluster,
             self.jobs,
             Notifier(None),
+            ReportAlerts(None),
             count_bytes=lambda uid: 7,
             on_write=lambda kind: None,
             clock=lambda: self.now,
@@ -144,7 +146,8 @@ class Scene:
     async def turn(self, seconds: int = 5) -> None:
         self.now += seconds * SECOND
         await self.engine.turn()
-        await asyncio.sleep(0)
+        for _ in range(4):  # what is told beside the turns ends
+            await asyncio.sleep(0)
 
     def end_requests(self) -> None:
         for body in self.api.requests.values():

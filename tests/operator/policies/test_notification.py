@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from fleetprof_operator.policies.notification import DEFAULT_TEMPLATE, FIELDS, TRIES, Notifier, build_body
+from fleetprof_operator.policies.notifications.delivery import TRIES, Delivery
+from fleetprof_operator.policies.notifications.notification import DEFAULT_TEMPLATE, FIELDS, Notifier, build_body
 from fleetprof_operator.web.connections import Connections
 
 VALUES = dict.fromkeys(FIELDS, "") | {
@@ -84,7 +85,7 @@ async def test_it_is_tried_again_for_a_while(
     webhook: Webhook, tmp_path: Path, statuses: list[int], delivered: bool, calls: int
 ) -> None:
     webhook.statuses = statuses
-    assert await Notifier(tmp_path, pause_s=0.001).send(VALUES) == delivered
+    assert await Notifier(tmp_path, Delivery(0.001)).send(VALUES) == delivered
     assert len(webhook.came) == calls
 
 
@@ -92,5 +93,13 @@ async def test_it_is_tried_again_for_a_while(
 async def test_an_address_that_is_none_is_given_up(tmp_path: Path, url: str | None) -> None:
     if url is not None:
         (tmp_path / "url").write_text(url)
-    assert not await Notifier(tmp_path, pause_s=0.001).send(VALUES)
+    assert not await Notifier(tmp_path, Delivery(0.001)).send(VALUES)
     assert not await Notifier(None).send(VALUES)
+
+
+async def test_without_an_address_but_with_an_alertmanager_nothing_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "alertmanager").write_text("http://127.0.0.1:1")
+    assert not await Notifier(tmp_path, Delivery(0.001)).send(VALUES)
+    assert caplog.text == ""

@@ -1,8 +1,8 @@
 """What Alertmanager sends (webhook, version 4), read within limits: which alert fires about which job.
 
-Guarantees: pure; a body that is no such message is an `InvalidMessage`; alerts that say neither a job nor a pod, and
-those that are resolved, are left out; of alike alerts about one job the first counts. Source: Alertmanager,
-configuration of `webhook_config`.
+Guarantees: pure; a body that is no such message is an `InvalidMessage`; left out are alerts that say neither a job nor
+a pod, those that are resolved, and our own about reports, each of which would bring about the next one; of alike alerts
+about one job the first counts. Source: Alertmanager, configuration of `webhook_config`.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,8 @@ import msgspec
 
 MOST_ALERTS: Final = 10_000
 """Of one message; Alertmanager's own `max_alerts` can be set lower."""
+REPORT_ALERT: Final = "FleetprofReport"
+"""Our own alert (`report_alert`)."""
 _MOST_TEXT: Final = 253
 
 
@@ -68,7 +70,7 @@ def _read(alert: _Alert) -> FiringAlert | None:
     pod = labels.get("exported_pod") or labels.get("pod", "")
     kind, workload = labels.get("kind", ""), labels.get("workload", "")
     name = labels.get("alertname", "")
-    if not name or not namespace or not (pod or (kind and workload)):
+    if not name or name == REPORT_ALERT or not namespace or not (pod or (kind and workload)):
         return None
     return FiringAlert(
         name=name,

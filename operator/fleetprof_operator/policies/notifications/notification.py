@@ -1,12 +1,12 @@
 """Tells a webhook of the administrator's what a policy's capture found: Slack-compatible, signed.
 
 The folder is a Secret that the administrator mounts: `url`; optionally `key`, with which the body is signed, and
-`template`, the message's text. Users choose none of them, so that no report of theirs can be sent elsewhere.
+`template`, the message's text. Users choose none of them, so that no report of theirs can be sent elsewhere. The same
+Secret may name an Alertmanager (`report_alert`).
 Guarantees: names and sentences cannot make links or mentions in Slack (its three characters are escaped); redirects are
 not followed; an answer is not read; what cannot be delivered is tried again for a while and then given up, in the log.
 """
 
-import asyncio
 import hashlib
 import hmac
 import json
@@ -17,12 +17,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import aiohttp
+from fleetprof_operator.policies.notifications.delivery import Delivery, is_address, read_key
 
 DEFAULT_TEMPLATE: Final = "$workload in $namespace was captured because $cause. $headline $link"
 FIELDS: Final = ("namespace", "workload", "policy", "trigger", "cause", "result", "headline", "link", "request")
-TRIES: Final = 5
-_CALL_S: Final = 10.0
 _MOST: Final = 3000
 
 log = logging.getLogger(__name__)
@@ -42,55 +40,31 @@ def sign(key: bytes, at_unix_s: int, body: bytes) -> str:
 class Notifier:
     """Sends messages to the address in `folder`; None: nobody is told."""
 
-    def __init__(self, folder: Path | None, pause_s: float = 2.0) -> None:
+    def __init__(self, folder: Path | None, delivery: Delivery | None = None) -> None:
         self._folder = folder
-        self._pause_s = pause_s
+        self._delivery = delivery or Delivery()
 
     async def send(self, values: Mapping[str, str]) -> bool:
         """Whether it was delivered. False, after some tries, when it is given up, or there is nobody to tell."""
         if self._folder is None:
             return False
         try:
-            url, key, template = self._read("url"), self._read("key"), self._read("template")
+            url, key, template = (read_key(self._folder, name) for name in ("url", "key", "template"))
         except (OSError, UnicodeDecodeError) as problem:
             log.warning("nobody is notified, because the settings cannot be read: %s", problem)
             return False
-        if not url.startswith(("https://", "http://")):
-            log.warning("nobody is notified, because `url` in %s is no address of http or https", self._folder)
+        if not is_address(url):
+            if url or not read_key(self._folder, "alertmanager"):
+                log.warning("nobody is notified, because `url` in %s is no address of http or https", self._folder)
             return False
         body = build_body(template or DEFAULT_TEMPLATE, values)
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_CALL_S)) as session:
-            for tries in range(TRIES):
-                if tries:
-                    await asyncio.sleep(self._pause_s * 2**tries)
-                if await self._post(session, url, key, body, values["request"]):
-                    return True
-        log.warning("the notification about request %s is given up after %d tries", values["request"], TRIES)
-        return False
 
-    async def _post(self, session: aiohttp.ClientSession, url: str, key: str, body: bytes, request: str) -> bool:
-        at = int(time.time())
-        headers = {
-            "Content-Type": "application/json",
-            "X-Fleetprof-Delivery": request,
-            "X-Fleetprof-Timestamp": str(at),
-        }
-        if key:
-            headers["X-Fleetprof-Signature"] = sign(key.encode(), at, body)
-        try:
-            async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
-                if answer.status < 300:
-                    return True
-                log.info("the notification about request %s was answered with status %d", request, answer.status)
-        except (aiohttp.ClientError, TimeoutError, ValueError) as problem:
-            # The address is a secret, and errors of aiohttp may hold it.
-            log.info("the notification about request %s did not arrive: %s", request, type(problem).__name__)
-        return False
+        def make_headers() -> dict[str, str]:
+            at = int(time.time())
+            headers = {"X-Fleetprof-Delivery": values["request"], "X-Fleetprof-Timestamp": str(at)}
+            return headers | ({"X-Fleetprof-Signature": sign(key.encode(), at, body)} if key else {})
 
-    def _read(self, name: str) -> str:
-        assert self._folder is not None
-        path = self._folder / name
-        return path.read_text().strip() if path.exists() else ""
+        return await self._delivery.post(url, body, make_headers, f"the notification about request {values['request']}")
 
 
 def _escape(text: str) -> str:
