@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "capture": "Capture a few iterations of a running job on every rank.",
     "wait": "Follow a request until it ends, well or not.",
     "list": "List the captures there are.",
+    "top": "Show what the running jobs do now, or the ranks of one.",
     "report": "Show the report of a capture.",
     "diff": "Compare two captures of a job, before and after a change.",
     "traces": "Fetch the traces of a capture into a folder.",

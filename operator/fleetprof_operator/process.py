@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import grpc.aio
 import kopf
+import msgspec
 from fleetprof_api.hub.analyses_pb2_grpc import add_AnalysesServicer_to_server
 from fleetprof_store.base import Store, StoreError
 
@@ -115,6 +116,11 @@ class Operator:
         self.hub_server: RunningServer | None = None
         self.probe_server: Connections | None = None
 
+    def _read_figures(self, namespace: str, workload: str) -> bytes | None:
+        if self.hub_server is None:  # it stands by, or has not begun
+            return None
+        return msgspec.json.encode(self.hub.figures(namespace, workload))
+
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set, or SIGTERM or SIGINT come. Raises OSError when it cannot listen."""
         async with AsyncExitStack() as cleanup:
@@ -129,6 +135,7 @@ class Operator:
                 self._find_obstacle,
                 self._metrics.registry,
                 lambda: take_snapshot(self.hub.telemetry),
+                self._read_figures,
             )
             self.probe_server = probes
             cleanup.push_async_callback(probes.close)

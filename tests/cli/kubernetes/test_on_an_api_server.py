@@ -285,3 +285,9 @@ def test_kubectl_finds_the_plug_in_and_completes_it(api: ApiServer, tmp_path: Pa
     words = ["__complete", "fleetprof", "capture", "--it"]
     completed = subprocess.run([*kubectl, *words], env=environment, capture_output=True, text=True)
     assert completed.stdout.splitlines() == ["--iterations", ":4"], completed.stderr
+
+
+async def test_top_says_what_is_missing(ground: Ground, run: Any) -> None:
+    done = await run("top", "--system-namespace", ground.namespace)
+    assert done.returncode == 5, done.stderr
+    assert "where is fleetprof installed? --system-namespace" in done.stderr

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from cluster.places import BINARIES
 from scene.api import Api, Object, wait_until
+from scene.installation import NAMESPACE
 from scene.store import Store
 from scene.training import Training
 
@@ -177,3 +178,18 @@ def test_the_doctor_names_an_image_that_cannot_be_pulled(api: Api, team: str, pl
         assert "make registry.invalid/sidecar:none reachable" in said[0]
     finally:
         api.delete("Pod", "no-image", team)
+
+
+def test_top_shows_ranks_to_who_has_the_role(training: Training, plugin: Plugin, api: Api) -> None:
+    words = ("top", f"job/{training.name}", "-n", training.namespace)
+    document = json.loads(plugin(*words, "-o", "json").stdout)
+    (job,) = document["workloads"]
+    assert (job["kind"], job["name"], len(job["members"])) == ("Job", training.name, 4)
+    assert job["figures"]["iterations_per_second"]["mean"] > 0
+    lines = plugin(*words).stdout.splitlines()
+    assert [line.split()[0] for line in lines if line[:1].isdigit()] == ["0", "1", "2", "3"]
+    proxied = "services/fleetprof-metrics:http"
+    api.kubectl("create", "rolebinding", "topper", "-n", NAMESPACE, "--role=fleetprof-top", "--user=topper")
+    for person, may in (("topper", "yes"), ("stranger", "no")):
+        review = ("auth", "can-i", "get", proxied, "--subresource=proxy", "-n", NAMESPACE, f"--as={person}")
+        assert api.kubectl(*review, fails=may == "no").split()[0] == may

@@ -23,3 +23,21 @@ async def test_probes(path: str, obstacle: str, has_metrics: bool, status: int, 
     app = make_probes(lambda: obstacle, registry if has_metrics else None)
     async with TestClient(TestServer(app)) as client, client.get(path) as answer:
         assert (answer.status, await answer.text()) == (status, text)
+
+
+FIGURES = {("", ""): b'{"workloads":[]}', ("team", "Job/llama"): b'{"workloads":[1]}'}
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "text"),
+    [
+        ("", 200, '{"workloads":[]}'),
+        ("?namespace=team&workload=Job/llama", 200, '{"workloads":[1]}'),
+        ("?namespace=away", 503, '{"error": "this replica stands by"}'),
+        (f"?workload={'x' * 321}", 400, '{"error": "a name may have 320 characters"}'),
+    ],
+)
+async def test_figures_are_one_document(query: str, status: int, text: str) -> None:
+    app = make_probes(str, figures=lambda *names: FIGURES.get(names))
+    async with TestClient(TestServer(app)) as client, client.get(f"/figures{query}") as answer:
+        assert (answer.status, await answer.text()) == (status, text)

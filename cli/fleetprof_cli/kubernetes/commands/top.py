@@ -1,0 +1,56 @@
+"""`kubectl fleetprof top`: what the running jobs do now."""
+
+import asyncio
+from typing import Any
+
+import click
+from fleetprof_api.telemetry.figures import FleetFigures
+
+from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.figures import SERVICE, SYSTEM_NAMESPACE, read_figures
+from fleetprof_cli.kubernetes.kinds import known_kind
+from fleetprof_cli.kubernetes.options import place_options, read_place
+from fleetprof_cli.options import output_option
+from fleetprof_cli.terminal.top_view import show_top
+
+
+@click.command("top")
+@click.argument("job", metavar="[KIND/NAME]", default="", required=False)
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Jobs of all namespaces.")
+@output_option("text", "json", text="Form of the output; json is one document of now.")
+@click.option(
+    "--system-namespace", metavar="NAME", default=SYSTEM_NAMESPACE, show_default=True, help="Where the operator is."
+)
+@click.option("--service", metavar="NAME", default=SERVICE, show_default=True, help="The operator's service.")
+@place_options
+def command(job: str, everywhere: bool, output: str, system_namespace: str, service: str, **flags: Any) -> None:
+    """Show what the running jobs do now: all of them, or the ranks of KIND/NAME. Ctrl-C ends it.
+
+    Where the output is no terminal, the table of now is printed once.
+    """
+    asyncio.run(_show(read_place(flags), job, everywhere, output, system_namespace, service))
+
+
+async def _show(place: Place, job: str, everywhere: bool, output: str, system_namespace: str, service: str) -> None:
+    async with connect(place) as connection:
+        namespace = "" if everywhere else connection.namespace
+
+        async def ask() -> FleetFigures:
+            return await read_figures(
+                connection,
+                namespace=namespace,
+                workload=_name_workload(job),
+                system_namespace=system_namespace,
+                service=service,
+            )
+
+        where = "any namespace" if everywhere else f"namespace {namespace}"
+        none = f"No job with a sidecar runs in {where}. Why not: kubectl fleetprof doctor job/NAME"
+        await show_top(ask, job=job, output=output, none=none)
+
+
+def _name_workload(job: str) -> str:
+    """As the hub names it: `job/llama` is `Job/llama`, a name alone stays."""
+    word, slash, name = job.partition("/")
+    kind = known_kind(word.lower()) if slash else None
+    return f"{kind.kind if kind else word}/{name}" if slash else job
