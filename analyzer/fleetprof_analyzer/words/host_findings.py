@@ -21,8 +21,8 @@ def say_host_finding(facts: HostLoading | HostSilence | WaitsForCores | FullHost
             )
         case WaitsForCores():
             return (
-                "the training threads of all ranks are ready to run and wait for a core",
-                "fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores, or a larger CPU limit",
+                "the training threads of all ranks wait for a core, though they are ready to run",
+                "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores, or raise the CPU limit",
             )
         case FullHosts():
             return (

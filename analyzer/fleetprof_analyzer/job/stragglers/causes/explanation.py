@@ -33,7 +33,7 @@ _PARTS: Final = {
     "collection": "garbage collection",
     "host": "time in which neither device nor data loader worked",
 }
-_WORK_ON_HOST: Final = "operators of the training thread"
+_ON_HOST: Final = {"busy": "operators of the training thread", "host": "time outside of operators and data loading"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     total = sum(max(value, 0.0) for value in excess.values()) or 1.0
     evidence = [
         Evidence(
-            measure=_WORK_ON_HOST if name == "busy" and not on_gpu else words,
+            measure=words if on_gpu else _ON_HOST.get(name, words),
             value=round(mine[name]),
             usual=round(theirs[name]),
             unit="ns per iteration",
