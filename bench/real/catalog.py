@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from environment import NEWEST, WITH_TORCHREC
+
 PROGRAMS = Path(__file__).parent / "programs"
 
 
@@ -18,6 +20,7 @@ class Program:
     package: str
     ranks: int
     words: Callable[[Path, str], list[str]]
+    environment: str = NEWEST
 
     @property
     def job(self) -> str:
@@ -52,6 +55,7 @@ CATALOG = [
     Program("torchvision_resnet", "models/torchvision_resnet", "torchvision", 1, _python),
     Program("timm_vit", "models/timm_vit", "timm", 1, _python),
     Program("recommender", "models/recommender", "torch", 2, _torchrun),
+    Program("torchrec_dlrm", "models/torchrec_dlrm", "torchrec", 2, _torchrun, WITH_TORCHREC),
     Program("lstm_language_model", "models/lstm_language_model", "torch", 1, _python),
     Program("accumulation", "plain/accumulation", "torch", 2, _torchrun),
     Program("streaming", "plain/streaming", "torch", 2, _torchrun),

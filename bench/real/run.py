@@ -27,7 +27,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
 from capture import Captured, capture_twice  # noqa: E402
 from catalog import CATALOG, Program  # noqa: E402
-from environment import VERSIONS, make_environment  # noqa: E402
+from environment import NEWEST, VERSIONS, WITH_TORCHREC, make_environment  # noqa: E402
 from table import as_text, judge  # noqa: E402
 
 
@@ -40,18 +40,18 @@ def main() -> None:
     parser.add_argument("--again", type=Path, help="judge what --keep has kept anew; nothing is run")
     given = parser.parse_args()
     chosen = [program for program in CATALOG if program.name in (given.only or [p.name for p in CATALOG])]
-    commands = None if given.again else make_environment()
     rows = []
     for program in chosen:
         for number in range(given.times):
-            if commands is None:
+            if given.again:
                 rows += _judge(program, number, given.again / f"{program.name}-{number}")
             else:
-                rows += _measure(program, commands, number, given.keep)
+                rows += _measure(program, make_environment(program.environment), number, given.keep)
     record = {
         "date": time.strftime("%Y-%m-%d"),
         "machine": {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()},
-        "versions": VERSIONS,
+        "versions": VERSIONS[NEWEST]
+        | {f"{package} {WITH_TORCHREC}": version for package, version in VERSIONS[WITH_TORCHREC].items()},
         "rows": rows,
     }
     if not given.only:

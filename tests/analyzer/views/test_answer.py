@@ -8,7 +8,7 @@ from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
-from fleetprof_api.report.report import Report
+from fleetprof_api.report.report import Problem, Report
 from fleetprof_api.report.report_tables import Stages, StageTime
 from fleetprof_api.report.stragglers import Stragglers, Undecided
 from harness.reference.written_reports import ASKED, BUSY, EXPOSED, GEMM, HERE, LOADING, REDUCED, SLOW, job, late
@@ -120,6 +120,11 @@ ANSWERS = {
     "ranks that cannot be compared": (
         job(Stragglers(reason="the traces hold a sample of the operations only")),
         f"Whether a rank is late cannot be told: the traces hold a sample of the operations only. {IDLE_GPU}",
+    ),
+    "a device that nobody knows": (
+        job(ranks=1, time_ns=BUSY, kernels=[GEMM], problems=[Problem(kind="unknown_device", message="…")]),
+        "The work on a device of a kind that is not known (MTIA, HPU, Glow) is not measured. 96.0 % of the GPU's time "
+        "is computing; the longest kernel, gemm, takes 61.0 %.",
     ),
     "nothing captured": (
         Report(ledger=ASKED[4:]),

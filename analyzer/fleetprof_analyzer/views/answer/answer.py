@@ -24,6 +24,7 @@ _NAMED: Final = ("straggler", "heavy_stage", "slow_link", "moving_imbalance")
 _OF_PARTS: Final = ("exposed_communication", "exposed_copies")
 """The answer says what they say."""
 _OF_HOST: Final = ("python", "launch_bound", "optimizer")
+_UNKNOWN: Final = "unknown_device"
 _UNTIMED: Final = "The traces hold no work whose time could be told."
 _MOST_EVIDENCE: Final = 6
 _MOST_WORDS: Final = 700
@@ -42,8 +43,9 @@ def give_answer(report: Report) -> Answer:
     """The answer of a report."""
     if not report.ranks:
         return Answer(_say_nothing(report), [], "")
-    late, spent, missing = say_lateness(report), say_time(report), say_missing(report)
-    if missing and late == NOBODY:
+    late, spent = say_lateness(report), say_time(report)
+    missing = " ".join(said for said in (say_missing(report), _say_unknown(report)) if said)
+    if say_missing(report) and late == NOBODY:
         late = f"None of the {len(report.ranks)} ranks that are here is late."
     named = report.stragglers is not None and report.stragglers.verdict in _NAMED
     if named:
@@ -84,6 +86,13 @@ def say_missing(report: Report) -> str:
     of = len(report.ranks) + len(missing)
     here_of = f"{len(report.ranks)} of the job's {of} ranks"
     return f"Only {here_of} are here: what is late on {name_ranks(missing)} cannot be seen."
+
+
+def _say_unknown(report: Report) -> str:
+    """Devices whose work the report does not hold."""
+    ranks = sum(problem.kind == _UNKNOWN for problem in report.problems)
+    of = f" of {ranks} of {len(report.ranks)} ranks" if len(report.ranks) > 1 else ""
+    return f"The work{of} on a device of a kind that is not known (MTIA, HPU, Glow) is not measured." if ranks else ""
 
 
 def _say_nothing(report: Report) -> str:
