@@ -42,6 +42,7 @@ REQUEST: Final = Kind(
             'status.conditions[?(@.type=="Succeeded")].reason',
             "How the request stands, which is the reason of its Succeeded condition.",
         ),
+        ("Queue", "status.queuePosition", "Place in the queue while it waits for its turn; 1 comes next."),
         ("Age", "metadata.creationTimestamp", "Time since the request was made."),
     ),
     wide=(

@@ -18,6 +18,7 @@ import grpc.aio
 import kopf
 import msgspec
 from fleetprof_api.hub.analyses_pb2_grpc import add_AnalysesServicer_to_server
+from fleetprof_api.process.address import HostPort
 from fleetprof_store.base import Store, StoreError
 
 from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds, Wish
@@ -25,7 +26,7 @@ from fleetprof_operator.analyses.service import AnalysesService
 from fleetprof_operator.hub.access.authentication import Authenticator
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.planning.target_pods import TargetPods
-from fleetprof_operator.hub.server import RunningServer, serve
+from fleetprof_operator.hub.server import MOST_CONNECTIONS, RunningServer, serve
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.telemetry.snapshot import take_snapshot
@@ -38,6 +39,7 @@ from fleetprof_operator.ownership.lease import Holder
 from fleetprof_operator.ownership.relay import Relay
 from fleetprof_operator.ownership.territory import Territory
 from fleetprof_operator.policies.assembly import Policies
+from fleetprof_operator.policies.control import MOST_CALLERS
 from fleetprof_operator.profilerequests.control import Control
 from fleetprof_operator.profilerequests.later_changes import LaterChanges
 from fleetprof_operator.profilerequests.life import Surroundings
@@ -189,13 +191,22 @@ class Operator:
 
     async def _stand_by(self, leadership: Leadership) -> None:
         """Until this process serves; callers are handed on to the one that does."""
-        self.relay = Relay(leadership.first_hub)
-        try:
+        alerts = self._settings.alerts_listen
+
+        def find_receiver() -> HostPort | None:
+            hub = leadership.first_hub()
+            return hub and HostPort(hub.host, alerts.port)
+
+        async with AsyncExitStack() as relays:
+            self.relay = Relay(leadership.first_hub, most=MOST_CONNECTIONS)
+            relays.push_async_callback(self.relay.close)
+            if self._settings.alerts_token_file is not None:
+                receiver = Relay(find_receiver, most=MOST_CALLERS)
+                relays.push_async_callback(receiver.close)
+                await receiver.start(alerts)
             await self.relay.start(self._settings.hub_listen)
             await leadership.held.wait()
-        finally:
-            await self.relay.close()
-            self.relay = None
+        self.relay = None
 
     async def _prepare(self) -> None:
         """Certificates, and what the store knows of the requests that have not ended: for as long as it takes."""

@@ -1,7 +1,7 @@
 """Network policies: what each component may reach and be reached from."""
 
 import pytest
-from harness.kubernetes.chart import VALUE_SETS, Objects, render
+from harness.kubernetes.chart import S3, VALUE_SETS, Objects, render
 
 pytestmark = pytest.mark.helm
 
@@ -49,6 +49,13 @@ OPERATOR = (8443, "operator")
 )
 def test_each_component_reaches_what_it_needs(name: str, component: str, expected: set[tuple[int, str]]) -> None:
     assert reach(render(VALUE_SETS[name]), component) == expected
+
+
+def test_replicas_reach_the_one_that_serves() -> None:
+    two = (*S3, "operator.replicas=2")
+    assert OPERATOR in reach(render(two), "operator")
+    reached = reach(render((*two, "operator.alerts.tokenSecret=alertmanager")), "operator")
+    assert {OPERATOR, (8444, "operator")} < reached
 
 
 def test_sidecars_and_browsers_reach_what_is_theirs_from_everywhere_and_nobody_reaches_the_analyzer() -> None:

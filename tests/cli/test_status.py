@@ -113,7 +113,7 @@ def drawn(status: pb.CaptureStatus) -> list[str]:
 
 def test_few_ranks_are_shown_one_by_one() -> None:
     lines = drawn(make_status(pb.UPLOADED, pb.STARTED, pb.FAILED))
-    assert lines[0].startswith("look of Job/llama, from step 71, 3.0 s: 1 of 3 ranks stored, 1 failed")
+    assert lines[0].startswith("look of Job/llama, from step 71, 3s: 1 of 3 ranks stored, 1 failed")
     assert lines[1].split() == ["rank", "0", "stored", "2.0", "KiB,", "100", "B", "stored"]
     assert lines[2].split() == ["rank", "1", "recording"]
     assert lines[3].split() == ["rank", "2", "failed", "ProcessKilled:", "it", "ended", "by", "signal", "9"]

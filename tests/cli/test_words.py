@@ -90,6 +90,15 @@ def test_wrong_ranks_are_refused_with_the_rule(text: str, rule: str) -> None:
         (Wishes(), {"window": {"iterations": 5}}),
         (Wishes(iterations=3, warmup=1), {"window": {"iterations": 3, "warmupIterations": 1}}),
         (Wishes(duration_ms=500), {"window": {"durationMillis": 500}}),
+        (
+            Wishes(deadline_s=40, missing_grace_s=5, conflict="Fail"),
+            {
+                "window": {"iterations": 5},
+                "activeDeadlineSeconds": 40,
+                "missingRanksGraceSeconds": 5,
+                "conflict": "Fail",
+            },
+        ),
         (Wishes(ranks=[0, 8]), {"window": {"iterations": 5}, "ranks": {"list": [0, 8]}}),
         (Wishes(every=2), {"window": {"iterations": 5}, "ranks": {"every": 2}}),
         (Wishes(collect=["Shapes"]), {"window": {"iterations": 5}, "collect": ["Shapes"]}),
@@ -113,11 +122,11 @@ def test_flags_make_the_request_that_a_file_would_hold(wishes: Wishes, spec: dic
 @pytest.mark.parametrize(
     ("wishes", "says"),
     [
-        (Wishes(iterations=5, duration_ms=500), "--iterations and --duration-ms exclude each other"),
+        (Wishes(iterations=5, duration_ms=500), "--iterations and --duration exclude each other"),
         (Wishes(warmup=1, duration_ms=500), "--warmup counts iterations"),
         (Wishes(ranks=[1], sample=2), "--ranks and --sample exclude each other"),
         (Wishes(sample=2, every=2), "--sample and --every exclude each other"),
-        (Wishes(duration_ms=20_000), "--duration-ms above 10,000 needs --ranks, --sample or --every"),
+        (Wishes(duration_ms=20_000), "--duration above 10s needs --ranks, --sample or --every"),
         (Wishes(duration_ms=20_000, ranks=[0]), ""),
         (Wishes(warmup=1), ""),
     ],
@@ -130,13 +139,15 @@ def test_what_flags_cannot_say_together_is_said_in_their_names(wishes: Wishes, s
 
 FLAGS = [
     ("--iterations=0", "--iterations", "1<=x<=100"),
-    ("--duration-ms=1", "--duration-ms", "10<=x<=60000"),
+    ("--duration=1ms", "--duration", "10ms to 1m"),
+    ("--missing-grace=25h", "--missing-grace", "0s to 24h"),
+    ("--conflict=Never", "--conflict", "'wait', 'fail'"),
     ("--warmup=101", "--warmup", "0<=x<=100"),
     ("--sample=0", "--sample", "1<=x<=100000"),
     ("--every=1", "--every", "2<=x<=100000"),
     ("--max-trace-mib=0", "--max-trace-mib", "1<=x<=65536"),
     ("--max-slowdown=-1", "--max-slowdown", "0<=x<=1000"),
-    ("--deadline=29", "--deadline", "30<=x<=86400"),
+    ("--deadline=29", "--deadline", "30s to 24h"),
     ("--collect=Shapes,foo", "--collect", "'foo' is not one of Shapes"),
     ("--ranks=a", "--ranks", "must be a rank"),
 ]

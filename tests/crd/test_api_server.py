@@ -63,6 +63,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("canary", "Never"),
     ("conflict", "Fail"),
     ("activeDeadlineSeconds", 60),
+    ("missingRanksGraceSeconds", 60),
     ("storage", None),
     ("analysis", {"parallelism": 3}),
 ]
@@ -122,11 +123,25 @@ def test_the_table_shows_where_a_request_stands(api: ApiServer, name: str) -> No
     code, answer = api.call("PATCH", f"{REQUESTS}/{name}/status", {"status": STATUS})
     assert code == 200, answer
     head, row = (line.split() for line in api.kubectl("get", "profreq", name).stdout.splitlines())
-    assert head == ["NAME", "TARGET", "CAPTURED", "RANKS", "STATE", "AGE"]
+    assert head == ["NAME", "TARGET", "CAPTURED", "RANKS", "STATE", "QUEUE", "AGE"]
     assert row[:5] == [name, "Job/llama", "511", "512", "PartiallyCaptured"]
     head, row = (line.split() for line in api.kubectl("get", "profreq", name, "-o", "wide").stdout.splitlines())
-    assert head[5:] == ["AGE", "BUSY-PERMILLE", "STRAGGLER", "REQUESTER", "REPORT"]
+    assert head[6:] == ["AGE", "BUSY-PERMILLE", "STRAGGLER", "REQUESTER", "REPORT"]
     assert row[6:] == ["613", "rank", "17", "lena", "https://ui.example/reports/default/uid"]
+
+
+def test_the_table_shows_the_place_of_a_request_that_waits_for_its_turn(api: ApiServer, name: str) -> None:
+    waiting = {
+        "type": "Succeeded",
+        "status": "Unknown",
+        "reason": "Waiting",
+        "message": "place 2 in the queue",
+        "lastTransitionTime": "2026-11-21T09:45:12Z",
+    }
+    status = {"target": "Job/llama", "conditions": [waiting], "queuePosition": 2}
+    assert api.call("PATCH", f"{REQUESTS}/{name}/status", {"status": status})[0] == 200
+    _, row = (line.split() for line in api.kubectl("get", "profreq", name).stdout.splitlines())
+    assert row[:4] == [name, "Job/llama", "Waiting", "2"]
 
 
 def test_one_word_lists_all_objects_of_ours(api: ApiServer, name: str) -> None:

@@ -145,7 +145,7 @@ def test_names_are_ours_and_nothing_is_in_all(kind: str, short: str) -> None:
     [
         (
             "profilerequests",
-            ["Target", "Captured", "Ranks", "State", "Age"],
+            ["Target", "Captured", "Ranks", "State", "Queue", "Age"],
             ["Busy-Permille", "Straggler", "Requester", "Report"],
         ),
         ("profilepolicies", ["Mode", "Ready", "Fired", "Captured", "Suppressed", "Age"], ["Last-Fired"]),

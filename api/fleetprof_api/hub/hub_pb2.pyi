@@ -1786,6 +1786,7 @@ class CaptureStatus(_message.Message):
     REPORT_LOCATION_FIELD_NUMBER: _builtins.int
     REQUEST_JSON_FIELD_NUMBER: _builtins.int
     CANARY_FIELD_NUMBER: _builtins.int
+    QUEUE_POSITION_FIELD_NUMBER: _builtins.int
     uid: _builtins.str
     name: _builtins.str
     namespace: _builtins.str
@@ -1801,6 +1802,8 @@ class CaptureStatus(_message.Message):
     report_location: _builtins.str
     """path or URL of report.json, once there"""
     request_json: _builtins.str
+    queue_position: _builtins.int
+    """while it waits for its turn: 1 comes next; 0 otherwise"""
     @_builtins.property
     def conditions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Condition]: ...
     @_builtins.property
@@ -1827,10 +1830,11 @@ class CaptureStatus(_message.Message):
         report_location: _builtins.str = ...,
         request_json: _builtins.str = ...,
         canary: Global___CaptureEvent | None = ...,
+        queue_position: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["canary", b"canary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["armed_unix_ns", b"armed_unix_ns", "canary", b"canary", "completed_unix_ns", b"completed_unix_ns", "conditions", b"conditions", "finished", b"finished", "first_step", b"first_step", "name", b"name", "namespace", b"namespace", "ranks", b"ranks", "report_location", b"report_location", "request_json", b"request_json", "start_mode", b"start_mode", "submitted_unix_ns", b"submitted_unix_ns", "target", b"target", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["armed_unix_ns", b"armed_unix_ns", "canary", b"canary", "completed_unix_ns", b"completed_unix_ns", "conditions", b"conditions", "finished", b"finished", "first_step", b"first_step", "name", b"name", "namespace", b"namespace", "queue_position", b"queue_position", "ranks", b"ranks", "report_location", b"report_location", "request_json", b"request_json", "start_mode", b"start_mode", "submitted_unix_ns", b"submitted_unix_ns", "target", b"target", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -191,7 +191,16 @@ class Recording(Part):
         default=900,
         ge=30,
         le=LONGEST_DEADLINE_NS // SECOND_NS,
-        description="The request ends after so long, with what is stored by then; suspended time does not count.",
+        description="The request ends after so long, with what is stored by then; time that it is suspended, or waits "
+        "in the queue, does not count.",
+    )
+    missing_ranks_grace_seconds: int | None = Field(
+        default=None,
+        ge=0,
+        le=LONGEST_DEADLINE_NS // SECOND_NS,
+        description="Once some of the ranks are there, wait so long for those that are known to be missing (pods that "
+        "do not run, ranks of `ranks.list` that nobody sees, ranks whose sidecar is gone), then go on without them. "
+        "Until the deadline when absent.",
     )
     ttl_seconds_after_finished: Annotated[int | None, MayChange()] = Field(
         default=None,

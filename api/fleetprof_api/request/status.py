@@ -125,6 +125,11 @@ class Status(_Part):
     ranks: RankCounts | None = Field(
         default=None, description="How many ranks got how far; the ledger of every rank is in the object store."
     )
+    queue_position: int | None = Field(
+        default=None,
+        ge=1,
+        description="Place in the queue while the request waits for its turn: 1 comes next. Absent otherwise.",
+    )
     failures: list[Failure] = Field(
         default=[],
         max_length=8,

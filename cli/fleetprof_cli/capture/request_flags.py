@@ -12,6 +12,8 @@ from typing import Any, Final
 from fleetprof_api.limits import LONGEST_WINDOW_OF_ALL_RANKS_NS, MOST_LISTED_RANKS
 from fleetprof_api.request import API_VERSION, KIND
 
+from fleetprof_cli.durations import format_duration
+
 _LONGEST_OF_ALL_MS: Final = LONGEST_WINDOW_OF_ALL_RANKS_NS // 10**6
 _NAME_LENGTH: Final = 38  # and 12 for the time: names have at most 52
 
@@ -45,6 +47,8 @@ class Wishes:
     traces: str | None = None
     canary: str | None = None
     deadline_s: int | None = None
+    missing_grace_s: int | None = None
+    conflict: str | None = None
     max_trace_mib: int | None = None
     max_slowdown_percent: int | None = None
 
@@ -68,15 +72,16 @@ def parse_ranks(text: str) -> list[int]:
 def find_contradiction(wishes: Wishes) -> str:
     """Which flags exclude, or need, each other; empty where none does."""
     if wishes.iterations is not None and wishes.duration_ms is not None:
-        return "--iterations and --duration-ms exclude each other: give one of them"
+        return "--iterations and --duration exclude each other: give one of them"
     if wishes.warmup is not None and wishes.duration_ms is not None:
-        return "--warmup counts iterations: give --iterations instead of --duration-ms"
+        return "--warmup counts iterations: give --iterations instead of --duration"
     chosen = {"--ranks": wishes.ranks, "--sample": wishes.sample, "--every": wishes.every}
     given = [flag for flag, value in chosen.items() if value is not None]
     if len(given) > 1:
         return f"{' and '.join(given)} exclude each other: give one of them"
     if wishes.duration_ms is not None and wishes.duration_ms > _LONGEST_OF_ALL_MS and not given:
-        return f"--duration-ms above {_LONGEST_OF_ALL_MS:,} needs --ranks, --sample or --every to choose some ranks"
+        longest = format_duration(LONGEST_WINDOW_OF_ALL_RANKS_NS)
+        return f"--duration above {longest} needs --ranks, --sample or --every to choose some ranks"
     return ""
 
 
@@ -99,7 +104,9 @@ def make_document(target: dict[str, Any], stem: str, namespace: str, wishes: Wis
         "threadSamples": wishes.thread_samples,
         "traces": wishes.traces,
         "canary": wishes.canary,
+        "conflict": wishes.conflict,
         "activeDeadlineSeconds": wishes.deadline_s,
+        "missingRanksGraceSeconds": wishes.missing_grace_s,
         "limits": _given(limits) or None,
     }
     stem = stem[:_NAME_LENGTH].strip("-.")

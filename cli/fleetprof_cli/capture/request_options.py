@@ -11,6 +11,7 @@ import click
 from fleetprof_api.request import (
     Canary,
     Collect,
+    Conflict,
     InvalidRequest,
     Limits,
     ProfileRequest,
@@ -24,10 +25,12 @@ from fleetprof_api.request import (
 from fleetprof_api.request.part import Part
 
 from fleetprof_cli.capture.request_flags import Wishes, find_contradiction, parse_ranks
+from fleetprof_cli.durations import Duration
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
 
 _MAX_FILE_BYTES: Final = 1 << 20
+_MILLISECOND_NS: Final = 10**6
 
 
 def read_ranks(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[int] | None:
@@ -63,10 +66,10 @@ _OPTIONS: Final = (
         help="How many training iterations  [default: 5].",
     ),
     click.option(
-        "--duration-ms",
-        metavar="MS",
-        type=_bounds(Window, "duration_millis"),
-        help="A length of time instead of iterations.",
+        "--duration",
+        metavar="DURATION",
+        type=Duration.of_field(Window, "duration_millis", _MILLISECOND_NS),
+        help="A length of time instead of iterations, for example 500ms.",
     ),
     click.option(
         "--warmup",
@@ -116,9 +119,21 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--deadline",
-        metavar="SECONDS",
-        type=_bounds(Spec, "active_deadline_seconds"),
-        help="Give up after this time  [default: 900].",
+        metavar="DURATION",
+        type=Duration.of_field(Spec, "active_deadline_seconds"),
+        help="Give up after this time, for example 40s; waiting in the queue does not count  [default: 15m].",
+    ),
+    click.option(
+        "--missing-grace",
+        metavar="DURATION",
+        type=Duration.of_field(Spec, "missing_ranks_grace_seconds"),
+        help="Once some ranks are there, wait so long for missing ones, then go on without them  [default: until the "
+        "deadline].",
+    ),
+    click.option(
+        "--conflict",
+        type=click.Choice([conflict.value for conflict in Conflict], case_sensitive=False),
+        help="While other captures use these ranks: wait for a turn, or end  [default: Wait].",
     ),
     click.option(
         "-f",
@@ -141,7 +156,7 @@ def read_wishes(flags: dict[str, Any]) -> Wishes:
     """What the options said. Raises UsageError where one excludes or needs another."""
     wishes = Wishes(
         iterations=flags["iterations"],
-        duration_ms=flags["duration_ms"],
+        duration_ms=flags["duration"],
         warmup=flags["warmup"],
         ranks=flags["ranks"],
         sample=flags["sample"],
@@ -151,6 +166,8 @@ def read_wishes(flags: dict[str, Any]) -> Wishes:
         traces=flags["traces"],
         canary=flags["canary"],
         deadline_s=flags["deadline"],
+        missing_grace_s=flags["missing_grace"],
+        conflict=flags["conflict"],
         max_trace_mib=flags["max_trace_mib"],
         max_slowdown_percent=flags["max_slowdown"],
     )

@@ -18,13 +18,14 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetprof_cli.capture.jobs import RunningJob, group_jobs
+from fleetprof_cli.durations import say_duration
 from fleetprof_cli.local.hub_client import HubClient, NoHub
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import say
 from fleetprof_cli.options import output_option, state_option
 from fleetprof_cli.reports.stored import read_captures
 from fleetprof_cli.store_location import open_store
-from fleetprof_cli.terminal.status_text import age_text, duration_text, sentence, status_document, succeeded
+from fleetprof_cli.terminal.status_text import duration_text, sentence, status_document, succeeded
 
 _MOST_WIDE: Final = 1000
 
@@ -96,7 +97,7 @@ def _state_of(running: RunningJob) -> str:
 
 
 def _capture_table(captures: list[pb.CaptureStatus]) -> Table:
-    table = Table("CAPTURE", "NAME", "RANKS", "STATE", "AGE", box=None, pad_edge=False)
+    table = Table("CAPTURE", "NAME", "RANKS", "STATE", "QUEUE", "AGE", box=None, pad_edge=False)
     now = time.time_ns()
     for capture in captures:
         stored = sum(rank.state == pb.UPLOADED for rank in capture.ranks)
@@ -105,6 +106,7 @@ def _capture_table(captures: list[pb.CaptureStatus]) -> Table:
             Text(make_printable(capture.name)),
             f"{stored}/{len(capture.ranks)}",
             Text(make_printable(succeeded(capture).reason or sentence(capture))),
-            age_text((now - capture.submitted_unix_ns) // 1_000_000_000),
+            str(capture.queue_position or ""),
+            say_duration(now - capture.submitted_unix_ns),
         )
     return table

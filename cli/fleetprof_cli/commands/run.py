@@ -18,6 +18,7 @@ import click
 from fleetprof_api.report.recording import say_bytes
 from fleetprof_sidecar.sockets.directory import trainer_environment
 
+from fleetprof_cli.durations import Duration
 from fleetprof_cli.local.run import job
 from fleetprof_cli.local.run.job_name import as_label, name_job
 from fleetprof_cli.local.run.run_folder import RunFolder, RunRecord, live_runs, new_run_folder
@@ -42,10 +43,10 @@ DEFAULT_NAMESPACE: Final = "local"
 @click.option("--no-agent", is_flag=True, help="Run without the agent: captures start at a time, not at an iteration.")
 @click.option(
     "--linger",
-    metavar="SECONDS",
-    type=click.IntRange(0, 3600),
+    metavar="DURATION",
+    type=Duration(0, 3600),
     default=30,
-    show_default=True,
+    show_default="30s",
     help="How long the sidecar may take after the command to store what was captured.",
 )
 @click.option("--hub", metavar="HOST:PORT", envvar="FLEETPROF_HUB", help="A hub elsewhere [default: that of `up`].")

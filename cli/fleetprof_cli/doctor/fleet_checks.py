@@ -10,6 +10,7 @@ from fleetprof_api.hub import hub_pb2 as pb
 
 from fleetprof_cli.capture.jobs import group_jobs
 from fleetprof_cli.doctor.checks import Check, Verdict
+from fleetprof_cli.durations import say_duration
 from fleetprof_cli.local.hub_client import HubClient
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure
@@ -62,11 +63,11 @@ def _judge_sidecar(sidecar: pb.SidecarStatus, now_unix_ns: int) -> Check:
     name = f"sidecar {identity.pod_name or sidecar.sidecar_id}"
     age = now_unix_ns - sidecar.last_heartbeat_unix_ns
     if not sidecar.connected_unix_ns:
-        found = f"left {duration_text(max(0, age))} ago"
+        found = f"left {say_duration(age)} ago"
         return Check(
             name, Verdict.OK, found, "when its job still runs, look at its log: runs/*/sidecar.log in the state"
         )
-    found = f"{len(sidecar.processes)} processes, last heard of {duration_text(max(0, age))} ago"
+    found = f"{len(sidecar.processes)} processes, last heard of {say_duration(age)} ago"
     if age < -_AHEAD_NS:
         advice = "the clocks of the machines differ: captures that start by time will not line up; run chrony or ntpd"
         return Check(name, Verdict.WARN, f"its clock is {duration_text(-age)} ahead", advice)

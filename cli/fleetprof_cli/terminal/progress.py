@@ -14,9 +14,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from fleetprof_cli.durations import say_duration
 from fleetprof_cli.messages import say
 from fleetprof_cli.terminal.capture_view import CaptureView, Count, RankRow
-from fleetprof_cli.terminal.status_text import duration_text
 
 EVERY_RANK_UP_TO: Final = 16
 _SLOWEST: Final = 5
@@ -36,7 +36,7 @@ def draw_capture(view: CaptureView, now_unix_ns: int) -> RenderableType:
 
 def _heading(view: CaptureView, now_unix_ns: int) -> str:
     end = view.ended_unix_ns or now_unix_ns
-    passed = f", {duration_text(end - view.began_unix_ns)}" if 0 < view.began_unix_ns <= end else ""
+    passed = f", {say_duration(end - view.began_unix_ns)}" if 0 < view.began_unix_ns <= end else ""
     return f"{view.title}{passed}: {view.sentence}"
 
 

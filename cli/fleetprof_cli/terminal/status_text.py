@@ -112,6 +112,7 @@ def status_document(status: pb.CaptureStatus) -> dict[str, Any]:
         "submitted_unix_ns": status.submitted_unix_ns,
         "armed_unix_ns": status.armed_unix_ns,
         "completed_unix_ns": status.completed_unix_ns,
+        "queue_position": status.queue_position or None,
         "report_location": status.report_location,
         "ranks": [_rank_document(rank) for rank in status.ranks],
         "canary": _rank_document(status.canary) if status.HasField("canary") else None,
@@ -183,18 +184,9 @@ def size_text(size_bytes: int) -> str:
 
 
 def duration_text(duration_ns: int) -> str:
-    """A duration for people, in the unit that fits."""
+    """A measured time for people, in the unit that fits."""
     if duration_ns < 1_000_000:
         return f"{duration_ns / 1e3:.0f} µs"
     if duration_ns < 1_000_000_000:
         return f"{duration_ns / 1e6:.1f} ms"
     return f"{duration_ns / 1e9:.1f} s"
-
-
-def age_text(age_s: int) -> str:
-    """How long ago, for people, in the largest unit that fits."""
-    seconds = max(0, age_s)
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Canceller, Ledger
-from fleetprof_api.request import InvalidRequest, ProfileRequest
+from fleetprof_api.request import Conflict, InvalidRequest, ProfileRequest
 from fleetprof_api.telemetry.figures import FleetFigures
 from fleetprof_store.base import Store, StoreError
 
@@ -98,8 +98,8 @@ class Hub:
 
     async def submit(self, request: ProfileRequest, namespace: str, *, fail_fast: bool) -> pb.CaptureStatus:
         """Takes a request. `fail_fast` refuses what could only wait, but for what comes by itself in a job that is
-        there: its processes, PyTorch and first optimizer steps, and, for some seconds, what a sidecar that was
-        restarted has not heard yet.
+        there: its processes, PyTorch and first optimizer steps, its turn, and, for some seconds, what a sidecar that
+        was restarted has not heard yet.
 
         Raises InvalidRequest, CaptureRefused, StoreError (then nothing was begun).
         """
@@ -331,7 +331,8 @@ class Hub:
         found = self._environment.resolve(request, namespace, "")
         if found.reason and is_hopeless(found, self._clock(), self.settings):
             raise CaptureRefused(found.reason, found.message)
-        if holder := self.captures.describe_holder(found.targets):
+        holder = self.captures.describe_holder(found.targets)
+        if holder and request.spec.conflict is Conflict.FAIL:
             raise CaptureRefused(ALREADY, holder)
 
     async def _restore_all(self, places: Sequence[tuple[str, str]]) -> bool:

@@ -12,6 +12,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from fleetprof_api.process.address import HostPort, parse_host_port
+
 from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
 from fleetprof_operator.ownership.lease import (
     LEASE,
@@ -58,9 +60,14 @@ class Leadership:
             return f"the release {self.first.owner} serves here: uninstall one of the two ({self._trouble})"
         return self._trouble or f"waiting for the Lease {LEASE}"
 
-    def first_hub(self) -> str:
-        """Where the hub of the process listens that serves in our place; "" when none of our release does."""
-        return self.first.hub if self.first is not None and self.first.owner == self._me.owner else ""
+    def first_hub(self) -> HostPort | None:
+        """Where the hub of the process listens that serves in our place; None when none of our release does."""
+        if self.first is None or self.first.owner != self._me.owner:
+            return None
+        try:
+            return parse_host_port(self.first.hub, least_port=1)
+        except ValueError:  # it tells no address
+            return None
 
     async def run(self) -> None:
         """Until cancelled. Raises Deposed."""

@@ -1,7 +1,7 @@
 """What a process that stands by does with callers: it hands them on to the process that serves.
 
-All replicas are ready, so the hub's Service sends callers to any of them. A relay needs no right; the other ways to
-lead callers to one replica would let the operator change pods or the addresses of Services.
+All replicas are ready, so the Service sends sidecars, and Alertmanager, to any of them. A relay needs no right; the
+other ways to lead callers to one replica would let the operator change pods or the addresses of Services.
 
 Guarantees: bytes are passed on as they come, so TLS is between the caller and the process that serves; where nobody
 serves, a caller's connection is closed and it dials again; all connections end with `close`, and before that process
@@ -14,21 +14,23 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from fleetprof_api.process.address import HostPort, parse_host_port
+from fleetprof_api.process.address import HostPort
 
 log = logging.getLogger(__name__)
 
-MOST_CONNECTIONS: Final = 6000
-"""As many as the hub takes."""
 _DIAL_S: Final = 5.0
 _PIECE_BYTES: Final = 1 << 16
 
 
 class Relay:
-    """`find_hub` tells where the hub listens now (HOST:PORT), "" when nobody knows. `port` is there after `start`."""
+    """`find_server` tells where the server listens now, None when nobody knows; it takes `most` connections.
 
-    def __init__(self, find_hub: Callable[[], str]) -> None:
-        self._find_hub = find_hub
+    `port` is there after `start`.
+    """
+
+    def __init__(self, find_server: Callable[[], HostPort | None], *, most: int) -> None:
+        self._find_server = find_server
+        self._most = most
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
@@ -51,8 +53,8 @@ class Relay:
         assert task is not None
         self._tasks.add(task)
         try:
-            if len(self._tasks) <= MOST_CONNECTIONS and (hub := self._find_hub()):
-                await _join(reader, writer, parse_host_port(hub))
+            if len(self._tasks) <= self._most and (server := self._find_server()):
+                await _join(reader, writer, server)
         except (OSError, TimeoutError, ValueError) as error:
             log.debug("a caller cannot be handed on: %s", error)
         except asyncio.CancelledError:
@@ -62,17 +64,17 @@ class Relay:
             writer.close()
 
 
-async def _join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hub: HostPort) -> None:
+async def _join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: HostPort) -> None:
     async with asyncio.timeout(_DIAL_S):
-        hub_reader, hub_writer = await asyncio.open_connection(hub.host, hub.port)
-    pumps = [asyncio.create_task(_pump(reader, hub_writer)), asyncio.create_task(_pump(hub_reader, writer))]
+        its_reader, its_writer = await asyncio.open_connection(server.host, server.port)
+    pumps = [asyncio.create_task(_pump(reader, its_writer)), asyncio.create_task(_pump(its_reader, writer))]
     try:
         await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for pump in pumps:
             pump.cancel()
         await asyncio.gather(*pumps, return_exceptions=True)
-        hub_writer.close()
+        its_writer.close()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

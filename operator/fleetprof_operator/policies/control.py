@@ -19,7 +19,7 @@ from fleetprof_operator.web.connections import Connections
 
 log = logging.getLogger(__name__)
 
-_CONNECTIONS: Final = 16
+MOST_CALLERS: Final = 16
 _RENEW_S: Final = 600.0
 
 
@@ -82,8 +82,8 @@ class PolicyControl:
             receiver.make_application(),
             context,
             what="alert receiver",
-            most=_CONNECTIONS,
-            most_of_one=_CONNECTIONS // 2,
+            most=MOST_CALLERS,
+            most_of_one=MOST_CALLERS // 2,
         )
         await server.start(self._listen.host, self._listen.port)
         self._cleanup.push_async_callback(server.close)

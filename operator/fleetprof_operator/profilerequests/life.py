@@ -164,19 +164,17 @@ class RequestLife:
                 return False
             except CaptureRefused as refusal:
                 patient = refusal.reason == TOO_MANY and request.spec.conflict is Conflict.WAIT
-                if patient and self._record.is_taken_back:
+                if not patient:
+                    await self._end("False", refusal.reason, str(refusal))
+                    return False
+                if self._record.is_taken_back:
                     await self._end("False", "Cancelled", f"cancelled by {self._record.canceller} while it waited")
                     return False
-                if patient and time.monotonic() < until:
-                    line.join(self._namespace, self._uid, made)
-                    fact = Fact("Unknown", "Waiting", f"place {place} in the namespace's queue: {refusal}")
-                    facts = {"TargetsResolved": Fact("False", QUEUED, fact.message), "Succeeded": fact}
-                    self._show(facts)
-                    await self._tell(facts)
-                    await asyncio.sleep(_QUEUE_S)
-                    continue
-                await self._end("False", refusal.reason, str(refusal))
-                return False
+                line.join(self._namespace, self._uid, made)
+                began = time.monotonic()
+                await self._wait_in_queue(place, str(refusal))
+                until += time.monotonic() - began
+                continue
             except StoreError as error:
                 said = f"the object store does not take the request: {error}"
                 if time.monotonic() >= until or self._record.is_taken_back:
@@ -188,6 +186,14 @@ class RequestLife:
             if self._record.is_taken_back:
                 await self._around.hub.cancel(self._uid, by=self._record.canceller)
             return True
+
+    async def _wait_in_queue(self, place: int, why: str) -> None:
+        """Shows its place, and waits for a moment."""
+        fact = Fact("Unknown", "Waiting", f"place {place} in the namespace's queue: {why}")
+        facts = {"TargetsResolved": Fact("False", QUEUED, fact.message), "Succeeded": fact}
+        self._show(facts, {"queuePosition": place})
+        await self._tell(facts)
+        await asyncio.sleep(_QUEUE_S)
 
     async def _follow_with_pods(self, request: ProfileRequest) -> pb.CaptureStatus:
         """Shows the capture as it goes, and tells the hub of its pods meanwhile; its last status."""

@@ -47,6 +47,8 @@ def from_capture(capture: pb.CaptureStatus) -> Json:
     if not capture.finished and "Succeeded" in facts and facts["Succeeded"].status != "Unknown":
         facts["Succeeded"] = Fact("Unknown", "Finishing", facts["Succeeded"].message)
     status: Json = {"facts": facts}
+    if capture.queue_position and not capture.finished:
+        status["queuePosition"] = capture.queue_position
     if capture.ranks:
         status["ranks"] = count_ranks(capture.ranks)
         if failures := list_failures(capture.ranks):
@@ -110,8 +112,12 @@ def merge_conditions(known: Sequence[Json], facts: Mapping[str, Fact], generatio
 
 
 def build_status(known: Json, wanted: Json, *, target: str, generation: int, now_unix_ns: int) -> Json:
-    """The whole status to write: `wanted` has `facts` and any other fields of the status; others stay as `known`."""
-    status = {**known, **{name: value for name, value in wanted.items() if name != "facts"}}
+    """The whole status to write: `wanted` has `facts` and any other fields of the status; others stay as `known`.
+
+    But for the place in the queue, which is true for the moment only.
+    """
+    lasting = {name: value for name, value in known.items() if name != "queuePosition"}
+    status = {**lasting, **{name: value for name, value in wanted.items() if name != "facts"}}
     status["conditions"] = merge_conditions(known.get("conditions") or [], wanted["facts"], generation, now_unix_ns)
     status["target"] = _cut(target, _TARGET)
     status["observedGeneration"] = generation

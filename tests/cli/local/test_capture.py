@@ -118,7 +118,7 @@ def test_a_capture_outlives_its_hub(
     ("words", "code", "said"),
     [
         (["capture", "nobody"], 5, "no job nobody is running"),
-        (["capture", "sim", "--iterations", "5", "--duration-ms", "500"], 2, "exclude each other"),
+        (["capture", "sim", "--iterations", "5", "--duration", "500ms"], 2, "exclude each other"),
         (["capture", "sim", "--ranks", "9"], 5, "9"),
         (["report", "nothing"], 2, "there is no capture yet"),
     ],

@@ -88,7 +88,7 @@ def test_one_command_captures_all_ranks_and_others_fetch_what_it_stored(
 def test_ctrl_c_takes_a_capture_back_that_runs(training: Training, api: Api, tmp_path: Path) -> None:
     words = ["kubectl", "fleetprof", "capture", f"job/{training.name}", "-n", training.namespace]
     capture = subprocess.Popen(
-        [*words, "--duration-ms", "8000"],
+        [*words, "--duration", "8s"],
         env=environment_of(api, tmp_path),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

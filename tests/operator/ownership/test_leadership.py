@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from fleetprof_api.process.address import parse_host_port
 from fleetprof_operator.ownership import leadership as module
 from fleetprof_operator.ownership.leadership import Deposed, Leadership
 from fleetprof_operator.ownership.lease import DURATION_S, Holder, Sight, build_claim, is_free, lease_path, look
@@ -88,7 +89,7 @@ async def test_of_two_processes_one_serves_and_the_other_knows_where() -> None:
     async with running(first, second):
         await pass_some_rounds()
         assert [leader.held.is_set() for leader in (first, second)] == [True, False]
-        assert (second.first_hub(), second.find_obstacle()) == (A.hub, "")
+        assert (second.first_hub(), second.find_obstacle()) == (parse_host_port(A.hub), "")
 
 
 async def test_what_is_let_go_is_taken_at_once() -> None:
@@ -109,7 +110,7 @@ async def test_another_release_is_named_with_what_to_do() -> None:
     late = Leadership(serve(**{"kube-system": STRANGER}), ["kube-system"], A)
     async with running(late):
         await pass_some_rounds()
-        assert (late.held.is_set(), late.first_hub()) == (False, "")
+        assert (late.held.is_set(), late.first_hub()) == (False, None)
         assert "the release elsewhere/fleetprof serves here: uninstall one of the two" in late.find_obstacle()
 
 

@@ -3,7 +3,9 @@
 import asyncio
 import socket
 from contextlib import closing
+from pathlib import Path
 
+import aiohttp
 import pytest
 from fleetprof_operator.kubernetes.cluster import Cluster, make_client
 from fleetprof_operator.ownership.territory import CLUSTER_FINALIZER, NAMESPACE_FINALIZER
@@ -24,6 +26,16 @@ def find_port() -> int:
 def replica(identity: str) -> list[str]:
     address = f"127.0.0.1:{find_port()}"
     return ["--identity", identity, "--hub-listen", address, "--advertise", address]
+
+
+async def call_receiver(address: str, token: str) -> tuple[int, dict[str, int]]:
+    """As Alertmanager does."""
+    labels = {"alertname": "Low", "namespace": "team", "kind": "Job", "workload": "llama"}
+    alerts = {"version": "4", "alerts": [{"status": "firing", "labels": labels}]}
+    async with aiohttp.ClientSession() as http:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with http.post(f"http://{address}/alerts", json=alerts, headers=headers) as answer:
+            return answer.status, await answer.json()
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
@@ -56,6 +68,24 @@ async def test_a_replica_that_stands_by_takes_the_capture_over(grounds: list[Gro
     status = await first.until_finished()
     assert condition(status) == ("True", "Complete")
     assert status["owner"] == "fleetprof-system/fleetprof"
+
+
+async def test_a_replica_that_stands_by_hands_alertmanagers_calls_on(grounds: list[Ground], tmp_path: Path) -> None:
+    (first,) = grounds
+    first.add_lease(first.namespace)
+    token_file, port = tmp_path / "token", find_port()
+    token_file.write_text("t" * 32)
+    receives = ["--alerts-token-file", str(token_file), "--alerts-listen"]
+    standing_by = first.beside("second", *first.arguments, *replica("second"), *receives, f"127.0.0.2:{port}")
+    first.arguments += [*replica("first"), *receives, f"127.0.0.1:{port}"]
+    first.start_operator()
+    await first.until(lambda: "serves" in first.log(), "the first to serve")
+    grounds.append(standing_by)
+    standing_by.start_operator()
+    await first.until(lambda: not standing_by.find_obstacle(), "the other to stand by")
+
+    assert await call_receiver(f"127.0.0.2:{port}", "t" * 32) == (200, {"taken": 1})
+    assert (await call_receiver(f"127.0.0.2:{port}", "wrong"))[0] == 401  # it is the receiver that decides
 
 
 async def test_of_two_releases_each_has_its_requests_and_an_uninstall_touches_its_own(

@@ -152,12 +152,15 @@ async def test_a_namespace_has_a_budget(ground: Ground) -> None:
     ground.ask("second")
     status = await ground.until_state("Queued", "second", "TargetsResolved")
     assert "place 1 in the namespace's queue: 1 captures of namespace" in message(status)
+    assert status["queuePosition"] == 1
     await asyncio.sleep(1.1)  # creationTimestamp has whole seconds
     ground.ask("third")
     status = await ground.until_state("Queued", "third", "TargetsResolved")
     assert "place 2 in the namespace's queue: 1 requests" in message(status)
+    assert status["queuePosition"] == 2
     ground.delete("first")
-    await ground.until_state("NothingMatched", "second", "TargetsResolved")
+    status = await ground.until_state("NothingMatched", "second", "TargetsResolved")
+    assert "queuePosition" not in status
     assert condition(ground.status("third"), "TargetsResolved") == ("False", "Queued")
 
 

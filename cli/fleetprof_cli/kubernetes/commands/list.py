@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fleetprof_cli.durations import say_duration
 from fleetprof_cli.kubernetes.connection import Place, connect
 from fleetprof_cli.kubernetes.options import place_options, read_place
 from fleetprof_cli.kubernetes.request_state import RequestState
 from fleetprof_cli.kubernetes.requests import Requests
 from fleetprof_cli.options import output_option
-from fleetprof_cli.terminal.status_text import age_text
 
 
 @click.command("list")
@@ -40,7 +40,7 @@ async def _list(place: Place, everywhere: bool) -> list[RequestState]:
 
 
 def _table(states: list[RequestState], everywhere: bool) -> Table:
-    columns = ["NAME", "TARGET", "RANKS", "STATE", "BUSY", "REQUESTER", "AGE"]
+    columns = ["NAME", "TARGET", "RANKS", "STATE", "QUEUE", "BUSY", "REQUESTER", "AGE"]
     table = Table(*(["NAMESPACE", *columns] if everywhere else columns), box=None, pad_edge=False)
     now = datetime.now(UTC)
     for state in states:
@@ -52,9 +52,10 @@ def _table(states: list[RequestState], everywhere: bool) -> Table:
             status.target or "",
             f"{counts.uploaded or 0}/{counts.targeted}" if counts.targeted else "",
             state.reason(),
+            str(status.queue_position or ""),
             f"{busy / 10:.1f} %" if busy is not None else "",
             status.requester or "",
-            age_text(int((now - created).total_seconds())) if created else "",
+            say_duration(int((now - created).total_seconds() * 1e9)) if created else "",
         ]
         table.add_row(*(Text(make_printable(cell)) for cell in ([state.namespace, *cells] if everywhere else cells)))
     return table

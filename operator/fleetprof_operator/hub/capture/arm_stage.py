@@ -2,9 +2,10 @@
 
 Resolving and planning are pure (`resolution`, `plan`); here is the patience around them.
 
-Guarantees: a request waits for what may still come, with the reason in its status, and no longer than its deadline; no
-rank is ordered that another request holds, and of those that wait for a rank the first one gets it; an order follows
-from the ledger alone, so that it can be repeated (`recover_order`). Where no rank at all took its order in time, since
+Guarantees: a request waits for what may still come, with the reason in its status, and no longer than its deadline, or
+the grace that it gives to ranks that are missing; no rank is ordered that another request holds, and of those that wait
+for a rank the first one gets it, for whose sake the others' deadlines stand still; an order follows from the ledger
+alone, so that it can be repeated (`recover_order`). Where no rank at all took its order in time, since
 host or job stood still for a second, nothing has begun and one later start is agreed on, once all ask again; where one
 did, the others have missed it.
 """
@@ -24,7 +25,7 @@ from fleetprof_operator.hub.planning.orders import build_release
 from fleetprof_operator.hub.planning.plan import find_obstacle, find_unsteady, make_plan
 from fleetprof_operator.hub.planning.resolution import Resolution
 from fleetprof_operator.hub.planning.window_fit import NO_MEMORY, fit_window
-from fleetprof_operator.hub.settings import HubSettings
+from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.submission import ALREADY, QUEUED
 
 MOST_PLANS: Final = 2
@@ -34,25 +35,30 @@ _MISSED: Final = (Reason.TOO_LATE, Reason.NOT_POLLING, Reason.BUSY)
 async def resolve_and_arm(state: CaptureState) -> bool:
     """Waits for the target and arms it. False when the request ended meanwhile."""
     hub, spec = state.hub, state.request.spec
-    gather_until = 0
+    gather_until = others_since = 0
     while True:
         now = hub.clock()
         if state.ledger.cancelled_unix_ns:
+            state.leave_queue()
             said = f"cancelled by {state.ledger.cancelled_by} before any rank was asked"
             state.book.conclude("False", "Cancelled", said, now)
             return False
         found = hub.resolve(state.request, state.ledger.namespace, state.ledger.uid)
+        others_since = (others_since or now) if found.others else 0
+        if others_since and _is_grace_over(state, others_since, now):
+            found = hub.resolve(state.request, state.ledger.namespace, state.ledger.uid, without_missing=True)
         holder = hub.find_holder(found.targets) if found.targets else ""
         earlier = hub.find_earlier(state.ledger.uid, found.targets) if found.targets else ()
         if holder or earlier:
             gather_until = 0
             first = holder or f"{earlier[0]} waits for the same ranks, and comes first"
-            if state.fails_fast or spec.conflict is Conflict.FAIL or now >= state.deadline_unix_ns:
+            if spec.conflict is Conflict.FAIL:
                 state.book.conclude("False", ALREADY, first, now)
                 return False
-            state.queued = frozenset((t.sidecar_id, t.process.process_id) for t in found.targets)
-            reason, message = QUEUED, f"place {len(earlier) + 1} in the queue for these ranks: {first}"
+            state.enter_queue(len(earlier) + 1, found.targets)
+            reason, message = QUEUED, f"place {state.queue_position} in the queue for these ranks: {first}"
         elif found.targets:
+            state.leave_queue()
             pending = _find_pending(state, found, now)
             profiled = sum(target.process.busy for target in found.targets)
             if profiled and now < state.deadline_unix_ns - hub.settings.gap_ns:
@@ -77,6 +83,7 @@ async def resolve_and_arm(state: CaptureState) -> bool:
                 continue
             reason, message = "Gathering", pending
         else:
+            state.leave_queue()
             gather_until, state.queued = 0, frozenset()
             reason, message = found.reason, found.message
             deaf = found.deaf_since_unix_ns and now - found.deaf_since_unix_ns >= hub.settings.deaf_patience_ns
@@ -88,6 +95,12 @@ async def resolve_and_arm(state: CaptureState) -> bool:
         if state.book.wait_for(reason, message, now):
             state.note_change()
         await state.wait(now + hub.settings.look_again_ns)
+
+
+def _is_grace_over(state: CaptureState, others_since_unix_ns: int, now_unix_ns: int) -> bool:
+    """Whether the request goes on without the ranks that have been missing since then."""
+    grace_s = state.request.spec.missing_ranks_grace_seconds
+    return grace_s is not None and now_unix_ns >= others_since_unix_ns + grace_s * SECOND_NS
 
 
 def is_hopeless(found: Resolution, now_unix_ns: int, settings: HubSettings) -> bool:
@@ -131,7 +144,7 @@ def recover_order(state: CaptureState, sidecar_id: str, missing: Sequence[Ledger
 
 def _find_pending(state: CaptureState, found: Resolution, now_unix_ns: int) -> str:
     """What a short wait may still improve; empty when nothing."""
-    if found.incomplete:
+    if found.incomplete and not found.final:
         return found.incomplete
     settings = state.hub.settings
     # After a restart of its sidecar an agent is heard of before Kineto, whose client may still be backing off.

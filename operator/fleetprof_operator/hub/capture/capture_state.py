@@ -8,6 +8,7 @@ is known to be stored is never given up as failed.
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fleetprof_api import keys
@@ -38,7 +39,8 @@ class CaptureState:
     `book` owns the ledger, `ledger` is its view. `stored` has (sidecar, process) of each rank whose trace, or summary
     where that was asked for, the store holds, and `traces_stored` those whose trace was seen to arrive; `report_made`
     says that the report is there, `hurried` that a cancel waits for nobody's confirmation, `canary` is the one that
-    records at this moment, `queued` has (sidecar, process) of the ranks that it waits for until it has them.
+    records at this moment, `queued` has (sidecar, process) of the ranks that it waits for until it has them, and
+    `queue_position` its place among those who do (1 comes next; 0: it waits for nobody).
     With `fails_fast` only what comes by itself is waited for (`arm_stage.is_hopeless`), else everything until the
     deadline.
     """
@@ -55,6 +57,7 @@ class CaptureState:
         self.traces_stored: set[tuple[str, str]] = set()
         self.canary: CanaryRun | None = None
         self.queued: frozenset[tuple[str, str]] = frozenset()
+        self.queue_position = 0
         self.report_made = False
         self.hurried = False
         self.version = 0
@@ -67,8 +70,23 @@ class CaptureState:
 
     @property
     def deadline_unix_ns(self) -> int:
-        """When the request ends at the latest, but for the analysis."""
-        return self.ledger.submitted_unix_ns + self.request.spec.active_deadline_seconds * SECOND_NS
+        """When the request ends at the latest, but for the analysis; it moves while the request waits in the queue."""
+        ledger = self.ledger
+        queued_ns = ledger.queued_ns
+        if ledger.queued_since_unix_ns:
+            queued_ns += max(0, self.hub.clock() - ledger.queued_since_unix_ns)
+        return ledger.submitted_unix_ns + self.request.spec.active_deadline_seconds * SECOND_NS + queued_ns
+
+    def enter_queue(self, position: int, waits_for: Iterable[RankTarget]) -> None:
+        """It waits for its turn with these ranks. That it does so, not each of its places, reaches the store."""
+        self.queued = frozenset((t.sidecar_id, t.process.process_id) for t in waits_for)
+        self.queue_position = position
+        self.book.note_queued(True, self.hub.clock())
+
+    def leave_queue(self) -> None:
+        """It waits for nobody."""
+        self.queue_position = 0
+        self.book.note_queued(False, self.hub.clock())
 
     async def wait_for_news(self, seen_version: int) -> None:
         """Returns when the status is newer than that version."""

@@ -38,7 +38,16 @@ class CaptureEnvironment:
         """The pods of a request; None where nobody tells them."""
         return None if self.find_pods is None else self.find_pods(uid)
 
-    def resolve(self, request: ProfileRequest, namespace: str, uid: str) -> Resolution:
-        """The processes of a request as of now."""
-        sidecars, now = self.registry.list_of(namespace), self.clock()
-        return resolve(request.spec, namespace, sidecars, now, request.target_text(), self.pods_of(uid))
+    def resolve(
+        self, request: ProfileRequest, namespace: str, uid: str, *, without_missing: bool = False
+    ) -> Resolution:
+        """The processes of a request as of now; `without_missing`: those that are there."""
+        return resolve(
+            request.spec,
+            namespace,
+            self.registry.list_of(namespace),
+            self.clock(),
+            request.target_text(),
+            self.pods_of(uid),
+            without_missing=without_missing,
+        )

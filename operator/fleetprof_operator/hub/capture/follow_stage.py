@@ -40,12 +40,12 @@ async def follow(state: CaptureState) -> None:
 
 def _give_up_lost(state: CaptureState, now_unix_ns: int) -> None:
     """Ends the lines of sidecars that are away: for too long, or with their pods."""
-    for sidecar_id in state.book.lines.open_sidecars():
-        if _is_connected(state, sidecar_id):
-            continue
+    away = [sidecar_id for sidecar_id in state.book.lines.open_sidecars() if not _is_connected(state, sidecar_id)]
+    patience_ns = _find_patience(state, alone=len(away) == len(state.book.lines.open_sidecars()))
+    for sidecar_id in away:
         record = state.hub.registry.find(sidecar_id)
         lost_since = record.lost_unix_ns if record is not None else state.began_unix_ns
-        is_late = now_unix_ns - lost_since >= state.hub.settings.sidecar_lost_ns
+        is_late = now_unix_ns - lost_since >= patience_ns
         for entry in state.open_entries_of(sidecar_id):
             if _is_gone(state, entry):
                 text = (
@@ -54,9 +54,15 @@ def _give_up_lost(state: CaptureState, now_unix_ns: int) -> None:
                 )
                 state.give_up(entry, Reason.SIDECAR_LOST, text)
             elif is_late:
-                seconds = state.hub.settings.sidecar_lost_ns // SECOND_NS
+                seconds = patience_ns // SECOND_NS
                 text = f"its sidecar has not been heard of for {seconds} s: the pod is gone, or cannot reach the hub"
                 state.give_up(entry, Reason.SIDECAR_LOST, text)
+
+
+def _find_patience(state: CaptureState, *, alone: bool) -> int:
+    """How long a sidecar may be away; `alone`: nobody else is waited for."""
+    grace_s, patience_ns = state.request.spec.missing_ranks_grace_seconds, state.hub.settings.sidecar_lost_ns
+    return patience_ns if grace_s is None or not alone else min(patience_ns, grace_s * SECOND_NS)
 
 
 def _is_connected(state: CaptureState, sidecar_id: str) -> bool:

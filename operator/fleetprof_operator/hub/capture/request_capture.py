@@ -84,12 +84,14 @@ class RequestCapture:
         if self._state.report_made:
             key = keys.report_key(self.ledger.namespace, self.ledger.uid)
             location = self._hub.calls.store.locate(key)
-        return self._book.to_status(
+        status = self._book.to_status(
             target=self.request.target_text(),
             request_json=self._request_json,
             finished=self.finished,
             report_location=location,
         )
+        status.queue_position = self._state.queue_position
+        return status
 
     async def refresh(self) -> None:
         """Prepares `status` of many ranks without holding anybody up."""

@@ -202,6 +202,15 @@ class LedgerBook:
         changed = self._conditions.set("TargetsResolved", "False", reason, message, now_unix_ns)
         return self._conditions.set("Succeeded", "Unknown", "Waiting", message, now_unix_ns) or changed
 
+    def note_queued(self, queued: bool, now_unix_ns: int) -> None:
+        """Whether it waits for its turn."""
+        ledger = self._ledger
+        if queued and not ledger.queued_since_unix_ns:
+            ledger.queued_since_unix_ns = now_unix_ns
+        elif ledger.queued_since_unix_ns and not queued:
+            ledger.queued_ns += max(0, now_unix_ns - ledger.queued_since_unix_ns)
+            ledger.queued_since_unix_ns = 0
+
     def begin_analysis(self, now_unix_ns: int) -> None:
         """All lines are final, the report is being made."""
         self._analyzing = True

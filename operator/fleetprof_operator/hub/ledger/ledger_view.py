@@ -65,6 +65,14 @@ class LedgerView(Protocol):
         """When the request came."""
 
     @property
+    def queued_ns(self) -> int:
+        """How long it waited for its turn, up to `queued_since_unix_ns`."""
+
+    @property
+    def queued_since_unix_ns(self) -> int:
+        """Since when it waits for its turn; 0: it does not."""
+
+    @property
     def armed_unix_ns(self) -> int:
         """When the ranks were asked."""
 

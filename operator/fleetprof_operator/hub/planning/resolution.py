@@ -48,7 +48,8 @@ class Resolution:
 
     `absent` are ranks that the job has by its world size and that the request means, but that nobody sees.
     `incomplete` says, when set, what may still come (the job's other ranks, a sidecar that reconnects): worth a short
-    wait.
+    wait. `others` of the request's ranks are there where `reason` is about ranks that are missing; `final` says that
+    nobody waits for what is missing.
     """
 
     targets: list[RankTarget] = field(default_factory=list)
@@ -56,6 +57,8 @@ class Resolution:
     reason: str = ""
     message: str = ""
     incomplete: str = ""
+    others: int = 0
+    final: bool = False
     deaf_since_unix_ns: int = 0  # trainers are there since then, none of which can be asked
     heard_since_unix_ns: int = 0  # what is missing may come by itself for a while from then on
     starts: bool = False  # the job is there, and none of its ranks yet: they come when it has got so far
@@ -68,10 +71,13 @@ def resolve(
     now_unix_ns: int,
     what: str,
     pods: TargetPods | None = None,
+    *,
+    without_missing: bool = False,
 ) -> Resolution:
     """Finds the processes of a request among the sidecars; `what` names the target for people.
 
-    Without `pods` a sidecar belongs to the target when it says so.
+    Without `pods` a sidecar belongs to the target when it says so. `without_missing` takes the ranks that are there
+    while others are missing.
     """
     nearby = [s for s in sidecars if s.identity.namespace == namespace]
     matched = [s for s in nearby if (_matches(spec, s.identity) if pods is None else _is_in(s, pods))]
@@ -115,12 +121,15 @@ def resolve(
     chosen, absent = choose_ranks(spec.ranks, targets)
     if absent:
         message = f"{_name_ranks(absent)} of {what} not there; there are {_name_ranks([t.rank for t in targets])}"
-        youngest = max(t.process.first_seen_unix_ns for t in targets) if max(absent) < world_size else 0
-        return Resolution(reason="RanksMissing", message=_join(message, missing.message), heard_since_unix_ns=youngest)
+        message = _join(message, missing.message)
+        if not (without_missing and chosen):
+            youngest = max(t.process.first_seen_unix_ns for t in targets) if max(absent) < world_size else 0
+            return Resolution(reason="RanksMissing", message=message, heard_since_unix_ns=youngest, others=len(chosen))
+        incomplete = message
     if missing.reason and (incomplete or not world_size) and (spec.ranks is None or spec.ranks.list_ is None):
         incomplete = _join(incomplete, missing.message)
-        if missing.pending:
-            return Resolution(reason=missing.reason, message=incomplete)
+        if missing.pending and not without_missing:
+            return Resolution(reason=missing.reason, message=incomplete, others=len(chosen))
     coming = [t.process for t in chosen if t.process.polls_kineto or is_importing(t.process)]
     if not coming:
         return Resolution(
@@ -132,7 +141,8 @@ def resolve(
         )
     if stepless := find_stepless(coming, spec.window):
         return Resolution(reason=NO_STEP, message=_join(stepless, incomplete))
-    return Resolution(targets=chosen, absent=_find_absent(targets, world_size, spec.ranks), incomplete=incomplete)
+    absent = absent or _find_absent(targets, world_size, spec.ranks)
+    return Resolution(targets=chosen, absent=absent, incomplete=incomplete, final=without_missing)
 
 
 def choose_ranks(ranks: Ranks | None, targets: Sequence[RankTarget]) -> tuple[list[RankTarget], list[int]]:

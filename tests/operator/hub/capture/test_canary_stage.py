@@ -247,7 +247,7 @@ async def test_a_sidecar_that_reconnects_goes_on_with_it(ground: Any, kit: Any) 
 async def test_the_ranks_that_wait_for_it_are_taken(ground: Any, kit: Any) -> None:
     _, uid, _ = await _begin(ground, kit)
     with pytest.raises(Exception, match=f"{uid}.* is capturing rank 1") as caught:
-        await _submit(ground, kit, ranks={"list": [1]})
+        await _submit(ground, kit, ranks={"list": [1]}, conflict="Fail")
     assert getattr(caught.value, "reason", "") == "AlreadyCapturing"
 
 

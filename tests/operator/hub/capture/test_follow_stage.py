@@ -29,6 +29,23 @@ async def test_a_sidecar_that_stays_away_is_given_up_before_a_distant_deadline(g
     assert "not been heard of for 60 s" in status.ranks[0].message
 
 
+async def test_a_lost_sidecar_alone_is_waited_for_as_long_as_the_request_says(ground: Any, kit: Any) -> None:
+    stays, lost = await ground.add_sidecar(0), await ground.add_sidecar(1)
+    request = kit.make_request(deadline_s=3600, missingRanksGraceSeconds=5)
+    uid = (await ground.hub.submit(request, "team", fail_fast=True)).uid
+    arm = await stays.expect("arm")
+    await lost.say_all(await lost.expect("arm"), "ARMED")
+    await ground.await_status(uid, lambda s: kit.states(s)[1] == "ARMED")
+    await ground.lose(lost)
+    ground.skew_ns = 6 * 10**9
+    await stays.say_all(arm, "STARTED")
+    await ground.await_status(uid, lambda s: kit.states(s) == {0: "STARTED", 1: "ARMED"})  # others are under way
+    await stays.deliver(ground.store, arm)
+    status = await ground.await_end(uid)
+    assert kit.states(status) == {0: "UPLOADED", 1: "SidecarLost"}
+    assert "not been heard of for 5 s" in status.ranks[1].message
+
+
 @pytest.mark.parametrize("state", ["ASKED", "ARMED", "STARTED", "WRITTEN"])
 async def test_a_sidecar_that_comes_back_goes_on(ground: Any, kit: Any, state: str) -> None:
     sidecar = await ground.add_sidecar(0)

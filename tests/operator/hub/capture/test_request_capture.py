@@ -115,12 +115,47 @@ async def test_who_waits_for_the_same_ranks_gets_them_in_turn(ground: Any, kit: 
         uids.append((await ground.hub.submit(wanted, "team", fail_fast=False)).uid)
         if place:
             said = f"place {place} in the queue for these ranks: "
-            await ground.await_status(uids[-1], lambda s, said=said: any(said in c.message for c in s.conditions))
+            status = await ground.await_status(uids[-1], lambda s, place=place: s.queue_position == place)
+            assert any(said in c.message for c in status.conditions)
     for uid in uids:
         orders.append(await sidecar.expect("arm"))
         assert orders[-1].capture_id == uid
         await sidecar.deliver(ground.store, orders[-1])
-        assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")
+        status = await ground.await_end(uid)
+        assert (kit.succeeded(status), status.queue_position) == (("True", "Complete"), 0)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_waiting_in_the_queue_does_not_count_for_the_deadline(ground: Any, kit: Any, restart: bool) -> None:
+    sidecar = await ground.add_sidecar(0)
+    first = (await ground.hub.submit(kit.make_request(deadline_s=86_400), "team", fail_fast=True)).uid
+    arm = await sidecar.expect("arm")
+    await sidecar.say_all(arm, "ARMED")
+    second = (await ground.hub.submit(kit.make_request(deadline_s=60), "team", fail_fast=True)).uid
+    await ground.await_status(second, lambda s: s.queue_position == 1)
+    if restart:
+        await ground.restart_hub()
+        await ground.reconnect()
+        await ground.await_status(second, lambda s: s.queue_position == 1)
+    ground.skew_ns += 600 * 10**9
+    await sidecar.beat()
+    await sidecar.deliver(ground.store, arm)
+    assert kit.succeeded(await ground.await_end(first)) == ("True", "Complete")
+    again = await sidecar.expect("arm")
+    assert (again.capture_id, again.give_up_unix_ns > ground.clock()) == (second, True)
+    await sidecar.deliver(ground.store, again)
+    assert kit.succeeded(await ground.await_end(second)) == ("True", "Complete")
+
+
+async def test_a_request_that_waits_in_the_queue_can_be_cancelled(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0)
+    await ground.hub.submit(kit.make_request(), "team", fail_fast=True)
+    await sidecar.expect("arm")
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    await ground.await_status(uid, lambda s: s.queue_position == 1)
+    await ground.hub.cancel(uid)
+    status = await ground.await_end(uid)
+    assert (kit.succeeded(status), status.queue_position) == (("False", "Cancelled"), 0)
 
 
 async def test_two_requests_for_the_same_ranks(ground: Any, kit: Any) -> None:
@@ -129,7 +164,7 @@ async def test_two_requests_for_the_same_ranks(ground: Any, kit: Any) -> None:
     arm = await sidecar.expect("arm")
 
     with pytest.raises(CaptureRefused, match=f"{first}.*is capturing rank 0, 1 of Job/llama") as caught:
-        await ground.hub.submit(kit.make_request(), "team", fail_fast=True)
+        await ground.hub.submit(kit.make_request(conflict="Fail"), "team", fail_fast=True)
     assert caught.value.reason == "AlreadyCapturing"
     second = await ground.hub.submit(kit.make_request(ranks={"list": [1]}, conflict="Fail"), "team", fail_fast=False)
     status = await ground.await_end(second.uid)

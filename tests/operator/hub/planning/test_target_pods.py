@@ -118,6 +118,31 @@ async def test_a_capture_waits_for_pods_and_takes_no_others(told: Any, kit: Any)
     assert [m.WhichOneof("body") for m in stranger.received] == []
 
 
+@pytest.mark.parametrize(
+    ("ranks", "told_of", "reason"),
+    [
+        (None, together(pods("a"), pods("b", pending=True)), "PodsPending"),
+        ({"list": [0, 1]}, pods("a"), "RanksMissing"),
+    ],
+)
+async def test_missing_ranks_are_waited_for_as_long_as_the_request_says(
+    told: Any, kit: Any, ranks: Any, told_of: TargetPods, reason: str
+) -> None:
+    told.pods = told_of
+    sidecar = await add_pod(told, kit, "a", kit.make_process(0, world_size=2))
+    await adopt(told, kit, deadline_s=3600, missingRanksGraceSeconds=30, **({"ranks": ranks} if ranks else {}))
+    await told.await_status("u-1", lambda s: kit.condition(s, "TargetsResolved") == ("False", reason))
+    told.skew_ns = 31 * 10**9
+    await sidecar.beat()
+    arm = await sidecar.expect("arm")
+    assert [order.rank for order in arm.orders] == [0]
+    await sidecar.deliver(told.store, arm)
+    status = await told.await_end("u-1")
+    assert kit.succeeded(status) == ("True", "PartiallyCaptured")
+    assert kit.states(status) == {0: "UPLOADED", 1: "NotPolling"}
+    assert "rank 1 of " in next(c.message for c in status.conditions if c.type == "TargetsResolved")
+
+
 async def test_ranks_that_are_all_there_wait_for_no_pending_pod(told: Any, kit: Any) -> None:
     told.pods = together(pods("a"), pods("spare", pending=True))
     sidecar = await add_pod(told, kit, "a", kit.make_process(0, world_size=1))
