@@ -40,6 +40,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
   const told = useRef(onStateChange);
   const [store, setStore] = useState<TimelineStore | null>(null);
   const [height, setHeight] = useState(0);
+  const [gap, setGap] = useState("");
   const [drawing, setDrawing] = useState<Engine | null>(null);
   const [hover, setHover] = useState<{ hit: Hit; x: number; y: number } | null>(null);
   const [said, setSaid] = useState("");
@@ -68,6 +69,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
       (next) => told.current(next),
       ({ scene, milliseconds }) => {
         setHeight(scene.layout.height);
+        setGap([...scene.ranks.values()].map((rank) => rank.problem).find(Boolean) ?? "");
         element.dataset.rectangles = String(scene.rectangles);
         element.dataset.loading = String([...scene.ranks.values()].some((rank) => rank.loading));
         element.dataset.frame = milliseconds.toFixed(1);
@@ -108,7 +110,8 @@ export function Timeline({ source, state, onStateChange }: Props) {
   const focus = state.chosen?.rank ?? state.open.at(-1);
   const header = focus === undefined ? undefined : store?.rank(focus)?.value;
   const problem = focus === undefined ? undefined : store?.rank(focus)?.problem;
-  const nodes = focus === undefined || !header ? undefined : store?.nodes(focus)?.value;
+  const tree = focus === undefined || !header ? undefined : store?.nodes(focus);
+  const nodes = tree?.value;
   const change = (part: Partial<TimelineState>) => engine.current?.change(part);
   const find = async (forward: boolean) => {
     if (focus === undefined || !header || !store) return;
@@ -191,7 +194,8 @@ export function Timeline({ source, state, onStateChange }: Props) {
         )}
         {said && <p role="alert">{said}</p>}
         {problem !== undefined && <p>Rank {focus} has no events here: {problem}</p>}
-        {chosen?.problem && <p>A part is missing: {chosen.problem}</p>}
+        {tree?.problem !== undefined && <p>The list of what rank {focus} ran is missing: {tree.problem}</p>}
+        {gap && <p>A part is missing: {gap}</p>}
         {shifted > 0 && <p>The clocks of {shifted} ranks are further apart than an iteration is long: they were put right.</p>}
         {stagesOnly > 0 && <p>{stagesOnly} ranks kept their traces: only their iterations are here.</p>}
         {header && !header.whole && <p>This trace is too long for its single events: the finest level shows groups.</p>}
