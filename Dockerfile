@@ -81,8 +81,6 @@ COPY --from=build /programs/fleetprof-operator /programs/fleetprof-webhook /prog
 COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
 COPY api/fleetprof_store /opt/fleetprof/code/fleetprof_store
 COPY operator/fleetprof_operator /opt/fleetprof/code/fleetprof_operator
-# The boot file that injection hands out.
-COPY sidecar/fleetprof_agent/__init__.py sidecar/fleetprof_agent/sitecustomize.py /opt/fleetprof/code/fleetprof_agent/
 USER 0
 RUN python -m compileall -q /opt/fleetprof/code
 USER 65532:65532

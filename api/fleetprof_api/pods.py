@@ -20,8 +20,6 @@ INJECTED_ANNOTATION: Final = "fleetprof.io/injected"
 """By the injection: the version that made the change."""
 
 HUB_CA_ANNOTATION: Final = "fleetprof.io/hub-ca"
-KINETO_CONFIG_ANNOTATION: Final = "fleetprof.io/kineto-config"
-BOOT_ANNOTATION: Final = "fleetprof.io/sitecustomize"
 
 REQUESTED_BY_ANNOTATION: Final = "fleetprof.io/requested-by"
 """On our own kinds, by admission: who created the object."""
@@ -49,7 +47,6 @@ POLICY_LABEL: Final = "fleetprof.io/policy"
 SIDECAR_CONTAINER: Final = "fleetprof"
 SHARED_VOLUME: Final = "fleetprof"
 SPOOL_VOLUME: Final = "fleetprof-spool"
-BOOT_VOLUME: Final = "fleetprof-boot"
 IDENTITY_VOLUME: Final = "fleetprof-identity"
 NO_ACCOUNT_VOLUME: Final = "fleetprof-no-api-token"
 
@@ -59,13 +56,13 @@ ANALYSIS_AUDIENCE: Final = "analyses.fleetprof.io"
 
 SOCKET_DIRECTORY: Final = "/run/fleetprof"
 SPOOL_DIRECTORY: Final = "/var/spool/fleetprof"
-BOOT_DIRECTORY: Final = "/etc/fleetprof"
 IDENTITY_DIRECTORY: Final = "/var/run/secrets/fleetprof.io"
 SERVICE_ACCOUNT_DIRECTORY: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where Kubernetes puts the API's token; the sidecar has something of ours there instead."""
 
 KINETO_CONFIG_FILE: Final = "libkineto.conf"
-BOOT_FILE: Final = "python/sitecustomize.py"
+AGENT_FOLDER: Final = "agent"
+"""Within the socket directory: what PYTHONPATH names. The sidecar writes it before anything else."""
 
 POLL_INTERVAL_S: Final = 1
 KINETO_BASE_CONFIG: Final = f"ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS={POLL_INTERVAL_S}\n"

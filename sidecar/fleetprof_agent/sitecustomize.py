@@ -1,10 +1,9 @@
 """Python imports this at start-up because PYTHONPATH names its folder: it awaits PyTorch, then loads the agent.
 
-Complete in itself, since it may be there before the agent is: in a pod it is a file made from an annotation.
-The agent (package `fleetprof_agent`) lies beside this file, or in a pod in KINETO_IPC_SOCKET_DIR/agent. It begins when
-the job itself has imported `torch.profiler`: `import torch` does so, and the last act of that module is to register
-Kineto's own optimizer hook; ours is registered right after, so that it sees the step count after Kineto has counted
-(PyTorch 2.13 and 2.15). That PyTorch is on its way is said before `torch` itself runs, so before its libraries load.
+The agent (package `fleetprof_agent`) lies beside this file. It begins when the job itself has imported
+`torch.profiler`: `import torch` does so, and the last act of that module is to register Kineto's own optimizer hook;
+ours is registered right after, so that it sees the step count after Kineto has counted (PyTorch 2.13 and 2.15). That
+PyTorch is on its way is said before `torch` itself runs, so before its libraries load.
 
 Guarantees: imports nothing but what every interpreter has loaded by then, and torch never; does nothing unless the job
 runs with Kineto's daemon mode in a socket directory, and with FLEETPROF_AGENT=0; whatever goes wrong in it is silent
@@ -64,11 +63,11 @@ def _tell(what: str) -> None:
             from importlib.machinery import PathFinder
             from importlib.util import module_from_spec
 
-            # Beside this file first: on a machine with other users, what is there is the user's own.
-            places = [os.path.dirname(os.path.abspath(__file__)), os.environ["KINETO_IPC_SOCKET_DIR"] + "/agent"]
-            spec = PathFinder.find_spec("fleetprof_agent", [place for place in places if _is_closed(place)])
+            # Not from anywhere else on sys.path: on a machine with other users, what is here is the user's own.
+            own = os.path.dirname(os.path.abspath(__file__))
+            spec = PathFinder.find_spec("fleetprof_agent", [own]) if _is_closed(own) else None
             if spec is None or spec.loader is None:
-                return  # no sidecar has handed it over: the job is traced without it
+                return  # somebody has taken it away: the job is traced without it
             sys.modules["fleetprof_agent"] = package = module_from_spec(spec)
             spec.loader.exec_module(package)
         from fleetprof_agent import arrival

@@ -24,7 +24,7 @@ from typing import Final
 
 import fleetprof_agent
 from fleetprof_agent import wire
-from fleetprof_api.pods import KINETO_BASE_CONFIG, KINETO_CONFIG_FILE, kineto_variables
+from fleetprof_api.pods import AGENT_FOLDER, KINETO_BASE_CONFIG, KINETO_CONFIG_FILE, kineto_variables
 
 from fleetprof_sidecar.sockets.liveness import has_listener
 from fleetprof_sidecar.sockets.shared_files import make_folder, open_folder, write_whole
@@ -62,7 +62,7 @@ def trainer_environment(path: str, base_env: Mapping[str, str], *, agent: str = 
     Raises UnusableDirectory.
     """
     check_path(path)
-    agent = agent or f"{path}/agent"
+    agent = agent or f"{path}/{AGENT_FOLDER}"
     if os.pathsep in agent:
         raise UnusableDirectory(f"directory {agent!r} cannot be on PYTHONPATH: it has a {os.pathsep!r} in its name")
     environment = {**kineto_variables(path, f"{path}/{KINETO_CONFIG_FILE}"), **base_env}
@@ -80,7 +80,7 @@ class SocketDirectory:
     def __init__(self, path: str | Path, agent: Path | None = None) -> None:
         self.path = Path(check_path(str(path)))
         self.traces = self.path / "traces"
-        self.agent = agent or self.path / "agent"
+        self.agent = agent or self.path / AGENT_FOLDER
 
     def prepare(self) -> None:
         """Makes everything but the sockets; may be repeated. Raises OSError when the volume cannot be written."""

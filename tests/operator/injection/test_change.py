@@ -3,13 +3,12 @@
 from typing import Any
 
 import pytest
-from fleetprof_api import pods
+from fleetprof_api import __version__
 from fleetprof_operator.injection.admission import MAX_WARNING
-from fleetprof_operator.injection.pods.boot_file import MAX_BYTES
 from fleetprof_operator.injection.pods.change import Change
-from harness.kubernetes.pods_to_inject import Inject
+from harness.kubernetes.pods_to_inject import SETTINGS, Inject
 
-BOOT = "/etc/fleetprof/python"
+AGENT = "/run/fleetprof/agent"
 HUB = "fleetprof-hub.fleetprof-system.svc"
 BY_NAME = {"FLEETPROF_HUB": f"{HUB}:8443"}
 BY_ADDRESS = {
@@ -31,19 +30,18 @@ def environment(container: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_the_trainer_gets_kinetos_variables_and_two_mounts(inject: Inject) -> None:
+def test_the_trainer_gets_kinetos_variables_and_a_mount(inject: Inject) -> None:
     change = inject()
     (trainer,) = change.pod["spec"]["containers"]
     assert environment(trainer) == {
         "KINETO_USE_DAEMON": "1",
         "KINETO_IPC_SOCKET_DIR": "/run/fleetprof",
         "KINETO_ONDEMAND_TRACE_DIR": "/run/fleetprof/traces",
-        "KINETO_CONFIG": "/etc/fleetprof/libkineto.conf",
-        "PYTHONPATH": BOOT,
+        "KINETO_CONFIG": "/run/fleetprof/libkineto.conf",
+        "PYTHONPATH": AGENT,
     }
     assert trainer["volumeMounts"] == [
         {"name": "fleetprof", "mountPath": "/run/fleetprof"},
-        {"name": "fleetprof-boot", "mountPath": "/etc/fleetprof", "readOnly": True},
     ]
     assert set(trainer) == {"name", "image", "env", "volumeMounts"}
     assert change.warnings == []
@@ -129,14 +127,9 @@ def test_no_volume_has_a_size_at_which_the_kubelet_would_evict_the_trainer(injec
     assert [v["emptyDir"] for v in change.pod["spec"]["volumes"] if "emptyDir" in v] == [{}, {}, {}]
 
 
-def test_the_boot_file_is_the_agents_own_and_fits_into_an_annotation(inject: Inject) -> None:
-    annotations = inject().pod["metadata"]["annotations"]
-    text = annotations[pods.BOOT_ANNOTATION]
-    assert len(text.encode()) < MAX_BYTES
-    # The grammar of the oldest Python that the agent knows.
-    __import__("ast").parse(text, feature_version=(3, 9))
-    assert annotations["fleetprof.io/kineto-config"] == "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1\n"
-    assert annotations["fleetprof.io/injected"]
+def test_a_pod_carries_no_more_text_of_ours_than_a_version_and_an_authority(inject: Inject) -> None:
+    annotations = inject(metadata={"annotations": {"team": "a"}}).pod["metadata"]["annotations"]
+    assert annotations == {"team": "a", "fleetprof.io/injected": __version__, "fleetprof.io/hub-ca": SETTINGS.ca}
 
 
 def train(**fields: Any) -> dict[str, Any]:
@@ -146,13 +139,13 @@ def train(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("container", "expected"),
     [
-        (train(), BOOT),
-        (train(env=[{"name": "PYTHONPATH", "value": "/code:/more"}]), f"{BOOT}:/code:/more"),
-        (train(env=[{"name": "PYTHONPATH", "value": ""}]), BOOT),
-        (train(env=[{"name": "PYTHONPATH", "value": "/code:"}]), f"{BOOT}:/code:"),
-        (train(env=[{"name": "PYTHONPATH", "value": ":/code"}]), f"{BOOT}::/code"),
-        (train(env=[{"name": "PYTHONPATH", "value": f"{BOOT}:/code"}]), f"{BOOT}:/code"),
-        (train(envFrom=[{"secretRef": {"name": "s"}}]), f"{BOOT}:$(PYTHONPATH)"),
+        (train(), AGENT),
+        (train(env=[{"name": "PYTHONPATH", "value": "/code:/more"}]), f"{AGENT}:/code:/more"),
+        (train(env=[{"name": "PYTHONPATH", "value": ""}]), AGENT),
+        (train(env=[{"name": "PYTHONPATH", "value": "/code:"}]), f"{AGENT}:/code:"),
+        (train(env=[{"name": "PYTHONPATH", "value": ":/code"}]), f"{AGENT}::/code"),
+        (train(env=[{"name": "PYTHONPATH", "value": f"{AGENT}:/code"}]), f"{AGENT}:/code"),
+        (train(envFrom=[{"secretRef": {"name": "s"}}]), f"{AGENT}:$(PYTHONPATH)"),
     ],
 )
 def test_the_users_own_pythonpath_stays_behind_ours(inject: Inject, container: dict[str, Any], expected: str) -> None:
@@ -289,10 +282,11 @@ def test_the_sidecar_is_done_before_the_kubelet_kills_it(inject: Inject, given: 
     assert environment(sidecar(inject(**fields)))["FLEETPROF_GRACE_SECONDS"] == sidecars
 
 
-def test_before_native_sidecars_it_is_the_last_container_of_pods_that_never_end(inject: Inject) -> None:
+def test_before_native_sidecars_it_is_the_first_container_of_pods_that_never_end(inject: Inject) -> None:
     change = inject(settings={"native_sidecars": False})
-    assert [c["name"] for c in change.pod["spec"]["containers"]] == ["train", "fleetprof"]
-    assert "restartPolicy" not in change.pod["spec"]["containers"][1]
+    assert [c["name"] for c in change.pod["spec"]["containers"]] == ["fleetprof", "train"]
+    assert "restartPolicy" not in change.pod["spec"]["containers"][0]
+    assert change.pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"] == "train"
     assert inject(settings={"native_sidecars": False}, restartPolicy="Never").reason == "NoNativeSidecars"
 
 
@@ -346,7 +340,7 @@ def test_a_pod_with_a_kineto_daemon_of_its_own_is_left_alone(inject: Inject, nam
     assert name in change.warnings[0]
 
 
-@pytest.mark.parametrize("path", ["/run/fleetprof", "/etc/fleetprof/"])
+@pytest.mark.parametrize("path", ["/run/fleetprof", "/run/fleetprof/"])
 def test_a_trainer_that_mounts_something_at_our_place_is_left_alone(inject: Inject, path: str) -> None:
     change = inject(train(volumeMounts=[{"name": "v", "mountPath": path}]))
     assert (change.patch, change.reason) == ([], "PathTaken")

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from fleetprof_api import __version__
 from fleetprof_api.pods import (
-    BOOT_DIRECTORY,
     INJECTED_ANNOTATION,
     KINETO_CONFIG_FILE,
     SHARED_VOLUME,
@@ -30,7 +29,7 @@ _NO_IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "Err
 _LAST_WORDS: Final = 300
 _CRASHED: Final = "the trainers are not affected"  # the last words of the sidecar's supervisor about its child
 _SHOWN: Final = 8
-_KINETO_CONFIG: Final = f"{BOOT_DIRECTORY}/{KINETO_CONFIG_FILE}"
+_KINETO_CONFIG: Final = f"{SOCKET_DIRECTORY}/{KINETO_CONFIG_FILE}"
 
 
 def judge_pods(facts: Facts, target: str) -> Iterable[Check]:

@@ -19,7 +19,7 @@ from fleetprof_operator.injection.pods.sidecar_container import (
     Resources,
     make_annotations,
     make_container,
-    make_trainer_mounts,
+    make_trainer_mount,
     make_volumes,
     resolves_cluster_names,
 )
@@ -31,6 +31,7 @@ from fleetprof_operator.injection.pods.workload import find_workload
 _STORAGE: Final = "ephemeral-storage"
 _LEAST_STORAGE: Final = "64Mi"
 _MIRROR: Final = "kubernetes.io/config.mirror"
+_DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +89,15 @@ def _inject(
     environment = _plan_environment(pod, trainer)
     given = enumerate(trainer.get("env") or ())
     trainer["env"] = [*(environment.replaced.get(index, entry) for index, entry in given), *environment.added]
-    trainer["volumeMounts"] = [*(trainer.get("volumeMounts") or ()), *make_trainer_mounts()]
+    trainer["volumeMounts"] = [*(trainer.get("volumeMounts") or ()), make_trainer_mount()]
     spec["volumes"] = [*(spec.get("volumes") or ()), *make_volumes()]
     metadata = changed["metadata"] = dict(changed.get("metadata") or {})
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), **make_annotations(settings)}
+    metadata["annotations"] = {
+        # A plain sidecar stands before the trainer: `kubectl logs` and `exec` go where they went without us.
+        **({} if settings.native_sidecars else {_DEFAULT_CONTAINER: spec["containers"][0]["name"]}),
+        **(metadata.get("annotations") or {}),
+        **make_annotations(settings),
+    }
     _add_sidecar(spec, trainer, workload, limits, settings)
     return changed, [text for text in (choice.warning, *environment.warnings, *_find_unreached(spec, settings)) if text]
 
@@ -146,9 +152,8 @@ def _plan_environment(pod: Mapping[str, Any], trainer: Mapping[str, Any]) -> Env
     environment = plan_environment(trainer, with_agent=annotations.get(pods.AGENT_ANNOTATION) != "false")
     if environment.why_not:
         raise _LeftAlone("OwnKineto", environment.why_not)
-    ours = {mount["mountPath"] for mount in make_trainer_mounts()}
     for mount in trainer.get("volumeMounts") or ():
-        if str(mount.get("mountPath")).rstrip("/") in ours:
+        if str(mount.get("mountPath")).rstrip("/") == make_trainer_mount()["mountPath"]:
             raise _LeftAlone("PathTaken", f"container {trainer.get('name')!r} mounts {mount['mountPath']} itself")
     return environment
 
@@ -161,12 +166,13 @@ def _add_sidecar(
     settings: InjectionSettings,
 ) -> None:
     """Puts the sidecar where it starts first, with the first resources that fit. Raises _LeftAlone."""
+    # The agent must be there before the trainer's interpreter is; the kubelet starts plain containers in their order.
     place = "initContainers" if settings.native_sidecars else "containers"
     others = list(spec.get(place) or ())
     obstacle = ""
     for resources in _possible_resources(spec, limits, settings.resources):
         sidecar = make_container(spec, trainer, workload, resources, settings)
-        spec[place] = [sidecar, *others] if settings.native_sidecars else [*others, sidecar]
+        spec[place] = [sidecar, *others]
         problem = find_obstacle(spec, sidecar, limits)
         if not problem:
             return

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from fleetprof_api import pods
 
-from fleetprof_operator.injection.pods.boot_file import read_boot_file
 from fleetprof_operator.injection.pods.resources import read_amounts, sum_amounts
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 from fleetprof_operator.injection.pods.trainer_container import runs_launcher
@@ -137,7 +136,6 @@ def resolves_cluster_names(spec: Mapping[str, Any]) -> bool:
 
 def make_volumes() -> list[dict[str, Any]]:
     """All volumes, in the order in which they are added."""
-    boot = [_item(pods.KINETO_CONFIG_FILE, pods.KINETO_CONFIG_ANNOTATION), _item(pods.BOOT_FILE, pods.BOOT_ANNOTATION)]
     identity = [
         {
             "serviceAccountToken": {
@@ -152,28 +150,19 @@ def make_volumes() -> list[dict[str, Any]]:
     return [
         {"name": pods.SHARED_VOLUME, "emptyDir": {}},
         {"name": pods.SPOOL_VOLUME, "emptyDir": {}},
-        {"name": pods.BOOT_VOLUME, "downwardAPI": {"items": boot, "defaultMode": _READABLE}},
         {"name": pods.IDENTITY_VOLUME, "projected": {"sources": identity, "defaultMode": _READABLE}},
         {"name": pods.NO_ACCOUNT_VOLUME, "emptyDir": {}},
     ]
 
 
-def make_trainer_mounts() -> list[dict[str, Any]]:
-    """What the trainer's container sees of them."""
-    return [
-        {"name": pods.SHARED_VOLUME, "mountPath": pods.SOCKET_DIRECTORY},
-        {"name": pods.BOOT_VOLUME, "mountPath": pods.BOOT_DIRECTORY, "readOnly": True},
-    ]
+def make_trainer_mount() -> dict[str, Any]:
+    """What the trainer's container sees of them: sockets, traces, Kineto's base configuration, the agent."""
+    return {"name": pods.SHARED_VOLUME, "mountPath": pods.SOCKET_DIRECTORY}
 
 
 def make_annotations(settings: InjectionSettings) -> dict[str, str]:
-    """What the volumes are made from, and the mark that the pod is done."""
-    return {
-        pods.INJECTED_ANNOTATION: settings.version,
-        pods.HUB_CA_ANNOTATION: settings.ca,
-        pods.KINETO_CONFIG_ANNOTATION: pods.KINETO_BASE_CONFIG,
-        pods.BOOT_ANNOTATION: read_boot_file(),
-    }
+    """The mark that the pod is done, and whom its sidecar trusts: the only text of ours that a pod carries."""
+    return {pods.INJECTED_ANNOTATION: settings.version, pods.HUB_CA_ANNOTATION: settings.ca}
 
 
 def _field(path: str) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fleetprof_api.pods import BOOT_DIRECTORY, BOOT_FILE, KINETO_CONFIG_FILE, SOCKET_DIRECTORY, kineto_variables
+from fleetprof_api.pods import AGENT_FOLDER, KINETO_CONFIG_FILE, SOCKET_DIRECTORY, kineto_variables
 
-_BOOT_PATH: Final = f"{BOOT_DIRECTORY}/{BOOT_FILE.rpartition('/')[0]}"
+_AGENT: Final = f"{SOCKET_DIRECTORY}/{AGENT_FOLDER}"
 # With another value in one of these the trainer and the sidecar would never meet.
 _INDISPENSABLE: Final = ("KINETO_USE_DAEMON", "KINETO_IPC_SOCKET_DIR", "KINETO_ONDEMAND_TRACE_DIR")
 
@@ -33,7 +33,7 @@ def plan_environment(container: Mapping[str, Any], *, with_agent: bool) -> Envir
     env = container.get("env") or []
     # The last one of a name counts.
     given = {str(entry.get("name")): (index, entry) for index, entry in enumerate(env)}
-    for name, value in kineto_variables(SOCKET_DIRECTORY, f"{BOOT_DIRECTORY}/{KINETO_CONFIG_FILE}").items():
+    for name, value in kineto_variables(SOCKET_DIRECTORY, f"{SOCKET_DIRECTORY}/{KINETO_CONFIG_FILE}").items():
         if name not in given:
             change.added.append({"name": name, "value": value})
             continue
@@ -55,7 +55,7 @@ def _extend_python_path(
     container: Mapping[str, Any], given: tuple[int, Mapping[str, Any]] | None, change: EnvironmentChange
 ) -> None:
     if given is None:
-        inherited = [_BOOT_PATH, "$(PYTHONPATH)"] if container.get("envFrom") else [_BOOT_PATH]
+        inherited = [_AGENT, "$(PYTHONPATH)"] if container.get("envFrom") else [_AGENT]
         change.added.append({"name": "PYTHONPATH", "value": ":".join(inherited)})
         return
     index, entry = given
@@ -66,6 +66,6 @@ def _extend_python_path(
         )
         return
     value = str(entry.get("value") or "")
-    if _BOOT_PATH not in value.split(":"):
+    if _AGENT not in value.split(":"):
         # As it is: an empty entry is the working directory.
-        change.replaced[index] = {"name": "PYTHONPATH", "value": f"{_BOOT_PATH}:{value}" if value else _BOOT_PATH}
+        change.replaced[index] = {"name": "PYTHONPATH", "value": f"{_AGENT}:{value}" if value else _AGENT}
