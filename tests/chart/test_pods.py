@@ -77,7 +77,7 @@ def test_only_operator_and_web_ui_hold_the_store_s_credentials(values: tuple[str
     """The store itself has them by other names."""
     for owner, template in render(values).pods():
         if not owner.endswith(("-operator", "-webui", "-store")):
-            names = {item["name"] for container in template["spec"]["containers"] for item in container["env"]}
+            names = {item["name"] for each in template["spec"]["containers"] for item in each.get("env", [])}
             assert not any(name.startswith("AWS_") for name in names), owner
             assert "FLEETPROF_STORE" not in names, owner
 
@@ -167,6 +167,24 @@ def test_a_site_gives_a_component_affinity_spread_environment_and_volumes(part: 
     assert {"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"} in container["env"]
     assert {"name": "corporate", "mountPath": "/etc/corporate"} in container["volumeMounts"]
     assert {"name": "corporate", "configMap": {"name": "corporate-ca"}} in spec["volumes"]
+
+
+def test_a_daemon_set_has_every_node_keep_the_sidecar_s_image_and_does_nothing() -> None:
+    daemon = render(VALUE_SETS["an image that is there first"]).one("DaemonSet", "fleetprof-prepull")
+    spec = daemon["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    told = environment_of_the_webhook("an image that is there first")
+    assert container["image"] == told["FLEETPROF_SIDECAR_IMAGE"]
+    assert told["FLEETPROF_REQUIRE_IMAGE"] == "true"
+    assert container["command"] == ["sleep", "infinity"]
+    assert spec["tolerations"] == [{"operator": "Exists"}]
+    assert spec["automountServiceAccountToken"] is False
+
+
+def environment_of_the_webhook(name: str) -> dict[str, str]:
+    deployment = render(VALUE_SETS[name]).one("Deployment", "fleetprof-webhook")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return {item["name"]: item["value"] for item in container["env"]}
 
 
 def test_a_spread_with_a_selector_of_its_own_keeps_it() -> None:

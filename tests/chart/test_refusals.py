@@ -65,6 +65,14 @@ IMPOSSIBLE = {
         (*OIDC, "webui.url=http://localhost:8770", "webui.ingress.enabled=true"),
         ["webui.ingress.enabled", "https://"],
     ),
+    "an image that is pulled anyhow": (
+        (*S3, "sidecar.requireImage=true", "image.pullPolicy=Always"),
+        ["sidecar.requireImage", "image.pullPolicy=IfNotPresent"],
+    ),
+    "an image that nobody looks for": (
+        (*NAMESPACED, "sidecar.requireImage=true"),
+        ["sidecar.requireImage", "webhook.enabled"],
+    ),
     "an issuer without cert-manager": (
         (*S3, "tls.certManager.issuerRef.name=a"),
         ["tls.certManager.issuerRef.name", "tls.certManager.enabled"],

@@ -49,6 +49,7 @@ OWN: Rights = {
 }
 IN_SYSTEM = {"kube-system/fleetprof-operator-lease": LEASE}
 QUOTAS: Rights = {("resourcequotas", "list", ""), ("limitranges", "list", "")}
+NODES: Rights = {("nodes", "list watch", "")}
 REVIEWS: Rights = {("subjectaccessreviews.authorization.k8s.io", "create", "")}
 ANYBODY: Rights = {("users", "impersonate", ""), ("groups", "impersonate", "")}
 CERTIFICATES: Rights = {("secrets", "get patch", "fleetprof-tls")}
@@ -120,6 +121,8 @@ def test_the_certificates_identity_holds_two_rights_and_nobody_else_holds_them()
 
 def test_the_webhook_may_read_quotas_and_nothing_of_pods() -> None:
     assert rights(render().one("ClusterRole", "fleetprof-webhook")) == QUOTAS
+    looking = render(VALUE_SETS["an image that is there first"])
+    assert rights(looking.one("ClusterRole", "fleetprof-webhook")) == QUOTAS | NODES
 
 
 @pytest.mark.attack
@@ -218,7 +221,7 @@ def documented(table: str) -> set[tuple[str, str]]:
         ("In every namespace (a ClusterRole)", SERVED | LEASES | RAY | TOKENS | GUARD | OLD_GUARD),
         ("In its own namespace", OWN),
         ("Where its Lease is", LEASE),
-        ("### The webhook", QUOTAS),
+        ("### The webhook", QUOTAS | NODES),
         ("### The web UI", REVIEWS | ANYBODY),
         ("### The certificates' identity", BUNDLE | {("secrets", "get patch", "")}),
     ],

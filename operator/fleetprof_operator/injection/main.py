@@ -1,6 +1,7 @@
 """`fleetprof-webhook`: the process that answers the API server, two of them in an installation (webhook_settings).
 
-Needs no right on pods: the API server hands them over. Its service account may `list` resourcequotas and limitranges.
+Needs no right on pods: the API server hands them over. Its service account may `list` resourcequotas and limitranges,
+and with --require-image `list` and `watch` nodes.
 Guarantees: wrong settings end it with exit code 2 and a sentence; after SIGTERM it says that it is not ready, answers
 for LEAVE_S more (the API server may still send), then ends with exit code 0.
 """
@@ -13,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from fleetprof_operator.injection.cluster_nodes import ClusterNodes
 from fleetprof_operator.injection.namespace_limits import Json, NamespaceLimitsReader
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings, InvalidSettings
 from fleetprof_operator.injection.store_address import StoreAddress
@@ -66,7 +68,9 @@ async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
     async def list_objects(path: str) -> list[Json]:
         return (await cluster.list(path, {"resourceVersion": "0"}))[0]
 
-    webhook = Webhook(current, NamespaceLimitsReader(list_objects))
+    nodes = ClusterNodes(cluster, settings.sidecar.image) if settings.require_image else None
+    watching = asyncio.create_task(nodes.run()) if nodes else None
+    webhook = Webhook(current, NamespaceLimitsReader(list_objects), nodes.current if nodes else None)
     health = await serve_probes(settings.health_listen, webhook.find_obstacle, webhook.registry)
     admission: Connections | None = None
     try:
@@ -86,6 +90,9 @@ async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
             if connections is not None:
                 await connections.close()
         webhook.close()
+        if watching is not None:
+            watching.cancel()
+            await asyncio.wait([watching])
         await cluster.close()
 
 

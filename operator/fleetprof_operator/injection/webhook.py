@@ -11,7 +11,7 @@ AdmissionReview gets status 400 and a sentence.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +23,7 @@ from fleetprof_operator.injection.arrivals import Arrivals, NotTaken
 from fleetprof_operator.injection.namespace_limits import NamespaceLimitsReader, UnknownLimits
 from fleetprof_operator.injection.outline import find_excess
 from fleetprof_operator.injection.pods.change import change_pod
+from fleetprof_operator.injection.pods.nodes import Node
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 from fleetprof_operator.injection.requester import note_requester
@@ -35,10 +36,20 @@ log = logging.getLogger(__name__)
 
 
 class Webhook:
-    """`settings()` gives what a sidecar is made from now, None while that is not known."""
+    """`settings()` gives what a sidecar is made from now, None while that is not known.
 
-    def __init__(self, settings: Callable[[], InjectionSettings | None], limits: NamespaceLimitsReader) -> None:
+    `nodes()` gives the cluster's nodes, where the sidecar's image must be on all that a pod may go to; None while they
+    are not known.
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[], InjectionSettings | None],
+        limits: NamespaceLimitsReader,
+        nodes: Callable[[], Iterable[Node] | None] | None = None,
+    ) -> None:
         self._settings = settings
+        self._nodes = nodes
         self._limits = limits
         self._arrivals = Arrivals()
         self._turns = Turns()
@@ -139,7 +150,11 @@ class Webhook:
             log.warning("a pod passes unchanged: %s", problem)
             said = f"fleetprof: this pod cannot be captured: {problem}"
             return _encode(allow(asked.uid, warnings=[said])), "UnknownLimits"
-        return await self._turns.run(asked.namespace, lambda: _change(asked, limits, settings))
+        nodes = None
+        if self._nodes is not None and (nodes := self._nodes()) is None:
+            said = "fleetprof: this pod cannot be captured: it is not known yet which nodes have the sidecar's image"
+            return _encode(allow(asked.uid, warnings=[said])), "UnknownNodes"
+        return await self._turns.run(asked.namespace, lambda: _change(asked, limits, settings, nodes))
 
     async def _admit_request(self, asked: AdmissionRequest) -> dict[str, Any]:
         try:
@@ -148,13 +163,15 @@ class Webhook:
             return refuse(asked.uid, f"fleetprof: {problem}; try again", reason="TooManyRequests", code=429)
 
 
-def _change(asked: AdmissionRequest, limits: NamespaceLimits, settings: InjectionSettings) -> tuple[bytes, str]:
+def _change(
+    asked: AdmissionRequest, limits: NamespaceLimits, settings: InjectionSettings, nodes: Iterable[Node] | None
+) -> tuple[bytes, str]:
     """The answer about a pod and its result for the metrics; in a thread, all the work that a pod's size makes."""
     if excess := find_excess(asked.object_json):
         log.info("a pod in %s is left alone: %s", asked.namespace, excess)
         said = f"fleetprof: this pod cannot be captured: {excess}"
         return _encode(allow(asked.uid, warnings=[said])), "TooLarge"
-    change = change_pod(asked.read_object(), limits, settings)
+    change = change_pod(asked.read_object(), limits, settings, nodes=nodes)
     if change.why_not:
         log.info("a pod in %s is left alone: %s", asked.namespace, change.why_not)
     return _encode(allow(asked.uid, change.patch, change.warnings)), change.reason or "Injected"

@@ -26,6 +26,7 @@ class WebhookSettings:
     tls_directory: Path
     hub_ca: Path
     sidecar: InjectionSettings
+    require_image: bool
     log_level: str
 
 
@@ -49,6 +50,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting(
         "sidecar-user", default="65532", may_be_empty=True, metavar="UID", help="empty: the user that admission gives"
     )
+    parser.switch("require-image", help="inject only where every node that a pod may go to has the sidecar's image")
     parser.log_level()
     given = parser.parse_args(arguments)
     try:
@@ -65,6 +67,8 @@ def _check(given: argparse.Namespace, environment: Mapping[str, str]) -> Webhook
         resources = msgspec.json.decode(given.sidecar_resources, type=_Resources)
     except msgspec.DecodeError as problem:
         raise ValueError(f"--sidecar-resources: {problem}") from None
+    if given.require_image and given.sidecar_pull_policy == "Always":
+        raise ValueError("--require-image: has no meaning with --sidecar-pull-policy Always, which pulls in any case")
     return WebhookSettings(
         listen=_read_address("--listen", given.listen),
         health_listen=_read_address("--health-listen", given.health_listen),
@@ -80,6 +84,7 @@ def _check(given: argparse.Namespace, environment: Mapping[str, str]) -> Webhook
             run_as_user=int(user) if user else None,
             resources=resources.complete(),
         ),
+        require_image=given.require_image,
         log_level=given.log_level,
     )
 

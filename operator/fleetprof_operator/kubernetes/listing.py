@@ -1,8 +1,8 @@
 """The objects of one query, listed once and then kept current by a watch: what other operators call an informer.
 
-Guarantees: only metadata is asked for, and only what `keep` takes of it stays in memory; a watch that breaks or expires
-is begun again with a growing pause, and until then the last known objects stand; what keeps us from listing is a
-sentence in `trouble`.
+Guarantees: only metadata is asked for unless `whole`, and only what `keep` takes of an object stays in memory; a watch
+that breaks or expires is begun again with a growing pause, and until then the last known objects stand; what keeps us
+from listing is a sentence in `trouble`.
 """
 
 import asyncio
@@ -19,7 +19,10 @@ _PAUSE_S: Final = 0.1  # between two watches, should a server end them at once
 
 
 class Listing(Generic[_Kept]):
-    """`objects` by uid, whole as soon as `complete`; `on_change` is called after each change. Let `run` run."""
+    """`objects` by uid, all of them as soon as `complete`; `on_change` is called after each change. Let `run` run.
+
+    `keep` gets an object's metadata, or with `whole` the object.
+    """
 
     def __init__(
         self,
@@ -29,12 +32,14 @@ class Listing(Generic[_Kept]):
         *,
         keep: Callable[[Json], _Kept],
         on_change: Callable[[], None],
+        whole: bool = False,
     ) -> None:
         self._cluster = cluster
         self._path = path
         self._query = query
         self._keep = keep
         self._on_change = on_change
+        self._whole = whole
         self.objects: dict[str, _Kept] = {}
         self.complete = False
         self.trouble = ""
@@ -59,15 +64,16 @@ class Listing(Generic[_Kept]):
     async def _list(self) -> str:
         found: dict[str, _Kept] = {}
         version = ""
-        async for items, version in self._cluster.pages(self._path, self._query, metadata_only=True):  # noqa: B007
-            found |= {item["metadata"]["uid"]: self._keep(item["metadata"]) for item in items}
+        async for items, version in self._cluster.pages(self._path, self._query, metadata_only=not self._whole):  # noqa: B007
+            found |= {item["metadata"]["uid"]: self._take(item) for item in items}
         self.objects = found
         self.complete, self.trouble = True, ""
         self._on_change()
         return version
 
     async def _watch(self, version: str) -> str:
-        async for kind, item in self._cluster.watch(self._path, self._query, version, metadata_only=True):
+        metadata_only = not self._whole
+        async for kind, item in self._cluster.watch(self._path, self._query, version, metadata_only=metadata_only):
             metadata = item["metadata"]
             version = metadata["resourceVersion"]
             if kind == "BOOKMARK":
@@ -75,10 +81,13 @@ class Listing(Generic[_Kept]):
             if kind == "DELETED":
                 self.objects.pop(metadata["uid"], None)
             else:
-                self.objects[metadata["uid"]] = self._keep(metadata)
+                self.objects[metadata["uid"]] = self._take(item)
             self._on_change()
         await asyncio.sleep(_PAUSE_S)
         return version
+
+    def _take(self, item: Json) -> _Kept:
+        return self._keep(item if self._whole else item["metadata"])
 
     def _note(self, trouble: str) -> None:
         if trouble != self.trouble:

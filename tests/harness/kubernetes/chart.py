@@ -168,6 +168,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         "webui.ingress.tlsSecret=ui-tls",
         r"webui.serviceAccount.annotations.eks\.amazonaws\.com/role-arn=arn:aws:iam::1:role/reader",
     ),
+    "an image that is there first": (*S3, "sidecar.requireImage=true", "sidecar.prepull.enabled=true"),
     "another name": (*S3, "fullnameOverride=profiler"),
     "a site's own": (
         *OIDC,
@@ -208,7 +209,7 @@ class Objects:
     def pods(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every pod that this release makes, or has the operator make: its owner and its template."""
         for item in self.items:
-            if item["kind"] in ("Deployment", "Job"):
+            if item["kind"] in ("Deployment", "DaemonSet", "Job"):
                 yield item["metadata"]["name"], item["spec"]["template"]
         yield "analyzer Jobs", self.analyzer_pod()
 

@@ -13,6 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from fleetprof_operator.injection import webhook as webhook_module
 from fleetprof_operator.injection.arrivals import MAX_BODY_BYTES
 from fleetprof_operator.injection.namespace_limits import NamespaceLimitsReader
+from fleetprof_operator.injection.pods.nodes import Node
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 from fleetprof_operator.injection.webhook import Webhook
 from fleetprof_operator.web.probes import make_probes
@@ -24,13 +25,15 @@ POD = {"metadata": {"generateName": "t-"}, "spec": {"containers": [{"name": "tra
 class World:
     """A webhook between a client and an API server that answers as it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, require_image: bool = False) -> None:
+        self.nodes: list[Node] | None = None
         self.settings: InjectionSettings | None = SETTINGS
         self.objects: dict[str, list[dict[str, Any]]] = {}
         self.delay_s = 0.0
         self.failure: Exception | None = None
         self.asked: list[str] = []
-        self.webhook = Webhook(lambda: self.settings, NamespaceLimitsReader(self.list_objects))
+        nodes = (lambda: self.nodes) if require_image else None
+        self.webhook = Webhook(lambda: self.settings, NamespaceLimitsReader(self.list_objects), nodes)
         self.clients: list[TestClient[web.Request, web.Application]] = []
 
     async def list_objects(self, path: str) -> list[dict[str, Any]]:
@@ -75,8 +78,8 @@ class World:
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
-    made = World()
+async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    made = World(require_image=getattr(request, "param", False))
     await made.start()
     yield made
     for client in made.clients:
@@ -108,6 +111,26 @@ async def test_a_pod_that_does_not_fit_passes_with_a_warning(world: World) -> No
     assert "patch" not in response
     assert "ResourceQuota q" in response["warnings"][0]
     assert 'result="NoRoom"' in await world.metrics()
+
+
+@pytest.mark.parametrize("world", [True], indirect=True)
+async def test_where_the_image_is_required_a_pod_passes_unchanged_until_all_nodes_have_it(world: World) -> None:
+    response = await world.ask()
+    assert "patch" not in response
+    assert "not known yet which nodes" in response["warnings"][0]
+
+    def node(has_image: bool) -> Node:
+        return Node(name="a", labels={}, taints=(), extended=frozenset(), has_image=has_image)
+
+    world.nodes = [node(False)]
+    response = await world.ask()
+    assert "patch" not in response
+    assert "is not on the list of a" in response["warnings"][0]
+    world.nodes = [node(True)]
+    assert "patch" in await world.ask()
+    metrics = await world.metrics()
+    for result in ("UnknownNodes", "NoImage", "Injected"):
+        assert f'fleetprof_webhook_pods_total{{result="{result}"}} 1.0' in metrics
 
 
 async def test_a_namespace_without_limits_is_not_asked_about_for_every_pod(world: World) -> None:

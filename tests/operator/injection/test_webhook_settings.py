@@ -38,6 +38,7 @@ def test_the_environment_of_the_chart() -> None:
         ({"FLEETPROF_HUB_CA_FILE": ""}, "required: --hub-ca-file"),
         ({"FLEETPROF_SIDECAR_IMAGE": "a b"}, "image"),
         ({"FLEETPROF_SIDECAR_PULL_POLICY": "Sometimes"}, "image_pull_policy"),
+        ({"FLEETPROF_SIDECAR_PULL_POLICY": "Always", "FLEETPROF_REQUIRE_IMAGE": "true"}, "--require-image"),
         ({"FLEETPROF_SIDECAR_USER": "0"}, "run_as_user"),
         ({"FLEETPROF_SIDECAR_USER": "me"}, "--sidecar-user: 'me' is not a uid"),
         ({"FLEETPROF_LISTEN": "x:y"}, "--listen: 'x:y' must be HOST:PORT"),

@@ -14,10 +14,14 @@ from typing import Any
 
 import pytest
 from fleetprof_operator.identity.certificates import Certificates, renew_certificates
+from fleetprof_operator.injection.cluster_nodes import ClusterNodes
+from fleetprof_operator.kubernetes.cluster import Cluster, make_client
 from harness.kubernetes.api_server import ApiServer
 from harness.kubernetes.pods_to_inject import pods
 from harness.waiting import wait_until
 from hypothesis import HealthCheck, event, given, settings
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config import load_kube_config
 
 pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).parents[3]
@@ -232,6 +236,43 @@ def test_a_limit_range_shapes_the_sidecar_or_leaves_the_pod_alone(world: World) 
     resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
     pod = world.call("POST", f"{namespace}/pods", restricted_pod(resources=resources))
     assert pod["spec"]["initContainers"][0]["resources"]["requests"]["cpu"] == "200m"
+
+
+async def test_the_nodes_that_have_the_image_are_known_and_followed(
+    api_server: ApiServer,
+) -> None:
+    path = "/api/v1/nodes"
+    for name in ("first", "second"):
+        taints = [{"key": "gpu", "effect": "NoSchedule"}]
+        document = {"metadata": {"name": name, "labels": {"pool": name}}, "spec": {"taints": taints}}
+        assert api_server.call("POST", path, document)[0] == 201
+    image = "ghcr.io/fleetprof/sidecar:0.1.0"
+    configuration = Configuration()
+    await load_kube_config(str(api_server.kubeconfig()), client_configuration=configuration)
+    cluster = Cluster(make_client(configuration, "tests"))
+    nodes = ClusterNodes(cluster, image)
+    assert nodes.current() is None
+    watching = asyncio.create_task(nodes.run())
+
+    async def see(expected: dict[str, bool]) -> None:
+        async with asyncio.timeout(30):
+            while {node.name: node.has_image for node in nodes.current() or ()} != expected:
+                await asyncio.sleep(0.02)
+
+    try:
+        await see({"first": False, "second": False})
+        status = {"status": {"images": [{"names": [image], "sizeBytes": 1}]}}
+        assert api_server.call("PATCH", f"{path}/first/status", status)[0] == 200
+        await see({"first": True, "second": False})
+        assert api_server.call("DELETE", f"{path}/second")[0] == 200
+        await see({"first": True})
+        (first,) = nodes.current() or ()
+        assert (first.labels["pool"], first.taints[0]["key"]) == ("first", "gpu")
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+        await cluster.close()
+        api_server.call("DELETE", f"{path}/first")
 
 
 REQUEST = {

@@ -6,13 +6,14 @@ stays what it is, but for BestEffort, which becomes Burstable; a pod that the na
 sidecar in it is left alone.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fleetprof_api import pods
 
 from fleetprof_operator.injection.pods.json_patch import make_patch
+from fleetprof_operator.injection.pods.nodes import Node, find_node_without
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits, find_obstacle
 from fleetprof_operator.injection.pods.resources import all_containers, find_class, read_amounts
 from fleetprof_operator.injection.pods.sidecar_container import (
@@ -58,15 +59,21 @@ class _LeftAlone(Exception):
 
 
 def change_pod(
-    pod: Mapping[str, Any], limits: NamespaceLimits, settings: InjectionSettings, *, workload: str = ""
+    pod: Mapping[str, Any],
+    limits: NamespaceLimits,
+    settings: InjectionSettings,
+    *,
+    workload: str = "",
+    nodes: Iterable[Node] | None = None,
 ) -> Change:
     """The pod (or pod template) with the sidecar in it.
 
-    `workload` is APIVERSION/KIND/NAME of what it belongs to, where that is better known than the pod knows it.
+    `workload` is APIVERSION/KIND/NAME of what it belongs to, where that is better known than the pod knows it. `nodes`:
+    the cluster's, where the sidecar's image must be on every one that the pod may go to.
     Raises ValueError, KeyError, TypeError or AttributeError for what is no pod.
     """
     try:
-        changed, warnings = _inject(pod, limits, settings, workload or find_workload(pod))
+        changed, warnings = _inject(pod, limits, settings, workload or find_workload(pod), nodes)
     except _LeftAlone as left:
         why_not = str(left)
         warnings = [f"fleetprof: this pod cannot be captured: {why_not}"] if left.warn else []
@@ -75,7 +82,11 @@ def change_pod(
 
 
 def _inject(
-    pod: Mapping[str, Any], limits: NamespaceLimits, settings: InjectionSettings, workload: str
+    pod: Mapping[str, Any],
+    limits: NamespaceLimits,
+    settings: InjectionSettings,
+    workload: str,
+    nodes: Iterable[Node] | None,
 ) -> tuple[dict[str, Any], list[str]]:
     _check(pod, settings)
     choice = choose_trainer(pod)
@@ -98,6 +109,8 @@ def _inject(
         **(metadata.get("annotations") or {}),
         **make_annotations(settings),
     }
+    if nodes is not None and (missing := find_node_without(pod["spec"], nodes)):
+        raise _LeftAlone("NoImage", missing)
     _add_sidecar(spec, trainer, workload, limits, settings)
     return changed, [text for text in (choice.warning, *environment.warnings, *_find_unreached(spec, settings)) if text]
 
