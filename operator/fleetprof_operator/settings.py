@@ -46,6 +46,7 @@ class Settings:
     analyzer_pod: Json | None
     analysis_deadline_seconds: int
     analysis_ttl_seconds: int
+    analysis_history: int
     analysis_max_parallelism: int
     analysis_max_resources: Mapping[str, str]
     max_analyses_per_namespace: int
@@ -96,6 +97,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting(
         "analysis-ttl-seconds", default=3600, type=int, help="how long a finished analyzer Job is kept, for its log"
     )
+    parser.setting("analysis-history", default=5, type=int, help="finished analyzer Jobs that are kept at the most")
     parser.setting("analysis-max-parallelism", default=32, type=int, help="pods of one analyzer Job at a time")
     parser.setting(
         "analysis-max-resources",
@@ -143,6 +145,7 @@ def _check(given: argparse.Namespace) -> Settings:
     for flag, least, most in (
         ("analysis_deadline_seconds", 60, 86_400),
         ("analysis_ttl_seconds", 60, 604_800),
+        ("analysis_history", 0, 1000),
         ("analysis_max_parallelism", 1, 1000),
         ("max_analyses_per_namespace", 1, 1000),
         ("telemetry_interval_seconds", 0, 600),
@@ -179,6 +182,7 @@ def _check(given: argparse.Namespace) -> Settings:
         analyzer_pod=_read_template(Path(given.analyzer_pod)) if given.analyzer_pod else None,
         analysis_deadline_seconds=given.analysis_deadline_seconds,
         analysis_ttl_seconds=given.analysis_ttl_seconds,
+        analysis_history=given.analysis_history,
         analysis_max_parallelism=given.analysis_max_parallelism,
         analysis_max_resources=_read_amounts(given.analysis_max_resources),
         max_analyses_per_namespace=given.max_analyses_per_namespace,

@@ -53,6 +53,7 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
     assert settings.analyzer_pod == objects.analyzer_pod()
     assert (settings.max_captures, settings.max_captures_per_namespace) == (200, 20)
     assert (settings.analysis_max_parallelism, settings.max_analyses_per_namespace) == (32, 4)
+    assert settings.analysis_history == 5
     assert settings.analysis_max_resources == {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "16Gi"}
     name = deployment["metadata"]["name"].removesuffix("-operator")
     assert settings.owner == f"{NAMESPACE}/{name}"

@@ -2,8 +2,8 @@
 
 Guarantees: a Job that is there is followed, not made anew, so a restart goes on where it was; one that failed raises
 with its sentence; summaries of some ranks that could not be made cost those ranks only; an API server that is away is
-waited for. Jobs go by their own time to live, or with the request (`remove`); an owner reference cannot cross
-namespaces. Rights, in the operator's namespace: create, delete, list and watch jobs; list pods.
+waited for. Jobs go by their own time to live, when newer ones have ended, or with the request (`remove`); an owner
+reference cannot cross namespaces. Rights, in the operator's namespace: create, delete, list and watch jobs; list pods.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from typing import Final
 from fleetprof_api.request import Analysis
 
 from fleetprof_operator.analyses.analyzer_job import (
+    HISTORY,
     TTL_S,
     UID_LABEL,
     Shards,
@@ -25,7 +26,7 @@ from fleetprof_operator.analyses.analyzer_job import (
     job_name,
     plan_shards,
 )
-from fleetprof_operator.analyses.outcome import Outcome, find_sentence, read_outcome
+from fleetprof_operator.analyses.outcome import Outcome, find_sentence, read_end, read_outcome
 from fleetprof_operator.analyses.rights import AnalysedCapture
 from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.kubernetes.pod_trouble import explain
@@ -51,10 +52,14 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisBounds:
-    """What an administrator allows: seconds and pods at a time of one Job, what a request may ask of each resource."""
+    """What an administrator allows: seconds and pods at a time of one Job, what a request may ask of each resource.
+
+    `history`: so many finished Jobs are kept at the most, for their logs.
+    """
 
     deadline_s: int
     ttl_s: int = field(default=TTL_S, kw_only=True)
+    history: int = field(default=HISTORY, kw_only=True)
     max_parallelism: int
     max_resources: Mapping[str, str]
     at_a_time_per_namespace: int
@@ -99,11 +104,14 @@ class Analyses:
 
         Of one namespace so many go on at a time; the others wait in order. One that began before a restart goes on.
         """
-        if await self._has_begun(uid):
-            await self._analyze(namespace, uid)
-            return
-        async with self._turns[namespace]:
-            await self._analyze(namespace, uid)
+        try:
+            if await self._has_begun(uid):
+                await self._analyze(namespace, uid)
+                return
+            async with self._turns[namespace]:
+                await self._analyze(namespace, uid)
+        finally:
+            await self._remove_oldest()
 
     async def _analyze(self, namespace: str, uid: str) -> None:
         wish = self._find_wish(uid)
@@ -132,6 +140,19 @@ class Analyses:
                 self._on_write()
         except (Refused, Unreachable) as error:
             log.warning("the analyzer Jobs of request %s are left to their time to live: %s", uid, error)
+
+    async def _remove_oldest(self) -> None:
+        """Deletes finished Jobs beyond those that are kept; never one of a request that is still being analysed."""
+        try:
+            jobs, _ = await self._cluster.list(self._jobs, {"labelSelector": UID_LABEL})
+            going = {_uid(job) for job in jobs if read_outcome(job).state == "going"}
+            going |= {capture.uid for capture in self._under_way.values()}
+            ended = sorted((job for job in jobs if _uid(job) not in going), key=read_end)
+            for job in ended[: max(0, len(ended) - self._bounds.history)]:
+                await self._cluster.delete(f"{self._jobs}/{job['metadata']['name']}")
+                self._on_write()
+        except (Refused, Unreachable) as error:
+            log.warning("finished analyzer Jobs are left to their time to live: %s", error)
 
     async def _run(self, command: str, namespace: str, uid: str, wish: Wish, shards: Shards | None) -> Outcome:
         """One Job to its end. Raises AnalysisFailed; not for an Indexed one of which some indexes succeeded."""
@@ -218,3 +239,7 @@ class Analyses:
         except (Refused, Unreachable):
             return []
         return pods
+
+
+def _uid(job: Json) -> str:
+    return str(job["metadata"]["labels"][UID_LABEL])

@@ -21,6 +21,7 @@ RANKS_PER_POD: Final = 32
 PODS_AT_A_TIME: Final = 8  # unless the request says
 MOST_SHARDS: Final = 1000
 TTL_S: Final = 3600  # unless the installation says
+HISTORY: Final = 5  # likewise
 _OUT_OF_MEMORY: Final = 137  # SIGKILL by the kernel; a disruption has its own condition, which is looked at first
 _CANNOT_HELP: Final = (2, 3, 4)  # wrong settings, nothing stored, the store refuses
 _DEFAULT_MEMORY_LIMIT: Final = "4Gi"

@@ -41,6 +41,12 @@ def read_outcome(job: Json) -> Outcome:
     return Outcome("going", succeeded=succeeded)
 
 
+def read_end(job: Json) -> str:
+    """When the Job ended, RFC 3339; when it was made, where that is not known."""
+    ends = [c.get("lastTransitionTime") for c in (job.get("status") or {}).get("conditions") or []]
+    return max((str(end) for end in ends if end), default=str(job["metadata"].get("creationTimestamp") or ""))
+
+
 def find_sentence(outcome: Outcome, pods: Sequence[Json], seen_before: str) -> str:
     """Why the Job failed; `seen_before` is a trouble that its pods had while it went on."""
     newest = sorted(pods, key=lambda p: p["metadata"].get("creationTimestamp", ""), reverse=True)

@@ -106,4 +106,4 @@ def _fits(document: Json, query: Mapping[str, str]) -> bool:
         return bool(document["metadata"]["name"] == wanted.partition("=")[2])
     labels = document["metadata"].get("labels") or {}
     pairs = [part.partition("=") for part in query.get("labelSelector", "").split(",") if part]
-    return all(labels.get(key) == value for key, _, value in pairs)
+    return all(labels.get(key) == value if equals else key in labels for key, equals, value in pairs)

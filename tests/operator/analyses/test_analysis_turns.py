@@ -1,6 +1,7 @@
 """How many analyses of one namespace go on at a time: the others wait in order, and other namespaces do not wait."""
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
@@ -66,3 +67,40 @@ async def test_one_namespace_waits_for_its_turn_and_another_does_not() -> None:
         end(cluster, uid)
     await asyncio.gather(*again)
     assert analyses.find_capture("fleetprof-report-a") is None
+
+
+def ended(cluster: MemoryCluster, command: str, uid: str, at: str, condition: str = "Complete") -> None:
+    name = f"fleetprof-{command}-{uid}"
+    conditions = [{"type": condition, "status": "True", "lastTransitionTime": at}] if condition else []
+    labels = {"fleetprof.io/request-uid": uid}
+    document = {"metadata": {"name": name, "labels": labels}, "status": {"conditions": conditions}}
+    cluster.put(f"{JOBS}/{name}", document)
+
+
+@pytest.mark.parametrize(
+    ("history", "kept"), [(0, ["g", "h"]), (2, ["c", "g", "h", "new"]), (5, ["a", "b", "c", "g", "h", "new"])]
+)
+async def test_the_oldest_finished_jobs_go_when_another_has_ended(history: int, kept: list[str]) -> None:
+    cluster = MemoryCluster()
+    # Complete, Failed, and a request whose second Job goes on: its first one is not touched.
+    ended(cluster, "report", "a", "2026-11-21T09:00:01Z")
+    ended(cluster, "report", "b", "2026-11-21T09:00:02Z", "Failed")
+    ended(cluster, "report", "c", "2026-11-21T09:00:03Z")
+    ended(cluster, "summarise", "g", "2026-11-21T08:00:00Z")
+    ended(cluster, "merge", "g", "", "")
+    ended(cluster, "report", "h", "", "")
+    cluster.put(f"{JOBS}/of-somebody-else", {"metadata": {"name": "of-somebody-else"}})
+    bounds = dataclasses.replace(BOUNDS, history=history)
+    analyses = Analyses(
+        cluster,  # type: ignore[arg-type]
+        "fleetprof-system",
+        TEMPLATE,
+        bounds,
+        lambda uid: Wish(name=uid, ranks=1, analysis=None),
+        on_write=lambda: None,
+    )
+    ended(cluster, "report", "new", "2026-11-21T10:00:00Z")
+    await analyses.analyze("team-a", "new")
+    left = {path.rpartition("-")[2] for path in cluster.objects} - {"else"}
+    assert sorted(left) == kept
+    assert f"{JOBS}/of-somebody-else" in cluster.objects
