@@ -7,8 +7,10 @@ import re
 from typing import Any
 
 from fleetprof_api.request import API_VERSION, Metadata
+from fleetprof_api.request.fields import list_fields
 from fleetprof_api.request.rules import CEL, Cel
 
+from fleetprof_crds.explanation import add_rules
 from fleetprof_crds.kinds import Kind
 from fleetprof_crds.structural_schema import Schema, make_schema
 
@@ -61,6 +63,7 @@ def find_schema(definition: dict[str, Any]) -> Schema:
 def _make_schema_of_objects(kind: Kind) -> Schema:
     """The schema of the kind's objects as they are stored, with the status, and with the rules about metadata."""
     schema = make_schema(kind.document)
+    add_rules(schema, (row for row in list_fields(kind.document) if row.path.startswith("spec.")))
     fields = schema["properties"]
     fields["apiVersion"] = {"description": fields["apiVersion"]["description"], "type": "string", "maxLength": 317}
     fields["kind"] = {"description": fields["kind"]["description"], "type": "string", "maxLength": 63}

@@ -48,6 +48,30 @@ def test_every_field_is_described_in_a_sentence(path: str, node: dict[str, Any])
     assert "  " not in description
 
 
+# What kubectl explain does not show by itself, and only of what people write.
+BOUNDS = ("minimum", "maximum", "maxLength", "maxItems", "default")
+BOUNDED = [
+    (path, name, node[name])
+    for path, node in FIELDS
+    if path.startswith("spec.") and node.get("type") != "object"
+    for name in BOUNDS
+    if name in node
+]
+
+
+@pytest.mark.parametrize(("path", "name", "value"), BOUNDED, ids=[f"{path}:{name}" for path, name, _ in BOUNDED])
+def test_the_bounds_and_the_default_of_a_field_are_in_its_description(path: str, name: str, value: object) -> None:
+    descriptions = [node["description"] for other, node in FIELDS if other == path and node.get(name) == value]
+    assert any(str(value).lower() in description.lower() for description in descriptions), descriptions
+
+
+def test_the_rules_between_fields_are_in_the_descriptions() -> None:
+    described = {path: node["description"] for path, node in FIELDS}
+    assert "Exactly one of spec.target.workload and spec.target.selector must be set." in described["spec.target"]
+    assert "spec.window.warmupIterations needs spec.window.iterations." in described["spec.window"]
+    assert "cannot be changed" not in described["spec.window"]
+
+
 @each_node
 def test_types_are_those_that_the_conventions_allow(path: str, node: dict[str, Any]) -> None:
     assert node.get("type", "int-or-string") in ("object", "array", "string", "integer", "boolean", "int-or-string")

@@ -192,6 +192,6 @@ def _default(field: FieldInfo) -> str:
     value = field.get_default()
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, StrEnum | int):
+    if isinstance(value, str | int):
         return str(value)
     return ""
