@@ -206,8 +206,8 @@ class Recording(Part):
         default=None,
         ge=0,
         le=31_536_000,
-        description="The request is deleted so long after its end; never when absent. Traces and report stay in the "
-        "store. May be changed at any time.",
+        description="The request is deleted so long after its end; never when absent, or while Flux or Argo CD, which "
+        "would make it again, keep it. Traces and report stay in the store. May be changed at any time.",
     )
     suspend: Annotated[
         bool,

@@ -1,5 +1,6 @@
 """Deletes requests that ended `ttlSecondsAfterFinished` ago. Traces and report stay in the store.
 
+What a tool keeps as Git has it is not deleted: the tool would make it again, and that would be another capture.
 Guarantees: derived from the objects alone, so that a restart loses nothing; a request of the same name that took its
 place is never meant (the uid is a precondition); the TTL may be changed at any time. Right: delete profilerequests.
 """
@@ -18,18 +19,30 @@ from fleetprof_operator.profilerequests.status import parse_time
 log = logging.getLogger(__name__)
 
 _RETRY_S: Final = 10.0
+# By these Flux and Argo CD mark what they keep as Git has it.
+_GIT_LABELS: Final = (
+    "kustomize.toolkit.fluxcd.io/name",
+    "helm.toolkit.fluxcd.io/name",
+    "argocd.argoproj.io/instance",
+)
+_GIT_ANNOTATIONS: Final = ("argocd.argoproj.io/tracking-id",)
 
 
 def find_due(body: Json) -> int | None:
     """When a request is to be deleted (Unix ns); None: never, or not yet known."""
     ttl = body["spec"].get("ttlSecondsAfterFinished")
     ended = (body.get("status") or {}).get("completionTime")
-    if ttl is None or not ended or "deletionTimestamp" in body["metadata"]:
+    if ttl is None or not ended or "deletionTimestamp" in body["metadata"] or _is_kept_by_git(body["metadata"]):
         return None
     try:
         return parse_time(ended) + int(ttl) * 10**9
     except ValueError:
         return None
+
+
+def _is_kept_by_git(metadata: Json) -> bool:
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    return any(name in labels for name in _GIT_LABELS) or any(name in annotations for name in _GIT_ANNOTATIONS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,6 +221,23 @@ def test_when_a_request_is_deleted(spec: Any, status: Any, due: str | None) -> N
 
 
 @pytest.mark.parametrize(
+    ("metadata", "is_kept"),
+    [
+        ({}, False),
+        ({"labels": {"app": "a"}, "annotations": {"note": "b"}}, False),
+        ({"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}, True),
+        ({"labels": {"helm.toolkit.fluxcd.io/name": "apps"}}, True),
+        ({"labels": {"argocd.argoproj.io/instance": "apps"}}, True),
+        ({"annotations": {"argocd.argoproj.io/tracking-id": "apps:fleetprof.io/ProfileRequest:a/b"}}, True),
+    ],
+)
+def test_what_git_would_make_again_is_not_deleted(metadata: dict[str, object], is_kept: bool) -> None:
+    status = {"completionTime": "2026-11-21T10:00:00Z"}
+    body = {"metadata": {"uid": "u", **metadata}, "spec": {"ttlSecondsAfterFinished": 0}, "status": status}
+    assert (find_due(body) is None) is is_kept
+
+
+@pytest.mark.parametrize(
     ("report", "headline"),
     [
         (b"", {}),
