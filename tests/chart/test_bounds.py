@@ -8,6 +8,7 @@ import pytest
 import yaml
 from fleetprof_api.request import parse_request
 from fleetprof_operator.hub.bounds import AllBounds, find_beyond, parse_bounds
+from fleetprof_operator.hub.submission import find_unsupported
 from harness.kubernetes import chart
 from harness.kubernetes.api_server import ApiServer, serve_requests
 from harness.kubernetes.chart import NAMESPACED, VALUE_SETS
@@ -63,6 +64,7 @@ ALLOWED = [
     ("team-b", {"ranks": {"sample": 5000}, "window": {"durationMillis": 60_000}}),
     ("team-a", {"window": {"iterations": 50}, "ranks": {"list": list(range(8))}}),
     ("team-a", {"ranks": {"every": 2}}),
+    ("team-a", {"redact": [], "storage": {}}),
 ]
 REFUSED = [
     ("team-b", {"window": {"iterations": 11}}, "spec.window.iterations", "10"),
@@ -94,6 +96,16 @@ def test_what_is_beyond_a_bound_is_refused_on_apply_and_by_the_operator(
         assert field in text
         assert bound in text
         assert "ask the platform team" in text
+
+
+@pytest.mark.parametrize("spec", [{"redact": ["Names"]}, {"storage": {"profile": "eu"}}])
+def test_what_this_version_cannot_do_is_refused_on_apply_in_the_operator_s_words(
+    server: ApiServer, spec: dict[str, Any]
+) -> None:
+    status, message = ask(server, "team-b", **spec)
+    (said,) = find_unsupported(parse_request(request(**spec)))
+    assert status == 422
+    assert said in message
 
 
 def test_a_namespaced_release_and_one_without_admission_have_the_operator_alone() -> None:

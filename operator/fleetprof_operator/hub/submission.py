@@ -56,7 +56,7 @@ def find_unsupported(request: ProfileRequest) -> list[str]:
     if spec.redact:
         problems.append("spec.redact: this version cannot redact; leave it out, or do not capture what must not leave")
     if spec.storage is not None and spec.storage.profile is not None:
-        problems.append("spec.storage.profile: this hub has its own store only; leave it out")
+        problems.append("spec.storage.profile: this version has its own store only; leave it out")
     return problems
 
 
