@@ -27,6 +27,7 @@ END: Final = "<!-- Made from values.yaml by charts/generate.py: end -->\n"
 TYPES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 _STRING: Final = {"type": "string"}
+_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _OF_KUBERNETES: Final[dict[str, Any]] = {"type": "object", "additionalProperties": {}}
 _PORT: Final = {"type": "integer", "minimum": 1, "maximum": 65535}
 
@@ -60,6 +61,9 @@ def _describe_bounds() -> dict[str, Any]:
 
 # Types of Kubernetes that several values have.
 DEFINITIONS: Final[dict[str, Any]] = {
+    # Names of objects: what the API server takes (RFC 1123 subdomains); the first may be left empty.
+    "name": {"type": "string", "maxLength": 253, "pattern": f"^$|^{_LABEL}(\\.{_LABEL})*$"},
+    "objectName": {"type": "string", "maxLength": 253, "pattern": f"^{_LABEL}(\\.{_LABEL})*$"},
     "digest": {"type": "string", "pattern": "^$|^sha256:[0-9a-f]{64}$"},
     "quantity": {
         "anyOf": [

@@ -41,6 +41,13 @@ OPERATOR = (8443, "operator")
         ("narrow network", "operator", {NAMES, *API, (443, "10.0.0.0/8"), (80, "169.254.170.23/32")}),
         ("narrow network", "webhook", {NAMES, *API}),
         ("a collector", "operator", {NAMES, *API, (4317, "anywhere")}),
+        (
+            "narrow network and a role",
+            "operator",
+            {NAMES, (6443, "anywhere"), (443, "10.0.0.0/8"), (443, "anywhere")},
+        ),
+        ("narrow network and a role", "analyzer", {NAMES, OPERATOR, (443, "10.0.0.0/8")}),
+        ("an image that is there first", "prepull", set()),
         ("web UI", "webui", {NAMES, *API, (8443, "anywhere")}),
         ("web UI with a Prometheus", "webui", {NAMES, *API, (8443, "anywhere"), (9090, "anywhere")}),
         ("web UI by port-forward", "webui", {NAMES, *API, (7070, "store"), (8443, "anywhere")}),
@@ -69,7 +76,7 @@ def test_sidecars_and_browsers_reach_what_is_theirs_from_everywhere_and_nobody_r
     assert found == {
         "operator": {8080, 8443},  # figures for the API server, which is no pod
         "webhook": {9443},
-        "store": {7070},
+        "store": {7070, 7071},
         "webui": {8770},
         "analyzer": set(),
         "release": set(),
@@ -81,7 +88,7 @@ def test_services_and_policies_name_ports_that_containers_open(name: str) -> Non
     objects = render(VALUE_SETS[name])
     opened: dict[str, dict[str, int]] = {}
     for _, template in objects.pods():
-        ports = template["spec"]["containers"][0].get("ports", [])
+        ports = [port for container in template["spec"]["containers"] for port in container.get("ports", [])]
         component = template["metadata"]["labels"]["app.kubernetes.io/component"]
         opened[component] = {port["name"]: port["containerPort"] for port in ports}
     for service in objects.of_kind("Service").values():

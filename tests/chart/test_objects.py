@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from fleetprof_cli.kubernetes.bundled_store import READER_ANNOTATION, READER_PORT
 from harness.kubernetes.chart import NAMESPACE, OIDC, S3, VALUE_SETS, Objects, matches, render
 
 pytestmark = pytest.mark.helm
@@ -45,14 +46,14 @@ KINDS = {
     "bundled store": {
         "Deployment": {"+fleetprof-store"},
         "Service": {"+fleetprof-store"},
-        "Secret": {"+fleetprof-store"},
+        "Secret": {"+fleetprof-store", "+fleetprof-store-reader"},
         "PersistentVolumeClaim": {"+fleetprof-store"},
         "NetworkPolicy": {"+fleetprof-store"},
     },
     "bundled store without a volume": {
         "Deployment": {"+fleetprof-store"},
         "Service": {"+fleetprof-store"},
-        "Secret": {"+fleetprof-store"},
+        "Secret": {"+fleetprof-store", "+fleetprof-store-reader"},
         "NetworkPolicy": {"+fleetprof-store"},
     },
     "no webhook": {
@@ -154,15 +155,50 @@ def test_the_operators_role_is_an_annotation_of_its_account() -> None:
 
 
 def test_the_bundled_store_s_credentials_are_random_and_stay_with_its_data() -> None:
-    def secret(name: str, *options: str) -> dict[str, Any]:
-        return render(VALUE_SETS[name], *options).one("Secret", "fleetprof-store")
+    def secret(name: str, *options: str, of: str = "fleetprof-store") -> dict[str, Any]:
+        return render(VALUE_SETS[name], *options).one("Secret", of)
 
     one, other = secret("bundled store"), secret("bundled store", "--debug")
     assert one["data"] != other["data"]
+    assert one["data"] != secret("bundled store", of="fleetprof-store-reader")["data"]
     assert one["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
     claim = render(VALUE_SETS["bundled store"]).one("PersistentVolumeClaim", "fleetprof-store")
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
     assert "annotations" not in secret("bundled store without a volume")["metadata"]
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_what_is_rendered_twice_without_a_cluster_is_the_same(name: str) -> None:
+    """As Argo CD does at each look. Of the bundled store the keys must have been named."""
+    first, second = render(VALUE_SETS[name]), render(VALUE_SETS[name], "--debug")
+    differing = {
+        item["metadata"]["name"] for item, again in zip(first.items, second.items, strict=True) if item != again
+    }
+    makes_keys = any(value == "store.bundled.enabled=true" for value in VALUE_SETS[name]) and "Secret" not in name
+    assert differing == ({"fleetprof-store", "fleetprof-store-reader"} if makes_keys else set())
+
+
+def test_who_only_reads_the_bundled_store_has_keys_and_a_port_of_its_own() -> None:
+    def of(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        objects = render(VALUE_SETS[name])
+        spec = objects.one("Deployment", "fleetprof-store")["spec"]["template"]["spec"]
+        return {each["name"]: each for each in spec["containers"]}, objects.one("Service", "fleetprof-store")
+
+    for name, secrets in (
+        ("bundled store", ("fleetprof-store", "fleetprof-store-reader")),
+        ("bundled store with Secrets", ("writer", "reader")),
+    ):
+        containers, service = of(name)
+        assert "--readonly" in containers["reader"]["args"]
+        assert "--readonly" not in containers["store"]["args"]
+        for container, secret in zip(("store", "reader"), secrets, strict=True):
+            references = [item["valueFrom"]["secretKeyRef"] for item in containers[container]["env"]]
+            assert [each["name"] for each in references] == [secret, secret]
+        assert service["metadata"]["annotations"] == {READER_ANNOTATION: secrets[1]}
+        assert {port["port"] for port in service["spec"]["ports"]} == {7070, READER_PORT}
+    containers, service = of("bundled store with one Secret")
+    assert set(containers) == {"store"}
+    assert "annotations" not in service["metadata"]
 
 
 def test_the_certificates_secret_has_no_content_that_an_upgrade_could_put_back() -> None:

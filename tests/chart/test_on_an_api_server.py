@@ -110,15 +110,23 @@ def test_the_example_job_passes_under_restricted(server: ApiServer) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("scope", ["S3", "namespaced"])
+@pytest.mark.parametrize("scope", ["S3", "bundled store", "namespaced"])
 def test_the_notes_name_what_the_release_has_and_the_next_commands(scope: str, helm: Helm) -> None:
     objects = chart.render(VALUE_SETS[scope])
     said = helm("install", "fleetprof", str(CHART), *settings(VALUE_SETS[scope]), "--dry-run=server")
     notes = said.partition("NOTES:")[2]
-    assert set(re.findall(r"deploy/(\S+)", notes)) == set(objects.of_kind("Deployment"))
-    assert ("kubectl label namespace" in notes, "fleetprof inject" in notes) == (scope == "S3", scope != "S3")
-    assert "kubectl fleetprof capture job/NAME -n NAMESPACE --iterations 5 --wait" in notes
-    assert f"{'clusterrole' if scope == 'S3' else 'role'}=fleetprof-editor" in notes
+    # The operator is not ready before the bundled store is.
+    assert set(re.findall(r"deploy/(\S+)", notes)) == set(objects.of_kind("Deployment")) - {"fleetprof-store"}
+    assert ("kubectl label namespace" in notes, "fleetprof inject" in notes) == (
+        scope != "namespaced",
+        scope == "namespaced",
+    )
+    assert "kubectl fleetprof capture job/NAME -n NAMESPACE --iterations 5\n" in notes
+    report = "kubectl fleetprof report -n NAMESPACE"
+    assert re.findall(rf"^ +({report}.*)$", notes, re.MULTILINE) == [
+        f"{report} --port-forward" if scope == "bundled store" else report
+    ]
+    assert f"{'role' if scope == 'namespaced' else 'clusterrole'}=fleetprof-editor" in notes
 
 
 def test_an_upgrade_takes_nothing_away_that_was_filled_in_since(release: Helm, server: ApiServer) -> None:
@@ -158,6 +166,7 @@ def test_an_uninstall_leaves_requests_and_traces_and_nothing_else(release: Helm,
         "customresourcedefinition.apiextensions.k8s.io/profilerequests.fleetprof.io",
         "persistentvolumeclaim/fleetprof-store",
         "secret/fleetprof-store",
+        "secret/fleetprof-store-reader",
         "secret/fleetprof-tls",
     ]
     release("install", "fleetprof", str(CHART), *settings(BUNDLED))  # finds them again

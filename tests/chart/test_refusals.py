@@ -14,6 +14,10 @@ IMPOSSIBLE = {
     "no store": ((), ["store.s3.bucket", "--set store.bundled.enabled=true"]),
     "two stores": ((*S3, *BUNDLED), ["store.bundled.enabled", "excludes"]),
     "credentials for the bundled store": ((*BUNDLED, "store.credentials.operatorSecret=a"), ["excludes"]),
+    "keys of a store that is not there": (
+        (*S3, "store.bundled.existingSecret=a"),
+        ["store.bundled.existingSecret", "store.credentials.operatorSecret"],
+    ),
     "namespaces and cluster": ((*S3, "scope.namespaces={a}"), ["scope.namespaces", "scope.cluster=false"]),
     "CRD without cluster rights": (
         (*NAMESPACED, "crds.enabled=true"),
@@ -97,6 +101,12 @@ WRONG = {
     "store.s3.endpoint=minio:9000": "/store/s3/endpoint",
     "store.s3.endpoint=https://key:secret@minio": "/store/s3/endpoint",
     "store.s3.addressing=dns": "/store/s3/addressing",
+    "store.credentials.operatorSecret=Not_A_Secret": "/store/credentials/operatorSecret",
+    "store.s3.authority=a..b": "/store/s3/authority",
+    "store.bundled.existingSecret=-a": "/store/bundled/existingSecret",
+    "image.pullSecrets={Mirror}": "/image/pullSecrets/0",
+    "sidecar.requireImage=maybe": "/sidecar/requireImage",
+    "analyzer.historyLimit=-1": "/analyzer/historyLimit",
     "store.bundled.size=big": "/store/bundled/size",
     "image.pullPolicy=Sometimes": "/image/pullPolicy",
     "image.digests.operator=latest": "/image/digests/operator",

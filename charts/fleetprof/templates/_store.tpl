@@ -17,6 +17,20 @@ fleetprof
 {{- regexFind "^[a-z0-9-]+\\.[a-z0-9-]+\\.svc(\\.[a-z0-9.-]+)?" (include "fleetprof.storeEndpoint" . | urlParse).host -}}
 {{- end }}
 
+{{/* The bundled server's keys, and those of the server that only reads; empty: there is none. */}}
+{{- define "fleetprof.bundledSecret" -}}
+{{- .Values.store.bundled.existingSecret | default (printf "%s-store" (include "fleetprof.name" .)) -}}
+{{- end }}
+
+{{- define "fleetprof.bundledReaderSecret" -}}
+{{- $bundled := .Values.store.bundled -}}
+{{- if $bundled.readerSecret -}}
+{{- $bundled.readerSecret -}}
+{{- else if not $bundled.existingSecret -}}
+{{- printf "%s-store-reader" (include "fleetprof.name" .) -}}
+{{- end -}}
+{{- end }}
+
 {{/* The form of fleetprof_store.location. */}}
 {{- define "fleetprof.storeLocation" -}}
 {{- $s3 := .Values.store.s3 -}}
@@ -46,7 +60,7 @@ s3://
 {{/* Takes `root` and `secret`, the name of a Secret that may be empty: then the role of the service account counts. */}}
 {{- define "fleetprof.storeEnvironment" -}}
 {{- $secret := .secret -}}
-{{- if .root.Values.store.bundled.enabled }}{{ $secret = printf "%s-store" (include "fleetprof.name" .root) }}{{ end -}}
+{{- if .root.Values.store.bundled.enabled }}{{ $secret = include "fleetprof.bundledSecret" .root }}{{ end -}}
 - name: FLEETPROF_STORE
   value: {{ include "fleetprof.storeLocation" .root | quote }}
 {{- if .root.Values.store.s3.authority }}

@@ -1,6 +1,7 @@
 """Options that the commands of `kubectl fleetprof` share, with kubectl's own names."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -30,9 +31,23 @@ def read_place(flags: dict[str, Any]) -> Place:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class StoreChoice:
+    """What `--store`, `--s3-endpoint` and `--port-forward` said; `forward`: of which cluster."""
+
+    store: str = ""
+    s3_endpoint: str = ""
+    forward: Place | None = None
+
+
 def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `--store` and `--s3-endpoint`."""
+    """Adds `--store`, `--s3-endpoint` and `--port-forward`; `read_store` takes them out of the command's arguments."""
     for option in (
+        click.option(
+            "--port-forward",
+            is_flag=True,
+            help="Reach the chart's bundled store through kubectl port-forward, with the keys of its reader.",
+        ),
         click.option("--s3-endpoint", metavar="URL", default="", help="Address of an S3 server other than Amazon's."),
         click.option(
             "--store",
@@ -44,3 +59,9 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
+
+
+def read_store(flags: dict[str, Any], place: Place) -> StoreChoice:
+    """What the options of the store said; they are taken out of `flags`."""
+    forward = place if flags.pop("port_forward") else None
+    return StoreChoice(store=flags.pop("store"), s3_endpoint=flags.pop("s3_endpoint"), forward=forward)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import click
 import msgspec
 from fleetprof_analyzer.capture.store import NothingStored
 from fleetprof_analyzer.timeline.merged_trace import Wanted
@@ -19,6 +20,8 @@ from fleetprof_store.base import NotFound, StoreError
 from fleetprof_store.location import StoreLocation, parse_capture_address
 
 from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.kubernetes.bundled_store import reach_bundled_store
+from fleetprof_cli.kubernetes.options import StoreChoice
 from fleetprof_cli.kubernetes.request_state import RequestState
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.reports.trace_window import write_cut
@@ -30,21 +33,21 @@ if TYPE_CHECKING:
 _BLOCK_BYTES: Final = 1 << 20
 _CREDENTIALS: Final = (
     "your own credentials are used: AWS_PROFILE, AWS_ACCESS_KEY_ID or a role that may read the bucket; "
-    "--s3-endpoint when the server is not Amazon's (docs/rbac-and-s3.md)"
+    "--s3-endpoint when the server is not Amazon's, --port-forward for the chart's bundled store (docs/rbac-and-s3.md)"
 )
 
 
-def find_store(state: RequestState, store: str, s3_endpoint: str) -> StoreLocation:
+def find_store(state: RequestState, choice: StoreChoice) -> StoreLocation:
     """Where the results are: what was named, else what the status' storeURL tells. Raises Failure."""
     try:
-        if store:
-            return parse_store(store, s3_endpoint)
+        if choice.store:
+            return parse_store(choice.store, choice.s3_endpoint)
         address = state.status.store_url or state.status.report_url or ""
         if address.startswith("s3://"):
             location, *whose = parse_capture_address(address)
             if whose == [state.namespace, state.uid]:
                 # The store's address in the cluster may not be the one that reaches it from here.
-                return msgspec.structs.replace(location, endpoint=s3_endpoint or location.endpoint)
+                return msgspec.structs.replace(location, endpoint=choice.s3_endpoint or location.endpoint)
     except ValueError as error:
         raise Failure(str(error), code=ExitCode.INVALID) from None
     raise Failure(
@@ -62,9 +65,12 @@ class Results:
         self._namespace, self._uid, self._name = state.namespace, state.uid, state.name
 
     @classmethod
-    def open(cls, state: RequestState, store: str, s3_endpoint: str) -> "Results":
-        """Those of a request. Raises Failure."""
-        return cls(open_store(find_store(state, store, s3_endpoint)), state)
+    def open(cls, state: RequestState, choice: StoreChoice) -> "Results":
+        """Those of a request; what is forwarded for it ends with the command. Raises Failure."""
+        location = find_store(state, choice)
+        if choice.forward is not None:
+            location = click.get_current_context().with_resource(reach_bundled_store(location, choice.forward))
+        return cls(open_store(location), state)
 
     def report(self) -> bytes:
         """report.json. Raises Failure."""

@@ -5,6 +5,8 @@ leaves this namespace to it.
 """
 
 import base64
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cluster.images.building import our_name, version
-from cluster.places import ROOT
+from cluster.places import BINARIES, ROOT
 from scene.api import Api
 from scene.installation import NAMESPACE, Installation
 from scene.request import Request
@@ -77,7 +79,9 @@ def inject(api: Api, namespace: str, manifest: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_it_captures_a_job_of_its_namespace(api: Api, bundled_store: Bucket, release: str, tmp_path: Path) -> None:
+def test_it_captures_a_job_of_its_namespace_and_shows_the_report_without_the_writers_keys(
+    api: Api, bundled_store: Bucket, release: str, tmp_path: Path
+) -> None:
     training = Training(api, release, "injected", ranks_per_pod=2)
     manifest = inject(api, release, yaml.safe_dump_all(training.objects()), tmp_path)
     api.kubectl("apply", "-f", "-", document=manifest)
@@ -95,6 +99,18 @@ def test_it_captures_a_job_of_its_namespace(api: Api, bundled_store: Bucket, rel
     assert request.get()["status"]["owner"] == f"{release}/{RELEASE}"  # and not the one for the whole cluster
     assert request.states() == {0: "UPLOADED", 1: "UPLOADED"}
     assert [rank.rank for rank in bundled_store.report(release, request.uid).ranks] == [0, 1]
+
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("FLEETPROF_", "AWS_", "KUBE"))}
+    path = f"{Path(sys.executable).parent}:{BINARIES}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["kubectl", "fleetprof", "report", request.name, "-n", release, "--port-forward", "-o", "json"],
+        env=clean | {"PATH": path, "KUBECONFIG": str(api.kubeconfig), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [rank["rank"] for rank in json.loads(done.stdout)["ranks"]] == [0, 1]
 
 
 def test_another_release_for_the_whole_cluster_is_refused_and_takes_nothing(api: Api, release: str) -> None:

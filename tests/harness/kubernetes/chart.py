@@ -58,6 +58,12 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
     ),
     "bundled store": ("store.bundled.enabled=true",),
     "bundled store without a volume": ("store.bundled.enabled=true", "store.bundled.persistence=Ephemeral"),
+    "bundled store with Secrets": (
+        "store.bundled.enabled=true",
+        "store.bundled.existingSecret=writer",
+        "store.bundled.readerSecret=reader",
+    ),
+    "bundled store with one Secret": ("store.bundled.enabled=true", "store.bundled.existingSecret=writer"),
     "cert-manager": (*S3, "tls.certManager.enabled=true"),
     "cert-manager with an issuer": (
         *S3,
@@ -107,6 +113,12 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         "networkPolicy.storeCidrs={10.0.0.0/8}",
         "networkPolicy.extraEgress[0].ports[0].port=80",
         "networkPolicy.extraEgress[0].to[0].ipBlock.cidr=169.254.170.23/32",
+    ),
+    "narrow network and a role": (
+        *S3,
+        "networkPolicy.storeCidrs={10.0.0.0/8}",
+        "networkPolicy.apiServerPorts={6443}",
+        r"operator.serviceAccount.annotations.eks\.amazonaws\.com/role-arn=arn:aws:iam::1:role/writer",
     ),
     "bounds": (
         *S3,

@@ -37,6 +37,14 @@
   {{- end }}
 {{- end }}
 
+{{/* Takes `root` and the `annotations` of a service account. A role's credentials come from the cloud's token service (STS). */}}
+{{- define "fleetprof.toTokenService" -}}
+{{- if and .root.Values.networkPolicy.storeCidrs .annotations }}
+- ports:
+    - {protocol: TCP, port: 443}
+{{- end }}
+{{- end }}
+
 {{- define "fleetprof.toOperator" -}}
 - ports:
     - {protocol: TCP, port: 8443}

@@ -11,7 +11,7 @@ import click
 from fleetprof_api.report.report import Report
 
 from fleetprof_cli.kubernetes.connection import Place, connect
-from fleetprof_cli.kubernetes.options import place_options, read_place, store_options
+from fleetprof_cli.kubernetes.options import StoreChoice, place_options, read_place, read_store, store_options
 from fleetprof_cli.kubernetes.request_state import RequestState
 from fleetprof_cli.kubernetes.requests import Requests
 from fleetprof_cli.kubernetes.results import Results
@@ -27,23 +27,22 @@ from fleetprof_cli.reports.reference import read_file
 @output_option("text", "json", text="The comparison in words, or as a document.")
 @store_options
 @place_options
-def command(
-    before: str, after: str, fail_above: float | None, output: str, store: str, s3_endpoint: str, **flags: Any
-) -> None:
+def command(before: str, after: str, fail_above: float | None, output: str, **flags: Any) -> None:
     """Compare two captures of a job, before and after a change.
 
     BEFORE and AFTER are each the name of a request of the namespace, or a report.json on this machine.
     """
     place = read_place(flags)
-    first, second = (_read(name, place, store, s3_endpoint) for name in (before, after))
+    choice = read_store(flags, place)
+    first, second = (_read(name, place, choice) for name in (before, after))
     show_diff(first, second, output, fail_above)
 
 
-def _read(name: str, place: Place, store: str, s3_endpoint: str) -> Report:
+def _read(name: str, place: Place, choice: StoreChoice) -> Report:
     if Path(name).is_file():
         return read_file(Path(name))
     state = asyncio.run(_find(place, name))
-    return parse_report(Results.open(state, store, s3_endpoint).report(), name)
+    return parse_report(Results.open(state, choice).report(), name)
 
 
 async def _find(place: Place, name: str) -> RequestState:

@@ -16,7 +16,7 @@ from fleetprof_api.report.report import Report, UnreadableReport, read_report
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.connection import Place, connect
-from fleetprof_cli.kubernetes.options import place_options, read_place, store_options
+from fleetprof_cli.kubernetes.options import place_options, read_place, read_store, store_options
 from fleetprof_cli.kubernetes.request_state import RequestState, headline_lines
 from fleetprof_cli.kubernetes.requests import LATEST, Requests
 from fleetprof_cli.kubernetes.results import Results
@@ -45,8 +45,6 @@ def command(
     output: str,
     tables: Path | None,
     out: Path | None,
-    store: str,
-    s3_endpoint: str,
     **flags: Any,
 ) -> None:
     """Show the report of NAME, the latest request of the namespace by default.
@@ -55,14 +53,16 @@ def command(
     and fails.
     """
     wanted = read_cut(context, "output", "tables", "open_page")
-    state = asyncio.run(_find(read_place(flags), name))
+    place = read_place(flags)
+    choice = read_store(flags, place)
+    state = asyncio.run(_find(place, name))
     if not state.finished:
         raise Failure(
             f"{state.name} has no report yet: {state.sentence()}",
             next_step=f"wait for it: kubectl fleetprof wait {state.name} -n {state.namespace}",
         )
     if wanted is not None:
-        Results.open(state, store, s3_endpoint).cut(out, wanted)
+        Results.open(state, choice).cut(out, wanted)
         return
     stored, page = state.status.store_url or state.status.report_url, state.status.report_url
     if tables is None and output == "path" and stored:
@@ -72,7 +72,7 @@ def command(
         _browse(page)
         return
     try:
-        results = Results.open(state, store, s3_endpoint)
+        results = Results.open(state, choice)
         data = results.report()
         html = results.page() if open_page else b""
     except Failure:

@@ -8,7 +8,7 @@ import click
 
 from fleetprof_cli.capture.request_options import read_ranks
 from fleetprof_cli.kubernetes.connection import Place, connect
-from fleetprof_cli.kubernetes.options import place_options, read_place, store_options
+from fleetprof_cli.kubernetes.options import place_options, read_place, read_store, store_options
 from fleetprof_cli.kubernetes.request_state import RequestState
 from fleetprof_cli.kubernetes.requests import Requests
 from fleetprof_cli.kubernetes.results import Results
@@ -27,14 +27,16 @@ from fleetprof_cli.terminal.status_text import size_text
 )
 @store_options
 @place_options
-def command(name: str, out: Path, ranks: list[int] | None, store: str, s3_endpoint: str, **flags: Any) -> None:
+def command(name: str, out: Path, ranks: list[int] | None, **flags: Any) -> None:
     """Fetch the traces of NAME, with samples, ledger and report, into a folder.
 
     Reads the object store with your own S3 credentials. The traces open in Perfetto, and `fleetprof analyze DIR` makes
     the report anew.
     """
-    state = asyncio.run(_find(read_place(flags), name))
-    results = Results.open(state, store, s3_endpoint)
+    place = read_place(flags)
+    choice = read_store(flags, place)
+    state = asyncio.run(_find(place, name))
+    results = Results.open(state, choice)
     files, size_bytes = 0, 0
     for path, file_bytes in results.fetch(out, ranks):
         files, size_bytes = files + 1, size_bytes + file_bytes

@@ -1,11 +1,13 @@
 """`python -m cluster up|down|images|api-server|programs`: what the Makefile's targets call."""
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 from cluster.choice import Cluster, alone, choose_cluster
 from cluster.images import building
+from cluster.places import BINARIES
 from cluster.programs import binaries, debian
 from cluster.progress import say, step
 from cluster.refusal import Failure, Refusal
@@ -40,6 +42,13 @@ def make(cluster: Cluster) -> None:
     load_images(cluster)
 
 
+def describe_use(cluster: Cluster) -> list[str]:
+    """What to type in a shell to use the cluster: a PATH where kubectl and helm are not on it, and the kubeconfig."""
+    missing = [name for name in ("kubectl", "helm") if shutil.which(name) is None and (BINARIES / name).is_file()]
+    lines = [f"export PATH=$PATH:{BINARIES}  # has {' and '.join(missing)}"] if missing else []
+    return [*lines, f"export KUBECONFIG={cluster.kubeconfig}"]
+
+
 def main(command: str) -> None:
     """Carries out one command; ends the process with 1 and the reason where it cannot."""
     try:
@@ -47,7 +56,8 @@ def main(command: str) -> None:
             cluster = choose_cluster()
             if command == "up":
                 make(cluster)
-                print(f"export KUBECONFIG={cluster.kubeconfig}")
+                for line in describe_use(cluster):
+                    print(line)
             elif command == "down":
                 cluster.down()
             elif command == "images":

@@ -1,0 +1,103 @@
+"""`--port-forward`: what is asked of kubectl, and what is said when that does not work.
+
+kubectl is a script here; the real one does this in tests/e2e/kubernetes/test_namespaced.py.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fleetprof_cli.kubernetes.bundled_store import reach_bundled_store
+from fleetprof_cli.kubernetes.connection import Place
+from fleetprof_cli.messages import Failure
+from fleetprof_store.location import parse_location
+
+IN_CLUSTER = "s3://fleetprof?endpoint=http://fleetprof-store.tools.svc:7070"
+SERVICE = {"metadata": {"annotations": {"fleetprof.io/reader-secret": "reader"}}}
+SECRET = {"data": {"AWS_ACCESS_KEY_ID": "aWQ=", "AWS_SECRET_ACCESS_KEY": "a2V5"}}
+ANSWERS = {"service": SERVICE, "secret": SECRET, "port-forward": "Forwarding from 127.0.0.1:45678 -> 7071"}
+
+KUBECTL = """#!{python}
+import json, sys, time
+words = [word for word in sys.argv[1:] if not word.startswith("--")]
+with open({log!r}, "a") as log:
+    print(*sys.argv[1:], file=log)
+answer = json.load(open({answers!r}))[words[1] if words[0] == "get" else words[0]]
+if answer is None:
+    sys.exit("Error from server (Forbidden): you may not")
+print(answer if isinstance(answer, str) else json.dumps(answer), flush=True)
+if words[0] == "port-forward":
+    time.sleep(60)
+"""
+
+
+class Kubectl:
+    """A kubectl of PATH with these answers; None is a refusal."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._answers, self._log = folder / "answers.json", folder / "log"
+        self.answer()
+        program = folder / "kubectl"
+        program.write_text(
+            KUBECTL.format(python=sys.executable, log=str(self._log), answers=str(self._answers)), encoding="utf-8"
+        )
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+
+    def answer(self, **changes: Any) -> None:
+        answers = ANSWERS | {name.replace("_", "-"): answer for name, answer in changes.items()}
+        self._answers.write_text(json.dumps(answers))
+
+    def asked(self) -> list[str]:
+        return self._log.read_text().splitlines()
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
+    return Kubectl(tmp_path, monkeypatch)
+
+
+def test_the_port_is_forwarded_and_the_reader_s_keys_are_used_while_it_is(
+    kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    place = Place(kubeconfig="/k", context="c", namespace="team-a")
+    with reach_bundled_store(parse_location(IN_CLUSTER), place) as location:
+        assert (location.endpoint, location.bucket) == ("http://127.0.0.1:45678", "fleetprof")
+        assert (os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]) == ("id", "key")
+        assert "AWS_PROFILE" not in os.environ
+    assert os.environ["AWS_PROFILE"] == "mine"
+    assert "AWS_ACCESS_KEY_ID" not in os.environ
+    there = "--namespace=tools --kubeconfig=/k --context=c"
+    assert kubectl.asked() == [
+        f"{there} get service fleetprof-store -o json",
+        f"{there} get secret reader -o json",
+        f"{there} port-forward service/fleetprof-store :7071",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("location", "answers", "said"),
+    [
+        ("s3://acme", {}, "the store is not a Service of the cluster"),
+        ("s3://a?endpoint=https://minio.example", {}, "https://minio.example is not a Service of the cluster"),
+        (IN_CLUSTER, {"service": None}, "you may not"),
+        (IN_CLUSTER, {"service": {"metadata": {}}}, "has no server that only reads"),
+        (IN_CLUSTER, {"secret": {"data": {}}}, "does not hold AWS_ACCESS_KEY_ID"),
+        (IN_CLUSTER, {"port_forward": None}, "port-forward service/fleetprof-store: Error from server"),
+    ],
+)
+def test_what_is_missing_is_said(kubectl: Kubectl, location: str, answers: dict[str, Any], said: str) -> None:
+    kubectl.answer(**answers)
+    with pytest.raises(Failure, match=said), reach_bundled_store(parse_location(location), Place()):
+        raise AssertionError("it must not get so far")
+
+
+def test_without_kubectl_the_next_step_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(Failure, match="no kubectl on PATH"), reach_bundled_store(parse_location(IN_CLUSTER), Place()):
+        raise AssertionError("it must not get so far")
