@@ -99,7 +99,7 @@ KINDS = {
     "no rights": {
         "ClusterRole": {f"-fleetprof-{part}" for part in ("certificates", "editor", "operator", "viewer", "webhook")},
         "ClusterRoleBinding": {"-fleetprof-certificates", "-fleetprof-operator", "-fleetprof-webhook"},
-        "Role": {"-fleetprof-certificates", "-fleetprof-operator-own", "-fleetprof-operator-lease"},
+        "Role": {"-fleetprof-certificates", "-fleetprof-operator-own", "-fleetprof-operator-lease", "-fleetprof-top"},
         "RoleBinding": {"-fleetprof-certificates", "-fleetprof-operator-own", "-fleetprof-operator-lease"},
     },
 }
