@@ -1,90 +1,31 @@
 """The object store in a directory: local mode, one machine, no credentials.
 
 Guarantees beyond `base`: an object appears by an atomic rename after it was synced; a key cannot leave the root; a
-grant's URL carries key, upload, part, size, SHA-256 and expiry under an HMAC-SHA-256, so the process that serves the
-PUTs (`hub.storage.uploads`) needs no memory of grants and may be restarted with the same secret; what it
-makes is for its user alone, folders 0700 and files 0600, and what was there keeps its mode. Only the standard library
-is used. Unfinished uploads lie in `<root>/.uploads/` and are dropped after a day.
+grant is a signed URL (`signed_parts`), so the process that serves the PUTs (`hub.storage.uploads`) needs no memory of
+grants and may be restarted with the same secret; what it makes is for its user alone, folders 0700 and files 0600, and
+what was there keeps its mode. Only the standard library is used. Unfinished uploads lie in `<root>/.uploads/` and are
+dropped after a day.
 """
 
-import errno
 import hashlib
-import hmac
 import os
 import secrets
 import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
-from urllib.parse import quote, urlencode
 
 from fleetprof_store.base import Grant, NotFound, ObjectInfo, PartGrant, StoreError, UploadPart
-from fleetprof_store.checks import MAX_PARTS, check_key, check_parts
+from fleetprof_store.checks import check_key, check_parts
+from fleetprof_store.disk import create, disk_errors, make_folders, move, sync
+from fleetprof_store.part_writer import PartWriter, part_path
+from fleetprof_store.signed_parts import GrantRefused, PartSigner, SignedPart
 
-URL_PATH: Final = "/objects/"
 _STALE_UPLOAD_S: Final = 86_400
 _CHUNK_BYTES: Final = 1 << 20
-
-
-class GrantRefused(Exception):
-    """A PUT that no grant covers; the message is for the one who sent it."""
-
-
-class PartRefused(Exception):
-    """A PUT whose bytes are not those that were granted."""
-
-
-@dataclass(frozen=True, slots=True)
-class SignedPart:
-    """What a grant's URL permits: these bytes, as this part of this upload."""
-
-    key: str
-    upload_id: str
-    number: int
-    size_bytes: int
-    sha256: bytes
-
-
-class PartWriter:
-    """Takes one part's bytes to disk. `finish` keeps them only when size and checksum are those that were granted."""
-
-    def __init__(self, part: SignedPart, folder: Path) -> None:
-        self._part = part
-        self._final = _part_path(folder, part.number)
-        self._path = folder / f"{self._final.name}.{secrets.token_hex(4)}.tmp"
-        self._file = _create(self._path)
-        self._digest = hashlib.sha256()
-        self._size_bytes = 0
-
-    def write(self, data: bytes) -> None:
-        """Adds bytes. Raises PartRefused when there are more than granted, StoreError when the disk refuses."""
-        self._size_bytes += len(data)
-        if self._size_bytes > self._part.size_bytes:
-            raise PartRefused(f"more than the granted {self._part.size_bytes} bytes came")
-        self._digest.update(data)
-        with _disk_errors(self._path):
-            self._file.write(data)
-
-    def finish(self) -> str:
-        """Keeps the part and returns its ETag. Raises PartRefused when size or checksum differ."""
-        if self._size_bytes != self._part.size_bytes:
-            raise PartRefused(f"{self._size_bytes} bytes came, {self._part.size_bytes} were granted")
-        if self._digest.digest() != self._part.sha256:
-            raise PartRefused("the bytes do not have the granted SHA-256")
-        with _disk_errors(self._path):
-            self._file.close()
-            self._path.replace(self._final)
-        return f'"{self._part.sha256.hex()}"'
-
-    def discard(self) -> None:
-        """Removes what was not kept; after `finish` it does nothing."""
-        with suppress(OSError):
-            self._file.close()
-        self._path.unlink(missing_ok=True)
 
 
 class DirectoryStore:
@@ -97,42 +38,40 @@ class DirectoryStore:
     def __init__(
         self, root: Path | str, secret: bytes, base_url: str, *, clock: Callable[[], int] = time.time_ns
     ) -> None:
-        if len(secret) < 16:
-            raise ValueError(f"secret must be at least 16 bytes, got {len(secret)}")
         self.root = Path(root).absolute()
         self.base_url = base_url.rstrip("/")
-        self._secret = secret
+        self._signer = PartSigner(secret)
         self._clock = clock
         self._uploads = self.root / ".uploads"
 
     def prepare(self) -> None:
         """Makes the folders, where they are missing. Raises StoreError."""
-        with _disk_errors(self.root):
-            _make_folders(self._uploads)
+        with disk_errors(self.root):
+            make_folders(self._uploads)
 
     def put(self, key: str, data: bytes) -> None:
         """Writes a small object, replacing what is there."""
         path = self._path(key)
         self.prepare()
         temporary = self._uploads / f"put-{secrets.token_hex(8)}.tmp"
-        with _disk_errors(path):
+        with disk_errors(path):
             try:
-                with _create(temporary) as file:
+                with create(temporary) as file:
                     file.write(data)
-                    _sync(file)
-                _move(temporary, path)
+                    sync(file)
+                move(temporary, path)
             finally:
                 temporary.unlink(missing_ok=True)
 
     def get(self, key: str) -> bytes:
         """Reads an object whole. Raises NotFound."""
-        with self.open(key) as file, _disk_errors(self._path(key)):
+        with self.open(key) as file, disk_errors(self._path(key)):
             return file.read()
 
     def open(self, key: str) -> IO[bytes]:
         """Opens an object for streaming reads. Raises NotFound."""
         path = self._path(key)
-        with _disk_errors(path):
+        with disk_errors(path):
             try:
                 return path.open("rb")
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -140,14 +79,14 @@ class DirectoryStore:
 
     def read_range(self, key: str, start: int, length: int) -> bytes:
         """Reads a part of an object. Raises NotFound."""
-        with self.open(key) as file, _disk_errors(self._path(key)):
+        with self.open(key) as file, disk_errors(self._path(key)):
             file.seek(start)
             return file.read(length)
 
     def head(self, key: str) -> ObjectInfo:
         """One object as it would be listed. Raises NotFound."""
         path = self._path(key)
-        with _disk_errors(path):
+        with disk_errors(path):
             try:
                 status = path.stat()
             except (FileNotFoundError, NotADirectoryError):
@@ -176,7 +115,7 @@ class DirectoryStore:
         """Deletes objects and the folders that become empty; absent ones are no error."""
         for key in keys:
             path = self._path(key)
-            with _disk_errors(path):
+            with disk_errors(path):
                 with suppress(FileNotFoundError, NotADirectoryError):
                     path.unlink()
                 for folder in path.parents:
@@ -200,47 +139,27 @@ class DirectoryStore:
         self.prepare()
         self._drop_stale_uploads()
         upload_id = secrets.token_hex(16)
-        with _disk_errors(self._uploads):
+        with disk_errors(self._uploads):
             folder = self._uploads / upload_id
             folder.mkdir(mode=0o700)
-            with _create(folder / "key") as file:
+            with create(folder / "key") as file:
                 file.write(key.encode("ascii"))
         expires_s = self._clock() // 1_000_000_000 + lifetime_s
         grants = []
         for number, part in enumerate(parts, 1):
             signed = SignedPart(key, upload_id, number, part.size_bytes, part.sha256)
-            query = {
-                "upload": upload_id,
-                "part": str(number),
-                "size": str(part.size_bytes),
-                "sha256": part.sha256.hex(),
-                "expires": str(expires_s),
-                "signature": self._sign(signed, expires_s),
-            }
-            url = f"{self.base_url}{URL_PATH}{quote(key)}?{urlencode(query)}"
+            url = f"{self.base_url}{self._signer.address(signed, expires_s)}"
             grants.append(PartGrant(url, {"Content-Length": str(part.size_bytes)}))
         return Grant(upload_id, grants, expires_s * 1_000_000_000)
 
     def check_grant(self, key: str, query: Mapping[str, str]) -> SignedPart:
         """What the URL of a PUT permits. Raises GrantRefused when it was not signed here or has expired."""
-        try:
-            part = SignedPart(
-                key, query["upload"], int(query["part"]), int(query["size"]), bytes.fromhex(query["sha256"])
-            )
-            expires_s = int(query["expires"])
-            signature = query["signature"]
-        except (KeyError, ValueError):
-            raise GrantRefused("this is not the URL of a grant") from None
-        if not hmac.compare_digest(self._sign(part, expires_s).encode(), signature.encode()):
-            raise GrantRefused("the signature does not belong to this URL")
-        if self._clock() >= expires_s * 1_000_000_000:
-            raise GrantRefused("this grant has expired; ask for a new one")
-        return part
+        return self._signer.check(key, query, self._clock())
 
     def receive(self, part: SignedPart) -> PartWriter:
         """A writer for the bytes of a granted part. Raises GrantRefused when the upload has ended."""
         folder = self._uploads / part.upload_id
-        with _disk_errors(folder):
+        with disk_errors(folder):
             try:
                 return PartWriter(part, folder)
             except FileNotFoundError:
@@ -251,7 +170,7 @@ class DirectoryStore:
         path = self._path(key)
         check_parts(parts)
         folder = self._upload_folder(upload_id)
-        with _disk_errors(path):
+        with disk_errors(path):
             try:
                 granted = (folder / "key").read_text(encoding="ascii")
             except FileNotFoundError:
@@ -263,11 +182,11 @@ class DirectoryStore:
             if [etag.strip('"') for etag in etags] != [part.sha256.hex() for part in parts]:
                 raise StoreError(f"the ETags for {key!r} are not those of its parts; begin again", retryable=False)
             whole = folder / f"whole.{secrets.token_hex(4)}"
-            with _create(whole) as out:
+            with create(whole) as out:
                 for number, part in enumerate(parts, 1):
-                    self._append(out, _part_path(folder, number), part, f"part {number} of {key!r}")
-                _sync(out)
-            _move(whole, path)
+                    self._append(out, part_path(folder, number), part, f"part {number} of {key!r}")
+                sync(out)
+            move(whole, path)
         shutil.rmtree(folder, ignore_errors=True)
 
     def abort_upload(self, key: str, upload_id: str) -> None:
@@ -282,13 +201,6 @@ class DirectoryStore:
         if len(upload_id) != 32 or not set(upload_id) <= set("0123456789abcdef"):
             raise StoreError("this is not the id of an upload", retryable=False)
         return self._uploads / upload_id
-
-    def _sign(self, part: SignedPart, expires_s: int) -> str:
-        # No field can hold the separator: keys and ids are checked, the rest are numbers.
-        text = "\n".join(
-            ["PUT", part.key, part.upload_id, str(part.number), str(part.size_bytes), part.sha256.hex(), str(expires_s)]
-        )
-        return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()
 
     @staticmethod
     def _append(out: IO[bytes], path: Path, part: UploadPart, what: str) -> None:
@@ -328,59 +240,3 @@ class DirectoryStore:
 def _info(key: str, status: os.stat_result) -> ObjectInfo:
     # Objects are replaced by renaming: the new one has another inode, and the time where an inode is used again.
     return ObjectInfo(key, status.st_size, f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}")
-
-
-def _part_path(folder: Path, number: int) -> Path:
-    if not 1 <= number <= MAX_PARTS:
-        raise GrantRefused(f"part numbers are 1 to {MAX_PARTS}, got {number}")
-    return folder / f"part-{number:05d}"
-
-
-def _make_folders(path: Path) -> None:
-    """With `parents`, Python's mkdir makes those above by the umask alone."""
-    try:
-        path.mkdir(mode=0o700, exist_ok=True)
-    except FileNotFoundError:
-        _make_folders(path.parent)
-        path.mkdir(mode=0o700, exist_ok=True)
-
-
-def _create(path: Path) -> IO[bytes]:
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb")
-
-
-def _sync(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _move(source: Path, target: Path) -> None:
-    """Renames over `target`; a folder that is deleted meanwhile (it was empty) is made again."""
-    for _ in range(3):
-        _make_folders(target.parent)
-        try:
-            source.replace(target)
-        except FileNotFoundError:
-            if not source.exists():
-                raise
-            continue
-        return
-    raise StoreError(f"{target.parent} vanishes while it is written to; try again", retryable=True)
-
-
-@contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        said = error.strerror or str(error)
-        match error.errno:
-            case errno.ENOSPC | errno.EDQUOT:
-                raise StoreError(f"{path}: {said}; free some space on its volume", retryable=True) from None
-            case errno.EACCES | errno.EPERM | errno.EROFS:
-                raise StoreError(f"{path}: {said}; make it writable for this user", retryable=False) from None
-            case _:
-                retryable = error.errno in (errno.EIO, errno.ESTALE, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
-                raise StoreError(f"{path}: {said}", retryable=retryable) from None

@@ -15,7 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import urllib3
 from fleetprof_store.base import NotFound, StoreError, UploadPart
-from fleetprof_store.directory import URL_PATH, DirectoryStore, GrantRefused
+from fleetprof_store.directory import DirectoryStore
+from fleetprof_store.signed_parts import URL_PATH, GrantRefused
 from hypothesis import given
 from hypothesis import strategies as st
 

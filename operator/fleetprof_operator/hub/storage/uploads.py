@@ -13,7 +13,9 @@ from typing import Final
 
 from aiohttp import web
 from fleetprof_store.base import StoreError
-from fleetprof_store.directory import URL_PATH, DirectoryStore, GrantRefused, PartRefused, SignedPart
+from fleetprof_store.directory import DirectoryStore
+from fleetprof_store.part_writer import PartRefused
+from fleetprof_store.signed_parts import URL_PATH, GrantRefused, SignedPart
 
 from fleetprof_operator.hub.access.doorway import PATIENCE_S, Doorway
 from fleetprof_operator.web.http_log import make_http_log
