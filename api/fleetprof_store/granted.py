@@ -133,12 +133,12 @@ class GrantedStore:
                 token = _read(self._token_file).decode("ascii", "replace").strip()
                 return method(wanted, metadata=(("authorization", f"Bearer {token}"),), timeout=_CALL_S)
             except grpc.RpcError as error:
-                code, said = error.code(), str(error.details())[:500]
+                code, message = error.code(), str(error.details())[:500]
             if code not in _AWAY:
-                raise StoreError(f"the operator at {self._target} refuses: {said} ({code.name})", retryable=False)
+                raise StoreError(f"the operator at {self._target} refuses: {message} ({code.name})", retryable=False)
             pause_s = pause.next_s()
             if time.monotonic() + pause_s >= until:
-                raise StoreError(f"the operator at {self._target} does not answer: {said}", retryable=True)
+                raise StoreError(f"the operator at {self._target} does not answer: {message}", retryable=True)
             time.sleep(pause_s)
 
     def _exchange(
@@ -171,11 +171,11 @@ class GrantedStore:
             if 200 <= answer.status < 300:
                 return answer
             with _errors():
-                said = " ".join(answer.read(_SAID_BYTES).decode(errors="replace").split())
+                message = " ".join(answer.read(_SAID_BYTES).decode(errors="replace").split())
             answer.close()
             if answer.status == 404 and method == "GET":
                 raise NotFound(key)
-            problem = f"the store at {where.hostname} answered {answer.status} for {key!r}: {said[:200]}"
+            problem = f"the store at {where.hostname} answered {answer.status} for {key!r}: {message[:200]}"
             # An address may have expired on its way, or the clock that signed it may have been set.
             retryable = answer.status in _PASSING
             if not retryable and answer.status != 403:

@@ -22,9 +22,9 @@ def begin_document(head: dict[str, Any]) -> bytes:
     return msgspec.json.encode(fields)[:-1] + b', "traceEvents": [\n'
 
 
-def end_document(said: dict[str, Any]) -> bytes:
+def end_document(facts: dict[str, Any]) -> bytes:
     """Everything after it: what is cut, from where, and how well the clocks are tied."""
-    return b'\n], "fleetprof": %s}\n' % msgspec.json.encode(said)
+    return b'\n], "fleetprof": %s}\n' % msgspec.json.encode(facts)
 
 
 def name_process(pid: int, name: str, labels: str, sort_index: int) -> Iterator[bytes]:
@@ -41,8 +41,8 @@ def name_thread(pid: int, tid: int, name: str, sort_index: int | None = None) ->
         yield _describe("thread_sort_index", pid, tid, {"sort_index": sort_index})
 
 
-def _describe(event: str, pid: int, tid: int, said: dict[str, str | int]) -> bytes:
-    return msgspec.json.encode({"ph": "M", "name": event, "ts": 0, "pid": pid, "tid": tid, "args": said})
+def _describe(event: str, pid: int, tid: int, args: dict[str, str | int]) -> bytes:
+    return msgspec.json.encode({"ph": "M", "name": event, "ts": 0, "pid": pid, "tid": tid, "args": args})
 
 
 def draw_marks(marks: Iterable[Mark], numbers: Numbers, pid: int, shift_ns: int) -> Iterator[bytes]:
@@ -68,6 +68,6 @@ def draw_marks(marks: Iterable[Mark], numbers: Numbers, pid: int, shift_ns: int)
                 "tid": tid,
                 "ts": msgspec.Raw(microseconds(begin)),
                 "dur": msgspec.Raw(microseconds(mark.duration_ns)),
-                "args": mark.said,
+                "args": mark.args,
             }
         )

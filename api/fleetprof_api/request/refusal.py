@@ -50,17 +50,17 @@ def say_problem(model: type[BaseModel], error: ErrorDetails) -> str:
     rule = find_rule(model, location)
     match error["type"]:
         case "missing":
-            said = f"is required: {rule}" if rule else "is required"
+            problem = f"is required: {rule}" if rule else "is required"
         case "extra_forbidden":
             names = field_names(model, location[:-1])
             near = get_close_matches(str(location[-1]), names, 1)
-            said = "is not a field here; " + (f"did you mean {near[0]}?" if near else f"allowed: {', '.join(names)}")
+            problem = "is not a field here; " + (f"did you mean {near[0]}?" if near else f"allowed: {', '.join(names)}")
         case kind if kind in _RULE_ANSWERS and rule:
             shown = f", got {_show(given)}" if isinstance(given, str | int | float | bool | None) else ""
-            said = f"must be {rule}{shown}"
+            problem = f"must be {rule}{shown}"
         case _:
-            said = re.sub(r"^Input should", "should", error["msg"]).removeprefix(f"{path} ")
-    return f"{path or 'request'}: {said}"[:600]
+            problem = re.sub(r"^Input should", "should", error["msg"]).removeprefix(f"{path} ")
+    return f"{path or 'request'}: {problem}"[:600]
 
 
 def _field_of_rule(error: ErrorDetails) -> list[str]:

@@ -128,8 +128,10 @@ def join(parent: str, name: str) -> str:
     return f"{stem}_{name}" if unit_of(name) else f"{stem}_{name}{suffix}"
 
 
-def _tables(struct: inspect.StructType, said: str, path: tuple[str, ...], above: tuple[Column, ...]) -> Iterator[Table]:
-    """The table of a struct's rows, then those of the lists within it. `said`: the description of the list."""
+def _tables(
+    struct: inspect.StructType, described: str, path: tuple[str, ...], above: tuple[Column, ...]
+) -> Iterator[Table]:
+    """The table of a struct's rows, then those of the lists within it. `described`: the description of the list."""
     below: list[tuple[inspect.StructType, str, tuple[str, ...]]] = []
     name = _table_name(path)
     own = list(_columns(struct, name, (), "", False, below))
@@ -137,7 +139,7 @@ def _tables(struct: inspect.StructType, said: str, path: tuple[str, ...], above:
     keys = [c if c.name not in taken else msgspec.structs.replace(c, name=f"{name}_{c.name}") for c in above]
     yield Table(
         name=name,
-        meaning=": ".join(filter(None, (_first_sentence(struct.cls), said))),
+        meaning=": ".join(filter(None, (_first_sentence(struct.cls), described))),
         path=path,
         columns=(*keys, *own),
         form="long" if struct.cls in LONG else "rows",
@@ -162,13 +164,13 @@ def _columns(
     for field in struct.fields:
         if grid is not None and field.name == grid.field:
             continue
-        kind, said, optional = _plain(field.type)
+        kind, described, optional = _plain(field.type)
         way, name = (*path, field.name), join(prefix, field.name)
         item = _plain(kind.item_type)[0] if isinstance(kind, inspect.ListType) else None
         if isinstance(item, inspect.StructType):
-            below.append((item, said, way))
+            below.append((item, described, way))
         elif isinstance(kind, inspect.StructType) and kind.cls in LONG:
-            below.append((kind, said, way))
+            below.append((kind, described, way))
         elif isinstance(kind, inspect.StructType):
             yield from _columns(kind, table, way, name, nullable or optional, below)
         else:
@@ -181,7 +183,7 @@ def _columns(
                 # Lists of one struct may differ in length where somebody else wrote them.
                 nullable=nullable or optional or long is not None,
                 unit=unit_of(name),
-                meaning=meaning_of(table, long or name, field.name, said),
+                meaning=meaning_of(table, long or name, field.name, described),
                 path=way,
             )
 

@@ -117,9 +117,9 @@ WORDS: Final[dict[str, str]] = {
 }
 
 
-def meaning_of(table: str, column: str, field: str, said: str) -> str:
+def meaning_of(table: str, column: str, field: str, described: str) -> str:
     """A column's meaning: what its field says of itself, else the word for it, else ""."""
-    said = said.removesuffix(", ns")
-    if said and said != "duration":
-        return said
-    return WORDS.get(f"{table}.{column}") or WORDS.get(column) or WORDS.get(field) or said
+    described = described.removesuffix(", ns")
+    if described and described != "duration":
+        return described
+    return WORDS.get(f"{table}.{column}") or WORDS.get(column) or WORDS.get(field) or described

@@ -56,7 +56,7 @@ def test_what_touches_the_window_is_there_once_and_whole(tmp_path: Path, window:
             start = one["start_ns"] - rank.skew_ns
             if start < end and start + one["duration_ns"] > begin:
                 expected[one["args"]["tag"]] = (start, one["duration_ns"], one["name"], one["args"])
-    base = found.said["baseTimeNanoseconds"] - BASE_NS
+    base = found.top_level["baseTimeNanoseconds"] - BASE_NS
     got = {
         one["args"]["tag"]: (one["start_ns"] + base, one["duration_ns"], one["name"], one["args"])
         for one in originals(found)
@@ -111,7 +111,7 @@ def test_processes_are_named_by_rank_and_ordered(tmp_path: Path) -> None:
 def test_the_marks_say_what_the_analysis_found(tmp_path: Path) -> None:
     write_ranks(tmp_path, Rank(0), Rank(1, late_ns=2 * MS), Rank(2), Rank(3))
     _, found = cut(tmp_path, "8", [0, 1])
-    base = found.said["baseTimeNanoseconds"] - BASE_NS
+    base = found.top_level["baseTimeNanoseconds"] - BASE_NS
     marks = [one for one in found.slices if one["cat"] == "fleetprof"]
     told = {(found.processes[one["pid"]], found.threads[one["tid"]], one["name"]) for one in marks}
     assert ("fleetprof", "window", "iteration 8") in told
@@ -147,7 +147,7 @@ def test_our_own_reader_reads_it_back(tmp_path: Path) -> None:
 def test_one_rank_is_a_trace_of_that_rank(tmp_path: Path) -> None:
     write_ranks(tmp_path, Rank(0), Rank(3))
     made, found = cut(tmp_path, "7", [3])
-    assert found.said["distributedInfo"] == {"rank": 3, "world_size": 4}
+    assert found.top_level["distributedInfo"] == {"rank": 3, "world_size": 4}
     assert made.clocks == "one rank: nothing to align"
 
 

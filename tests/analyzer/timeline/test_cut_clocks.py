@@ -31,10 +31,10 @@ def test_matched_collectives_end_together_whatever_the_clocks_say(tmp_path: Path
     ]
     ends: dict[int, set[int]] = {}
     for position, one in enumerate(found.named(ALL_REDUCE)):
-        ends.setdefault(position // 4, set()).add(one["end_ns"] + found.said["baseTimeNanoseconds"])
+        ends.setdefault(position // 4, set()).add(one["end_ns"] + found.top_level["baseTimeNanoseconds"])
     assert ends == {number: {BASE_NS + collective_end_ns(7 + number)} for number in range(3)}
     assert made.clocks.startswith("aligned by sequence numbers; a rank's end of a collective is 0 µs from")
-    assert found.said["fleetprof"]["clocks"]["residual_most_ns"] == 0
+    assert found.top_level["fleetprof"]["clocks"]["residual_most_ns"] == 0
 
 
 def test_ends_differ_by_no_more_than_the_residual_that_is_told(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_ends_differ_by_no_more_than_the_residual_that_is_told(tmp_path: Path) -
             event["ts"] = Digits(microseconds(time + 3000 * ((time - 2 * SECOND) // ITERATION_NS)))
     (tmp_path / "rank2.json").write_text(to_json(documents[2]))
     _, found = cut(tmp_path, "all", [0, 1, 2])
-    residual = found.said["fleetprof"]["clocks"]["residual_most_ns"]
+    residual = found.top_level["fleetprof"]["clocks"]["residual_most_ns"]
     assert 3000 <= residual <= 6000
     together = found.named(ALL_REDUCE)
     for first in range(0, len(together), 3):
@@ -63,7 +63,7 @@ def test_a_job_with_skew_and_drift_is_put_together_to_some_microseconds(tmp_path
     made, found = cut(tmp_path, "all")
     assert [one.apart for one in made.ranks] == 4 * [""]
     assert max(abs(one.offset_ns) for one in made.ranks) > SECOND
-    residual = found.said["fleetprof"]["clocks"]["residual_most_ns"]
+    residual = found.top_level["fleetprof"]["clocks"]["residual_most_ns"]
     assert residual < 20_000
     ends: dict[tuple[str, int], list[int]] = {}
     for one in found.slices:
@@ -80,7 +80,7 @@ def test_without_collectives_each_keeps_its_clock_and_it_is_said(tmp_path: Path)
         "not aligned: rank 0, rank 1 (its trace holds no collective); their times are those of their own clocks"
     )
     assert [one.offset_ns for one in made.ranks] == [0, 0]
-    assert found.said["fleetprof"]["clocks"]["residual_most_ns"] is None
+    assert found.top_level["fleetprof"]["clocks"]["residual_most_ns"] is None
     first, second = found.named("ProfilerStep#8")
     assert second["start_ns"] - first["start_ns"] == 2 * SECOND
     assert not found.named("ProfilerStep#7")
@@ -94,7 +94,7 @@ def test_ranks_of_one_host_keep_its_clock_where_collectives_end_late_on_a_busy_o
     made, found = cut(tmp_path, "all")
     assert [one.offset_ns for one in made.ranks] == [0, 0]
     assert made.clocks.startswith("aligned by the clock of their host node-a; a rank's end of a collective is ")
-    assert found.said["fleetprof"]["clocks"]["residual_most_ns"] == 3 * MS // 2
+    assert found.top_level["fleetprof"]["clocks"]["residual_most_ns"] == 3 * MS // 2
     write_ranks(tmp_path, Rank(0, host="node-a"), Rank(1, host="node-b", noted_late_ns=LATE))
     assert [one.offset_ns for one in cut(tmp_path, "all")[0].ranks] == [0, -MS]
 

@@ -72,7 +72,7 @@ def test_where_nothing_is_inside_nothing_is_written(traps: Path, folder: str) ->
 def test_real_ranks_end_their_collectives_within_what_is_told(shared_traces: Path) -> None:
     made, found = cut(shared_traces / "dlrm_v100_8ranks")
     assert len(made.ranks) < 8
-    residual = found.said["fleetprof"]["clocks"]["residual_most_ns"]
+    residual = found.top_level["fleetprof"]["clocks"]["residual_most_ns"]
     assert residual == 3500
     for name in {one["name"] for one in found.slices if "AllReduce" in one["name"] and one["cat"] == "kernel"}:
         together = found.named(name)
@@ -127,7 +127,7 @@ def test_clocks_that_count_from_somewhere_begin_together(tmp_path: Path) -> None
     assert [one.offset_ns for one in made.ranks] == [0, -(10**9)]
     assert len({one["start_ns"] for one in found.named("ProfilerStep#8")}) == 1
     assert "put where the first window begins" in made.ranks[1].apart
-    assert "baseTimeNanoseconds" not in found.said
+    assert "baseTimeNanoseconds" not in found.top_level
 
 
 @pytest.mark.parametrize(

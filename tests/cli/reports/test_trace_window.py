@@ -45,12 +45,12 @@ def test_report_writes_a_cut_of_a_stored_capture(fleetprof: Fleetprof, state: St
     done = fleetprof("report", "demo", "--trace-window", "413", "--out", str(out))
     assert done.returncode == 0, done.stderr
     found = import_trace(gzip.decompress(out.read_bytes()))
-    assert [one["rank"] for one in found.said["fleetprof"]["ranks"]] == [0, 2, 3]
+    assert [one["rank"] for one in found.top_level["fleetprof"]["ranks"]] == [0, 2, 3]
     assert {name for name in found.processes.values() if name.startswith("rank 2")} == {
         "rank 2 analysis", "rank 2 CPU", "rank 2 GPU 0"
     }  # fmt: skip
     begin = {found.processes[one["pid"]]: one["start_ns"] for one in found.named("iteration 413")}
-    base, offset = found.said["baseTimeNanoseconds"], found.said["fleetprof"]["ranks"][2]["offset_ns"]
+    base, offset = found.top_level["baseTimeNanoseconds"], found.top_level["fleetprof"]["ranks"][2]["offset_ns"]
     assert begin["rank 3 analysis"] + base == capture.traces[3].starts_ns[1] + offset
     # The same once more: nothing was written to the store, and the bytes are those of before.
     before = out.read_bytes()

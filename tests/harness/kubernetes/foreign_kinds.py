@@ -89,7 +89,7 @@ def find_module(module: str) -> Path:
         if "Dir" in answer:
             return Path(answer["Dir"])
         trouble = answer.get("Error") or done.stderr
-    said = f"the kinds of {module} cannot be had: {trouble}"
+    reason = f"the kinds of {module} cannot be had: {trouble}"
     if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
-        pytest.fail(said)
-    pytest.skip(said)
+        pytest.fail(reason)
+    pytest.skip(reason)

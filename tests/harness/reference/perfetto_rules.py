@@ -24,7 +24,7 @@ class Imported:
     instants: list[dict[str, Any]] = field(default_factory=list)
     counters: list[dict[str, Any]] = field(default_factory=list)
     dropped: list[dict[str, Any]] = field(default_factory=list)
-    said: dict[str, Any] = field(default_factory=dict)
+    top_level: dict[str, Any] = field(default_factory=dict)
 
     def named(self, name: str) -> list[dict[str, Any]]:
         """Slices of this name, by time."""
@@ -38,7 +38,7 @@ class Imported:
 def import_trace(text: bytes) -> Imported:
     """Reads a document; what Perfetto refuses fails an assertion."""
     document = json.loads(text)
-    found = Imported(said={key: value for key, value in document.items() if key != "traceEvents"})
+    found = Imported(top_level={key: value for key, value in document.items() if key != "traceEvents"})
     timed = []
     for event in document["traceEvents"]:
         assert isinstance(event, dict)
@@ -73,15 +73,15 @@ def _nanoseconds(number: Any) -> int:
 
 
 def _name(found: Imported, event: dict[str, Any]) -> None:
-    said = event.get("args")
-    if not isinstance(said, dict):
+    args = event.get("args")
+    if not isinstance(args, dict):
         return  # Perfetto counts it and goes on
     if event["name"] == "process_name":
-        assert found.processes.setdefault(event["pid"], said["name"]) == said["name"]
+        assert found.processes.setdefault(event["pid"], args["name"]) == args["name"]
     elif event["name"] == "process_sort_index":
-        found.order[event["pid"]] = said["sort_index"]
+        found.order[event["pid"]] = args["sort_index"]
     elif event["name"] == "thread_name":
-        found.threads[event["tid"]] = said.get("name", "")
+        found.threads[event["tid"]] = args.get("name", "")
 
 
 def _nest(found: Imported, slices: list[dict[str, Any]]) -> list[dict[str, Any]]:

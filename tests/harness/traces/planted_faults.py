@@ -49,7 +49,7 @@ class Case:
     shape: Shape
     fault: Fault
     seed: int
-    said: Clarity
+    clarity: Clarity
     gain: float
     identifiable: bool
 
@@ -88,12 +88,12 @@ def draw(
     fault = _plant(kind, shape, source)
     job = Job(shape, fault, seed)
     most = bool(source.random() < 0.7)
-    said = Clarity(sequence=most if sequence is None else sequence, pair_sequence=sequence is True)
+    clarity = Clarity(sequence=most if sequence is None else sequence, pair_sequence=sequence is True)
     healthy = job if kind in NO_FAULTS else Job(shape, _mended(shape, fault), seed)
     gain = 1 - healthy.length_ns / job.length_ns
     return (
-        Case(kind, shape, fault, seed, said, gain, _identifiable(kind, shape, fault)),
-        traces_of(job, said, seed),
+        Case(kind, shape, fault, seed, clarity, gain, _identifiable(kind, shape, fault)),
+        traces_of(job, clarity, seed),
         job,
     )
 

@@ -108,9 +108,9 @@ class Rewriter:
         found: dict[tuple[str, str], str] = {}
         for fields in self.naming:
             key = _OF_PROCESS.get(str(_value(fields.get("name"))))
-            said = _value(fields.get("args"))
-            if key is not None and isinstance(said, dict):
-                found[_text(fields.get("pid")), key] = str(said.get(key, ""))[:_MOST_WORDS]
+            args = _value(fields.get("args"))
+            if key is not None and isinstance(args, dict):
+                found[_text(fields.get("pid")), key] = str(args.get(key, ""))[:_MOST_WORDS]
         return found
 
     def _head(self, text: msgspec.Raw) -> _Head:

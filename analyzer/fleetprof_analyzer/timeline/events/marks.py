@@ -44,13 +44,13 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One mark; `said` is shown when it is selected."""
+    """One mark; `args` is shown when it is selected."""
 
     track: str
     name: str
     start_ns: int
     duration_ns: int
-    said: dict[str, str | int | float] = field(default_factory=dict)
+    args: dict[str, str | int | float] = field(default_factory=dict)
 
 
 def mark_rank(trace: Trace, entry: Rank, calls: LaunchCalls, span: Span) -> list[Mark]:
@@ -73,14 +73,14 @@ def _iterations(entry: Rank, span: Span) -> Iterable[Mark]:
     for one in entry.iterations:
         if not touches(one.start_ns, one.start_ns + one.duration_ns, span):
             continue
-        said: dict[str, str | int | float] = {"numbered_by": entry.index_from}
+        args: dict[str, str | int | float] = {"numbered_by": entry.index_from}
         if one.step is not None:
-            said["first_step"] = one.step
+            args["first_step"] = one.step
         if one.complete is False:
-            said["complete"] = "false: cut by the window of the capture"
+            args["complete"] = "false: cut by the window of the capture"
         if one.time_ns is not None:
-            said |= {f"{name}_ns": getattr(one.time_ns, name) for name in one.time_ns.__struct_fields__}
-        yield Mark("iterations", f"iteration {one.index}", one.start_ns, one.duration_ns, said)
+            args |= {f"{name}_ns": getattr(one.time_ns, name) for name in one.time_ns.__struct_fields__}
+        yield Mark("iterations", f"iteration {one.index}", one.start_ns, one.duration_ns, args)
 
 
 def _stages(trace: Trace, entry: Rank, calls: LaunchCalls, span: Span) -> Iterable[Mark]:
@@ -99,10 +99,10 @@ def _stages(trace: Trace, entry: Rank, calls: LaunchCalls, span: Span) -> Iterab
             joined = pieces.pop()[0] if pieces and pieces[-1][1:] == (left, stage) else left
             pieces.append((joined, right, stage))
         for left, right, stage in pieces:
-            said: dict[str, str | int | float] = {}
+            args: dict[str, str | int | float] = {}
             if stage in found.inferred:
-                said["inferred"] = "nothing marks this stage: filled in from its neighbours"
-            yield Mark("stages", stage, left, right - left, said)
+                args["inferred"] = "nothing marks this stage: filled in from its neighbours"
+            yield Mark("stages", stage, left, right - left, args)
 
 
 def _idle(trace: Trace, calls: LaunchCalls, span: Span) -> Iterable[Mark]:
@@ -121,5 +121,5 @@ def _idle(trace: Trace, calls: LaunchCalls, span: Span) -> Iterable[Mark]:
                 if value:
                     causes[_CAUSES[part]] = causes.get(_CAUSES[part], 0) + value
             main = max(causes, key=lambda cause: causes[cause])
-            said: dict[str, str | int | float] = {f"{cause}_ns": value for cause, value in causes.items()}
-            yield Mark(f"idle GPU {work.device}", f"idle: {main}", int(gaps.begin_ns[at]), int(length[at]), said)
+            args: dict[str, str | int | float] = {f"{cause}_ns": value for cause, value in causes.items()}
+            yield Mark(f"idle GPU {work.device}", f"idle: {main}", int(gaps.begin_ns[at]), int(length[at]), args)

@@ -64,13 +64,13 @@ class ArrowIds:
     position: int
     ranks: int
 
-    def of(self, said: object) -> int | None:
+    def of(self, value: object) -> int | None:
         """The new id for a number or hexadecimal text; None where it is neither, and so draws no arrow in Perfetto."""
-        if isinstance(said, str):
+        if isinstance(value, str):
             try:
-                said = int(said, 16)
+                value = int(value, 16)
             except ValueError:
                 return None
-        if not isinstance(said, int) or isinstance(said, bool) or not 0 <= said < _LARGEST_ID:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _LARGEST_ID:
             return None
-        return said * self.ranks + self.position
+        return value * self.ranks + self.position

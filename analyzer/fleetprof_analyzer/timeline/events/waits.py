@@ -50,13 +50,13 @@ class Waits:
             if wait < LEAST_NS or not touches(start, start + wait, span):
                 continue
             track = f"waits ({'stream' if one.kind == 'gpu' else 'thread'} {places[columns.place[at]][1]})"
-            said: dict[str, str | int | float] = {
+            args: dict[str, str | int | float] = {
                 "collective": KINDS[int(columns.kind[at])],
                 "transfer_ns": transfer,
                 "duration_ns": duration,
             }
             last = self._matched.ranks[int(self._last[joined[at]])].rank
-            by_track[track].append(Mark(track, f"waits for rank {last}", start, wait, said))
+            by_track[track].append(Mark(track, f"waits for rank {last}", start, wait, args))
         return [mark for marks in by_track.values() for mark in keep_longest(marks)]
 
     def _joined(self, number: int) -> Int64s:
