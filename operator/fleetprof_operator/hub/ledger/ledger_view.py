@@ -45,6 +45,10 @@ class LedgerView(Protocol):
         """The request's namespace."""
 
     @property
+    def labels(self) -> dict[str, str]:
+        """The labels that all pods share."""
+
+    @property
     def requester(self) -> str:
         """Who asked."""
 
