@@ -12,7 +12,7 @@ import socket
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fleetprof_api.memory_shortage import SERVICE, go_first
 from fleetprof_api.pods import read_samples_per_iteration
@@ -39,6 +39,9 @@ from fleetprof_sidecar.samples.sampler import Sampler
 from fleetprof_sidecar.settings import Settings, read_settings
 from fleetprof_sidecar.telemetry.reporter import TelemetryReporter
 from fleetprof_sidecar.trainer_side import TrainerSide
+
+if TYPE_CHECKING:
+    from fleetprof_sidecar.telemetry.dcgm_exporter import DcgmExporter
 
 UNUSABLE: Final = 3
 _FAREWELL_S: Final = 3.0
@@ -78,7 +81,10 @@ class Sidecar:
             hub=outbox,
             storage_limit_bytes=settings.storage_limit_bytes,
         )
-        self._telemetry = TelemetryReporter(trainers.table, outbox, lambda: self._sampler.latest_devices)
+        self._exporter = _make_exporter(settings)
+        self._telemetry = TelemetryReporter(
+            trainers.table, outbox, lambda: self._sampler.latest_devices, exporter=self._exporter
+        )
         conversation = SidecarConversation(
             settings,
             spool.sidecar_id,
@@ -98,8 +104,10 @@ class Sidecar:
         self._trainers.start()
         log.info("serving %s as sidecar %s", self._settings.directory, self._sidecar_id)
         self._captures.restore()
-        parts = (self._captures.run(), self._sampler.run(), self._telemetry.run(), self._link.run())
-        tasks = [asyncio.create_task(part) for part in parts]
+        parts = [self._captures.run(), self._sampler.run(), self._telemetry.run()]
+        if self._exporter is not None:
+            parts.append(self._exporter.run(self._telemetry.wants_exporter))
+        tasks = [asyncio.create_task(part) for part in [*parts, self._link.run()]]
         ending = asyncio.create_task(stop.wait())
         try:
             done, _ = await asyncio.wait([*tasks, ending], return_when=asyncio.FIRST_COMPLETED)
@@ -122,6 +130,14 @@ class Sidecar:
         self._telemetry.on_process_event(event)
         if isinstance(event, Changed | Gone | BusyChanged | OwnProfileBegan):
             self._link.beat_soon()
+
+
+def _make_exporter(settings: Settings) -> "DcgmExporter | None":
+    if not settings.dcgm_url:
+        return None
+    from fleetprof_sidecar.telemetry.dcgm_exporter import DcgmExporter
+
+    return DcgmExporter(settings.dcgm_url, settings.namespace, settings.pod_name)
 
 
 def _describe_pod(settings: Settings) -> PodFacts:

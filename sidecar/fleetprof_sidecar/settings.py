@@ -50,6 +50,7 @@ class Settings:
     spool_limit_bytes: int = 4 << 30
     storage_limit_bytes: int = 0
     grace_seconds: float = 20.0
+    dcgm_url: str = ""
     log_level: str = "info"
 
 
@@ -91,6 +92,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting(
         "storage-limit-bytes", default=0, type=int, help="most bytes of disk that the pod as a whole may take; 0: any"
     )
+    parser.setting(
+        "dcgm-url", default="", metavar="URL", help="dcgm-exporter of this node, for figures that the agent cannot read"
+    )
     parser.setting("grace-seconds", default=20.0, type=float, help="how long SIGTERM waits for uploads")
     parser.log_level()
     given = parser.parse_args(arguments)
@@ -107,6 +111,8 @@ def _check(given: argparse.Namespace, labels: Sequence[str]) -> Settings:
         raise ValueError("--storage-limit-bytes: must be 0 or more")
     if not 0 <= given.grace_seconds <= 3600:
         raise ValueError("--grace-seconds: must be from 0 to 3600")
+    if given.dcgm_url and not given.dcgm_url.startswith(("http://", "https://")):
+        raise ValueError("--dcgm-url: must be http:// or https://, such as http://10.0.0.7:9400/metrics")
     return Settings(
         directory=Path(given.directory),
         spool=Path(given.spool),
@@ -125,6 +131,7 @@ def _check(given: argparse.Namespace, labels: Sequence[str]) -> Settings:
         spool_limit_bytes=given.spool_limit_bytes,
         storage_limit_bytes=given.storage_limit_bytes,
         grace_seconds=given.grace_seconds,
+        dcgm_url=given.dcgm_url,
         log_level=given.log_level,
     )
 

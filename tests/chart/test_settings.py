@@ -69,6 +69,11 @@ def variables(read: Callable[[list[str], dict[str, str]], object], capsys: pytes
     return {f"FLEETPROF_{flag.upper().replace('-', '_')}" for flag in flags}
 
 
+def test_sidecars_are_told_where_their_nodes_exporter_is() -> None:
+    told = environment(render(VALUE_SETS["DCGM"]), "fleetprof-webhook")
+    assert read_webhook_settings([], told).sidecar.dcgm_url == "http://$(FLEETPROF_NODE_IP):9400/metrics"
+
+
 def test_the_webhook_understands_what_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     told = environment(render(), "fleetprof-webhook")
     settings = read_webhook_settings([], told | {"FLEETPROF_HUB_SERVICE_HOST": "10.0.0.1"})

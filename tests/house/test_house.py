@@ -112,6 +112,7 @@ def test_a_sidecars_image_holds_no_heavy_package() -> None:
         "grpcio",
         "urllib3",
         "nvidia-ml-py",
+        "prometheus-client",
     }
 
 

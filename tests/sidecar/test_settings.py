@@ -46,6 +46,7 @@ def test_settings_come_from_flags_and_environment_and_the_flag_wins() -> None:
         ([*NEEDED, "--label", "x"], "KEY=VALUE"),
         ([*NEEDED, "--spool-limit-bytes", "5"], "1048576 or more"),
         ([*NEEDED, "--grace-seconds", "-1"], "from 0 to 3600"),
+        ([*NEEDED, "--dcgm-url", "10.0.0.7:9400"], "must be http:// or https://"),
     ],
 )
 def test_wrong_settings_are_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting("sidecar-image", required=True, metavar="IMAGE", help="image of the sidecar")
     parser.setting("sidecar-pull-policy", default="IfNotPresent", metavar="POLICY", help="Always, IfNotPresent, Never")
     parser.setting("sidecar-resources", default="{}", metavar="JSON", help="requests, limits, guaranteed, storage")
+    parser.setting("sidecar-dcgm-url", default="", metavar="URL", help="where sidecars ask their node's dcgm-exporter")
     parser.setting(
         "sidecar-user", default="65532", may_be_empty=True, metavar="UID", help="empty: the user that admission gives"
     )
@@ -80,6 +81,7 @@ def _check(given: argparse.Namespace, environment: Mapping[str, str]) -> Webhook
             hub=given.hub,
             hub_ip=environment.get(_service_variable(given.hub), ""),
             store_host=given.store_host,
+            dcgm_url=given.sidecar_dcgm_url,
             ca=_SOME_CA,
             run_as_user=int(user) if user else None,
             resources=resources.complete(),

@@ -270,6 +270,7 @@ class ProcessRecord:
             python_version=hello.python if hello is not None else "",
             device_kind=hello.device_kind if hello is not None else "",
             device_name=hello.device_name if hello is not None else "",
+            device_uuid=hello.device_uuid if hello is not None else "",
             host_name=hello.host if hello is not None else "",
             restart_count=hello.restart_count if hello is not None else environment.restart_count,
             first_seen_unix_ns=self.first_seen_unix_ns,

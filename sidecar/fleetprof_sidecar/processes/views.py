@@ -73,6 +73,7 @@ class ProcessView:
     step: StepView | None
     poll_lateness_ns: int = 0
     memory_headroom_bytes: int = 0  # as the agent reads it; 0: not known
+    device_uuid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ class DeviceState:
     at_unix_ns: int
     step: int | None
     values: Mapping[str, int]
+    is_exported: bool = False  # told by the node's exporter, not by the agent
 
     def energy_since(self, before: "DeviceState | None") -> int | None:
         """Millijoules used since an earlier sample; None where the counter is not there or went backwards."""
@@ -63,15 +64,26 @@ class RankReport:
         self._device: DeviceState | None = None
         self._device_before: DeviceState | None = None
         self._device_told: DeviceState | None = None
+        self._exported: DeviceState | None = None
 
     def note_device(self, state: DeviceState) -> None:
         """Takes a sample of its device; one that is not newer than the latest is dropped."""
         if self._device is None or state.at_unix_ns > self._device.at_unix_ns:
             self._device_before, self._device = self._device, state
 
+    def note_exported(self, at_unix_ns: int, values: Mapping[str, int]) -> None:
+        """Takes what the node's exporter says of its device: for what its own samples lack, or for all of them.
+
+        The exporter samples at times of its own, so it tells nothing of single iterations.
+        """
+        own = self._device
+        self._exported = DeviceState(at_unix_ns, None, values, is_exported=True)
+        if own is None or own.is_exported or at_unix_ns - own.at_unix_ns > DEVICE_STALE_NS:
+            self.note_device(self._exported)
+
     def has(self, value: str) -> bool:
         """Tells whether its device's samples have this value."""
-        return self._device is not None and value in self._device.values
+        return any(state is not None and value in state.values for state in (self._device, self._exported))
 
     def make(self, view: ProcessView, now_unix_ns: int) -> pb.RankTelemetry:
         """What there is to tell now."""
@@ -84,6 +96,8 @@ class RankReport:
                 message.iteration_ns = step.iteration_ns
             if (rate := self._measure_rate(step, span, now_unix_ns)) is not None:
                 message.iteration_rate_microhertz = rate
+        if self._exported is not None and now_unix_ns - self._exported.at_unix_ns > DEVICE_STALE_NS:
+            self._exported = None
         if self._device is not None and now_unix_ns - self._device.at_unix_ns <= DEVICE_STALE_NS:
             self._add_device(message, self._device, view)
         return message
@@ -107,8 +121,9 @@ class RankReport:
         return self._rate_microhertz
 
     def _add_device(self, message: pb.RankTelemetry, device: DeviceState, view: ProcessView) -> None:
+        exported = self._exported.values if self._exported is not None else {}
         for source, field in _FIELDS.items():
-            if (value := device.values.get(source)) is not None:
+            if (value := device.values.get(source, exported.get(source))) is not None:
                 wide = field.endswith(("_bytes", "_bytes_per_s", "_milliwatts", "_reasons", "corrected"))
                 setattr(message, field, value if wide else min(value, _INT32))
         told, self._device_told = self._device_told, device

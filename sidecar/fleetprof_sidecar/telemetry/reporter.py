@@ -7,8 +7,8 @@ one report and is logged.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from fleetprof_api.hub import hub_pb2 as pb
 
@@ -16,9 +16,13 @@ from fleetprof_sidecar.hub.outbox import HubSender
 from fleetprof_sidecar.processes.events import AgentMessage, Gone, ProcessEvent
 from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.processes.roles import Role
+from fleetprof_sidecar.processes.views import ProcessView
 from fleetprof_sidecar.samples.device import DeviceReading
 from fleetprof_sidecar.telemetry.host_report import HostReport
 from fleetprof_sidecar.telemetry.rank_report import DeviceState, RankReport
+
+if TYPE_CHECKING:
+    from fleetprof_sidecar.telemetry.dcgm_exporter import DcgmExporter
 
 LEAST_INTERVAL_NS: Final = 10**9
 """The agent tells once a second where the training stands; more reports would repeat themselves."""
@@ -33,7 +37,10 @@ log = logging.getLogger(__name__)
 
 
 class TelemetryReporter:
-    """Sends while `run` runs and the hub wants it. `devices`: the sidecar's own samples, for ranks without an agent."""
+    """Sends while `run` runs and the hub wants it. `devices`: the sidecar's own samples, for ranks without an agent.
+
+    `exporter` is asked for what neither of them has.
+    """
 
     def __init__(
         self,
@@ -41,12 +48,14 @@ class TelemetryReporter:
         hub: HubSender,
         devices: Callable[[], list[DeviceReading]],
         host: HostReport | None = None,
+        exporter: "DcgmExporter | None" = None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._processes = processes
         self._hub = hub
         self._devices = devices
         self._host = host or HostReport()
+        self._exporter = exporter
         self._clock = clock
         self._reports: dict[str, RankReport] = {}
         self._interval_ns = 0
@@ -87,6 +96,7 @@ class TelemetryReporter:
         views = [view for view in self._processes.snapshot() if view.role is Role.TRAINER]
         self._reports = {view.process_id: self._reports.get(view.process_id) or RankReport() for view in views}
         self._take_own_samples()
+        self._take_exported(views)
         ranks = [self._reports[view.process_id].make(view, now) for view in views]
         host, unreadable = self._host.make(now)
         unreadable.add(pb.INSTRUCTIONS)
@@ -94,6 +104,23 @@ class TelemetryReporter:
             if not any(report.has(value) for report in self._reports.values()):
                 unreadable.add(source)
         return pb.Telemetry(at_unix_ns=now, ranks=ranks, host=host, unreadable=sorted(unreadable))
+
+    def wants_exporter(self) -> bool:
+        """Tells whether the hub wants telemetry, and a trainer is here that may have a GPU of NVIDIA's."""
+        return self._interval_ns > 0 and any(
+            view.role is Role.TRAINER and view.device_kind in ("", "cuda") for view in self._processes.snapshot()
+        )
+
+    def _take_exported(self, views: Sequence[ProcessView]) -> None:
+        if self._exporter is None:
+            return
+        alone = len(views) == 1
+        for view in views:
+            # Without its UUID a GPU is known by its pod, and a rank as the pod's only one.
+            if view.device_kind in ("", "cuda") and (view.device_uuid or alone):
+                found = self._exporter.find(view.device_uuid)
+                if found is not None:
+                    self._reports[view.process_id].note_exported(*found)
 
     def _take_own_samples(self) -> None:
         own = {reading.device: reading for reading in self._devices()}

@@ -10,7 +10,9 @@ S = 10**9
 
 def view(step: StepView | None = None, **fields: Any) -> ProcessView:
     empty: dict[str, Any] = dict.fromkeys(ProcessView.__slots__, 0)
-    texts = dict.fromkeys(["torch_version", "python_version", "device_kind", "device_name", "host_name"], "")
+    texts = dict.fromkeys(
+        ["torch_version", "python_version", "device_kind", "device_name", "device_uuid", "host_name"], ""
+    )
     given = {"process_id": "p", "role": Role.TRAINER, "rank_source": "RANK_AGENT", "own_profile": "", "step": step}
     return ProcessView(**(empty | texts | given | fields))
 

@@ -1,5 +1,6 @@
 """The two ends of an injected pod meet: what injection writes is what sidecar and agent read."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,17 @@ FIELDS = {
     "metadata.name": "llama-0",
     "metadata.uid": "2f1c-uid",
     "spec.nodeName": "node-7",
+    "status.hostIP": "10.0.0.7",
 }
 
 
 def environment(container: dict[str, Any]) -> dict[str, str]:
     """As the kubelet makes it."""
-    return {e["name"]: e.get("value") or FIELDS[e["valueFrom"]["fieldRef"]["fieldPath"]] for e in container["env"]}
+    made: dict[str, str] = {}
+    for entry in container["env"]:
+        value = entry.get("value") or FIELDS[entry["valueFrom"]["fieldRef"]["fieldPath"]]
+        made[entry["name"]] = re.sub(r"\$\((\w+)\)", lambda found: made.get(found[1], found[0]), value)
+    return made
 
 
 def test_the_sidecar_starts_from_its_containers_environment_alone(inject: Inject) -> None:
@@ -46,3 +52,11 @@ def test_the_sidecar_starts_from_its_containers_environment_alone(inject: Inject
 def test_the_trainer_gets_what_a_trainer_of_local_mode_gets(inject: Inject) -> None:
     (trainer,) = inject().pod["spec"]["containers"]
     assert environment(trainer) == trainer_environment(check_path("/run/fleetprof"), {})
+
+
+def test_the_sidecar_asks_the_exporter_of_its_own_node(inject: Inject) -> None:
+    url = "http://$(FLEETPROF_NODE_IP):9400/metrics"
+    (sidecar,) = inject(settings={"dcgm_url": url}).pod["spec"]["initContainers"]
+    assert read_settings([], environment(sidecar)).dcgm_url == "http://10.0.0.7:9400/metrics"
+    (sidecar,) = inject().pod["spec"]["initContainers"]
+    assert read_settings([], environment(sidecar)).dcgm_url == ""

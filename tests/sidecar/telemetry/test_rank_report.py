@@ -84,3 +84,24 @@ def test_what_nobody_told_is_absent_and_an_old_sample_is_unknown() -> None:
     report.note_device(DeviceState(S, 1, {"utilization_permille": 0}))
     assert report.make(view(), S + DEVICE_STALE_NS).HasField("gpu_busy_permille")
     assert not report.make(view(), S + DEVICE_STALE_NS + 1).HasField("gpu_busy_permille")
+
+
+def test_what_the_nodes_exporter_says_fills_what_the_agent_cannot_read() -> None:
+    report, trains = RankReport(), view(steps(100, 10))
+    report.note_device(DeviceState(10 * S, 100, {"utilization_permille": 900, "energy_millijoules": 5000}))
+    report.note_exported(9 * S, {"utilization_permille": 100, "sm_active_permille": 600, "energy_millijoules": 4000})
+    told = report.make(trains, 11 * S)
+    assert (told.gpu_busy_permille, told.gpu_sm_active_permille) == (900, 600)
+    assert report.has("sm_active_permille")
+    assert not report.make(trains, 9 * S + DEVICE_STALE_NS + 1).HasField("gpu_sm_active_permille")
+
+
+def test_without_an_agent_all_is_the_exporters_but_the_energy_of_iterations() -> None:
+    report, trains = RankReport(), view(steps(100, 10))
+    report.note_exported(10 * S, {"utilization_permille": 100, "energy_millijoules": 4000})
+    assert report.make(trains, 11 * S).gpu_busy_permille == 100
+    report.note_exported(25 * S, {"utilization_permille": 200, "energy_millijoules": 9000})
+    told = report.make(trains, 26 * S)
+    assert (told.gpu_busy_permille, told.gpu_energy_millijoules) == (200, 5000)
+    assert not told.HasField("gpu_iteration_energy_millijoules")
+    assert not report.make(trains, 25 * S + DEVICE_STALE_NS + 1).HasField("gpu_busy_permille")

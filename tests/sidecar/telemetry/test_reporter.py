@@ -1,6 +1,7 @@
 """When the sidecar tells the hub of its trainers, and what it says it cannot read."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ S = 10**9
 class World:
     """Two trainers and a launcher; the second trainer has no agent."""
 
-    def __init__(self, nowhere: Path, own: list[DeviceReading] | None = None) -> None:
+    def __init__(self, nowhere: Path, own: list[DeviceReading] | None = None, exporter: Any = None) -> None:
         self.sent: list[pb.SidecarMessage] = []
         self.views = [
             view(steps(7, 1), process_id="a", has_agent=True),
@@ -32,6 +33,7 @@ class World:
             self,
             lambda: own or [],
             HostReport(nowhere, nowhere),
+            exporter,
             clock=lambda: 10 * S,
         )
 
@@ -91,3 +93,26 @@ async def test_nothing_is_said_until_the_hub_asks_nor_after_it_asks_no_more(tmp_
     assert len(world.sent) == said
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+class Exporter:
+    """An exporter that knows one GPU by its UUID, and one as the pod's only one."""
+
+    def find(self, uuid: str) -> tuple[int, dict[str, int]] | None:
+        return {"GPU-1": (9 * S, {"sm_active_permille": 600}), "": (9 * S, {"sm_active_permille": 500})}.get(uuid)
+
+
+def test_the_exporter_is_asked_for_gpus_by_uuid_and_for_a_pods_only_rank(tmp_path: Path) -> None:
+    world = World(tmp_path, exporter=Exporter())
+    a, b, launcher = world.views
+    world.views = [replace(a, device_uuid="GPU-1", device_kind="cuda"), b, launcher]
+    report = world.reporter.make()
+    assert [rank.gpu_sm_active_permille for rank in report.ranks] == [600, 0]
+    assert pb.GPU_ACTIVITY not in report.unreadable
+    for kind, told in (("", 500), ("cuda", 500), ("cpu", 0)):
+        world = World(tmp_path, exporter=Exporter())
+        world.views = [replace(b, device_kind=kind), launcher]
+        assert [rank.gpu_sm_active_permille for rank in world.reporter.make().ranks] == [told]
+        assert not world.reporter.wants_exporter()
+        world.reporter.set_interval(5 * S)
+        assert world.reporter.wants_exporter() == bool(told)

@@ -98,9 +98,14 @@ def _make_environment(
         "FLEETPROF_POD_UID": "metadata.uid",
         "FLEETPROF_NODE_NAME": "spec.nodeName",
     }
+    last: dict[str, str] = {}
+    if settings.dcgm_url:
+        fields["FLEETPROF_NODE_IP"] = "status.hostIP"
+        last["FLEETPROF_DCGM_URL"] = settings.dcgm_url  # the kubelet puts in what stands before it
     return [
         *({"name": name, "value": value} for name, value in values.items()),
         *({"name": name, "valueFrom": _field(path)} for name, path in fields.items()),
+        *({"name": name, "value": value} for name, value in last.items()),
     ]
 
 

@@ -18,6 +18,7 @@ _HUB: Final = re.compile(rf"(?P<host>{_HOST.pattern}):(?P<port>[0-9]{{1,5}})")
 # name.namespace.svc, with or without the cluster's domain.
 _CLUSTER_NAME: Final = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+\.svc(\..+)?")
 _SERVICE_IP: Final = re.compile(r"[0-9a-fA-F.:]{0,45}")
+_URL: Final = re.compile(r"https?://[^\s?#@/]+(/[^\s?#@]*)?")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 MAX_CA_BYTES: Final = 64 << 10
 """Annotations of a pod hold 256 KiB together."""
@@ -65,7 +66,8 @@ class InjectionSettings:
     `hub` is HOST:PORT by name, `store_host` the name of the object store ("" where sidecars need none); `hub_ip` and
     `store_ip` are their addresses, for pods that cannot resolve the cluster's names ("" when they are not known). `ca`
     holds PEM certificates to check hub and store with. `run_as_user` None: the image's, or whatever admission gives
-    (OpenShift). `native_sidecars`: the cluster knows them (Kubernetes 1.29).
+    (OpenShift). `dcgm_url` is where sidecars ask the dcgm-exporter of their node, "" for nowhere; in it
+    $(FLEETPROF_NODE_IP) is the node's address. `native_sidecars`: the cluster knows them (Kubernetes 1.29).
     """
 
     image: str
@@ -74,6 +76,7 @@ class InjectionSettings:
     hub_ip: str = ""
     store_host: str = ""
     store_ip: str = ""
+    dcgm_url: str = ""
     image_pull_policy: str = "IfNotPresent"
     run_as_user: int | None = 65532
     native_sidecars: bool = True
@@ -91,6 +94,8 @@ class InjectionSettings:
                 raise InvalidSettings(f"{name}: {address!r} is not an address")
         if self.store_host and not _HOST.fullmatch(self.store_host):
             raise InvalidSettings(f"store_host: {self.store_host!r} is not the name of a host")
+        if self.dcgm_url and not _URL.fullmatch(self.dcgm_url):
+            raise InvalidSettings(f"dcgm_url: {self.dcgm_url!r} must be http://HOST:PORT/PATH, or https://")
         if len(self.ca) > MAX_CA_BYTES or "-----BEGIN CERTIFICATE-----" not in self.ca:
             raise InvalidSettings(f"ca: must hold PEM certificates, at most {MAX_CA_BYTES} bytes")
         if "PRIVATE KEY" in self.ca:
