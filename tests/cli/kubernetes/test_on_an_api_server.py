@@ -35,6 +35,23 @@ def finish(ground: Ground, name: str, *, succeeded: str = "True", reason: str = 
     ground.must("PATCH", ground.path("profilerequests", name) + "/status", {"status": told})
 
 
+async def test_a_namespace_without_captures_says_how_to_take_one_there(ground: Ground, run: Any) -> None:
+    assert (await run("list")).stdout == (
+        f"No capture in namespace {ground.namespace} yet. Take one: kubectl fleetprof capture job/NAME -n "
+        f"{ground.namespace}\n"
+    )
+
+
+async def test_a_request_that_waits_for_its_turn_says_its_place(ground: Ground, run: Any) -> None:
+    ground.ask("third")
+    condition = {"type": "Succeeded", "status": "Unknown", "reason": "Waiting", "lastTransitionTime": TIME}
+    told = {"target": "Job/llama", "queuePosition": 2, "conditions": [{**condition, "message": "place 2 in the queue"}]}
+    ground.must("PATCH", ground.path("profilerequests", "third") + "/status", {"status": told})
+    head, row = (line.split() for line in (await run("list")).stdout.splitlines())
+    assert head[:5] == ["NAME", "TARGET", "RANKS", "STATE", "QUEUE"]
+    assert row[:4] == ["third", "Job/llama", "Waiting", "2"]
+
+
 async def test_a_capture_from_the_command_to_the_end(ground: Ground, start: Any, run: Any) -> None:
     ground.start_operator()
     ranks = [await ground.add_rank(rank, 2) for rank in range(2)]

@@ -25,18 +25,20 @@ from fleetprof_cli.options import output_option
 @place_options
 def command(everywhere: bool, output: str, **flags: Any) -> None:
     """List the captures there are, the latest first."""
-    states = asyncio.run(_list(read_place(flags), everywhere))
+    states, namespace = asyncio.run(_list(read_place(flags), everywhere))
     if output == "json":
         click.echo(json.dumps([state.document for state in states], indent=2))
     elif states:
         Console().print(_table(states, everywhere))
     else:
-        click.echo("No capture yet. Take one: kubectl fleetprof capture job/NAME")
+        where = "" if everywhere else f" in namespace {namespace}"
+        click.echo(f"No capture{where} yet. Take one: kubectl fleetprof capture job/NAME -n {namespace}")
 
 
-async def _list(place: Place, everywhere: bool) -> list[RequestState]:
+async def _list(place: Place, everywhere: bool) -> tuple[list[RequestState], str]:
+    """The requests, and the namespace that is meant where none is said."""
     async with connect(place) as connection:
-        return await Requests(connection).list(everywhere=everywhere)
+        return await Requests(connection).list(everywhere=everywhere), connection.namespace
 
 
 def _table(states: list[RequestState], everywhere: bool) -> Table:

@@ -45,7 +45,8 @@ async def _show(place: Place, job: str, everywhere: bool, output: str, system_na
             )
 
         where = "any namespace" if everywhere else f"namespace {namespace}"
-        none = f"No job with a sidecar runs in {where}. Why not: kubectl fleetprof doctor job/NAME"
+        why = f"kubectl fleetprof doctor job/NAME -n {namespace or 'NAMESPACE'}"
+        none = f"No job with a sidecar runs in {where}. Why not: {why}"
         await show_top(ask, job=job, output=output, none=none)
 
 
