@@ -94,7 +94,7 @@ def test_measures_and_samples_that_are_nought_everywhere_are_left_out() -> None:
     series = [
         Series(name=name, unit=unit, at_unix_ns=[1, 2], values=[*values])
         for name, unit, values in (
-            ("network_sent", "B/s", [0.0, 0.0]), ("network_received", "B/s", [0.0, 4.0]), ("cpu_busy", "%", [0.0, 0.0]),
+            ("network_sent", "B/s", (0.0, 0.0)), ("network_received", "B/s", (0.0, 4.0)), ("cpu_busy", "%", (0.0, 0.0)),
         )
     ]  # fmt: skip
     page = cpu_job(heterogeneity=[differ], hosts=[HostSeries(host_name="here", ranks=[0, 1], series=series)])
