@@ -29,16 +29,16 @@ test: base  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a r
 	rm -rf build/tests
 	began=$$SECONDS; code=0; \
 	for parts in "$(BUILDS)" "$(ALONE)" "$(TESTS)"; do \
-	    $(MAKE) --no-print-directory --keep-going -j 3 $$parts || code=$$?; \
+	    $(MAKE) --no-print-directory --keep-going -j 4 $$parts || code=$$?; \
 	done; \
 	echo; cat build/tests/*.time; printf 'All of it took %d s.\n' $$((SECONDS - began)); exit $$code
 
 # The steps of `make test`: builds; the tests of PyTorch jobs with nothing beside them that waits for a process, because
-# jobs miss their start on overloaded cores, but what only calculates takes the third of the cores that they leave; then
+# jobs miss their start on overloaded cores, but what only calculates or builds takes the cores that they leave; then
 # those on Kubernetes, which mostly wait, with all others beside them, which yield. Each part is a target for make alone;
 # `.ci/part` keeps its output apart and measures its time.
 BUILDS := part/peers part/programs
-ALONE := part/jobs part/lint part/calculations
+ALONE := part/jobs part/images part/lint part/calculations
 TESTS := part/kubernetes part/tests
 PART := .ci/part
 
@@ -55,6 +55,10 @@ JOBS = $$(grep -rlE 'pytest\.mark\.torch\b' tests --include='test_*.py' | grep -
 part/jobs:
 	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$(.ci/older-torch)" \
 	    $(PART) jobs $(PYTHON) -m pytest $(PARALLEL) -m "torch and not cluster" $(JOBS) $(PYTEST_ARGS)
+
+# What the tests on Kubernetes would build first; the images of each change of the code are made anew.
+part/images:
+	-$(LAST) $(PART) images bash -euc 'env $(CLUSTER) torch; env $(CLUSTER) images'
 
 # Tests that start no server and no browser: none of them can be late.
 CALCULATIONS := tests/api $(addprefix tests/analyzer/,comparison job pyramid rank reading timeline trace words)

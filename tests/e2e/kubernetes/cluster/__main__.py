@@ -1,4 +1,4 @@
-"""`python -m cluster up|down|images|api-server|programs`: what the Makefile's targets call."""
+"""`python -m cluster up|down|images|torch|api-server|programs`: what the Makefile's targets call."""
 
 import shutil
 import sys
@@ -62,13 +62,15 @@ def main(command: str) -> None:
                 cluster.down()
             elif command == "images":
                 load_images(cluster)
+            elif command == "torch":
+                ensure_torch()
             elif command == "api-server":
                 debian.install()
                 binaries.build(binaries.API_SERVER)
             elif command == "programs":
                 cluster.build()
             else:
-                raise Refusal(f"{command!r} is no command: up, down, images, api-server or programs")
+                raise Refusal(f"{command!r} is no command: up, down, images, torch, api-server or programs")
     except (Refusal, Failure) as trouble:
         say(str(trouble))
         sys.exit(1)
