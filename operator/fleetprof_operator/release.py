@@ -20,7 +20,7 @@ from typing import Final
 
 from fleetprof_api.process.settings import SettingsParser, split_names
 
-from fleetprof_operator.analyses.analyzer_job import UID_LABEL
+from fleetprof_operator.analyses.analyzer_job import select_jobs
 from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
 from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.ownership.territory import choose_finalizer
@@ -51,6 +51,11 @@ class Release:
         """What keeps its requests."""
         return choose_finalizer(namespaced=bool(self.namespaces))
 
+    @property
+    def jobs(self) -> str:
+        """The selector of its analyzer Jobs: another release may make its own beside them."""
+        return select_jobs(self.owner.partition("/")[2])
+
     def owns(self, body: Json) -> bool:
         """Whether it has begun this request."""
         owner = (body.get("status") or {}).get("owner")
@@ -76,12 +81,12 @@ async def release(cluster: Cluster, ours: Release, *, patience_s: float = PATIEN
             break
     else:
         log.warning("some requests keep our finalizer: somebody else changes them all the time")
-    await _remove_jobs(cluster, f"/apis/batch/v1/namespaces/{ours.namespace}/jobs")
+    await _remove_jobs(cluster, f"/apis/batch/v1/namespaces/{ours.namespace}/jobs", ours.jobs)
 
 
-async def _remove_jobs(cluster: Cluster, path: str) -> None:
+async def _remove_jobs(cluster: Cluster, path: str, selector: str) -> None:
     """Those that run make reports of requests that have ended; the others would stay until their time is over."""
-    for job in (await cluster.list(path, {"labelSelector": UID_LABEL}, metadata_only=True))[0]:
+    for job in (await cluster.list(path, {"labelSelector": selector}, metadata_only=True))[0]:
         try:
             await cluster.delete(f"{path}/{job['metadata']['name']}")
         except Refused as refusal:

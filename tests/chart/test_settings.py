@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fleetprof_operator.analyses.analyzer_job import RELEASE_LABEL
 from fleetprof_operator.identity.certificates import Certificates, renew_certificates
 from fleetprof_operator.identity.main import read_settings as read_certificate_settings
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
@@ -57,6 +58,8 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
     assert settings.analysis_max_resources == {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "16Gi"}
     name = deployment["metadata"]["name"].removesuffix("-operator")
     assert settings.owner == f"{NAMESPACE}/{name}"
+    assert settings.analyzer_pod is not None
+    assert settings.analyzer_pod["metadata"]["labels"][RELEASE_LABEL] == name  # by which an uninstall knows them
     known = {f"FLEETPROF_{field.name.upper()}" for field in dataclasses.fields(settings)} | {"FLEETPROF_POD_IP"}
     assert {key for key in told if key.startswith("FLEETPROF_")} <= known
 

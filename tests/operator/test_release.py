@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from fleetprof_operator.analyses.analyzer_job import UID_LABEL
+from fleetprof_operator.analyses.analyzer_job import RELEASE_LABEL, UID_LABEL
 from harness.kubernetes.request_ground import Ground, condition, message
 
 pytestmark = pytest.mark.cluster
@@ -80,15 +80,17 @@ async def test_what_runs_waits_or_is_held_back_is_cancelled_and_freed_and_nothin
 async def test_analyzer_jobs_go_and_jobs_of_others_stay(ground: Ground) -> None:
     jobs = "/apis/batch/v1/namespaces/fleetprof-system/jobs"
     pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}}
-    for name, labels in ((f"ours-{ground.namespace}", {UID_LABEL: "a-uid"}), (f"theirs-{ground.namespace}", {})):
-        body = {"metadata": {"name": name, "labels": labels}, "spec": {"template": pod}}
+    analysis = {UID_LABEL: "a-uid", RELEASE_LABEL: "fleetprof"}
+    for whose, labels in (("ours", analysis), ("theirs", {}), ("neighbours", {**analysis, RELEASE_LABEL: "second"})):
+        body = {"metadata": {"name": f"{whose}-{ground.namespace}", "labels": labels}, "spec": {"template": pod}}
         ground.must("POST", jobs, body)
 
     code, log = await run_release(ground)
 
     assert code == 0, log
     assert ground.api.call("GET", f"{jobs}/ours-{ground.namespace}")[0] == 404
-    ground.must("DELETE", f"{jobs}/theirs-{ground.namespace}")
+    for whose in ("theirs", "neighbours"):
+        ground.must("DELETE", f"{jobs}/{whose}-{ground.namespace}")
 
 
 async def test_without_an_operator_requests_are_freed_all_the_same_and_named(ground: Ground) -> None:

@@ -18,6 +18,7 @@ from fleetprof_api.request import Analysis
 
 from fleetprof_operator.analyses.analyzer_job import (
     HISTORY,
+    RELEASE_LABEL,
     TTL_S,
     UID_LABEL,
     Shards,
@@ -25,6 +26,7 @@ from fleetprof_operator.analyses.analyzer_job import (
     find_cuts,
     job_name,
     plan_shards,
+    select_jobs,
 )
 from fleetprof_operator.analyses.outcome import Outcome, find_sentence, read_end, read_outcome
 from fleetprof_operator.analyses.rights import AnalysedCapture
@@ -82,6 +84,8 @@ class Analyses:
         self._jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self._template = template
+        labels = (template.get("metadata") or {}).get("labels") or {}
+        self._ours = select_jobs(labels.get(RELEASE_LABEL, ""))
         self._bounds = bounds
         self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(bounds.at_a_time_per_namespace)
@@ -144,7 +148,7 @@ class Analyses:
     async def _remove_oldest(self) -> None:
         """Deletes finished Jobs beyond those that are kept; never one of a request that is still being analysed."""
         try:
-            jobs, _ = await self._cluster.list(self._jobs, {"labelSelector": UID_LABEL})
+            jobs, _ = await self._cluster.list(self._jobs, {"labelSelector": self._ours})
             going = {_uid(job) for job in jobs if read_outcome(job).state == "going"}
             going |= {capture.uid for capture in self._under_way.values()}
             ended = sorted((job for job in jobs if _uid(job) not in going), key=read_end)

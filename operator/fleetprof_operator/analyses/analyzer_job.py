@@ -17,6 +17,8 @@ from fleetprof_api.request import Analysis, read_quantity
 from fleetprof_operator.kubernetes.cluster import Json
 
 UID_LABEL: Final = "fleetprof.io/request-uid"
+RELEASE_LABEL: Final = "fleetprof.io/release"
+"""Whose Job it is, by the name of the release: the chart puts it into the template."""
 RANKS_PER_POD: Final = 32
 PODS_AT_A_TIME: Final = 8  # unless the request says
 MOST_SHARDS: Final = 1000
@@ -98,6 +100,11 @@ def build_job(
         "metadata": {"name": job_name(command, uid), "labels": dict(pod_metadata["labels"])},
         "spec": spec,
     }
+
+
+def select_jobs(release: str) -> str:
+    """The selector of all Jobs of the release of this name; of a template without a name, of all."""
+    return f"{UID_LABEL},{RELEASE_LABEL}={release}" if release else UID_LABEL
 
 
 def find_cuts(analysis: Analysis | None, most_pods: int, max_resources: Mapping[str, str]) -> list[str]:

@@ -7,6 +7,8 @@ addresses of the Job's own capture.
 metadata:
   labels:
     {{- include "fleetprof.labels" (dict "root" . "component" "analyzer") | nindent 4 }}
+    # Beside another release's Jobs the operator, and an uninstall, touch those with this name.
+    fleetprof.io/release: {{ include "fleetprof.name" . }}
 spec:
   restartPolicy: Never
   serviceAccountName: {{ include "fleetprof.analyzerAccount" . }}
