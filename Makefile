@@ -90,6 +90,22 @@ e2e: torch webui  ## Run the tests on a real Kubernetes alone; the cluster is ma
 	-$(CLUSTER) programs
 	$(PYTHON) -m pytest -m cluster --durations=0 $(PYTEST_ARGS)
 
+# Each worker would import all files to find these.
+ON_AN_API_SERVER = $$(grep -rlE 'pytest\.mark\.cluster\b' tests --include='test_*.py' \
+    | grep -vE '^tests/(e2e/kubernetes|house)/')
+
+# The releases that tests/e2e/kubernetes/cluster/places.py names.
+OLDER = $$(PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -c 'from cluster.places import OLDER; print(*OLDER)')
+
+nightly: base webui  ## Run the tests that need an API server alone on older releases of Kubernetes
+	$(CLUSTER) api-server
+	$(CLUSTER) older-api-servers
+	for release in $(OLDER); do \
+	    echo "Kubernetes $$release"; \
+	    FLEETPROF_KUBERNETES=$$release $(PYTHON) -m pytest $(BESIDE) -m "cluster and not torch" \
+	        $(ON_AN_API_SERVER) $(PYTEST_ARGS) || code=$$?; \
+	done; exit $${code:-0}
+
 cluster: base webui  ## Start the test cluster with all images (E2E_CLUSTER=current|kind|local; minutes the first time)
 	$(CLUSTER) up
 
@@ -111,6 +127,7 @@ lint: base webui  ## Check style, types, who imports whom, and that generated fi
 	$(PYTHON) webui/generate.py --check
 	$(NPM) run --silent lint
 	$(PYTHON) bench/benchmarks_page.py --check
+	.ci/actionlint
 
 bench: torch  ## Measure what we claim against named peers; the table goes to bench/results/
 	$(PYTHON) bench/run.py
@@ -176,4 +193,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: $(BUILDS) $(ALONE) $(TESTS) help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots
+.PHONY: nightly $(BUILDS) $(ALONE) $(TESTS) help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots

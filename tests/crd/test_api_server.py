@@ -5,7 +5,7 @@ import secrets
 from typing import Any
 
 import pytest
-from harness.kubernetes.api_server import ApiServer
+from harness.kubernetes.api_server import ApiServer, since
 from harness.kubernetes.request_documents import REQUESTS, VALID
 
 pytestmark = pytest.mark.cluster
@@ -164,6 +164,7 @@ def test_a_wait_for_either_end_returns(api: ApiServer, name: str) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@since(31)
 @pytest.mark.parametrize(
     ("selector", "found"),
     [

@@ -27,23 +27,34 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from harness.waiting import wait_until
 
 KUBERNETES = "1.36.3"
+# Another release's API server, for `make nightly`; etcd and kubectl stay.
+SERVED = os.environ.get("FLEETPROF_KUBERNETES") or KUBERNETES
+MINOR = int(SERVED.split(".")[1])
 CRD_FILE = Path(__file__).parents[3] / "crds/fleetprof.io_profilerequests.yaml"
 POLICY_CRD_FILE = CRD_FILE.with_name("fleetprof.io_profilepolicies.yaml")
 
 
+def since(minor: int) -> pytest.MarkDecorator:
+    """For a test of what API servers can do since Kubernetes 1.`minor`; on an older one it is skipped."""
+    return pytest.mark.skipif(minor > MINOR, reason=f"Kubernetes 1.{minor} is needed, and this is {SERVED}")
+
+
 def find_programs() -> dict[str, Path] | str:
     """etcd, kube-apiserver and kubectl, of the test cluster's cache, else of PATH; or what is missing."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fleetprof" / f"cluster-{KUBERNETES}"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fleetprof"
     found: dict[str, Path] = {}
-    for name in ("etcd", "kube-apiserver", "kubectl"):
-        place = cache / "bin" / name
-        on_path = shutil.which(name)
+    for name, release in (("etcd", KUBERNETES), ("kube-apiserver", SERVED), ("kubectl", KUBERNETES)):
+        place = cache / f"cluster-{release}/bin" / name
+        # What is on PATH is of no known release.
+        on_path = shutil.which(name) if release == KUBERNETES else None
         if place.is_file():
             found[name] = place
         elif on_path:
             found[name] = Path(on_path)
+        elif release == KUBERNETES:
+            return f"no {name}, neither in {place.parent} nor on PATH: `make cluster` builds it"
         else:
-            return f"no {name}, neither in {cache}/bin nor on PATH: `make cluster` builds it"
+            return f"no {name} of Kubernetes {release} in {place.parent}: `make nightly` builds it"
     return found
 
 

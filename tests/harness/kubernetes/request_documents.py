@@ -89,7 +89,7 @@ WRONG: list[tuple[str, Any, str, str]] = [
     ("spec.target.workload.name", None, f"{WORKLOAD}.name", "Required value"),
     ("spec.target.workload.apiVersion", "batch", f"{WORKLOAD}.apiVersion", "must be a version or group/version"),
     ("spec.target.workload.apiVersion", "v1", f"{WORKLOAD}.apiVersion", "must be group/version for this kind"),
-    ("spec.target.workload.apiVersion", "v" * 318, f"{WORKLOAD}.apiVersion", "may not be more than 317"),
+    ("spec.target.workload.apiVersion", "v" * 318, f"{WORKLOAD}.apiVersion", "317"),
     ("spec.target.workload.kind", "job", f"{WORKLOAD}.kind", "beginning with a capital, for example Job"),
     ("spec.target.workload.kind", "", f"{WORKLOAD}.kind", "at least 1 chars long"),
     ("spec.target.workload.name", "A B", f"{WORKLOAD}.name", "must be a name, of a-z, 0-9, - and ."),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from harness.kubernetes.api_server import ApiServer
+from harness.kubernetes.api_server import MINOR, ApiServer
 from harness.kubernetes.request_ground import Ground, condition, message
 
 pytestmark = pytest.mark.cluster
@@ -54,8 +54,8 @@ def job(ground: Ground, command: str, uid: str) -> dict[str, Any] | None:
 
 
 def end_job(ground: Ground, name: str, kind: str, reason: str = "", said: str = "", **status: Any) -> None:
-    """As the Job controller does: first what decides, then what is."""
-    before = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}[kind]
+    """As the Job controller does: first what decides, then what is; before Kubernetes 1.31 a success is not decided."""
+    decided = {"Complete": ["SuccessCriteriaMet"] if MINOR >= 31 else [], "Failed": ["FailureTarget"]}[kind]
     made = [
         {
             "type": t,
@@ -65,7 +65,7 @@ def end_job(ground: Ground, name: str, kind: str, reason: str = "", said: str = 
             "lastProbeTime": NOW,
             "lastTransitionTime": NOW,
         }
-        for t in (before, kind)
+        for t in (*decided, kind)
     ]
     whole = {"startTime": NOW, "conditions": made, "uncountedTerminatedPods": {}} | status
     if kind == "Complete":

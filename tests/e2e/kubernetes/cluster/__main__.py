@@ -1,4 +1,4 @@
-"""`python -m cluster up|down|images|torch|api-server|programs`: what the Makefile's targets call."""
+"""`python -m cluster up|down|images|torch|api-server|older-api-servers|programs`: what the Makefile's targets call."""
 
 import shutil
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cluster.choice import Cluster, alone, choose_cluster
 from cluster.images import building
-from cluster.places import BINARIES
+from cluster.places import BINARIES, OLDER
 from cluster.programs import binaries, debian
 from cluster.progress import say, step
 from cluster.refusal import Failure, Refusal
@@ -67,10 +67,14 @@ def main(command: str) -> None:
             elif command == "api-server":
                 debian.install()
                 binaries.build(binaries.API_SERVER)
+            elif command == "older-api-servers":
+                for release in OLDER:
+                    binaries.build_api_server(release)
             elif command == "programs":
                 cluster.build()
             else:
-                raise Refusal(f"{command!r} is no command: up, down, images, torch, api-server or programs")
+                known = "up, down, images, torch, api-server, older-api-servers or programs"
+                raise Refusal(f"{command!r} is no command: {known}")
     except (Refusal, Failure) as trouble:
         say(str(trouble))
         sys.exit(1)

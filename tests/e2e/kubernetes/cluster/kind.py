@@ -1,8 +1,11 @@
 """A kind cluster, where Docker or Podman answers.
 
+E2E_KIND_IMAGE is the image of its nodes, and so its Kubernetes; kind's own if not set.
+
 Guarantees: the cluster carries our name; others are left alone.
 """
 
+import os
 import shutil
 from pathlib import Path
 from typing import Final
@@ -48,7 +51,8 @@ class KindCluster:
         RUN.mkdir(parents=True, exist_ok=True)
         TORCH.mkdir(parents=True, exist_ok=True)
         mount = {"hostPath": str(TORCH), "containerPath": str(self.torch_folder), "readOnly": True}
-        node = {"role": "control-plane", "extraMounts": [mount]}
+        image = {"image": os.environ["E2E_KIND_IMAGE"]} if os.environ.get("E2E_KIND_IMAGE") else {}
+        node = {"role": "control-plane", "extraMounts": [mount], **image}
         config = RUN / "kind.yaml"
         config.write_text(yaml.safe_dump({"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "nodes": [node]}))
         with step("starting a kind cluster"):

@@ -5,11 +5,20 @@ from pathlib import Path
 from typing import Final
 
 KUBERNETES: Final = "1.36.3"
+# Their API servers are built for the nightly tests: the oldest that has all policies of the chart, and one between.
+OLDER: Final = ("1.30.14", "1.33.13")
 
 ROOT: Final = Path(__file__).parents[4]
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fleetprof"
-# Programs that are built once: Kubernetes, containerd, CoreDNS, helm.
-BUILT: Final = CACHE / f"cluster-{KUBERNETES}"
+
+
+def built(release: str) -> Path:
+    """Where the programs of one release of Kubernetes are, built once."""
+    return CACHE / f"cluster-{release}"
+
+
+# With the others that a cluster needs: containerd, CoreDNS, helm.
+BUILT: Final = built(KUBERNETES)
 BINARIES: Final = BUILT / "bin"
 # Everything that a running cluster writes. `down` removes it.
 RUN: Final = CACHE / "cluster-run"

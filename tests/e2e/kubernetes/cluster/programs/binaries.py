@@ -5,26 +5,16 @@ it stopped, from Go's own cache.
 """
 
 import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Final
 
-from cluster.places import BINARIES, BUILT, KUBERNETES
+from cluster.places import BINARIES, BUILT, KUBERNETES, built
+from cluster.programs import kubernetes
+from cluster.programs.go import require_go, run_go
 from cluster.progress import step
-from cluster.refusal import Failure, Refusal
 
 KIND: Final = "sigs.k8s.io/kind@v0.33.0"
 
-_KUBERNETES: Final = (
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubelet",
-    "kube-proxy",
-    "kubectl",
-)
 _CONTAINERD: Final = "github.com/containerd/containerd/v2/cmd/{}@v2.4.2"
 _HELM: Final = "4.3.1"
 _COREDNS: Final = "github.com/coredns/coredns"
@@ -44,32 +34,41 @@ CLIENTS: Final = ("kubectl", "helm")
 API_SERVER: Final = (*CLIENTS, "kube-apiserver")
 
 
-def build(names: tuple[str, ...] = (*_KUBERNETES, *_OTHERS)) -> None:
+def build(names: tuple[str, ...] = (*kubernetes.PROGRAMS, *_OTHERS)) -> None:
     """Builds what is missing of `names`."""
     missing = [name for name in names if not _is_built(name)]
     if not missing:
         return
-    if not shutil.which("go"):
-        raise Refusal(f"the cluster's programs ({', '.join(missing)}) are built with Go, and there is none: install Go")
+    require_go(f"the cluster's programs ({', '.join(missing)}) are")
     BINARIES.mkdir(parents=True, exist_ok=True)
-    if any(name in _KUBERNETES for name in missing):
-        _prepare_kubernetes_module()
     for name in missing:
         with step(f"building {name} {_version(name).rpartition('@')[2].split()[0]} (minutes, once)"):
             _build_one(name)
         (BINARIES / f"{name}.version").write_text(_version(name))
 
 
+def build_api_server(release: str) -> None:
+    """Builds the API server of another release, if it is missing; etcd and the clients are those of every release."""
+    into = built(release) / "bin"
+    stamp = into / "kube-apiserver.version"
+    version = f"k8s.io/kubernetes@v{release}"
+    if (into / "kube-apiserver").is_file() and stamp.is_file() and stamp.read_text() == version:
+        return
+    require_go(f"the API server of Kubernetes {release} is")
+    with step(f"building kube-apiserver {release} (minutes, once)"):
+        kubernetes.build_program("kube-apiserver", release)
+    stamp.write_text(version)
+
+
 def install(package: str, into: Path) -> None:
     """`go install` of one program."""
-    if not shutil.which("go"):
-        raise Refusal(f"{package} is built with Go, and there is none: install Go")
+    require_go(f"{package} is")
     with step(f"building {package} (once)"):
-        _go("install", "-trimpath", "-ldflags", "-s -w", package, environment={"GOBIN": str(into)})
+        run_go("install", "-trimpath", "-ldflags", "-s -w", package, folder=BUILT, environment={"GOBIN": str(into)})
 
 
 def _version(name: str) -> str:
-    return f"k8s.io/kubernetes@v{KUBERNETES}" if name in _KUBERNETES else _OTHERS[name]
+    return f"k8s.io/kubernetes@v{KUBERNETES}" if name in kubernetes.PROGRAMS else _OTHERS[name]
 
 
 def _is_built(name: str) -> bool:
@@ -78,52 +77,16 @@ def _is_built(name: str) -> bool:
 
 
 def _build_one(name: str) -> None:
-    if name in _KUBERNETES:
-        package, folder = f"k8s.io/kubernetes/cmd/{name}", BUILT / "src"
-        _go("build", "-trimpath", "-ldflags", _kubernetes_flags(), "-o", str(BINARIES) + "/", package, folder=folder)
+    if name in kubernetes.PROGRAMS:
+        kubernetes.build_program(name, KUBERNETES)
     elif name == "coredns":
         folder = _prepare_dns_module()
         words = ("build", "-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o", str(BINARIES / name), ".")
-        _go(*words, folder=folder)
+        run_go(*words, folder=folder)
     else:
         flags = f"-s -w {_FLAGS.get(name, '')}"
-        _go("install", "-trimpath", "-ldflags", flags, _OTHERS[name], environment={"GOBIN": str(BINARIES)})
-
-
-def _kubernetes_flags() -> str:
-    _, minor, _ = KUBERNETES.split(".")
-    base = "k8s.io/component-base/version"
-    values = {
-        f"{base}.gitVersion": f"v{KUBERNETES}",
-        f"{base}.gitMajor": "1",
-        f"{base}.gitMinor": minor,
-        f"{base}.gitTreeState": "clean",
-        f"{base}.gitCommit": "0" * 40,
-        f"{base}.buildDate": "2026-01-01T00:00:00Z",
-        "k8s.io/client-go/pkg/version.gitVersion": f"v{KUBERNETES}",
-    }
-    return "-s -w " + " ".join(f"-X {name}={value}" for name, value in values.items())
-
-
-def _prepare_kubernetes_module() -> None:
-    """A module whose only purpose is to name Kubernetes and where its staging modules are published."""
-    folder = BUILT / "src"
-    ready = folder / "ready"
-    if ready.is_file():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    tools = "".join(f"\tk8s.io/kubernetes/cmd/{name}\n" for name in _KUBERNETES)
-    (folder / "go.mod").write_text(
-        f"module localplane\ngo 1.26.0\nrequire k8s.io/kubernetes v{KUBERNETES}\ntool (\n{tools})\n"
-    )
-    described = _go("mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES}", folder=folder)
-    required = Path(json.loads(described)["GoMod"]).read_text().splitlines()
-    # Kubernetes requires its staging modules at v0.0.0: point each at the published version.
-    staging = [line.split()[0] for line in required if line.split()[1:2] == ["v0.0.0"]]
-    published = f"v0.{KUBERNETES.removeprefix('1.')}"
-    _go("mod", "edit", *(f"-replace={name}={name}@{published}" for name in staging), folder=folder)
-    _go("mod", "tidy", folder=folder, environment={"GOFLAGS": "-mod=mod"})
-    ready.touch()
+        environment = {"GOBIN": str(BINARIES)}
+        run_go("install", "-trimpath", "-ldflags", flags, _version(name), folder=BUILT, environment=environment)
 
 
 def _prepare_dns_module() -> Path:
@@ -131,7 +94,7 @@ def _prepare_dns_module() -> Path:
     folder = BUILT / "dns"
     folder.mkdir(parents=True, exist_ok=True)
     published, _, _ = _OTHERS["coredns"].partition(" ")
-    described = json.loads(_go("mod", "download", "-json", published, folder=folder))
+    described = json.loads(run_go("mod", "download", "-json", published, folder=folder))
     required = Path(described["GoMod"]).read_text().splitlines()
     lines = [line if not line.startswith("module ") else "module dns" for line in required]
     (folder / "go.mod").write_text("\n".join([*lines, f"require {published.replace('@', ' ')}", ""]))
@@ -141,20 +104,3 @@ def _prepare_dns_module() -> Path:
         f'package main\n\nimport (\n{plugins}\t"{_COREDNS}/coremain"\n)\n\nfunc main() {{\n\tcoremain.Run()\n}}\n'
     )
     return folder
-
-
-def _go(*words: str, folder: Path = BUILT, environment: dict[str, str] | None = None) -> str:
-    defaults = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
-    folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        ["go", *words],
-        cwd=folder,
-        env=os.environ | defaults | (environment or {}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise Failure(f"`go {' '.join(words[:2])} … {words[-1]}` failed:\n{done.stderr[-2000:]}")
-    return done.stdout

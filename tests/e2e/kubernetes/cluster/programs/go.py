@@ -1,0 +1,32 @@
+"""Go, with which the programs are built; a static binary each, by the tool chain that is there."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from cluster.refusal import Failure, Refusal
+
+
+def require_go(for_what: str) -> None:
+    """Refuses where there is none."""
+    if not shutil.which("go"):
+        raise Refusal(f"{for_what} built with Go, and there is none: install Go")
+
+
+def run_go(*words: str, folder: Path, environment: dict[str, str] | None = None) -> str:
+    """What `go` prints; it runs in `folder`, which is made."""
+    defaults = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        ["go", *words],
+        cwd=folder,
+        env=os.environ | defaults | (environment or {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise Failure(f"`go {' '.join(words[:2])} … {words[-1]}` failed:\n{done.stderr[-2000:]}")
+    return done.stdout
