@@ -138,9 +138,13 @@ class RequestState:
         conditions = [
             f"{condition.type}: {condition.reason}: {condition.message}".rstrip(": ")
             for condition in self.status.conditions
-            if condition.status == "False" and condition.type != "Succeeded" and condition.message
+            if condition.status == "False" and condition.type not in _SUMMARIES and condition.message
         ]
         return [*conditions, *map(_describe_failure, self.status.failures)]
+
+
+# They say again how the whole stands, to kubectl and to tools that know no ProfileRequest.
+_SUMMARIES: Final = ("Succeeded", "Ready", "Stalled")
 
 
 def _describe_failure(failure: Failure) -> str:

@@ -94,6 +94,15 @@ def test_at_the_end_each_reason_of_failed_ranks_is_a_line() -> None:
     ]
 
 
+@pytest.mark.parametrize(("ready", "stalled"), [("True", "False"), ("False", "True"), ("Unknown", "False")])
+def test_what_sums_the_request_up_is_no_trouble_of_its_own(ready: str, stalled: str) -> None:
+    summaries = [
+        make_condition(kind, status, "Complete", "nothing has failed")
+        for kind, status in (("Ready", ready), ("Stalled", stalled))
+    ]
+    assert make_state(("True", "Complete"), (1, 1), conditions=summaries).troubles() == []
+
+
 def test_what_a_newer_operator_says_is_passed_over() -> None:
     state = make_state(("True", "Complete"), (1, 1), newField={"a": 1})
     assert state.finished
