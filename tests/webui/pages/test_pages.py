@@ -29,6 +29,17 @@ def test_a_page_shows_what_it_is_for_and_axe_finds_nothing_serious(
     assert find_serious(page) == []
 
 
+def test_pages_fit_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    for address, wanted in (*PAGES.items(), ("/reports/team-a/slow/timeline", "Timeline")):
+        page.goto(address)
+        page.get_by_text(wanted).first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, address
+    brand = page.locator(".brand").bounding_box()
+    assert brand
+    assert brand["height"] < 30, "its name stands in one line"
+
+
 def find_serious(page: Page) -> list[str]:
     """What axe finds that keeps people out."""
     page.evaluate(AXE.read_text())

@@ -66,12 +66,12 @@ export function fleetColumns(compare: string | undefined, rows: readonly Workloa
   const now = Date.now();
   const sampled = rows.some(({ last }) => last.figures?.power_mw != null);
   const columns: Column<Workload>[] = [
-    { id: "name", header: "Workload", width: "184px", sortable: true, cell: (row) => <WorkloadCell row={row} /> },
-    { id: "verdict", header: "Verdict of the last report", cell: (row) => <VerdictCell row={row} /> },
+    { id: "name", header: "Workload", width: "164px", sortable: true, cell: (row) => <WorkloadCell row={row} /> },
+    { id: "verdict", header: "Verdict", explanation: "of the last report, in one sentence", cell: (row) => <VerdictCell row={row} /> },
     {
       id: "ranks",
       header: "Ranks",
-      width: "104px",
+      width: "92px",
       sortable: true,
       cell: ({ last }) => (
         <div className="two-lines">
@@ -85,7 +85,7 @@ export function fleetColumns(compare: string | undefined, rows: readonly Workloa
     {
       id: "busy",
       header: "Busy",
-      width: "108px",
+      width: "106px",
       numeric: true,
       sortable: true,
       explanation: "share of the time in which devices did anything",
@@ -94,7 +94,7 @@ export function fleetColumns(compare: string | undefined, rows: readonly Workloa
     {
       id: "exposed",
       header: "Exposed comm.",
-      width: "132px",
+      width: "120px",
       numeric: true,
       sortable: true,
       explanation: "share of the time in communication without compute beside it, waiting for other ranks included",
@@ -122,7 +122,7 @@ export function fleetColumns(compare: string | undefined, rows: readonly Workloa
       sortable: true,
       cell: ({ last }) => <time title={formatDate(last.submitted_unix_ns)}>{formatAgo(last.submitted_unix_ns, now)}</time>,
     },
-    { id: "compare", header: "", width: "100px", cell: (row) => <CompareCell row={row} compare={compare} /> },
+    { id: "compare", header: "", width: "92px", cell: (row) => <CompareCell row={row} compare={compare} /> },
   ];
   return columns.filter(({ id }) => id !== "power" || sampled);
 }

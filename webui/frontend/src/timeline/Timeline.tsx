@@ -5,7 +5,7 @@
  * in its address; `onStateChange` is given what the reader made of it.
  */
 
-import { useEffect, useRef, useState, type KeyboardEvent } from "react";
+import { useEffect, useRef, useState, type CSSProperties, type KeyboardEvent } from "react";
 import { openInPerfetto } from "@/parts/perfetto";
 import { useTheme } from "@/theme/theme";
 import { obey } from "./commands";
@@ -31,6 +31,7 @@ interface Props {
 
 const KEYS = "Keys: W S zoom, A D pan, arrows choose, Enter fits, M measures, L only the longest, / searches, N P next and previous found, Escape clears.";
 const BESIDE_FOUND = 20;
+const LEAST_HEIGHT = 200;
 
 export function Timeline({ source, state, onStateChange }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -160,6 +161,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
         ref={scroll}
         id="timeline-picture"
         className="timeline-scroll"
+        style={{ "--content": `${Math.max(LEAST_HEIGHT, height + AXIS_HEIGHT + 2)}px` } as CSSProperties}
         role="application"
         aria-label="Timeline"
         aria-describedby="timeline-keys"
