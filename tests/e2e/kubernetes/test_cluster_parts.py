@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from cluster import __main__ as cluster_command
 from cluster.local import addresses, processes
 from cluster.refusal import Failure
 from harness.waiting import wait_until
@@ -80,3 +81,21 @@ def test_addresses_are_free_and_survive_a_file(tmp_path: Path) -> None:
     chosen.save(tmp_path / "addresses.json")
     assert addresses.load_addresses(tmp_path / "addresses.json") == chosen
     assert os.listdir(tmp_path) == ["addresses.json"]
+
+
+def test_whoever_starts_the_cluster_is_told_where_its_programs_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Running:
+        kubeconfig = tmp_path / "kubeconfig"
+
+    def described(path: str) -> list[str]:
+        monkeypatch.setenv("PATH", path)
+        return cluster_command.describe_use(Running())  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cluster_command, "BINARIES", tmp_path)
+    for name in ("kubectl", "helm"):
+        (tmp_path / name).touch(0o755)
+    last = f"export KUBECONFIG={tmp_path}/kubeconfig"
+    assert described("/nowhere") == [f"export PATH=$PATH:{tmp_path}  # has kubectl and helm", last]
+    assert described(str(tmp_path)) == [last]
