@@ -66,7 +66,7 @@ def test_the_figures_of_each_gpu() -> None:
 
 @given(st.text(alphabet='DCGM_FIPROV{}="\\,\n 0123456789.eNa-+#'))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    with suppress(dcgm_exporter.UNREADABLE):
+    with suppress(*dcgm_exporter.UNREADABLE):
         read_exposition(f"DCGM_FI_DEV_SM_CLOCK{text}\n{text}")
 
 
