@@ -25,7 +25,7 @@ CAUSES: Final[dict[str, str]] = {
     "stage_imbalance": "too much work in its stage",
     "mixed": "several causes",
 }
-_HIDES_ALL: Final = 0.5
+_HIDES_ALL: Final = 0.3
 _UNKNOWN: Final = ("undecided", "not_judged")
 _VERDICTS: Final = {
     "straggler": "Late",
@@ -48,7 +48,7 @@ def verdict(found: Stragglers) -> str:
 
 
 def hides_all(found: Stragglers) -> bool:
-    """Whether noise leaves nothing shown: a fault of less than half of an iteration might not show."""
+    """Whether noise leaves nothing shown: a fault that takes three tenths of an iteration might not show."""
     return found.verdict == "nobody" and found.smallest_gain is not None and found.smallest_gain > _HIDES_ALL
 
 
