@@ -73,7 +73,8 @@ def count_facets(
         for name, column in columns.items()
     ]
     if many is not None:
-        parts.append(_count_many(many, rows, [mark for other, mark in kept.items() if other != many.name]))
+        among = rows if base or own else None
+        parts.append(_count_many(many, among, [mark for other, mark in kept.items() if other != many.name]))
     total = select(literal(""), literal(""), func.count()).select_from(rows).where(*kept.values())
     values: dict[str, list[FacetValue]] = {name: [] for name in (*columns, *([many.name] if many else []))}
     count = 0
@@ -85,12 +86,13 @@ def count_facets(
     return Facets({name: sorted(each, key=_most_frequent_first)[:_MOST_FACETS] for name, each in values.items()}, count)
 
 
-def _count_many(many: ManyValued, rows: FromClause, marks: Sequence[ColumnElement[bool]]) -> Any:
-    """The most frequent values alone: many are of one row, such as names."""
+def _count_many(many: ManyValued, rows: FromClause | None, marks: Sequence[ColumnElement[bool]]) -> Any:
+    """The most frequent values alone: many are of one row, such as names. `rows` None: of all rows, by an index."""
+    table = many.value.table
     number = func.count().label("number")
     counted = (
         select(many.value.label("value"), number)
-        .select_from(rows.join(many.value.table, many.row_id == rows.c.id))
+        .select_from(table if rows is None else rows.join(table, many.row_id == rows.c.id))
         .where(*marks)
         .group_by(many.value)
         .order_by(number.desc(), many.value)
