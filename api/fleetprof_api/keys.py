@@ -12,6 +12,7 @@
                                  report.html
     v1/<namespace>/workloads/<digest of a target>.json
     v1/<namespace>/telemetry/day.json.gz
+    v1/<namespace>/policies/now.json
 
 Guarantees: keys are made of checked parts only, so no name can climb out of its prefix; readers refuse another
 major version by the first segment.
@@ -102,6 +103,11 @@ def workload_key(namespace: str, digest: str) -> str:
 def telemetry_day_key(namespace: str) -> str:
     """`fleetprof_api.telemetry.history.NamespaceDay`; no request has the uid `telemetry`."""
     return f"{MAJOR}/{_checked(namespace, 'namespace')}/telemetry/day.json.gz"
+
+
+def policies_key(namespace: str) -> str:
+    """`fleetprof_api.policy.stored.NamespacePolicies`; no request has the uid `policies`."""
+    return f"{MAJOR}/{_checked(namespace, 'namespace')}/policies/now.json"
 
 
 def split_request_prefix(key: str) -> tuple[str, str, str]:

@@ -30,6 +30,25 @@ SECOND = 1_000_000_000
 BEGAN = 1_790_000_000 * SECOND
 
 
+POLICY: dict[str, Any] = {
+    "name": "llama",
+    "spec": {"triggers": [{"name": "low", "type": "LowUtilization"}]},
+    "status": {
+        "suppressions": [
+            {
+                "workload": "Job/idle",
+                "trigger": "low",
+                "reason": "Cooldown",
+                "message": "Already captured",
+                "count": 2,
+                "firstTime": "2026-09-21T07:10:00Z",
+                "lastTime": "2026-09-21T07:58:00Z",
+            }
+        ]
+    },
+}
+
+
 def request_document(name: str, **target: Any) -> bytes:
     """request.json of a capture of a Job, unless `target` says otherwise."""
     chosen = target or {"workload": {"apiVersion": "batch/v1", "kind": "Job", "name": name}}
@@ -103,6 +122,7 @@ def analysed() -> MemoryStore:
         request_document("nameless", selector={"matchLabels": {"app": "gpt", "tier": "train"}}),
     )
     put_ledger(store, failed)
+    store.put(keys.policies_key("team-a"), json.dumps({"policies": [POLICY]}).encode())
     return store
 
 

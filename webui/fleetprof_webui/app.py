@@ -22,7 +22,7 @@ from fleetprof_webui.metrics import Metrics
 from fleetprof_webui.openapi import make_document
 from fleetprof_webui.pages import STATIC, Pages
 from fleetprof_webui.problems import Refused, not_found, say_problem
-from fleetprof_webui.routes import diff, files, fleet, health, reports, requests, session, telemetry
+from fleetprof_webui.routes import diff, files, fleet, health, policies, reports, requests, session, telemetry
 from fleetprof_webui.service import Service
 
 _DESCRIPTION: Final = (
@@ -63,7 +63,7 @@ def create_application(
     metrics = Metrics()
     app.state.service = service
     app.state.metrics = metrics
-    for module in (fleet, telemetry, requests, files, reports, diff, session, health):
+    for module in (fleet, telemetry, policies, requests, files, reports, diff, session, health):
         app.include_router(module.router)
     app.add_api_route("/", _go_to_fleet, include_in_schema=False)
     _add_errors(app)

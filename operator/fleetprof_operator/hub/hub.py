@@ -172,6 +172,10 @@ class Hub:
         figures = [board.figures(with_ranks=bool(workload)) for board in chosen]
         return FleetFigures(now, self.settings.telemetry_interval_ns, figures)
 
+    def put(self, key: str, data: bytes) -> None:
+        """Stores a document beside the captures. Blocks. Raises StoreError."""
+        self._calls.store.put(key, data)
+
     async def list(self) -> list[pb.CaptureStatus]:
         """All captures that this hub remembers, the newest first."""
         known = sorted(self.captures.by_uid.values(), key=lambda c: c.ledger.submitted_unix_ns, reverse=True)

@@ -124,6 +124,7 @@ class Captures:
             path = f"{PATH}/namespaces/{policy.namespace}/{REQUESTS}"
             try:
                 made = await self._create(path, document)
+                policy.uids[capture.request] = str(made["metadata"]["uid"])
                 said = f"{capture.workload} is captured because {capture.cause}"
                 await self.give_notice(policy.metadata, "Captured", f"{said}: {capture.request}", mark=capture.request)
                 said = f"made by policy {policy.name}: {capture.cause}"
@@ -180,8 +181,10 @@ class Captures:
             return
         self._followed_unix_ns = now
         for policy in policies:
-            running = [c for c in policy.log.captures.values() if c.created_unix_ns and not c.completed_unix_ns]
-            if not running:
+            made = [c for c in policy.log.captures.values() if c.created_unix_ns]
+            running = [c for c in made if not c.completed_unix_ns]
+            # After a restart the requests' uids are read again, once.
+            if not running and all(c.request in policy.uids for c in made):
                 continue
             path = f"{PATH}/namespaces/{policy.namespace}/{REQUESTS}"
             try:
@@ -190,6 +193,8 @@ class Captures:
                 log.warning("the requests of policy %s/%s cannot be read: %s", policy.namespace, policy.name, error)
                 continue
             bodies = {body["metadata"]["name"]: body for body in found}
+            seen = {name: str(body["metadata"]["uid"]) for name, body in bodies.items()}
+            policy.uids = {c.request: seen.get(c.request, policy.uids.get(c.request, "")) for c in made}
             for capture in running:
                 if changes := self._find_end(bodies.get(capture.request)):
                     policy.log.change(capture.request, **changes)

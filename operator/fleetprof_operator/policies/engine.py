@@ -19,6 +19,7 @@ from fleetprof_operator.policies.captures import Captures
 from fleetprof_operator.policies.decision import Firing, Order, Refusal, decide
 from fleetprof_operator.policies.exemption import Exemptions
 from fleetprof_operator.policies.policy_state import PolicyState
+from fleetprof_operator.policies.stored_policies import StoredPolicies
 from fleetprof_operator.policies.triggers.alerts import FiringAlert
 from fleetprof_operator.policies.triggers.evaluation import JobEvaluation, Sight
 from fleetprof_operator.policies.triggers.figures import Figures, JobFigures
@@ -39,6 +40,7 @@ class Engine:
         figures: Figures,
         exemptions: Exemptions,
         captures: Captures,
+        stored: StoredPolicies,
         *,
         on_firing: Callable[[str, str], None],
         clock: Callable[[], int] = time.time_ns,
@@ -46,6 +48,7 @@ class Engine:
         self._figures = figures
         self._exemptions = exemptions
         self._captures = captures
+        self._stored = stored
         self._on_firing = on_firing
         self._clock = clock
         self._alerts: dict[tuple[str, ...], FiringAlert] = {}
@@ -101,6 +104,7 @@ class Engine:
         await self._captures.follow(list(self.policies.values()))
         for policy in list(self.policies.values()):
             await self._captures.bring_about(policy)
+        await self._stored.write(list(self.policies.values()))
 
     async def _look(self, policy: PolicyState, alerts: Sequence[FiringAlert], now: int) -> None:
         assert policy.spec is not None

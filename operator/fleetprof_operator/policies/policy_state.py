@@ -39,6 +39,8 @@ class PolicyState:
         """The status that the object has, as far as we wrote or read it."""
         self.written_unix_ns = 0
         self.evaluations: dict[Job, JobEvaluation] = {}
+        self.uids: dict[str, str] = {}  # of requests, by name, as far as this operator has seen them
+        self.document_spec: Json = body["spec"]
         self.due: dict[str, int] = {}  # trigger → the time of its schedule that was answered last
         self._read_spec(body, now_unix_ns)
 
@@ -61,6 +63,7 @@ class PolicyState:
         """The object has changed. Its status is ours: what stands in it is not read again."""
         changed = body["metadata"]["generation"] != self.metadata["generation"]
         self.metadata = body["metadata"]
+        self.document_spec = body["spec"]
         if changed:
             self._read_spec(body, now_unix_ns)
 

@@ -6,16 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from fleetprof_api import keys
 from fleetprof_api.pods import ALERTS_ANNOTATION, POLICY_LABEL
 from fleetprof_api.policy import JobSelector
+from fleetprof_api.policy.stored import read_policies
 from fleetprof_operator.kubernetes.cluster import Refused, Unreachable
 from fleetprof_operator.policies.captures import Captures
 from fleetprof_operator.policies.engine import MOST_ALERTS, Engine
 from fleetprof_operator.policies.exemption import Exemptions
 from fleetprof_operator.policies.notifications.notification import Notifier
 from fleetprof_operator.policies.notifications.report_alert import ReportAlerts
+from fleetprof_operator.policies.stored_policies import StoredPolicies
 from fleetprof_operator.policies.triggers.alerts import FiringAlert
 from fleetprof_operator.policies.triggers.figures import Job, JobFigures
+from fleetprof_store.base import StoreError
+from fleetprof_store.memory import MemoryStore
 from harness.kubernetes.policy_documents import with_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -106,6 +111,7 @@ class Scene:
         self.jobs = Jobs(*jobs)
         self.now = 1_800_000_000 * SECOND
         self.fired: list[tuple[str, str]] = []
+        self.store = MemoryStore()
         document = with_value("spec.budget", {"minimumAgeSeconds": 0, **budget})
         document["spec"] |= {"mode": mode, "triggers": [{"name": "told", "type": "Alert"}]}
         document["metadata"] |= {"namespace": "team", "uid": "uid-1", "generation": 1}
@@ -128,6 +134,7 @@ class Scene:
             self.jobs,
             Exemptions(cluster),
             captures,
+            StoredPolicies(self.store.put, clock=lambda: self.now),
             on_firing=lambda trigger, result: self.fired.append((trigger, result)),
             clock=lambda: self.now,
         )
@@ -148,6 +155,10 @@ class Scene:
         await self.engine.turn()
         for _ in range(4):  # what is told beside the turns ends
             await asyncio.sleep(0)
+
+    def refuse(self, key: str, data: bytes) -> None:
+        """A store that is away."""
+        raise StoreError("away", retryable=True)
 
     def end_requests(self) -> None:
         for body in self.api.requests.values():
@@ -312,6 +323,35 @@ async def test_only_alerts_about_a_chosen_job_of_the_namespace_count(job: str) -
     )
     await scene.turn()
     assert len(scene.api.made) == (job == "llama")
+
+
+async def test_how_policies_stand_is_in_the_store_for_the_web_ui() -> None:
+    scene = Scene("llama")
+    scene.tell("llama")
+    scene.tell("llama", name="Idle")
+    await scene.turn()
+    await scene.turn(10)
+    (stored,) = read_policies(scene.store.get(keys.policies_key("team"))).policies
+    assert (stored.name, stored.spec) == ("starved", scene.api.policies[POLICY]["spec"])
+    (capture,) = stored.status.captures
+    assert (capture.workload, capture.uid) == ("Job/llama", f"uid-{capture.request}")
+    assert [one.reason for one in stored.status.suppressions] == ["AlreadyCapturing"]
+    scene.start()
+    await scene.turn(20)
+    (again,) = read_policies(scene.store.get(keys.policies_key("team"))).policies
+    assert again.status.captures[0].uid == capture.uid, "an operator that is started anew reads it again"
+    scene.engine.forget("uid-1")
+    await scene.turn(20)
+    assert read_policies(scene.store.get(keys.policies_key("team"))).policies == []
+
+
+async def test_a_store_that_is_away_holds_no_capture_up() -> None:
+    scene = Scene("llama")
+    scene.store.put = scene.refuse  # type: ignore[method-assign]
+    scene.start()
+    scene.tell("llama")
+    await scene.turn()
+    assert len(scene.api.made) == 1
 
 
 STEPS = st.lists(

@@ -8,6 +8,9 @@ from playwright.sync_api import Page
 AXE = Path(__file__).parents[3] / "webui" / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 PAGES = {
     "/fleet": "llama",
+    "/fleet#jobs": "runs, never captured",
+    "/policies": "not seen yet",
+    "/policies/team-a/llama": "Already captured",
     "/fleet/team-a/Job/llama": "healthy-name",
     "/requests": "running-name",
     "/requests?capture=new": "The same as YAML",

@@ -19,6 +19,7 @@ from fleetprof_webui.catalog.requests import Entry, RequestQuery, find_request, 
 from fleetprof_webui.catalog.schema import workloads
 from fleetprof_webui.models.fleet import FleetPage, WorkloadPage
 from fleetprof_webui.models.requests import RequestPage
+from fleetprof_webui.telemetry.jobs import JobsOfTheDay
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ class Catalog:
         self._turn = threading.Lock()
         self.looked_unix_ns = 0
         self.problem = "the store has not been looked at yet"
+        self._told: frozenset[str] = frozenset()
+        self.jobs = JobsOfTheDay(store, self._find_captured)
 
     def refresh(self) -> Changes | None:
         """Looks at the store once; None where store or database failed, which `problem` tells."""
@@ -44,6 +47,7 @@ class Catalog:
                 self.problem = f"the catalog's database does not answer: {type(error).__name__}"
             else:
                 self.problem = ""
+                self._told = changes.told
                 self.looked_unix_ns = time.time_ns()
                 return changes
         log.warning("%s", self.problem)
@@ -70,9 +74,20 @@ class Catalog:
             return find_request(connection, namespace, uid)
 
     def namespaces(self) -> frozenset[str]:
-        """Those that have captures."""
+        """Those that have captures, or of which anything else is told."""
         with self._engine.connect() as connection:
-            return frozenset(connection.execute(select(workloads.c.namespace).distinct()).scalars())
+            captured = connection.execute(select(workloads.c.namespace).distinct()).scalars()
+            return frozenset(captured) | self._told
+
+    def told_namespaces(self, among: Collection[str] | None) -> frozenset[str]:
+        """Those whose telemetry or policies the store has; of these only, all when None."""
+        return self._told if among is None else self._told & frozenset(among)
+
+    def _find_captured(self, namespaces: Collection[str]) -> frozenset[tuple[str, str, str]]:
+        columns = (workloads.c.namespace, workloads.c.kind, workloads.c.name)
+        with self._engine.connect() as connection:
+            rows = connection.execute(select(*columns).where(workloads.c.namespace.in_(list(namespaces))))
+            return frozenset((row.namespace, row.kind, row.name) for row in rows)
 
     def close(self) -> None:
         """Lets go of the database."""

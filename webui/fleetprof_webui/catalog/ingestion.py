@@ -8,7 +8,7 @@ processes may do it at once.
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -43,6 +43,8 @@ class Changes:
 
     written: int
     deleted: int
+    told: frozenset[str] = field(default=frozenset(), compare=False)
+    """Namespaces of which the store has telemetry or policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class _Stored:
 
 def ingest(store: Store, engine: Engine) -> Changes:
     """Looks at the whole store once. Raises StoreError, SQLAlchemyError."""
-    there = _list(store)
+    there, told = _list(store)
     with engine.connect() as connection:
         rows = connection.execute(select(requests.c.namespace, requests.c.uid, requests.c.version))
         known = {(row.namespace, row.uid): row.version for row in rows}
@@ -70,19 +72,22 @@ def ingest(store: Store, engine: Engine) -> Changes:
     for namespace, uid in gone:
         with engine.begin() as connection:
             _delete(connection, namespace, uid)
-    return Changes(written, len(gone))
+    return Changes(written, len(gone), told)
 
 
-def _list(store: Store) -> dict[tuple[str, str], _Stored]:
+def _list(store: Store) -> tuple[dict[tuple[str, str], _Stored], frozenset[str]]:
     found: dict[tuple[str, str], dict[str, str]] = {}
+    told: set[str] = set()
     for item in store.list(f"{keys.MAJOR}/"):
         try:
             namespace, uid, rest = keys.split_request_prefix(item.key)
         except ValueError:
             continue
+        if item.key in (keys.telemetry_day_key(namespace), keys.policies_key(namespace)):
+            told.add(namespace)
         if rest in _WATCHED and uid != "workloads":
             found.setdefault((namespace, uid), {})[rest] = item.version or str(item.size_bytes)
-    return {key: _Stored(versions) for key, versions in found.items()}
+    return {key: _Stored(versions) for key, versions in found.items()}, frozenset(told)
 
 
 def _ingest_one(store: Store, engine: Engine, namespace: str, uid: str, stored: _Stored) -> bool:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from fleetprof_webui.models.model import Model, Ns, UnixNs
+from fleetprof_webui.models.policies import PolicyAction
 
 
 class DaySeries(Model):
@@ -24,3 +25,29 @@ class TelemetryDay(Model):
         Literal["prometheus", "store"], Meta(description="who kept it: a Prometheus, or the hub in the store")
     ]
     series: list[DaySeries]
+
+
+class JobOfDay(Model):
+    """A job that told anything within the last day; its figures are of the last quarter of an hour."""
+
+    namespace: str
+    kind: str
+    name: str
+    captured: Annotated[bool, Meta(description="whether there is a capture of it")]
+    running: Annotated[bool, Meta(description="whether it told anything in the last quarter of an hour")]
+    activity: Annotated[float | None, Meta(description="of the SMs where the device tells it, else GPU busy; 0 to 1")]
+    iteration_ns: Annotated[int | None, Meta(description="length of an iteration, ns")]
+    iterations_per_second: float | None
+    power_watts: Annotated[float | None, Meta(description="mean over the ranks, W")]
+    cpu_busy: Annotated[float | None, Meta(description="of its hosts; 0 to 1")]
+    rates: Annotated[list[float | None], Meta(description="iterations per second, one for each `step_ns`, to the end")]
+    end_unix_ns: UnixNs | None
+    step_ns: Ns
+    actions: Annotated[list[PolicyAction], Meta(description="of policies about it, at most 8, the latest first")]
+
+
+class JobPage(Model):
+    """Jobs of the last day: running ones first, those of the lowest activity before others; at most 500."""
+
+    items: list[JobOfDay]
+    total: int

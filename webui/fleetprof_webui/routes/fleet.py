@@ -47,6 +47,8 @@ def show_workload(
     """The captures of one workload, the latest first; kind `-` where it is not known."""
     viewer.check_namespace(namespace, "workload")
     page = service.catalog.workload(namespace, "" if kind == "-" else kind, name, after=after, limit=limit)
+    if page is None and service.catalog.jobs.knows(namespace, "" if kind == "-" else kind, name):
+        page = WorkloadPage(namespace=namespace, kind="" if kind == "-" else kind, name=name, items=[], next=None)
     if page is None:
         raise not_found("workload", "see what there is: /fleet")
     return answer(page)

@@ -6,12 +6,18 @@ from fastapi import APIRouter, Path, Response
 
 from fleetprof_webui.access.viewer import CurrentViewer
 from fleetprof_webui.answers import answer, describes
-from fleetprof_webui.models.telemetry import TelemetryDay
+from fleetprof_webui.models.telemetry import JobPage, TelemetryDay
 from fleetprof_webui.routes.parameters import Namespace
 from fleetprof_webui.service import CurrentService
 from fleetprof_webui.telemetry.day import find_day
 
 router = APIRouter(tags=["fleet"])
+
+
+@router.get("/telemetry", **describes(JobPage))
+def list_jobs(service: CurrentService, viewer: CurrentViewer) -> Response:
+    """Jobs that told anything within the last day, captured or not, with what policies did about them."""
+    return answer(service.catalog.jobs.find(service.catalog.told_namespaces(viewer.namespaces)))
 
 
 @router.get("/telemetry/{namespace}/{kind}/{name:path}", **describes(TelemetryDay))

@@ -6,6 +6,8 @@ import { FleetPage } from "@/fleet/FleetPage";
 import { readFleetSearch } from "@/fleet/search";
 import { Shell } from "@/parts/Shell";
 import { Empty, Failed } from "@/parts/States";
+import { PoliciesPage } from "@/policies/PoliciesPage";
+import { PolicyPage } from "@/policies/PolicyPage";
 import { WhoamiPage } from "@/person/WhoamiPage";
 import { ReportPage } from "@/report/ReportPage";
 import { readReportSearch, readTimelineSearch } from "@/report/search";
@@ -52,6 +54,8 @@ const timeline = createRoute({
   component: lazyRouteComponent(() => import("@/report/TimelinePage")),
 });
 const diff = createRoute({ getParentRoute: () => root, path: "/diff", validateSearch: readDiffSearch, component: DiffPage });
+const policies = createRoute({ getParentRoute: () => root, path: "/policies", component: PoliciesPage });
+const policy = createRoute({ getParentRoute: () => root, path: "/policies/$namespace/$name", component: PolicyPage });
 const whoami = createRoute({ getParentRoute: () => root, path: "/whoami", component: WhoamiPage });
 
 /** Parameters are texts, as the service's are: no quotes, no JSON. */
@@ -64,7 +68,7 @@ function stringifySearch(search: Record<string, unknown>): string {
 
 export function makeRouter() {
   return createRouter({
-    routeTree: root.addChildren([home, fleet, workload, requests, request, report, timeline, diff, whoami]),
+    routeTree: root.addChildren([home, fleet, workload, requests, request, report, timeline, diff, policies, policy, whoami]),
     parseSearch,
     stringifySearch,
     scrollRestoration: true,

@@ -35,6 +35,25 @@ export const dayQuery = (namespace: string, kind: string, name: string) =>
     staleTime: 60_000,
   });
 
+export const jobsQuery = queryOptions({
+  queryKey: ["telemetry"],
+  queryFn: ({ signal }) => getJson<models.JobPage>("/telemetry", signal),
+  refetchInterval: 6 * LIVE_MS,
+});
+
+export const policiesQuery = queryOptions({
+  queryKey: ["policies"],
+  queryFn: ({ signal }) => getJson<models.PolicyPage>("/policies", signal),
+  refetchInterval: LIVE_MS,
+});
+
+export const policyQuery = (namespace: string, name: string) =>
+  queryOptions({
+    queryKey: ["policies", namespace, name],
+    queryFn: ({ signal }) => getJson<models.PolicyDetail>(path("policies", namespace, name), signal),
+    refetchInterval: LIVE_MS,
+  });
+
 export const requestQuery = (namespace: string, uid: string) =>
   queryOptions({
     queryKey: ["request", namespace, uid],

@@ -11,6 +11,7 @@ import { Empty } from "@/parts/States";
 import { plural } from "@/units/quantities";
 import { sentenceCase } from "@/units/text";
 import { fleetColumns } from "./columns";
+import { JobsOfTheDay } from "./JobsOfTheDay";
 import type { FleetSearch } from "./search";
 
 const DEFAULT_SORT = "-last";
@@ -60,6 +61,7 @@ export function FleetPage() {
       >
         <FleetIsEmpty />
       </FilteredList>
+      <JobsOfTheDay />
     </div>
   );
 }

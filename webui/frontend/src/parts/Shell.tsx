@@ -30,6 +30,7 @@ export function Shell() {
           <Link to="/requests" activeOptions={{ includeSearch: false }}>
             Requests
           </Link>
+          <Link to="/policies">Policies</Link>
         </nav>
         <div className="bar-end">
           {person.data && (

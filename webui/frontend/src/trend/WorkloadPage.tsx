@@ -40,7 +40,10 @@ export function WorkloadPage() {
       <Loaded query={{ ...query, data: first }} what="the captures" rows={8}>
         {() =>
           captures.length === 0 ? (
-            <Empty title="No captures of this workload" />
+            <>
+              <Empty title="No captures of this workload" />
+              <LastDay namespace={namespace} kind={kind === "-" ? "" : kind} name={name} />
+            </>
           ) : (
             <Body captures={captures} day={<LastDay namespace={namespace} kind={kind === "-" ? "" : kind} name={name} />} onEnd={() => query.hasNextPage && !query.isFetching && void query.fetchNextPage()} />
           )

@@ -1,0 +1,1 @@
+"""ProfilePolicies, read where the operator stores how they stand."""

@@ -1,0 +1,123 @@
+"""All jobs that told anything within the last day, whether they were captured or not, from what the hub stored.
+
+Guarantees: a namespace's day is read once within KEPT_S, however many people look; what cannot be read is left out;
+policies' actions of the day are beside the jobs that they are about.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fleetprof_api.telemetry.history import WorkloadDay
+from fleetprof_store.base import Store
+
+from fleetprof_webui.models.model import unix_ns
+from fleetprof_webui.models.policies import PolicyAction
+from fleetprof_webui.models.telemetry import JobOfDay, JobPage
+from fleetprof_webui.policies.reading import find_actions
+from fleetprof_webui.telemetry.stored_day import read_stored_day
+
+KEPT_S: Final = 30.0
+MOST_JOBS: Final = 500
+_MOST_NAMESPACES: Final = 200
+_MOST_ACTIONS: Final = 8
+_POINTS: Final = 48
+_RECENT: Final = 3
+"""A figure of now is of the last quarter of an hour; what is older is a job that has ended."""
+_ACTIVITY: Final = ("gpu_sm_active_ratio", "gpu_busy_ratio")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    read_s: float
+    jobs: Sequence[JobOfDay]
+
+
+class JobsOfTheDay:
+    """For several threads at once. `find_captured(namespaces)`: (namespace, kind, name) of those that were captured."""
+
+    def __init__(
+        self,
+        store: Store,
+        find_captured: Callable[[Collection[str]], Collection[tuple[str, str, str]]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._find_captured = find_captured
+        self._clock = clock
+        self._known: dict[str, _Kept] = {}
+        self._turn = threading.Lock()
+
+    def find(self, namespaces: Collection[str]) -> JobPage:
+        """Of these namespaces: running ones first, those of the lowest activity before others. Raises StoreError."""
+        shown = sorted(namespaces)[:_MOST_NAMESPACES]
+        jobs = [job for namespace in shown for job in self._read(namespace)]
+        captured = self._find_captured(shown)
+        for job in jobs:
+            job.captured = (job.namespace, job.kind, job.name) in captured
+        jobs.sort(key=lambda job: (not job.running, 2.0 if job.activity is None else job.activity, job.name))
+        return JobPage(items=jobs[:MOST_JOBS], total=len(jobs))
+
+    def knows(self, namespace: str, kind: str, name: str) -> bool:
+        """Whether a job told anything; `kind` "" is any. Raises StoreError."""
+        return any(job.name == name and kind in ("", job.kind) for job in self._read(namespace))
+
+    def _read(self, namespace: str) -> Sequence[JobOfDay]:
+        with self._turn:
+            kept = self._known.get(namespace)
+            if kept is None or self._clock() - kept.read_s >= KEPT_S:
+                kept = _Kept(self._clock(), self._read_anew(namespace))
+                self._known[namespace] = kept
+                while len(self._known) > _MOST_NAMESPACES:
+                    del self._known[next(iter(self._known))]
+            return kept.jobs
+
+    def _read_anew(self, namespace: str) -> Sequence[JobOfDay]:
+        day = read_stored_day(self._store, namespace)
+        if day is None:
+            return ()
+        actions = find_actions(self._store, namespace)
+        end, step_ns = day.end_unix_ns, day.step_ns
+        return [
+            _describe(namespace, one, end, step_ns, actions.get((one.kind, one.name), ())[:_MOST_ACTIONS])
+            for one in day.workloads
+        ]
+
+
+def _describe(
+    namespace: str, one: WorkloadDay, end_unix_ns: int, step_ns: int, actions: Sequence[PolicyAction]
+) -> JobOfDay:
+    def last(measure: str) -> float | None:
+        return next((value for value in reversed(one.values.get(measure, [])[-_RECENT:]) if value is not None), None)
+
+    activity = next((value for value in map(last, _ACTIVITY) if value is not None), None)
+    seconds = last("iteration_seconds")
+    rates = one.values.get("iterations_per_second", [])
+    return JobOfDay(
+        namespace=namespace,
+        kind=one.kind,
+        name=one.name,
+        captured=False,
+        running=any(last(measure) is not None for measure in one.values),
+        activity=activity,
+        iteration_ns=round(seconds * 1e9) if seconds is not None else None,
+        iterations_per_second=last("iterations_per_second"),
+        power_watts=last("gpu_power_watts"),
+        cpu_busy=last("host_cpu_busy_ratio"),
+        rates=_thin(rates),
+        end_unix_ns=unix_ns(end_unix_ns),
+        step_ns=step_ns * max(1, -(-len(rates) // _POINTS)),
+        actions=list(actions),
+    )
+
+
+def _thin(values: Sequence[float | None]) -> list[float | None]:
+    """At most _POINTS means of equal stretches, the last of them whole."""
+    width = max(1, -(-len(values) // _POINTS))
+    thin: list[float | None] = []
+    for end in range(len(values), 0, -width):
+        known = [value for value in values[max(0, end - width) : end] if value is not None]
+        thin.append(sum(known) / len(known) if known else None)
+    return thin[::-1]
