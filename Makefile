@@ -73,7 +73,7 @@ part/tests:
 
 # PyTorch in both versions, the pages, the S3 server, HTA, a browser and PostgreSQL.
 part/peers:
-	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch webui; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres; .ci/prometheus'
+	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch; $(MAKE) --no-print-directory webui; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres; .ci/prometheus'
 
 part/lint:
 	$(LAST) $(PART) lint $(MAKE) --no-print-directory lint
