@@ -132,7 +132,7 @@ lint: base webui  ## Check style, types, who imports whom, and that generated fi
 bench: torch  ## Measure what we claim against named peers; the table goes to bench/results/
 	$(PYTHON) bench/run.py
 
-bench-telemetry: torch  ## Measure what telemetry costs the hub with 10,000 ranks
+bench-telemetry: torch  ## Measure what telemetry costs the job, and the hub with 10,000 ranks
 	$(PYTHON) bench/run.py --only telemetry
 
 fuzz: base  ## Read 10,000 damaged traces, each ends in a report; look for new examples against the properties

@@ -1,6 +1,6 @@
 """Samples of the device outside a capture, from the hook: what the sidecar tells of this GPU as telemetry.
 
-Guarantees: at most one every SLOW_SAMPLE_NS, and a two-thousandth of the time: a driver that answers slowly is asked
+Guarantees: at most one every SLOW_SAMPLE_NS, and a four-thousandth of the time: a driver that answers slowly is asked
 less often.
 """
 
@@ -12,7 +12,7 @@ from fleetprof_agent.channel import Channel
 from fleetprof_agent.samples.nvml import DeviceSampler
 
 SLOW_SAMPLE_NS = 5_000_000_000
-SLOW_SAMPLE_SHARE = 2_000
+SLOW_SAMPLE_SHARE = 4_000
 
 
 class SlowSamples:

@@ -12,8 +12,8 @@ S = 1_000_000_000
 
 @pytest.mark.parametrize(
     ("cost_ns", "sampled_at"),
-    [(100_000, [5, 10, 15, 20]), (5_000_000, [5, 15]), (20_000_000, [5])],
-    ids=["quick driver", "5 ms: every 10 s", "20 ms: every 40 s"],
+    [(100_000, [5, 10, 15, 20]), (2_500_000, [5, 15]), (10_000_000, [5])],
+    ids=["quick driver", "2.5 ms: every 10 s", "10 ms: every 40 s"],
 )
 def test_a_slow_driver_is_asked_less_often(cost_ns: int, sampled_at: "list[int]", monkeypatch: Any) -> None:
     sent: list[tuple[str, dict[str, int]]] = []
