@@ -9,10 +9,12 @@ Kubernetes' apimachinery duration.HumanDuration.
 import re
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
-from fleetprof_api.request.part import Part
+
+if TYPE_CHECKING:  # `fleetprof run` does without pydantic
+    from fleetprof_api.request.part import Part
 
 _S: Final = 10**9
 _UNITS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": _S, "m": 60 * _S, "h": 3600 * _S}
@@ -62,7 +64,7 @@ class Duration(click.ParamType[int]):
         self._unit_ns = unit_ns
 
     @classmethod
-    def of_field(cls, part: type[Part], field: str, unit_ns: int = _S) -> "Duration":
+    def of_field(cls, part: "type[Part]", field: str, unit_ns: int = _S) -> "Duration":
         """With the bounds of a request's field."""
         rules = part.model_fields[field].metadata
         (least,) = (rule.ge for rule in rules if hasattr(rule, "ge"))

@@ -214,8 +214,8 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False)
         (make_sidecar(make_trainer(rank=None)), Verdict.WARN, "do not tell their rank"),
         (make_sidecar(make_trainer(poll_interval_ns=5 * S)), Verdict.WARN, "polls every 5.0 s"),
         (make_sidecar(make_trainer(busy=True)), Verdict.OK, "a profile is being taken"),
-        (make_sidecar(make_trainer(), heard_s=60), Verdict.WARN, "last heard of 60.0 s ago"),
-        (make_sidecar(heard_s=60, left=True), Verdict.OK, "left 60.0 s ago"),
+        (make_sidecar(make_trainer(), heard_s=60), Verdict.WARN, "last heard of 60s ago"),
+        (make_sidecar(heard_s=60, left=True), Verdict.OK, "left 60s ago"),
         (make_sidecar(make_trainer(), heard_s=-5), Verdict.WARN, "its clock is 5.0 s ahead"),
     ],
 )
