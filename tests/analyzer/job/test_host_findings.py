@@ -38,6 +38,7 @@ def findings_of(ranks: list[Rank]) -> list[Finding]:
     ([{"loading": 420}, {"loading": 440}], [("data_loading", 420)]),
     ([{"loading": 420}, {"loading": 1}], []),  # one of two: the straggler verdict's
     ([{"loading": 29}, {"loading": 29}], []),
+    ([{"loading": 1160}, {"loading": 1160}], [("data_loading", 1000)]),  # most of it before the first operator
     ([{"host": 60}, {"host": 70}, {"host": 90}], [("python", 70)]),
     ([{"waited": 300}, {"waited": 250}], [("cpu_contention", 250)]),
     ([{"waited": 300}, {"waited": None}], []),

@@ -29,7 +29,9 @@ def find_host_findings(ranks: Sequence[Rank]) -> list[Found]:
 
 def _loading(ranks: Sequence[Rank]) -> Found | None:
     times = [rank.data_loading_ns or _of_stage(rank, "data_loading") for rank in ranks]
-    permille = _median_permille(times, [rank.time_ns.span for rank in ranks])
+    # Waits before the first operator lie outside of `span`, and those of other threads outside of the iterations.
+    wholes = [max(rank.time_ns.span, _in_iterations(rank), time) for rank, time in zip(ranks, times, strict=True)]
+    permille = _median_permille(times, wholes)
     if permille < _DATA_PERMILLE:
         return None
     return Found(
