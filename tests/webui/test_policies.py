@@ -61,7 +61,7 @@ def document(*policies: dict[str, Any]) -> bytes:
 @pytest.fixture
 def site(make_site: Callable[..., Site], store: MemoryStore) -> Site:
     """team-c was never captured; team-a was."""
-    rates: list[float | None] = [4.0] * 286 + [2.0, 1.0]
+    rates: list[float | None] = [*[4.0] * 286, 2.0, 1.0]
     idle = WorkloadDay("Job", "gpt/1", {"gpu_busy_ratio": [0.1], "iterations_per_second": rates})
     ended = WorkloadDay("Job", "old", {"gpu_busy_ratio": [0.9, None, None, None], "iteration_seconds": [0.2, None]})
     busy = WorkloadDay("Job", "llama", {"gpu_busy_ratio": [0.2], "gpu_sm_active_ratio": [0.8]})

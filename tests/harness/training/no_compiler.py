@@ -2,8 +2,9 @@
 
 The first optimizer imports the compiler, and so does the first profile, for nothing but to be passed by: 1.5 of the
 3.3 s of processor time that a small job takes on either PyTorch. What the compiler alone asks for is imported with
-torch itself: the exporter, the operators' shapes on tensors without data, NVIDIA's bindings. That is 0.5 s more. A job
-that is to run unmodified has WITH_COMPILER in its environment.
+torch itself: the exporter, the collectives' shapes on tensors without data, NVIDIA's bindings. The shapes of other
+operators stay, because a DataLoader's workers need them. A job that is to run unmodified has WITH_COMPILER in its
+environment.
 """
 
 import sys
@@ -42,6 +43,5 @@ def _put(name: str, **attributes: object) -> _Nothing:
 _put("torch._dynamo", disable=_pass_by)
 _put("torch._inductor", config=_put("torch._inductor.config"))
 _put("torch.export")
-_put("torch._meta_registrations")
 _put("torch.distributed._meta_registrations")
 sys.modules["cuda.bindings"] = None  # type: ignore[assignment]  # its import fails, as where it is not installed
