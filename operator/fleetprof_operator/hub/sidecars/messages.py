@@ -59,6 +59,8 @@ def parse_message(data: bytes) -> pb.SidecarMessage:
             _check_ids(asked.capture_id, asked.process_id)
             _check_rank(asked.rank)
             _check_count("upload_request.parts", len(asked.parts), MAX_ITEMS)
+            _check_texts("upload_request", [asked.unreached])
+            _make_printable(asked, "unreached")
         case "upload_done":
             done = message.upload_done
             _check_ids(done.capture_id, done.process_id)
