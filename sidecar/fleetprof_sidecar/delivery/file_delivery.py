@@ -2,7 +2,8 @@
 
 Guarantees: it goes on through lost connections, a restarted hub, expired grants and a store that does not answer, until
 the hub gives up on the file or the delivery is cancelled; the hub hears for how long no connection to the store came
-about, and gives up where the store is there for all but this pod; every question can be repeated without harm.
+about though each try was granted, and gives up where the store is there for all but this pod; every question can be
+repeated without harm.
 """
 
 import asyncio
@@ -72,6 +73,10 @@ class FileDelivery:
         try:
             while True:
                 grant = await self._ask(self._request(), hub_pb2.UploadGrant)
+                if grant is None or grant.refusal:
+                    # The hub, or its store, was away: that time proves nothing about this pod. A grant does, as the
+                    # store has begun the upload.
+                    self._note_unreached("")
                 if grant is None:
                     continue
                 if grant.refusal:

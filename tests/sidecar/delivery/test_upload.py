@@ -225,6 +225,14 @@ async def test_the_hub_hears_that_no_connection_to_the_store_comes_about(monkeyp
     assert talk.unreached == ["", "s: no name", "", "s: no name", "s: no name"]
 
 
+async def test_time_without_a_grant_is_not_held_against_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery_module, "Backoff", lambda *_: Backoff(0.001, 0.001))
+    away = hub_pb2.UploadGrant(refusal="the store cannot be reached", retry_after_ns=1)
+    talk = Talk([GRANT, away, GRANT, None, GRANT, ACCEPTED], [*[StoreUnreached("s: no name")] * 2, ["e"]])
+    await asyncio.wait_for(talk.delivery.run(), 30)
+    assert talk.unreached == ["", "s: no name", "", "s: no name", ""]
+
+
 async def test_a_silent_hub_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery_module, "ANSWER_PATIENCE_S", 0.01)
     talk = Talk([], [])

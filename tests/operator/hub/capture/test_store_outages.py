@@ -61,6 +61,10 @@ async def test_a_pod_that_alone_does_not_reach_the_store_gives_up_early(
     assert grant.refusal.startswith(refusal)
     assert bool(grant.refusal) == bool(refusal)
     assert (bool(grant.parts), grant.retry_after_ns > 0) == (not refusal, again)
+    if again:
+        ground.store.plug_in()
+        await sidecar.ask_upload(uid, arm.orders[0], b"trace 0")  # the time of an outage is not counted
+        assert (await sidecar.expect("upload_grant")).parts
 
 
 async def test_a_store_that_refuses_us_is_asked_until_the_deadline(ground: Any, kit: Any) -> None:
