@@ -54,7 +54,7 @@ def test_all_ranks_of_two_pods_record_the_same_iterations_and_the_report_is_in_t
         "Ready": ("True", "Complete"),
         "Stalled": ("False", "Complete"),
     }
-    assert header.split() == ["NAME", "TARGET", "CAPTURED", "RANKS", "STATE", "AGE"]
+    assert header.split() == ["NAME", "TARGET", "CAPTURED", "RANKS", "STATE", "QUEUE", "AGE"]
     assert line.split()[:5] == [request.name, f"Job/{training.name}", "4", "4", "Complete"]
     assert "Complete" in request.describe().partition("\nEvents:")[2]
     counts = {"targeted": 4, "armed": 4, "captured": 4, "uploaded": 4, "failed": 0}
