@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import IO, Any
 
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.policy.stored import MOST_BYTES, InvalidPolicies, read_policies
-from fleetprof_api.telemetry.history import STEP_NS, NamespaceDay, WorkloadDay, write_day
+from fleetprof_api.telemetry.history import POINTS, STEP_NS, NamespaceDay, WorkloadDay, write_day
 from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.policies.reading import find_policy
+from fleetprof_webui.telemetry.jobs import JobsOfTheDay
 from webui.conftest import Site
 
 END = 1_800_000_000 * 10**9
@@ -63,7 +66,8 @@ def site(make_site: Callable[..., Site], store: MemoryStore) -> Site:
     """team-c was never captured; team-a was."""
     rates: list[float | None] = [*[4.0] * 286, 2.0, 1.0]
     idle = WorkloadDay("Job", "gpt/1", {"gpu_busy_ratio": [0.1], "iterations_per_second": rates})
-    ended = WorkloadDay("Job", "old", {"gpu_busy_ratio": [0.9, None, None, None], "iteration_seconds": [0.2, None]})
+    told_before: list[float | None] = [0.2, None, None, None]
+    ended = WorkloadDay("Job", "old", {"gpu_busy_ratio": told_before, "iteration_seconds": told_before})
     busy = WorkloadDay("Job", "llama", {"gpu_busy_ratio": [0.2], "gpu_sm_active_ratio": [0.8]})
     store.put(keys.telemetry_day_key("team-c"), write_day(NamespaceDay(END, [ended, idle])))
     store.put(keys.telemetry_day_key("team-a"), write_day(NamespaceDay(END, [busy])))
@@ -80,7 +84,7 @@ def test_jobs_that_were_never_captured_are_listed_the_idlest_of_those_that_run_f
     assert rows == [
         ("team-c", "gpt/1", False, True, 0.1),
         ("team-a", "llama", True, True, 0.8),
-        ("team-c", "old", False, True, None),
+        ("team-c", "old", False, False, None),
     ]
     (first, *_) = page["items"]
     assert (len(first["rates"]), first["step_ns"]) == (48, 6 * STEP_NS)
@@ -89,6 +93,51 @@ def test_jobs_that_were_never_captured_are_listed_the_idlest_of_those_that_run_f
         ("suppressed", "Cooldown", 2),
         ("captured", "Complete", 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("steps_later", "found"),
+    [
+        (-1, (True, 0.8, 90.0)),
+        (2, (True, 0.8, None)),
+        (3, (False, None, None)),
+        (POINTS - 1, (False, None, None)),
+        (POINTS, None),
+    ],
+    ids=["just written", "before the next write", "not written any more", "almost a day", "a day"],
+)
+def test_a_job_whose_day_is_not_written_any_more_has_ended(
+    steps_later: int, found: tuple[bool, float | None, float | None] | None
+) -> None:
+    store = MemoryStore()
+    told = WorkloadDay("Job", "llama", {"gpu_busy_ratio": [0.7, 0.8], "gpu_power_watts": [90.0, None]})
+    store.put(keys.telemetry_day_key("team-a"), write_day(NamespaceDay(END, [told])))
+    jobs = JobsOfTheDay(store, lambda namespaces: (), read_unix_ns=lambda: END + steps_later * STEP_NS)
+    rows = [(job.running, job.activity, job.power_watts) for job in jobs.find({"team-a"}).items]
+    assert rows == ([found] if found else [])
+    assert jobs.knows("team-a", "Job", "llama") is (found is not None)
+
+
+def test_nobody_waits_for_the_read_of_another_namespace() -> None:
+    reading, go_on = Event(), Event()
+
+    class Slow(MemoryStore):
+        def open(self, key: str) -> IO[bytes]:
+            if key == keys.telemetry_day_key("team-a"):
+                reading.set()
+                go_on.wait(60)
+            return super().open(key)
+
+    store = Slow()
+    store.put(keys.telemetry_day_key("team-c"), write_day(NamespaceDay(END, [WorkloadDay("Job", "llama", {})])))
+    jobs = JobsOfTheDay(store, lambda namespaces: ())
+    with ThreadPoolExecutor() as threads:
+        try:
+            threads.submit(jobs.find, {"team-a"})
+            assert reading.wait(60)
+            assert threads.submit(jobs.find, {"team-c"}).result(timeout=20).total == 1
+        finally:
+            go_on.set()
 
 
 def test_a_job_that_was_never_captured_has_a_page(site: Site) -> None:

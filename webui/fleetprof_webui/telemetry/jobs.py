@@ -1,16 +1,17 @@
 """All jobs that told anything within the last day, whether they were captured or not, from what the hub stored.
 
-Guarantees: a namespace's day is read once within KEPT_S, however many people look; what cannot be read is left out;
-policies' actions of the day are beside the jobs that they are about.
+Guarantees: a namespace's day is read once within KEPT_S, however many people look, and nobody waits for the read of
+another namespace; what cannot be read is left out; a document that is not written any more, because its last job has
+ended, ages with the clock; policies' actions of the day are beside the jobs that they are about.
 """
 
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from fleetprof_api.telemetry.history import WorkloadDay
+from fleetprof_api.telemetry.history import POINTS, NamespaceDay, WorkloadDay
 from fleetprof_store.base import Store
 
 from fleetprof_webui.models.model import unix_ns
@@ -29,24 +30,32 @@ _RECENT: Final = 3
 _ACTIVITY: Final = ("gpu_sm_active_ratio", "gpu_busy_ratio")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Kept:
-    read_s: float
-    jobs: Sequence[JobOfDay]
+    """Of one namespace; `turn` is held while it is read."""
+
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    read_s: float = -KEPT_S
+    jobs: Sequence[JobOfDay] = ()
 
 
 class JobsOfTheDay:
-    """For several threads at once. `find_captured(namespaces)`: (namespace, kind, name) of those that were captured."""
+    """For several threads at once. `find_captured(namespaces)`: (namespace, kind, name) of those that were captured.
+
+    `clock`: seconds, for what is kept; `read_unix_ns`: now, for what is told.
+    """
 
     def __init__(
         self,
         store: Store,
         find_captured: Callable[[Collection[str]], Collection[tuple[str, str, str]]],
         clock: Callable[[], float] = time.monotonic,
+        read_unix_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._store = store
         self._find_captured = find_captured
         self._clock = clock
+        self._read_unix_ns = read_unix_ns
         self._known: dict[str, _Kept] = {}
         self._turn = threading.Lock()
 
@@ -66,31 +75,38 @@ class JobsOfTheDay:
 
     def _read(self, namespace: str) -> Sequence[JobOfDay]:
         with self._turn:
-            kept = self._known.get(namespace)
-            if kept is None or self._clock() - kept.read_s >= KEPT_S:
-                kept = _Kept(self._clock(), self._read_anew(namespace))
-                self._known[namespace] = kept
-                while len(self._known) > _MOST_NAMESPACES:
-                    del self._known[next(iter(self._known))]
+            kept = self._known.setdefault(namespace, _Kept())
+            while len(self._known) > _MOST_NAMESPACES:
+                del self._known[next(iter(self._known))]
+        with kept.turn:
+            if self._clock() - kept.read_s >= KEPT_S:
+                kept.jobs = self._read_anew(namespace)
+                kept.read_s = self._clock()
             return kept.jobs
 
     def _read_anew(self, namespace: str) -> Sequence[JobOfDay]:
         day = read_stored_day(self._store, namespace)
         if day is None:
             return ()
+        behind = max(0, (self._read_unix_ns() - day.end_unix_ns) // day.step_ns)
+        if behind >= POINTS:
+            return ()
         actions = find_actions(self._store, namespace)
-        end, step_ns = day.end_unix_ns, day.step_ns
+        recent = max(0, _RECENT - behind)
         return [
-            _describe(namespace, one, end, step_ns, actions.get((one.kind, one.name), ())[:_MOST_ACTIONS])
+            _describe(namespace, one, day, recent, actions.get((one.kind, one.name), ())[:_MOST_ACTIONS])
             for one in day.workloads
         ]
 
 
 def _describe(
-    namespace: str, one: WorkloadDay, end_unix_ns: int, step_ns: int, actions: Sequence[PolicyAction]
+    namespace: str, one: WorkloadDay, day: NamespaceDay, recent: int, actions: Sequence[PolicyAction]
 ) -> JobOfDay:
+    """`recent`: how many of the last points tell of now."""
+
     def last(measure: str) -> float | None:
-        return next((value for value in reversed(one.values.get(measure, [])[-_RECENT:]) if value is not None), None)
+        values = one.values.get(measure, [])[-recent:] if recent else []
+        return next((value for value in reversed(values) if value is not None), None)
 
     activity = next((value for value in map(last, _ACTIVITY) if value is not None), None)
     seconds = last("iteration_seconds")
@@ -107,8 +123,8 @@ def _describe(
         power_watts=last("gpu_power_watts"),
         cpu_busy=last("host_cpu_busy_ratio"),
         rates=_thin(rates),
-        end_unix_ns=unix_ns(end_unix_ns),
-        step_ns=step_ns * max(1, -(-len(rates) // _POINTS)),
+        end_unix_ns=unix_ns(day.end_unix_ns),
+        step_ns=day.step_ns * max(1, -(-len(rates) // _POINTS)),
         actions=list(actions),
     )
 
