@@ -62,13 +62,18 @@ def test_it_is_never_open_to_everybody(capsys: pytest.CaptureFixture[str]) -> No
         ("--oidc-client-secret-file=/nowhere/secret", "cannot be read"),
         ("--prometheus-url=prometheus:9090", "--prometheus-url"),
         ("--prometheus-url=https://me:secret@prometheus", "no credentials"),
+        ("--prometheus-url=https://:secret@prometheus", "no credentials"),
+        ("--prometheus-url=https://prometheus/?token=secret", "no query"),
     ],
 )
 def test_a_wrong_setting_is_named(flag: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         read_settings([flag], BASE | OIDC)
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    stderr = capsys.readouterr().err
+    assert said in stderr
+    assert "secret@" not in stderr
+    assert "=secret" not in stderr
 
 
 @pytest.mark.parametrize(

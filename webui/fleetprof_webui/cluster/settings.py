@@ -192,10 +192,16 @@ def _read_prometheus(given: argparse.Namespace) -> PrometheusSettings | None:
     if not given.prometheus_url:
         return None
     parts = urlsplit(given.prometheus_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
-        raise ValueError(
-            "--prometheus-url: must be http:// or https:// with a host and no credentials, "
-            f"such as http://prometheus.monitoring:9090, not {given.prometheus_url}"
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or "@" in parts.netloc
+        or parts.query
+        or parts.fragment
+    ):
+        raise ValueError(  # without the value, which may have a password
+            "--prometheus-url: must be http:// or https:// with a host, no credentials, no query and no fragment, "
+            "such as http://prometheus.monitoring:9090"
         )
     if given.prometheus_token_file and parts.scheme != "https":
         raise ValueError("--prometheus-token-file: is sent over https:// only")
