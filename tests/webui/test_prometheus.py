@@ -64,8 +64,8 @@ def address(tmp_path_factory: pytest.TempPathFactory, end_s: int) -> Iterator[st
 
 
 @contextmanager
-def asking(address: str, **settings: Any) -> Iterator[Prometheus]:
-    prometheus = Prometheus(PrometheusSettings(address, **settings))
+def asking(address: str, clock: Callable[[], float] = time.monotonic, **settings: Any) -> Iterator[Prometheus]:
+    prometheus = Prometheus(PrometheusSettings(address, **settings), clock)
     try:
         yield prometheus
     finally:
@@ -156,6 +156,34 @@ def test_an_answer_that_is_none_is_said(status: int, body: bytes, problem: str) 
         pytest.raises(PrometheusFailed, match=problem),
     ):
         prometheus.find_day("team-a", "Job", "llama", STEP_NS)
+
+
+def test_one_that_was_too_slow_is_left_alone_for_a_while() -> None:
+    class Clock:
+        now_s = 0.0
+        passes_s = 0.0
+
+        def __call__(self) -> float:
+            self.now_s += self.passes_s
+            return self.now_s
+
+    clock = Clock()
+
+    def ask() -> str:
+        with pytest.raises(PrometheusFailed) as failed:
+            prometheus.find_day("team-a", "Job", "llama", STEP_NS)
+        return str(failed.value)
+
+    with answering(200, b"rubbish") as (address, seen), asking(address, clock) as prometheus:
+        clock.passes_s = 11.0
+        assert ask() == "it cannot be reached: no whole answer within 10 s"
+        clock.passes_s = 0.0
+        assert ask() == "it could not be reached, and is asked again in 30 s"
+        assert len(seen) == 1
+        clock.now_s += 30.0
+        assert "nothing of Prometheus" in ask()
+        assert "nothing of Prometheus" in ask(), "one that answers is asked again at once"
+        assert len(seen) == 3
 
 
 def test_without_an_answer_the_stores_day_is_shown(make_site: Callable[..., Site], store: MemoryStore) -> None:

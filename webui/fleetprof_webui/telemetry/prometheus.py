@@ -2,7 +2,8 @@
 
 Guarantees: one question for all measures of a workload, in the points of the stored history; names in it are quoted, so
 that no workload's name changes the question; the administrator's matchers are in every one, so that of several
-clusters' figures one cluster's are read; answers are read within limits; no redirect is followed.
+clusters' figures one cluster's are read; answers are read within limits of size and time; one that was silent is left
+alone for a while; no redirect is followed.
 Source: Prometheus' HTTP API, https://prometheus.io/docs/prometheus/latest/querying/api/.
 """
 
@@ -10,7 +11,8 @@ import json
 import math
 import re
 import ssl
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +23,7 @@ from fleetprof_api.telemetry.history import POINTS, STEP_NS
 from fleetprof_api.telemetry.measures import IN_HISTORY
 
 _CALL_S: Final = 10.0
+_LEFT_ALONE_S: Final = 30.0
 _MOST_BYTES: Final = 4 << 20
 _MOST_SAID: Final = 300
 _STEP_S: Final = STEP_NS // 10**9
@@ -59,8 +62,10 @@ class _Answer(msgspec.Struct):
 class Prometheus:
     """One connection pool; for several threads at once. `token_file` is read anew for each question."""
 
-    def __init__(self, settings: PrometheusSettings) -> None:
+    def __init__(self, settings: PrometheusSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
+        self._clock = clock
+        self._silent_until_s = -math.inf
         self._client = httpx2.Client(
             base_url=settings.url.rstrip("/"),
             verify=ssl.create_default_context(cafile=str(settings.ca_file) if settings.ca_file else None),
@@ -96,6 +101,11 @@ class Prometheus:
         return {measure: found[measure] for measure in IN_HISTORY if measure in found}
 
     def _ask(self, **parameters: str) -> _Answer:
+        now_s = self._clock()
+        if now_s < self._silent_until_s:
+            raise PrometheusFailed(
+                f"it could not be reached, and is asked again in {self._silent_until_s - now_s:.0f} s"
+            )
         headers = {"Authorization": f"Bearer {self._read_token()}"} if self._settings.token_file else {}
         try:
             with self._client.stream("POST", "/api/v1/query_range", data=parameters, headers=headers) as response:
@@ -104,9 +114,12 @@ class Prometheus:
                     body += part
                     if len(body) > _MOST_BYTES:
                         raise PrometheusFailed(f"it answered with more than {_MOST_BYTES} bytes")
+                    if self._clock() - now_s > _CALL_S:
+                        raise httpx2.ReadTimeout(f"no whole answer within {_CALL_S:.0f} s")
                 status = response.status_code
         except httpx2.HTTPError as error:
-            raise PrometheusFailed(f"it cannot be reached: {error or type(error).__name__}") from None
+            self._silent_until_s = self._clock() + _LEFT_ALONE_S
+            raise PrometheusFailed(f"it cannot be reached: {str(error) or type(error).__name__}") from None
         try:
             answer = msgspec.json.decode(body, type=_Answer)
         except msgspec.DecodeError:
