@@ -24,7 +24,10 @@ class GpuFigures(NamedTuple):
 
 
 class WorstOfPeers(NamedTuple):
-    """`energy_over_peers` and `clock_under_peers` are shares of the peers' median; `badness` compares groups."""
+    """`energy_over_peers` and `clock_under_peers` are shares of the peers' median; `badness` compares groups.
+
+    `peers`: the others whose figure it was compared with.
+    """
 
     rank: int
     energy_over_peers: float | None
@@ -47,7 +50,8 @@ def _judge(group: Sequence[GpuFigures]) -> Iterable[WorstOfPeers]:
         lags = slower is not None and slower <= CLOCK_UNDER_PEERS and clocks.stands_out(gpu.clock)
         if wastes or lags:
             badness = max(more if wastes and more else 1.0, 1 / slower if lags and slower else 1.0)
-            yield WorstOfPeers(gpu.rank, more, slower, len(group) - 1, badness)
+            known = min(figures.known for figures, worse in ((energies, wastes), (clocks, lags)) if worse)
+            yield WorstOfPeers(gpu.rank, more, slower, known - 1, badness)
 
 
 class _Peers:
@@ -55,6 +59,7 @@ class _Peers:
 
     def __init__(self, values: Iterable[float | None]) -> None:
         known = [value for value in values if value is not None]
+        self.known = len(known)
         self._usual = median(known) if len(known) >= FEWEST_PEERS else 0.0
         self._spread = median(abs(value - self._usual) for value in known) if self._usual else 0.0
 

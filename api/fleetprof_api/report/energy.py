@@ -22,7 +22,7 @@ class WorstGpu(msgspec.Struct, kw_only=True, frozen=True):
     sm_clock_permille: Annotated[
         int | None, Meta(description="mean clock of its SMs, of its peers' median; null: not known")
     ] = None
-    peers: Annotated[int, Meta(description="the other GPUs with the same work", ge=0)]
+    peers: Annotated[int, Meta(description="the other GPUs with the same work whose figure is known", ge=0)]
 
 
 class Energy(msgspec.Struct, kw_only=True, frozen=True):

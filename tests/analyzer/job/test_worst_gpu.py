@@ -99,6 +99,27 @@ def test_samples_of_an_iteration(labels: list[int | None], world_size: int | Non
     assert (energy.mean_mj, energy.samples_per_iteration) == (14, samples)
 
 
+def test_a_peer_whose_figure_is_unknown_is_none() -> None:
+    ranks = [*PEERS, gpu(5, 120_000, 1980.0), gpu(6, None, 1980.0), gpu(7)]
+    assert find_worst_gpu(ranks, dict.fromkeys(range(8), WORK)) == worst("node-5", 1197, 1000)
+
+
+@pytest.mark.parametrize(
+    ("energy_permille", "sm_clock_permille", "said"),
+    [
+        (1197, 1000, "takes 1.20 times the energy of an iteration of 5 others"),
+        (1000, 758, "runs at 0.76 times the clock of 5 others"),
+        (None, 950, "runs at 0.95 times the clock of 5 others"),
+        (1100, 910, "takes 1.10 times the energy of an iteration and runs at 0.91 times the clock of 5 others"),
+        (1050, 980, "is worse than the median of 5 others"),
+    ],
+    ids=["more energy", "a lower clock", "energy is unknown", "both", "by another rule than ours"],
+)
+def test_only_what_is_worse_is_named(energy_permille: int | None, sm_clock_permille: int | None, said: str) -> None:
+    (sentence,) = list_energy(Report(worst_gpu=worst("node-5", energy_permille, sm_clock_permille)))
+    assert sentence.startswith(f"The GPU of rank 5 on node node-5 {said} with the same kernels: drain the node")
+
+
 def test_what_is_said_of_energy() -> None:
     report = Report(
         energy=Energy(

@@ -2,6 +2,7 @@
 
 from fleetprof_api.report.energy import WorstGpu
 from fleetprof_api.report.report import Report
+from fleetprof_api.worst_gpu import CLOCK_UNDER_PEERS, JOULES_OVER_PEERS
 
 from fleetprof_analyzer.views.text import amount, plain
 
@@ -21,13 +22,16 @@ def list_energy(report: Report) -> list[str]:
 
 
 def _say_worst(worst: WorstGpu) -> str:
+    """Names what is worse; a figure beside it that is like its peers' would mislead."""
+    energy, clock = worst.energy_permille, worst.sm_clock_permille
     found = []
-    if worst.energy_permille is not None:
-        found.append(f"takes {worst.energy_permille / 1000:.2f} times the energy of an iteration")
-    if worst.sm_clock_permille is not None:
-        found.append(f"runs at {worst.sm_clock_permille / 1000:.2f} times the clock")
+    if energy is not None and energy >= 1000 * JOULES_OVER_PEERS:
+        found.append(f"takes {energy / 1000:.2f} times the energy of an iteration")
+    if clock is not None and clock <= 1000 * CLOCK_UNDER_PEERS:
+        found.append(f"runs at {clock / 1000:.2f} times the clock")
+    compared = " and ".join(found) or "is worse than the median"
     where = f" on node {plain(worst.node_name)}" if worst.node_name else ""
     return (
-        f"The GPU of rank {worst.rank}{where} {' and '.join(found)} of {worst.peers} others with the same kernels: "
+        f"The GPU of rank {worst.rank}{where} {compared} of {worst.peers} others with the same kernels: "
         "drain the node, and have the GPU and its cooling looked at."
     )
