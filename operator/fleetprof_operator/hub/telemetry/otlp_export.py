@@ -16,6 +16,7 @@ from grpc import Compression
 from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
 from opentelemetry.sdk.metrics.export import MetricExportResult
 from opentelemetry.sdk.resources import Resource
+from prometheus_client.core import Metric
 
 from fleetprof_operator.hub.telemetry.board import TelemetryBoard
 from fleetprof_operator.hub.telemetry.otlp_points import make_metrics_data
@@ -62,14 +63,13 @@ class OtlpExport:
 
     async def send(self) -> None:
         """What is so now; nothing where no workload reports."""
-        self._board.sweep(time.time_ns())
-        families = (await take_snapshot(self._board)).collect()
-        if not families:
-            return
-        data = make_metrics_data(families, self._resource, "fleetprof", time.time_ns())
         try:
-            sent = await asyncio.to_thread(self._exporter.export, data) is MetricExportResult.SUCCESS
-        except Exception:  # a library's own error must not end the hub's telemetry
+            self._board.sweep(time.time_ns())
+            families = (await take_snapshot(self._board)).collect()
+            if not families:
+                return
+            sent = await asyncio.to_thread(self._export, families)
+        except Exception:  # one export that fails, by whatever, must not end the later ones
             log.exception("telemetry could not be sent to %s", self._endpoint)
             sent = False
         self.results["sent" if sent else "failed"] += 1
@@ -79,3 +79,8 @@ class OtlpExport:
                 "telemetry is sent to %s again" if sent else "telemetry cannot be sent to %s; it is tried again",
                 self._endpoint,
             )
+
+    def _export(self, families: list[Metric]) -> bool:
+        """Blocks: makes the points of a whole fleet, and sends them."""
+        data = make_metrics_data(families, self._resource, "fleetprof", time.time_ns())
+        return self._exporter.export(data) is MetricExportResult.SUCCESS

@@ -1,5 +1,6 @@
 """Telemetry by OTLP, to a real receiver: OpenTelemetry's own service behind gRPC."""
 
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from fleetprof_operator.hub.telemetry import otlp_export
 from fleetprof_operator.hub.telemetry.board import TelemetryBoard
 from fleetprof_operator.hub.telemetry.otlp_endpoint import check_otlp_endpoint
 from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
+from fleetprof_operator.hub.telemetry.otlp_points import make_metrics_data
 from fleetprof_operator.hub.telemetry.snapshot import take_snapshot
 from harness.hub.telemetry_reports import full_board
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -128,6 +130,26 @@ async def test_a_collector_that_was_away_is_told_when_it_is_back(
         f"telemetry cannot be sent to http://127.0.0.1:{port}; it is tried again",
         f"telemetry is sent to http://127.0.0.1:{port} again",
     ]
+
+
+async def test_points_that_cannot_be_made_cost_one_export(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def make(*words: Any) -> Any:
+        threads.append(threading.current_thread())
+        if len(threads) == 1:
+            raise OverflowError("a value that no point can hold")
+        return make_metrics_data(*words)
+
+    monkeypatch.setattr(otlp_export, "make_metrics_data", make)
+    with receive() as (receiver, port):
+        export = export_of(full_board(time.time_ns()), port)
+        await export.send()
+        assert export.results == {"sent": 0, "failed": 1}
+        await export.send()
+    assert export.results == {"sent": 1, "failed": 1}
+    assert receiver.metrics()
+    assert threading.main_thread() not in threads  # the event loop is the hub's
 
 
 @pytest.mark.parametrize(
