@@ -177,11 +177,12 @@ class Analyses:
         try:
             await self._create(job)
             outcome, trouble = await self._follow(name)
+            if outcome.state == "failed" and not (shards is not None and outcome.succeeded):
+                # Still under way: another's end must not delete the Job with the pods that say why.
+                raise AnalysisFailed(find_sentence(outcome, await self._list_pods(name), trouble))
+            return outcome
         finally:
             del self._under_way[name]
-        if outcome.state == "failed" and not (shards is not None and outcome.succeeded):
-            raise AnalysisFailed(find_sentence(outcome, await self._list_pods(name), trouble))
-        return outcome
 
     async def _create(self, job: Json) -> None:
         tries = 0

@@ -5,7 +5,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds, Wish
+from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds, AnalysisFailed, Wish
 from harness.kubernetes.memory_cluster import MemoryCluster
 
 JOBS = "/apis/batch/v1/namespaces/fleetprof-system/jobs"
@@ -104,3 +104,39 @@ async def test_the_oldest_finished_jobs_go_when_another_has_ended(history: int, 
     left = {path.rpartition("-")[2] for path in cluster.objects} - {"else"}
     assert sorted(left) == kept
     assert f"{JOBS}/of-somebody-else" in cluster.objects
+
+
+class HeldPods(MemoryCluster):
+    """Its pods are listed when `may_list` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_list = asyncio.Event()
+
+    async def list(self, path: str, *words: Any, **more: Any) -> Any:
+        if path.endswith("/pods"):
+            await self.may_list.wait()
+        return await super().list(path, *words, **more)
+
+
+async def test_a_failed_job_stays_until_its_reason_is_read() -> None:
+    cluster = HeldPods()
+    bounds = dataclasses.replace(BOUNDS, history=0)
+    analyses = Analyses(
+        cluster,  # type: ignore[arg-type]
+        "fleetprof-system",
+        TEMPLATE,
+        bounds,
+        lambda uid: Wish(name=uid, ranks=1, analysis=None),
+        on_write=lambda: None,
+    )
+    ended(cluster, "report", "bad", "2026-11-21T10:00:00Z", "Failed")
+    failing = asyncio.create_task(analyses.analyze("team-a", "bad"))
+    await settle()
+    ended(cluster, "report", "good", "2026-11-21T10:00:01Z")
+    await analyses.analyze("team-b", "good")
+    assert made(cluster) == ["bad"]
+    cluster.may_list.set()
+    with pytest.raises(AnalysisFailed):
+        await failing
+    assert made(cluster) == []
