@@ -95,6 +95,8 @@ def test_the_webhook_understands_what_it_is_told(capsys: pytest.CaptureFixture[s
     [
         (VALUE_SETS["bundled store"], f"fleetprof-store.{NAMESPACE}.svc"),
         ((*S3, "store.s3.endpoint=https://minio.minio.svc.cluster.local:9000"), "minio.minio.svc.cluster.local"),
+        ((*S3, "store.s3.endpoint=http://minio.minio.svc"), "minio.minio.svc"),
+        ((*S3, "store.s3.endpoint=https://s3.corp.svcs.example.com"), None),
         (VALUE_SETS["MinIO"], None),
         (S3, None),
     ],

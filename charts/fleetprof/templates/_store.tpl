@@ -14,7 +14,8 @@ fleetprof
 
 {{/* The store's name, where the cluster alone knows it. */}}
 {{- define "fleetprof.storeHost" -}}
-{{- regexFind "^[a-z0-9-]+\\.[a-z0-9-]+\\.svc(\\.[a-z0-9.-]+)?" (include "fleetprof.storeEndpoint" . | urlParse).host -}}
+{{- $host := regexReplaceAll ":[0-9]+$" (include "fleetprof.storeEndpoint" . | urlParse).host "" -}}
+{{- regexFind "^[a-z0-9-]+\\.[a-z0-9-]+\\.svc(\\.[a-z0-9.-]+)?$" $host -}}
 {{- end }}
 
 {{/* The bundled server's keys, and those of the server that only reads; empty: there is none. */}}

@@ -25,6 +25,7 @@ class StoreAddress:
         self.ip = ""
         self._host = host
         self._known_at = -_LOOK_AGAIN_S
+        self._failing = False
 
     async def look_up(self) -> None:
         """Asks DNS, unless that was done a while ago."""
@@ -35,6 +36,10 @@ class StoreAddress:
                 loop = asyncio.get_running_loop()
                 found = await loop.getaddrinfo(self._host, None, type=socket.SOCK_STREAM)
         except (OSError, TimeoutError) as problem:
-            log.warning("the address of the store %s is not known: %s", self._host, problem or "DNS does not answer")
+            if not self._failing:  # it is asked again every few seconds
+                why = str(problem) or "DNS does not answer"
+                log.warning("the address of the store %s is not known: %s", self._host, why)
+            self._failing = True
             return
+        self._failing = False
         self.ip, self._known_at = str(found[0][4][0]), time.monotonic()

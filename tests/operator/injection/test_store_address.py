@@ -58,3 +58,17 @@ async def test_an_answer_is_good_for_a_while(monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(3):
         await address.look_up()
     assert names.asked == [NAME]
+
+
+async def test_a_name_that_stays_unknown_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(store_address, "_LOOK_AGAIN_S", 0.0)
+    unknown = socket.gaierror("unknown")
+    names = Names(unknown, unknown, "10.0.0.8", TimeoutError(), unknown)
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", names.getaddrinfo, raising=False)
+    address = StoreAddress(NAME)
+    for _ in range(5):
+        await address.look_up()
+    said = f"the address of the store {NAME} is not known: "
+    assert [record.message for record in caplog.records] == [f"{said}unknown", f"{said}DNS does not answer"]
