@@ -3,7 +3,8 @@
 The store's Service says which Secret holds the keys of a server that only reads. So nobody handles the keys that write,
 and who may read that Secret and forward a port may see reports: Kubernetes' own rights decide.
 
-Guarantees: the forwarding ends with the command; keys stay in this process; what is missing is said with the next step.
+Guarantees: the forwarding ends with the command; keys stay in this process, and out of what it starts; what is
+missing is said with the next step.
 """
 
 import base64
@@ -15,7 +16,7 @@ import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import msgspec
 from fleetprof_store.location import StoreLocation
@@ -23,6 +24,10 @@ from fleetprof_store.location import StoreLocation
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.connection import Place
 from fleetprof_cli.messages import Failure
+from fleetprof_cli.store_location import open_store
+
+if TYPE_CHECKING:
+    from fleetprof_store.base import Store
 
 READER_ANNOTATION: Final = "fleetprof.io/reader-secret"
 READER_PORT: Final = 7071
@@ -33,8 +38,8 @@ _CALL_S: Final = 30
 
 
 @contextmanager
-def reach_bundled_store(location: StoreLocation, place: Place) -> Iterator[StoreLocation]:
-    """The same store as it is reached from here, while the block runs. Raises Failure."""
+def reach_bundled_store(location: StoreLocation, place: Place) -> "Iterator[Store]":
+    """The store as it is reached from here, while the block runs. Raises Failure."""
     found = _IN_CLUSTER.fullmatch(location.endpoint or "")
     if found is None:
         raise Failure(
@@ -54,11 +59,11 @@ def reach_bundled_store(location: StoreLocation, place: Place) -> Iterator[Store
     data = kubectl.get("secret", secret).get("data") or {}
     if not set(_KEYS) <= data.keys():
         raise Failure(f"the Secret {secret} does not hold {' and '.join(_KEYS)}", code=ExitCode.REFUSED)
-    with (
-        kubectl.forward(f"service/{found['service']}", READER_PORT) as port,
-        _with_keys({key: base64.b64decode(data[key]).decode() for key in _KEYS}),
-    ):
-        yield msgspec.structs.replace(location, endpoint=f"http://127.0.0.1:{port}")
+    with kubectl.forward(f"service/{found['service']}", READER_PORT) as port:
+        with _with_keys({key: base64.b64decode(data[key]).decode() for key in _KEYS}):
+            # boto3 takes the keys as it makes its client; a browser that is started later must not have them.
+            store = open_store(msgspec.structs.replace(location, endpoint=f"http://127.0.0.1:{port}"))
+        yield store
 
 
 class _Kubectl:
@@ -106,20 +111,34 @@ class _Kubectl:
         )
         too_late = threading.Timer(_CALL_S, process.kill)
         too_late.start()
+        assert process.stdout is not None
+        assert process.stderr is not None
+        drains: list[threading.Thread] = []
         try:
-            assert process.stdout is not None
-            assert process.stderr is not None
             found = _FORWARDING.match(process.stdout.readline())
             too_late.cancel()
             if found is None:
                 process.kill()
                 said = " ".join(process.stderr.read(2000).split()) or "it said nothing in time"
                 raise Failure(f"kubectl port-forward {target}: {said}", code=ExitCode.REFUSED)
+            for pipe in (process.stdout, process.stderr):  # a line for each connection: a full pipe would stop it
+                drain = threading.Thread(target=_drain, args=(pipe,), daemon=True)
+                drain.start()
+                drains.append(drain)
             yield int(found[1])
         finally:
             too_late.cancel()
             process.kill()
-            process.communicate()
+            process.wait()
+            for drain in drains:
+                drain.join()
+            process.stdout.close()
+            process.stderr.close()
+
+
+def _drain(pipe: IO[str]) -> None:
+    while pipe.read(4096):
+        pass
 
 
 @contextmanager

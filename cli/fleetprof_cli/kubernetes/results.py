@@ -69,7 +69,8 @@ class Results:
         """Those of a request; what is forwarded for it ends with the command. Raises Failure."""
         location = find_store(state, choice)
         if choice.forward is not None:
-            location = click.get_current_context().with_resource(reach_bundled_store(location, choice.forward))
+            store = click.get_current_context().with_resource(reach_bundled_store(location, choice.forward))
+            return cls(store, state)
         return cls(open_store(location), state)
 
     def report(self) -> bytes:

@@ -6,6 +6,11 @@ kubectl is a script here; the real one does this in tests/e2e/kubernetes/test_na
 import json
 import os
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +35,9 @@ if answer is None:
     sys.exit("Error from server (Forbidden): you may not")
 print(answer if isinstance(answer, str) else json.dumps(answer), flush=True)
 if words[0] == "port-forward":
+    for file in (sys.stdout, sys.stderr):  # more than a pipe holds
+        print("Handling connection for 45678\\n" * 10000, file=file, flush=True)
+    open({log!r} + ".handled", "w").close()
     time.sleep(60)
 """
 
@@ -51,6 +59,9 @@ class Kubectl:
         answers = ANSWERS | {name.replace("_", "-"): answer for name, answer in changes.items()}
         self._answers.write_text(json.dumps(answers))
 
+    def has_handled(self) -> bool:
+        return self._log.with_name("log.handled").exists()
+
     def asked(self) -> list[str]:
         return self._log.read_text().splitlines()
 
@@ -60,24 +71,60 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
     return Kubectl(tmp_path, monkeypatch)
 
 
-def test_the_port_is_forwarded_and_the_reader_s_keys_are_used_while_it_is(
+@contextmanager
+def serve_objects() -> Iterator[tuple[int, list[str]]]:
+    """The port of a server whose objects are all "here", and whose keys it was shown."""
+    shown: list[str] = []
+
+    class Objects(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            shown.append(self.headers["Authorization"])
+            self.send_response(200)
+            self.send_header("Content-Length", "4")
+            self.end_headers()
+            self.wfile.write(b"here")
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Objects)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_port, shown
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_the_port_is_forwarded_and_only_the_store_has_the_reader_s_keys(
     kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "mine")
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
     place = Place(kubeconfig="/k", context="c", namespace="team-a")
-    with reach_bundled_store(parse_location(IN_CLUSTER), place) as location:
-        assert (location.endpoint, location.bucket) == ("http://127.0.0.1:45678", "fleetprof")
-        assert (os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]) == ("id", "key")
-        assert "AWS_PROFILE" not in os.environ
-    assert os.environ["AWS_PROFILE"] == "mine"
-    assert "AWS_ACCESS_KEY_ID" not in os.environ
+    with serve_objects() as (port, shown):
+        kubectl.answer(port_forward=f"Forwarding from 127.0.0.1:{port} -> 7071")
+        with reach_bundled_store(parse_location(IN_CLUSTER), place) as store:
+            # What is started now, such as a browser, has the user's own and not the reader's.
+            assert os.environ["AWS_PROFILE"] == "mine"
+            assert "AWS_ACCESS_KEY_ID" not in os.environ
+            assert store.get("report") == b"here"
+    (authorization,) = shown
+    assert "Credential=id/" in authorization
     there = "--namespace=tools --kubeconfig=/k --context=c"
     assert kubectl.asked() == [
         f"{there} get service fleetprof-store -o json",
         f"{there} get secret reader -o json",
         f"{there} port-forward service/fleetprof-store :7071",
     ]
+
+
+def test_what_kubectl_says_of_each_connection_does_not_stop_it(kubectl: Kubectl) -> None:
+    with reach_bundled_store(parse_location(IN_CLUSTER), Place()):
+        while not kubectl.has_handled():
+            time.sleep(0.01)
 
 
 @pytest.mark.parametrize(
