@@ -118,10 +118,12 @@ class Operator:
         self.hub_server: RunningServer | None = None
         self.probe_server: Connections | None = None
 
-    def _read_figures(self, namespace: str, workload: str) -> bytes | None:
+    async def _read_figures(self, namespace: str, workload: str) -> bytes | None:
         if self.hub_server is None:  # it stands by, or has not begun
             return None
-        return msgspec.json.encode(self.hub.figures(namespace, workload))
+        # Whoever reaches the port asks: no more of ranks than /metrics may tell.
+        figures = await self.hub.figures(namespace, workload, every_rank=False)
+        return await asyncio.to_thread(msgspec.json.encode, figures)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set, or SIGTERM or SIGINT come. Raises OSError when it cannot listen."""

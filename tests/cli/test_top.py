@@ -51,6 +51,13 @@ def test_one_job_has_its_ranks() -> None:
     assert lines[2:] == [["RANK", "POD", "NODE", "GPU"], ["0", "pod-0", "n0", "90", "%"], ["pod-1", "n1"]]
 
 
+def test_ranks_that_are_not_told_have_a_reason() -> None:
+    lines = text(FleetFigures(at_unix_ns=1, interval_ns=1, workloads=[job("one", {})]), "one")
+    assert " ".join(lines[2]) == (
+        'Its ranks are not told: its pods do not have the label fleetprof.io/rank-metrics: "true".'
+    )
+
+
 async def test_json_is_the_whole_document(capsys: pytest.CaptureFixture[str]) -> None:
     async def ask() -> FleetFigures:
         return FLEET

@@ -1,7 +1,7 @@
 """What jobs do now, asked of the operator through the API server's proxy, with the person's own rights.
 
-The right is `get` on `services/proxy` of one service: the Role `fleetprof-top` of the chart. It shows the jobs of all
-namespaces that the operator serves, so binding it is an administrator's decision (docs/rbac-and-s3.md).
+The right is `get` on `services/proxy` of one service: the Role `fleetprof-top` of the chart. It leads people there, and
+guards nothing from pods that reach the port (docs/security.md); so ranks are told only of jobs that ask for it.
 """
 
 import asyncio

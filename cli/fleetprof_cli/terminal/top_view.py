@@ -22,6 +22,7 @@ from fleetprof_cli.terminal.top_table import draw_jobs, draw_ranks
 
 _MOST_WIDE: Final = 1000
 _LEAST_PAUSE_S: Final = 1.0
+_UNTOLD: Final = 'Its ranks are not told: its pods do not have the label fleetprof.io/rank-metrics: "true".'
 Ask = Callable[[], Awaitable[FleetFigures]]
 
 
@@ -58,4 +59,5 @@ def draw_top(figures: FleetFigures, job: str, none: str) -> RenderableType:
 
 def _draw_one(workload: WorkloadFigures) -> tuple[RenderableType, ...]:
     alone = FleetFigures(at_unix_ns=0, interval_ns=0, workloads=[workload])
-    return draw_jobs(alone), Text(), draw_ranks(workload)
+    ranks = draw_ranks(workload) if workload.members is not None else Text(_UNTOLD)
+    return draw_jobs(alone), Text(), ranks

@@ -68,7 +68,7 @@ class CapturesService(CapturesServicer):
     async def Telemetry(self, request: pb.TelemetryRequest, context: Context) -> pb.TelemetryReply:  # noqa: N802
         """What runs now."""
         await self._authentication.admit(context)
-        figures = self._hub.figures(request.namespace, request.workload)
+        figures = await self._hub.figures(request.namespace, request.workload)
         return pb.TelemetryReply(figures_json=msgspec.json.encode(figures).decode())
 
 

@@ -162,14 +162,21 @@ class Hub:
         """All sidecars and what they see."""
         return [record.to_status() for record in self._registry.list()]
 
-    def figures(self, namespace: str = "", workload: str = "") -> FleetFigures:
-        """What runs now: of one namespace, or all; with the ranks of those that are called `workload` or kind/name."""
+    async def figures(self, namespace: str = "", workload: str = "", *, every_rank: bool = True) -> FleetFigures:
+        """What runs now: of one namespace, or all; with the ranks of those that are called `workload` or kind/name.
+
+        Without `every_rank`, with ranks only of workloads whose pods ask for metrics of each rank. Between two
+        workloads the event loop gets its turn.
+        """
         now = self._clock()
         self.telemetry.sweep(now)
         chosen = [board for board in self.telemetry.boards() if namespace in ("", board.namespace)]
         if workload:
             chosen = [board for board in chosen if workload in (board.name, f"{board.kind}/{board.name}")]
-        figures = [board.figures(with_ranks=bool(workload)) for board in chosen]
+        figures = []
+        for board in chosen:
+            figures.append(board.figures(with_ranks=bool(workload) and (every_rank or board.wants_rank_metrics)))
+            await asyncio.sleep(0)
         return FleetFigures(now, self.settings.telemetry_interval_ns, figures)
 
     def put(self, key: str, data: bytes) -> None:

@@ -199,7 +199,7 @@ def training(api: Api, team: str) -> Iterator[Training]:
 
     `test_uninstall.py` ends them, else this does: they trained as if nobody had looked.
     """
-    shared = Training(api, team, "shared", seconds=3600)
+    shared = Training(api, team, "shared", seconds=3600, pod_labels={"fleetprof.io/rank-metrics": "true"})
     try:
         shared.start()
         shared.await_steps()

@@ -180,7 +180,7 @@ def test_the_doctor_names_an_image_that_cannot_be_pulled(api: Api, team: str, pl
         api.delete("Pod", "no-image", team)
 
 
-def test_top_shows_ranks_to_who_has_the_role(training: Training, plugin: Plugin, api: Api) -> None:
+def test_top_shows_the_ranks_of_a_job_that_lets_them_be_told(training: Training, plugin: Plugin, api: Api) -> None:
     words = ("top", f"job/{training.name}", "-n", training.namespace)
     document = json.loads(plugin(*words, "-o", "json").stdout)
     (job,) = document["workloads"]

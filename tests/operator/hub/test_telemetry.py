@@ -1,6 +1,7 @@
 """Telemetry over a real stream: asked for, added up, and refused where it breaks the protocol."""
 
 import asyncio
+import time
 from typing import Any
 
 import grpc
@@ -9,7 +10,10 @@ import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.hub_pb2_grpc import CapturesStub
 from fleetprof_api.telemetry.figures import FleetFigures
+from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.sidecars.messages import ProtocolError, parse_message
+from fleetprof_store.memory import MemoryStore
+from harness.hub.telemetry_reports import EVERY_LABEL, rank, record, report
 
 
 async def ask(ground: Any, workload: str) -> FleetFigures:
@@ -36,8 +40,39 @@ async def test_what_a_sidecar_tells_is_what_people_are_told(ground: Any) -> None
     assert (await ask(ground, "")).workloads[0].members is None
 
 
+async def test_everybody_is_told_of_ranks_only_where_the_job_asks_for_their_metrics() -> None:
+    hub = Hub(store=MemoryStore())
+    now = time.time_ns()
+    for number, (name, labels) in enumerate({"open": EVERY_LABEL, "closed": {}}.items()):
+        sidecar = record(number, [number], workload=pb.Workload(kind="Job", name=name), labels=labels)
+        hub.telemetry.take(sidecar, report(rank(number)), now)
+
+    async def ranks_of(name: str, *, every_rank: bool) -> int | None:
+        (job,) = (await hub.figures("team", name, every_rank=every_rank)).workloads
+        return None if job.members is None else len(job.members)
+
+    assert [await ranks_of(name, every_rank=False) for name in ("open", "closed")] == [1, None]
+    assert [await ranks_of(name, every_rank=True) for name in ("open", "closed")] == [1, 1]
+    await hub.close()
+
+
+async def test_figures_of_many_workloads_let_others_have_their_turn() -> None:
+    hub = Hub(store=MemoryStore())
+    for number in range(5):
+        sidecar = record(number, [number], workload=pb.Workload(kind="Job", name=f"job-{number}"))
+        hub.telemetry.take(sidecar, report(rank(number)), time.time_ns())
+    turns = 0
+    asked = asyncio.ensure_future(hub.figures())
+    while not asked.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert len((await asked).workloads) == 5
+    assert turns >= 5
+    await hub.close()
+
+
 @pytest.mark.parametrize(
-    ("report", "said"),
+    ("broken", "said"),
     [
         (pb.Telemetry(ranks=[pb.RankTelemetry(process_id="p", iterations=-1)]), "iterations"),
         (pb.Telemetry(ranks=[pb.RankTelemetry(process_id="p", gpu_busy_permille=1001)]), "gpu_busy_permille"),
@@ -48,11 +83,11 @@ async def test_what_a_sidecar_tells_is_what_people_are_told(ground: Any) -> None
     ],
     ids=["negative", "more than all", "a name", "too many ranks", "a negative host", "too many sources"],
 )
-def test_a_report_that_breaks_the_protocol_is_refused_by_name(report: pb.Telemetry, said: str) -> None:
+def test_a_report_that_breaks_the_protocol_is_refused_by_name(broken: pb.Telemetry, said: str) -> None:
     with pytest.raises(ProtocolError, match=said):
-        parse_message(pb.SidecarMessage(telemetry=report).SerializeToString())
+        parse_message(pb.SidecarMessage(telemetry=broken).SerializeToString())
 
 
 def test_sources_of_a_newer_sidecar_are_dropped() -> None:
-    report = pb.SidecarMessage(telemetry=pb.Telemetry(unreadable=[pb.GPU, 63]))  # type: ignore[list-item]
-    assert list(parse_message(report.SerializeToString()).telemetry.unreadable) == [pb.GPU]
+    newer = pb.SidecarMessage(telemetry=pb.Telemetry(unreadable=[pb.GPU, 63]))  # type: ignore[list-item]
+    assert list(parse_message(newer.SerializeToString()).telemetry.unreadable) == [pb.GPU]
