@@ -83,15 +83,20 @@ def _make_server(app: ASGIApp, at: HostPort) -> uvicorn.Server:
     )
 
 
-def main() -> None:
-    """Runs the process."""
-    settings = read_settings(sys.argv[1:])
-    set_up_logging(settings.log_level)
+def set_up_logs(level: str) -> None:
+    """Those of this process, in which no signed address is, whatever the level."""
+    set_up_logging(level)
     # The audit log is written whatever the level.
     logging.getLogger("fleetprof.audit").setLevel(logging.INFO)
     # boto3 writes down what it signs.
     for name in ("httpx2", "uvicorn", "boto3", "botocore"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def main() -> None:
+    """Runs the process."""
+    settings = read_settings(sys.argv[1:])
+    set_up_logs(settings.log_level)
     try:
         asyncio.run(serve(settings, open_location(settings.store)))
     except (StoreError, CatalogUnusable, SQLAlchemyError, ssl.SSLError, ValueError, OSError) as error:
