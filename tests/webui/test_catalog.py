@@ -1,5 +1,6 @@
 """The catalog, in SQLite and in PostgreSQL: what is found and how, and that it follows the store."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,20 @@ def test_a_workload_has_the_labels_of_its_latest_capture(catalog: Catalog, store
         catalog.refresh()
     values = [one.value for one in catalog.fleet(fleet_query(text="llama"), None).facets.label]
     assert values == ["team=speech"]
+
+
+def test_what_a_service_before_labels_wrote_is_written_anew(
+    catalog: Catalog, catalog_url: str, store: MemoryStore
+) -> None:
+    """It may run until a roll-out ends, after the tables have changed."""
+    prefix = "v1/team-a/slow/"
+    versions = {info.key.removeprefix(prefix): info.version or str(info.size_bytes) for info in store.list(prefix)}
+    watched = [f"{name} {versions[name]}" for name in ("ledger.json", "report.json", "request.json")]
+    before = hashlib.blake2b("\n".join(watched).encode(), digest_size=16).hexdigest()
+    with open_database(catalog_url).begin() as connection:
+        connection.execute(text("DELETE FROM labels"))
+        connection.execute(text("UPDATE requests SET version = :v WHERE uid = 'slow'"), {"v": before})
+    assert catalog.refresh() == Changes(1, 0)
 
 
 def test_a_capture_is_found_by_a_host_that_its_ranks_ran_on(catalog: Catalog, store: MemoryStore) -> None:

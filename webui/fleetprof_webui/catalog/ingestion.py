@@ -26,6 +26,8 @@ from fleetprof_webui.reports.reading import MOST_BYTES, read_limited
 
 _WATCHED: Final = ("request.json", "ledger.json", "report.json")
 _MOST_PROBLEM: Final = 512
+_ROWS: Final = "with labels"
+"""Which rows a capture has: those that a service of another version wrote, also meanwhile, are written anew."""
 _COPIED: Final = (
     *("gpu", "top_finding", "rank_count", "busy_permille", "exposed_communication_permille", "iteration_ns"),
     *("power_mw", "gain_permille"),
@@ -54,7 +56,7 @@ class _Stored:
     versions: Mapping[str, str]
 
     def version(self) -> str:
-        text = "\n".join(f"{name} {version}" for name, version in sorted(self.versions.items()))
+        text = "\n".join([_ROWS, *(f"{name} {version}" for name, version in sorted(self.versions.items()))])
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
