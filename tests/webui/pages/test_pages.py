@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 AXE = Path(__file__).parents[3] / "webui" / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 PAGES = {
     "/fleet": "llama",
-    "/fleet#jobs": "runs, never captured",
+    "/fleet#jobs": "runs, no capture under its name",
     "/policies": "not seen yet",
     "/policies/team-a/llama": "Already captured",
     "/fleet/team-a/Job/llama": "healthy-name",

@@ -33,7 +33,9 @@ class JobOfDay(Model):
     namespace: str
     kind: str
     name: str
-    captured: Annotated[bool, Meta(description="whether there is a capture of it")]
+    captured: Annotated[
+        bool, Meta(description="whether there is a capture under its name; one by selector has the selector's")
+    ]
     running: Annotated[bool, Meta(description="whether it told anything in the last quarter of an hour")]
     activity: Annotated[float | None, Meta(description="of the SMs where the device tells it, else GPU busy; 0 to 1")]
     iteration_ns: Annotated[int | None, Meta(description="length of an iteration, ns")]

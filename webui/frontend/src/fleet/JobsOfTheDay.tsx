@@ -16,7 +16,7 @@ export function JobsOfTheDay() {
   const { data } = useQuery(jobsQuery);
   if (!data || data.items.length === 0) return null;
   return (
-    <Section id="jobs" title="Jobs of the last day" note={`${plural(data.total, "job")}, also those that were never captured; running ones first, the idlest before others`}>
+    <Section id="jobs" title="Jobs of the last day" note={`${plural(data.total, "job")}, also those without a capture under their name; running ones first, the idlest before others`}>
       <DataTable<JobOfDay> label="Jobs of the last day" columns={COLUMNS} rows={data.items} rowKey={({ namespace, kind, name }) => `${namespace}/${kind}/${name}`} rowHeight={44} minWidth={940} />
     </Section>
   );
@@ -33,7 +33,7 @@ const COLUMNS: Column<JobOfDay>[] = [
           <Name text={name} most={48} />
         </Link>
         <span className="quiet">
-          <Name text={namespace} most={24} /> · {running ? (captured ? "runs" : "runs, never captured") : captured ? "ended" : "ended, never captured"}
+          <Name text={namespace} most={24} /> · {running ? (captured ? "runs" : "runs, no capture under its name") : captured ? "ended" : "ended, no capture under its name"}
         </span>
       </div>
     ),
