@@ -53,7 +53,7 @@ def shown(analysed: MemoryStore) -> MemoryStore:
         store.put(keys.report_key("team-c", uid), write_report(made))
     busy: list[float | None] = [None if 100 <= step < 130 else 0.6 + 0.3 * (step % 24 < 20) for step in range(POINTS)]
     measured: dict[str, list[float | None]] = {"gpu_sm_active_ratio": busy, "iteration_seconds": [0.21] * POINTS}
-    day = NamespaceDay(1_800_000_000 * 10**9, [WorkloadDay("Job", "llama", measured), IDLE])
+    day = NamespaceDay(4_000_000_200 * 10**9, [WorkloadDay("Job", "llama", measured), IDLE])
     store.put(keys.telemetry_day_key("team-a"), write_day(day))
     put_capture(store, "team-c", "loop", "gpu_loop", at=400, name="loop")
     rank_file = write_hostile_names()
