@@ -1,7 +1,8 @@
 """People in a cluster: recognised by their session or by the proxy, with the rights that the API server gives them.
 
 Guarantees: rights are asked for with each request, and again and again while a stream runs; of one namespace `get` is
-asked, for lists `list` in every namespace that the catalog has; what cannot be asked is not permitted.
+asked, for lists `list` in every namespace that has captures, telemetry or policies; what cannot be asked is not
+permitted.
 """
 
 import asyncio
@@ -33,7 +34,10 @@ audit = logging.getLogger("fleetprof.audit")
 
 
 class ClusterAccess:
-    """Recognises people by `doorway`. `list_namespaces` blocks; it gives those that have captures."""
+    """Recognises people by `doorway`.
+
+    `list_namespaces` blocks; it gives those that have captures, telemetry or policies.
+    """
 
     def __init__(
         self,
