@@ -28,6 +28,7 @@ class HubSettings:
     )  # for sidecars to confirm: a running window cannot be stopped without the agent
     deadline_wait_ns: int = 5 * SECOND_NS  # for sidecars' own, more precise reasons
     sidecar_lost_ns: int = 300 * SECOND_NS
+    reconnecting_ns: int = 40 * SECOND_NS  # a sidecar's longest pause between two tries to connect, and the try
     write_interval_ns: int = SECOND_NS // 4  # between two writes of one ledger
     store_retry_ns: int = 2 * SECOND_NS
     unreached_patience_ns: int = 60 * SECOND_NS  # a sidecar does not reach the store, which the hub reaches

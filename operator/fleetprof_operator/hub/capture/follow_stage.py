@@ -60,9 +60,11 @@ def _give_up_lost(state: CaptureState, now_unix_ns: int) -> None:
 
 
 def _find_patience(state: CaptureState, *, alone: bool) -> int:
-    """How long a sidecar may be away; `alone`: nobody else is waited for."""
-    grace_s, patience_ns = state.request.spec.missing_ranks_grace_seconds, state.hub.settings.sidecar_lost_ns
-    return patience_ns if grace_s is None or not alone else min(patience_ns, grace_s * SECOND_NS)
+    """How long a sidecar may be away; `alone`: nobody else is waited for, as also after each restart of the hub."""
+    grace_s, settings = state.request.spec.missing_ranks_grace_seconds, state.hub.settings
+    if grace_s is None or not alone:
+        return settings.sidecar_lost_ns
+    return min(settings.sidecar_lost_ns, max(grace_s * SECOND_NS, settings.reconnecting_ns))
 
 
 def _is_connected(state: CaptureState, sidecar_id: str) -> bool:
