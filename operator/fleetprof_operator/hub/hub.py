@@ -340,7 +340,7 @@ class Hub:
     def _refuse_what_would_wait(self, request: ProfileRequest, namespace: str) -> None:
         """Raises CaptureRefused."""
         found = self._environment.resolve(request, namespace, "")
-        if found.reason and is_hopeless(found, self._clock(), self.settings):
+        if found.reason and is_hopeless(found, request.spec, self._clock(), self.settings):
             raise CaptureRefused(found.reason, found.message)
         holder = self.captures.describe_holder(found.targets)
         if holder and request.spec.conflict is Conflict.FAIL:

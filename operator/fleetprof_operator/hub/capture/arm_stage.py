@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
-from fleetprof_api.request import Conflict
+from fleetprof_api.request import Conflict, Spec
 
 from fleetprof_operator.hub.capture.begin_permission import note_beginning
 from fleetprof_operator.hub.capture.canary_stage import CanaryOutcome, send_canary
@@ -87,7 +87,7 @@ async def resolve_and_arm(state: CaptureState) -> bool:
             gather_until, state.queued = 0, frozenset()
             reason, message = found.reason, found.message
             deaf = found.deaf_since_unix_ns and now - found.deaf_since_unix_ns >= hub.settings.deaf_patience_ns
-            late = state.fails_fast and is_hopeless(found, now, hub.settings)
+            late = state.fails_fast and is_hopeless(found, spec, now, hub.settings)
             if deaf or late or now >= state.deadline_unix_ns:
                 waited = "" if deaf or late else f" (until the deadline of {spec.active_deadline_seconds} s)"
                 state.book.conclude("False", found.reason, found.message + waited, now)
@@ -103,8 +103,13 @@ def _is_grace_over(state: CaptureState, others_since_unix_ns: int, now_unix_ns: 
     return grace_s is not None and now_unix_ns >= others_since_unix_ns + grace_s * SECOND_NS
 
 
-def is_hopeless(found: Resolution, now_unix_ns: int, settings: HubSettings) -> bool:
-    """Tells whether a target without ranks does not come by itself: no job is there, or another one."""
+def is_hopeless(found: Resolution, spec: Spec, now_unix_ns: int, settings: HubSettings) -> bool:
+    """Tells whether a target without ranks does not come by itself: no job is there, or another one.
+
+    Where a request gives missing ranks a grace, it goes on after that with those that are there.
+    """
+    if found.others and spec.missing_ranks_grace_seconds is not None:
+        return False
     comes = found.starts or found.reason == NO_STEP
     return not comes and now_unix_ns >= found.heard_since_unix_ns + settings.returning_ns
 

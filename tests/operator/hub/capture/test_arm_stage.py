@@ -31,6 +31,18 @@ async def test_fail_fast_refuses_what_could_only_wait(ground: Any, kit: Any) -> 
     assert list(ground.store.list("v1/")) == []
 
 
+async def test_a_grace_for_missing_ranks_goes_on_without_them_with_fail_fast_too(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0)
+    with pytest.raises(CaptureRefused, match="rank 7 of Job/llama not there"):
+        await ground.hub.submit(kit.make_request(ranks={"list": [0, 7]}), "team", fail_fast=True)
+    request = kit.make_request(ranks={"list": [0, 7]}, missingRanksGraceSeconds=0)
+    uid = (await ground.hub.submit(request, "team", fail_fast=True)).uid
+    await sidecar.deliver(ground.store, await sidecar.expect("arm"))
+    status = await ground.await_end(uid)
+    assert kit.succeeded(status) == ("True", "PartiallyCaptured")
+    assert kit.states(status) == {0: "UPLOADED", 7: "NotPolling"}
+
+
 async def test_a_request_waits_for_its_target(ground: Any, kit: Any) -> None:
     status = await ground.hub.submit(kit.make_request(), "team", fail_fast=False)
     status = await ground.await_status(status.uid, lambda s: bool(s.conditions))
