@@ -229,7 +229,11 @@ class Captures:
             "link": capture.report_url,
             "request": capture.request,
         }
-        await asyncio.gather(self._notifier.send(values), self._report_alerts.send(values))
+        sends = (self._notifier.send(values), self._report_alerts.send(values))
+        # A fault in one of them must not have the other tell the same at each turn.
+        for fault in await asyncio.gather(*sends, return_exceptions=True):
+            if isinstance(fault, Exception):
+                log.error("the end of request %s is not told, by a fault of ours", capture.request, exc_info=fault)
         if capture.request in policy.log.captures:
             policy.log.change(capture.request, notified_unix_ns=self._clock())
 

@@ -103,6 +103,20 @@ def _job(name: str) -> Job:
     return Job("team", "batch/v1", "Job", name)
 
 
+class Told:
+    """Counts what it is told, and fails as it is bidden."""
+
+    def __init__(self, fault: Exception | None = None) -> None:
+        self.told = 0
+        self._fault = fault
+
+    async def send(self, values: Mapping[str, str]) -> bool:
+        self.told += 1
+        if self._fault is not None:
+            raise self._fault
+        return True
+
+
 class Scene:
     """One API, one policy with the trigger Alert, one operator after the other. The clock goes as it is told."""
 
@@ -112,6 +126,8 @@ class Scene:
         self.now = 1_800_000_000 * SECOND
         self.fired: list[tuple[str, str]] = []
         self.store = MemoryStore()
+        self.notifier: Any = Notifier(None)
+        self.report_alerts: Any = ReportAlerts(None)
         document = with_value("spec.budget", {"minimumAgeSeconds": 0, **budget})
         document["spec"] |= {"mode": mode, "triggers": [{"name": "told", "type": "Alert"}]}
         document["metadata"] |= {"namespace": "team", "uid": "uid-1", "generation": 1}
@@ -124,8 +140,8 @@ class Scene:
         captures = Captures(
             cluster,
             self.jobs,
-            Notifier(None),
-            ReportAlerts(None),
+            self.notifier,
+            self.report_alerts,
             count_bytes=lambda uid: 7,
             on_write=lambda kind: None,
             clock=lambda: self.now,
@@ -205,6 +221,19 @@ async def test_an_alert_makes_one_request_which_is_followed_to_its_end() -> None
     conditions = {c["type"]: (c["status"], c["reason"]) for c in scene.status["conditions"]}
     assert conditions == {"Ready": ("True", "Watching")}
     assert scene.status["observedGeneration"] == 1
+
+
+async def test_a_fault_of_one_notification_repeats_no_other() -> None:
+    scene = Scene("llama")
+    scene.notifier, scene.report_alerts = Told(), Told(TypeError("fault"))
+    scene.start()
+    scene.tell("llama")
+    await scene.turn()
+    scene.end_requests()
+    for _ in range(6):
+        await scene.turn()
+    assert (scene.notifier.told, scene.report_alerts.told) == (1, 1)
+    assert "notifiedTime" in scene.status["captures"][0]
 
 
 async def test_two_alerts_about_one_job_make_one_capture_and_the_second_is_said() -> None:

@@ -62,6 +62,7 @@ def test_it_brings_about_no_capture() -> None:
         ("alertmanager", "file:///etc/passwd"),
         ("alertmanager", "http://127.0.0.1:1"),
         ("alertmanager-ca.crt", "no certificate"),
+        ("alertmanager-ca.crt", "# Autorité\n-----BEGIN CERTIFICATE-----"),
     ],
 )
 async def test_what_cannot_be_told_is_given_up(tmp_path: Path, name: str, content: str) -> None:

@@ -75,7 +75,7 @@ class ReportAlerts:
                 read_key(self._folder, name) for name in ("alertmanager", "alertmanager-token", "alertmanager-ca.crt")
             )
             context = ssl.create_default_context(cadata=authority) if authority else None
-        except (OSError, UnicodeDecodeError, ssl.SSLError) as problem:
+        except (OSError, ValueError, TypeError) as problem:  # TypeError: the authority holds more than ASCII
             log.warning("no report is told to Alertmanager, because the settings cannot be read: %s", problem)
             return False
         if not base:
