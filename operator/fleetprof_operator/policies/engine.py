@@ -91,6 +91,7 @@ class Engine:
                     log.exception("a turn of the policies failed by a fault of ours; the next one comes")
                 await asyncio.sleep(max(0.0, TURN_S - (time.monotonic() - began_s)))
         finally:
+            await self._stored.close()
             await self._captures.close()
 
     async def turn(self) -> None:
@@ -104,7 +105,7 @@ class Engine:
         await self._captures.follow(list(self.policies.values()))
         for policy in list(self.policies.values()):
             await self._captures.bring_about(policy)
-        await self._stored.write(list(self.policies.values()))
+        self._stored.begin_write(list(self.policies.values()))
 
     async def _look(self, policy: PolicyState, alerts: Sequence[FiringAlert], now: int) -> None:
         assert policy.spec is not None

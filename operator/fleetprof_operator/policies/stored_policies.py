@@ -1,7 +1,7 @@
 """Writes how policies stand to the object store, where the web UI reads it (`fleetprof_api.policy.stored`).
 
 Guarantees: a namespace is written when something in it changed, and at most every WRITE_NS; a store that is away leaves
-it to a later turn and holds no turn up for longer than one call; what is written says nothing that the policies'
+it to a later turn and holds no turn up; what is written says nothing that the policies'
 objects do not say.
 """
 
@@ -30,9 +30,26 @@ class StoredPolicies:
         self._put = put
         self._clock = clock
         self._written: dict[str, tuple[bytes, int]] = {}  # namespace → its document, and when that was tried last
+        self._writing: asyncio.Task[None] | None = None
 
-    async def write(self, policies: Sequence[PolicyState]) -> None:
-        """Stores what is new."""
+    def begin_write(self, policies: Sequence[PolicyState]) -> None:
+        """Stores what is new beside the turns; nothing while an earlier write still runs."""
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write(policies))
+            self._writing.add_done_callback(self._end_write)
+
+    async def close(self) -> None:
+        """Waits for no call that is under way."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.gather(self._writing, return_exceptions=True)
+
+    def _end_write(self, task: asyncio.Task[None]) -> None:
+        self._writing = None
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            log.error("policies are not stored, by a fault of ours; the next turn tries again", exc_info=fault)
+
+    async def _write(self, policies: Sequence[PolicyState]) -> None:
         now = self._clock()
         by_namespace: dict[str, list[StoredPolicy]] = {namespace: [] for namespace in self._written}
         for policy in sorted(policies, key=lambda policy: policy.name):
@@ -46,7 +63,8 @@ class StoredPolicies:
                 await asyncio.to_thread(self._put, keys.policies_key(namespace), data)
             except StoreError as error:
                 log.warning("the policies of %s are not stored yet: %s", namespace, error)
-                data = written
+                self._written[namespace] = written, now
+                break  # the others' calls would wait as long for the same answer
             self._written[namespace] = data, now
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -171,6 +172,11 @@ class Scene:
         await self.engine.turn()
         for _ in range(4):  # what is told beside the turns ends
             await asyncio.sleep(0)
+
+    async def is_stored(self) -> None:
+        """Waits until nothing is being written to the store."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*others)
 
     def refuse(self, key: str, data: bytes) -> None:
         """A store that is away."""
@@ -359,7 +365,9 @@ async def test_how_policies_stand_is_in_the_store_for_the_web_ui() -> None:
     scene.tell("llama")
     scene.tell("llama", name="Idle")
     await scene.turn()
+    await scene.is_stored()
     await scene.turn(10)
+    await scene.is_stored()
     (stored,) = read_policies(scene.store.get(keys.policies_key("team"))).policies
     assert (stored.name, stored.spec) == ("starved", scene.api.policies[POLICY]["spec"])
     (capture,) = stored.status.captures
@@ -367,11 +375,33 @@ async def test_how_policies_stand_is_in_the_store_for_the_web_ui() -> None:
     assert [one.reason for one in stored.status.suppressions] == ["AlreadyCapturing"]
     scene.start()
     await scene.turn(20)
+    await scene.is_stored()
     (again,) = read_policies(scene.store.get(keys.policies_key("team"))).policies
     assert again.status.captures[0].uid == capture.uid, "an operator that is started anew reads it again"
     scene.engine.forget("uid-1")
     await scene.turn(20)
+    await scene.is_stored()
     assert read_policies(scene.store.get(keys.policies_key("team"))).policies == []
+
+
+async def test_a_store_that_hangs_holds_no_turn_up() -> None:
+    scene = Scene("llama")
+    asked, answers = threading.Event(), threading.Event()
+
+    def hang(key: str, data: bytes) -> None:
+        asked.set()
+        assert answers.wait(30)
+
+    scene.store.put = hang  # type: ignore[method-assign]
+    scene.start()
+    try:
+        await asyncio.wait_for(scene.engine.turn(), 10)
+        await asyncio.to_thread(asked.wait, 10)
+        scene.tell("llama")
+        await asyncio.wait_for(scene.engine.turn(), 10)
+        assert len(scene.api.made) == 1
+    finally:
+        answers.set()
 
 
 async def test_a_store_that_is_away_holds_no_capture_up() -> None:
