@@ -1,8 +1,9 @@
 """Policies and the jobs of the last day, as the service answers them from what the operator stored, by who may read."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 from typing import IO, Any
 
@@ -10,9 +11,11 @@ import pytest
 from fleetprof_api import keys
 from fleetprof_api.policy.stored import MOST_BYTES, InvalidPolicies, read_policies
 from fleetprof_api.telemetry.history import POINTS, STEP_NS, NamespaceDay, WorkloadDay, write_day
+from fleetprof_store.base import ObjectInfo, StoreError
 from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.catalog import Catalog
-from fleetprof_webui.policies.reading import find_policy
+from fleetprof_webui.catalog.database import open_database, sqlite_url
+from fleetprof_webui.policies.reading import StoredPolicies, find_policy
 from fleetprof_webui.telemetry.jobs import JobsOfTheDay
 from webui.conftest import Site
 
@@ -169,6 +172,47 @@ def test_policies_say_what_fired_and_what_came_of_it(site: Site) -> None:
     assert site.client.get("/policies/team-b/starved").status_code == 404
 
 
+class Counting(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[str] = []
+
+    def open(self, key: str) -> IO[bytes]:
+        self.opened.append(key)
+        return super().open(key)
+
+
+def test_policies_are_read_again_when_the_store_has_another_version() -> None:
+    store = Counting()
+    for number in range(201):
+        store.put(keys.policies_key(f"team-{number:03}"), document(POLICY))
+    policies = StoredPolicies(store)
+    versions = {f"team-{number:03}": "1" for number in range(201)}
+    assert policies.find(versions).total == policies.find(versions).total == 200
+    assert len(store.opened) == 200
+    policies.find(versions | {"team-007": "2"})
+    assert store.opened[200:] == [keys.policies_key("team-007")]
+    for _ in range(2):
+        policies.find({"team-001": ""})
+    assert len(store.opened) == 203, "no version is none that is known"
+
+
+def test_whose_policies_there_are_is_known_before_captures_are_written(store: MemoryStore, tmp_path: Path) -> None:
+    class Stuck(MemoryStore):
+        def list(self, prefix: str) -> Iterator[ObjectInfo]:
+            return store.list(prefix)
+
+        def open(self, key: str) -> IO[bytes]:
+            if "/policies/" in key:
+                return store.open(key)
+            raise StoreError("no capture can be read", retryable=True)
+
+    opened = Catalog(Stuck(), open_database(sqlite_url(tmp_path / "catalog.sqlite")))
+    assert opened.refresh() is None
+    assert [one.name for one in opened.policies(None).items] == ["llama"]
+    opened.close()
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b"{}", b"rubbish", b'{"version": 2, "policies": []}', b" " * (MOST_BYTES + 1), b"[" * 100_000],
@@ -183,7 +227,9 @@ def test_what_cannot_be_read_is_none(store: MemoryStore, data: bytes) -> None:
 
 def test_who_may_read_a_namespace_decides(site: Site) -> None:
     catalog: Catalog = site.catalog
-    assert catalog.told_namespaces(None) == {"team-a", "team-c"}
-    assert catalog.told_namespaces({"team-a", "team-b"}) == {"team-a"}
+    assert catalog.telemetry_namespaces(None) == {"team-a", "team-c"}
+    assert catalog.telemetry_namespaces({"team-a", "team-b"}) == {"team-a"}
+    assert [one.namespace for one in catalog.policies(None).items] == ["team-c"]
+    assert catalog.policies({"team-a"}).items == []
     assert "team-c" in catalog.namespaces(), "rights are asked for there too"
     assert [job.name for job in catalog.jobs.find({"team-a"}).items] == ["llama"]

@@ -24,14 +24,15 @@ def command() -> None:
 def rebuild(state: StateDirectory, *, store: str | None, s3_endpoint: str, catalog: str | None) -> None:
     """Empty the catalog and read the whole store into it again."""
     from fleetprof_webui.catalog.database import CatalogUnusable, open_database
-    from fleetprof_webui.catalog.ingestion import ingest
+    from fleetprof_webui.catalog.ingestion import ingest, list_store
 
     location = read_store(state, store, s3_endpoint)
     os.umask(0o077)
     state.prepare()
     try:
         engine = open_database(catalog or catalog_url(state, location), anew=True)
-        changes = ingest(open_store(location), engine)
+        opened = open_store(location)
+        changes = ingest(opened, engine, list_store(opened))
     except CatalogUnusable as error:
         raise Failure(str(error)) from None
     except StoreError as error:

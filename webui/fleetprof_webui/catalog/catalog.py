@@ -1,24 +1,26 @@
 """The catalog that the service asks, kept near the store by looking at it again and again.
 
-Guarantees: one look at a time; if store or database fail, the next look comes all the same, and `problem` says why the
-catalog may be old.
+Guarantees: one look at a time; whose telemetry and policies there are is known before captures are written; if store or
+database fail, the next look comes all the same, and `problem` says why the catalog may be old.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from fleetprof_store.base import Store, StoreError
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from fleetprof_webui.catalog.fleet import FleetQuery, find_fleet, find_workload
-from fleetprof_webui.catalog.ingestion import Changes, ingest
+from fleetprof_webui.catalog.ingestion import Changes, ingest, list_store
 from fleetprof_webui.catalog.requests import Entry, RequestQuery, find_request, find_requests
 from fleetprof_webui.catalog.schema import workloads
 from fleetprof_webui.models.fleet import FleetPage, WorkloadPage
+from fleetprof_webui.models.policies import PolicyPage
 from fleetprof_webui.models.requests import RequestPage
+from fleetprof_webui.policies.reading import StoredPolicies
 from fleetprof_webui.telemetry.jobs import JobsOfTheDay
 
 log = logging.getLogger(__name__)
@@ -33,21 +35,24 @@ class Catalog:
         self._turn = threading.Lock()
         self.looked_unix_ns = 0
         self.problem = "the store has not been looked at yet"
-        self._told: frozenset[str] = frozenset()
+        self._telemetry: frozenset[str] = frozenset()
+        self._policies: Mapping[str, str] = {}
+        self._stored_policies = StoredPolicies(store)
         self.jobs = JobsOfTheDay(store, self._find_captured)
 
     def refresh(self) -> Changes | None:
         """Looks at the store once; None where store or database failed, which `problem` tells."""
         with self._turn:
             try:
-                changes = ingest(self._store, self._engine)
+                listing = list_store(self._store)
+                self._telemetry, self._policies = listing.telemetry, listing.policies
+                changes = ingest(self._store, self._engine, listing)
             except StoreError as error:
                 self.problem = f"the store cannot be read: {error}"
             except SQLAlchemyError as error:
                 self.problem = f"the catalog's database does not answer: {type(error).__name__}"
             else:
                 self.problem = ""
-                self._told = changes.told
                 self.looked_unix_ns = time.time_ns()
                 return changes
         log.warning("%s", self.problem)
@@ -77,11 +82,17 @@ class Catalog:
         """Those that have captures, or of which anything else is told."""
         with self._engine.connect() as connection:
             captured = connection.execute(select(workloads.c.namespace).distinct()).scalars()
-            return frozenset(captured) | self._told
+            return frozenset(captured) | self._telemetry | self._policies.keys()
 
-    def told_namespaces(self, among: Collection[str] | None) -> frozenset[str]:
-        """Those whose telemetry or policies the store has; of these only, all when None."""
-        return self._told if among is None else self._told & frozenset(among)
+    def telemetry_namespaces(self, among: Collection[str] | None) -> frozenset[str]:
+        """Those whose telemetry the store has; of these only, all when None."""
+        return self._telemetry if among is None else self._telemetry & frozenset(among)
+
+    def policies(self, namespaces: Collection[str] | None) -> PolicyPage:
+        """Those of these namespaces, as they stood at the last look; of all when None. Raises StoreError."""
+        versions = self._policies
+        chosen = versions.keys() if namespaces is None else versions.keys() & frozenset(namespaces)
+        return self._stored_policies.find({namespace: versions[namespace] for namespace in chosen})
 
     def _find_captured(self, namespaces: Collection[str]) -> frozenset[tuple[str, str, str]]:
         columns = (workloads.c.namespace, workloads.c.kind, workloads.c.name)

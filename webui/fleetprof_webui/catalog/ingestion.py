@@ -8,7 +8,7 @@ processes may do it at once.
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -45,8 +45,6 @@ class Changes:
 
     written: int
     deleted: int
-    told: frozenset[str] = field(default=frozenset(), compare=False)
-    """Namespaces of which the store has telemetry or policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +58,22 @@ class _Stored:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def ingest(store: Store, engine: Engine) -> Changes:
-    """Looks at the whole store once. Raises StoreError, SQLAlchemyError."""
-    there, told = _list(store)
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All that the store has, at one look.
+
+    `captures` by (namespace, uid); `telemetry`: namespaces that have a day; `policies`: the document's version by
+    namespace, "" where the store knows none.
+    """
+
+    captures: Mapping[tuple[str, str], _Stored]
+    telemetry: frozenset[str]
+    policies: Mapping[str, str]
+
+
+def ingest(store: Store, engine: Engine, listing: Listing) -> Changes:
+    """Brings the catalog to what was listed. Raises StoreError, SQLAlchemyError."""
+    there = listing.captures
     with engine.connect() as connection:
         rows = connection.execute(select(requests.c.namespace, requests.c.uid, requests.c.version))
         known = {(row.namespace, row.uid): row.version for row in rows}
@@ -74,22 +85,26 @@ def ingest(store: Store, engine: Engine) -> Changes:
     for namespace, uid in gone:
         with engine.begin() as connection:
             _delete(connection, namespace, uid)
-    return Changes(written, len(gone), told)
+    return Changes(written, len(gone))
 
 
-def _list(store: Store) -> tuple[dict[tuple[str, str], _Stored], frozenset[str]]:
+def list_store(store: Store) -> Listing:
+    """Looks at the whole store once. Raises StoreError."""
     found: dict[tuple[str, str], dict[str, str]] = {}
-    told: set[str] = set()
+    telemetry: set[str] = set()
+    policies: dict[str, str] = {}
     for item in store.list(f"{keys.MAJOR}/"):
         try:
             namespace, uid, rest = keys.split_request_prefix(item.key)
         except ValueError:
             continue
-        if item.key in (keys.telemetry_day_key(namespace), keys.policies_key(namespace)):
-            told.add(namespace)
+        if item.key == keys.telemetry_day_key(namespace):
+            telemetry.add(namespace)
+        elif item.key == keys.policies_key(namespace):
+            policies[namespace] = item.version
         if rest in _WATCHED and uid != "workloads":
             found.setdefault((namespace, uid), {})[rest] = item.version or str(item.size_bytes)
-    return {key: _Stored(versions) for key, versions in found.items()}, frozenset(told)
+    return Listing({key: _Stored(versions) for key, versions in found.items()}, frozenset(telemetry), policies)
 
 
 def _ingest_one(store: Store, engine: Engine, namespace: str, uid: str, stored: _Stored) -> bool:

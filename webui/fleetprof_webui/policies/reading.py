@@ -1,11 +1,12 @@
 """The policies of namespaces, as the operator stores them (`fleetprof_api.policy.stored`).
 
-Guarantees: read within limits; what is not there, or cannot be read, is none; texts are sent as they are, and are the
-pages' to show as text.
+Guarantees: read within limits, and lists not again while the store has the same; what is not there, or cannot be read,
+is none; texts are sent as they are, and are the pages' to show as text.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -25,12 +26,36 @@ from fleetprof_webui.models.policies import Policy, PolicyAction, PolicyDetail, 
 log = logging.getLogger(__name__)
 
 MOST_SHOWN: Final = 1000
+_MOST_NAMESPACES: Final = 200
 
 
-def find_policies(store: Store, namespaces: Iterable[str]) -> PolicyPage:
-    """Those of these namespaces, by namespace and name, at most MOST_SHOWN. Raises StoreError."""
-    found = [_describe(namespace, one) for namespace in sorted(namespaces) for one in _read(store, namespace)]
-    return PolicyPage(items=found[:MOST_SHOWN], total=len(found))
+class StoredPolicies:
+    """The lists of namespaces, each read again when its version in the store changes. For several threads at once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: dict[str, tuple[str, Sequence[Policy]]] = {}
+        self._turn = threading.Lock()
+
+    def find(self, versions: Mapping[str, str]) -> PolicyPage:
+        """Those of the first _MOST_NAMESPACES of these, by namespace and name, at most MOST_SHOWN. Raises StoreError.
+
+        `versions`: by namespace that of its document; "" is not known, and the document is read.
+        """
+        shown = sorted(versions)[:_MOST_NAMESPACES]
+        found = [one for namespace in shown for one in self._read(namespace, versions[namespace])]
+        return PolicyPage(items=found[:MOST_SHOWN], total=len(found))
+
+    def _read(self, namespace: str, version: str) -> Sequence[Policy]:
+        kept_version, policies = self._kept.get(namespace, ("", ()))
+        if version and version == kept_version:
+            return policies
+        policies = [_describe(namespace, one) for one in _read(self._store, namespace)]
+        with self._turn:
+            self._kept[namespace] = (version, policies)
+            while len(self._kept) > _MOST_NAMESPACES:
+                del self._kept[next(iter(self._kept))]
+        return policies
 
 
 def find_policy(store: Store, namespace: str, name: str) -> PolicyDetail | None:

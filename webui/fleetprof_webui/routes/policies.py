@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Response
 from fleetprof_webui.access.viewer import CurrentViewer
 from fleetprof_webui.answers import answer, describes
 from fleetprof_webui.models.policies import PolicyDetail, PolicyPage
-from fleetprof_webui.policies.reading import find_policies, find_policy
+from fleetprof_webui.policies.reading import find_policy
 from fleetprof_webui.problems import not_found
 from fleetprof_webui.routes.parameters import Namespace
 from fleetprof_webui.service import CurrentService
@@ -18,7 +18,7 @@ router = APIRouter(tags=["policies"])
 @router.get("/policies", **describes(PolicyPage))
 def list_policies(service: CurrentService, viewer: CurrentViewer) -> Response:
     """ProfilePolicies of all namespaces that the person may read, with how often each fired, captured, suppressed."""
-    return answer(find_policies(service.store, service.catalog.told_namespaces(viewer.namespaces)))
+    return answer(service.catalog.policies(viewer.namespaces))
 
 
 @router.get("/policies/{namespace}/{name}", **describes(PolicyDetail))
