@@ -97,7 +97,9 @@ ON_AN_API_SERVER = $$(grep -rlE 'pytest\.mark\.cluster\b' tests --include='test_
 # The releases that tests/e2e/kubernetes/cluster/places.py names.
 OLDER = $$(PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -c 'from cluster.places import OLDER; print(*OLDER)')
 
-nightly: base webui  ## Run the tests that need an API server alone on older releases of Kubernetes
+nightly: nightly-older nightly-e2e  ## Run what takes too long for `make test`: older API servers, two nodes, enforced policies
+
+nightly-older: base webui  ## Run the tests on an API server alone on the older releases of Kubernetes
 	$(CLUSTER) api-server
 	$(CLUSTER) older-api-servers
 	for release in $(OLDER); do \
@@ -105,6 +107,10 @@ nightly: base webui  ## Run the tests that need an API server alone on older rel
 	    FLEETPROF_KUBERNETES=$$release $(PYTHON) -m pytest $(BESIDE) -m "cluster and not torch" \
 	        $(ON_AN_API_SERVER) $(PYTEST_ARGS) || code=$$?; \
 	done; exit $${code:-0}
+
+nightly-e2e: torch webui  ## Run all tests on a real Kubernetes, those that run at night too
+	-$(CLUSTER) programs
+	$(PYTHON) -m pytest tests/e2e/kubernetes -m "cluster or nightly" --durations=0 $(PYTEST_ARGS)
 
 cluster: base webui  ## Start the test cluster with all images (E2E_CLUSTER=current|kind|local; minutes the first time)
 	$(CLUSTER) up
@@ -193,4 +199,4 @@ base:
 torch:
 	$(UV) sync --frozen --all-extras
 
-.PHONY: nightly $(BUILDS) $(ALONE) $(TESTS) help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots
+.PHONY: nightly nightly-older nightly-e2e $(BUILDS) $(ALONE) $(TESTS) help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots

@@ -26,6 +26,14 @@ from scene.training import Training
 _CLUSTER = pytest.StashKey[Cluster | Refusal | Failure]()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what runs at night, unless `-m` asks for it."""
+    if "nightly" in config.option.markexpr:
+        return
+    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
+    items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Makes the cluster before any test's time runs: minutes the first time, or while another run has it."""
@@ -84,6 +92,7 @@ def api(cluster: Cluster) -> Api:
 def store(api: Api) -> Iterator[Store]:
     """The S3 server that all tests share."""
     remove_namespace(api, STORE_NAMESPACE)
+    make_namespace(api, STORE_NAMESPACE)
     server = Store(api)
     try:
         server.start()

@@ -1,6 +1,6 @@
 """Requests that do not go the straight way: for a pod that cannot run, taken back, removed when their time is over.
 
-Requests that come too early, are suspended or meet: tests/operator/profilerequests/test_lives.py.
+Those that come too early or are suspended, and all ways of meeting: tests/operator/profilerequests/test_lives.py.
 """
 
 from collections.abc import Callable
@@ -45,6 +45,23 @@ def test_a_request_that_is_deleted_while_ranks_record_leaves_no_trace(
     again = make_request(training, "after-regret")
     again.await_end()
     assert again.outcome() == ("True", "Complete"), again.describe()
+
+
+def test_the_second_request_for_the_same_ranks_waits_for_its_turn(
+    training: Training, make_request: Callable[..., Request]
+) -> None:
+    first = make_request(training, "first", window=LONG)
+    first.await_states(RankState.STARTED, ranks=4)
+    second = make_request(training, "second")
+
+    wait_until(lambda: second.conditions().get("TargetsResolved", ("", ""))[1] == "Queued", second.describe)
+    assert "place 1 in the namespace's queue" in second.message("TargetsResolved")
+    second.await_end()
+
+    first.await_end()
+    assert first.outcome() == ("True", "Complete"), first.describe()
+    assert second.outcome() == ("True", "Complete"), second.describe()
+    assert second.states() == dict.fromkeys(range(4), "UPLOADED")
 
 
 def test_an_ended_request_goes_when_its_time_is_over(training: Training, make_request: Callable[..., Request]) -> None:

@@ -1,6 +1,7 @@
 """A kind cluster, where Docker or Podman answers.
 
-E2E_KIND_IMAGE is the image of its nodes, and so its Kubernetes; kind's own if not set.
+E2E_KIND_IMAGE is the image of its nodes, and so its Kubernetes; kind's own if not set. E2E_KIND_WORKERS is the number
+of nodes beside that of the control plane; none if not set.
 
 Guarantees: the cluster carries our name; others are left alone.
 """
@@ -21,7 +22,7 @@ _NAME: Final = "fleetprof-e2e"
 
 
 class KindCluster:
-    """kind's one-node cluster of that name; images are loaded into it, and PyTorch's folder is mounted."""
+    """kind's cluster of that name; images are loaded into it, and PyTorch's folder is mounted."""
 
     kubeconfig = KUBECONFIG
     # The API server's audit log stays in kind's node.
@@ -52,9 +53,10 @@ class KindCluster:
         TORCH.mkdir(parents=True, exist_ok=True)
         mount = {"hostPath": str(TORCH), "containerPath": str(self.torch_folder), "readOnly": True}
         image = {"image": os.environ["E2E_KIND_IMAGE"]} if os.environ.get("E2E_KIND_IMAGE") else {}
-        node = {"role": "control-plane", "extraMounts": [mount], **image}
+        roles = ["control-plane", *["worker"] * int(os.environ.get("E2E_KIND_WORKERS") or 0)]
+        nodes = [{"role": role, "extraMounts": [mount], **image} for role in roles]
         config = RUN / "kind.yaml"
-        config.write_text(yaml.safe_dump({"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "nodes": [node]}))
+        config.write_text(yaml.safe_dump({"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "nodes": nodes}))
         with step("starting a kind cluster"):
             words = ["--name", _NAME, "--config", str(config), "--kubeconfig", str(self.kubeconfig), "--wait", "3m"]
             run(self._program, "create", "cluster", *words)
@@ -66,5 +68,5 @@ class KindCluster:
         shutil.rmtree(RUN, ignore_errors=True)
 
     def load(self, archive: Path) -> None:
-        """Imports an image into the node."""
+        """Imports an image into every node."""
         run(self._program, "load", "image-archive", str(archive), "--name", _NAME)

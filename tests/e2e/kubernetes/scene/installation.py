@@ -16,6 +16,7 @@ _RELEASE = "fleetprof"
 # By kubectl port-forward; the browser of the tests goes to the port that it chose.
 ADDRESS = "http://localhost:8770"
 _SECRET = "s3"
+_LEASE = "fleetprof"
 
 
 class Installation:
@@ -62,10 +63,29 @@ class Installation:
         remove_namespace(self._api, NAMESPACE)
         self._api.delete("CustomResourceDefinition", "profilerequests.fleetprof.io", api="apiextensions.k8s.io/v1")
 
+    def upgrade(self, *settings: str) -> None:
+        """`helm upgrade` with one setting more, as `--set` takes it; the others stay."""
+        chart = str(ROOT / "charts/fleetprof")
+        words = [word for setting in settings for word in ("--set", setting)]
+        self._api.helm(
+            "upgrade", _RELEASE, chart, "-n", NAMESPACE, "--reuse-values", "--wait", "--timeout", "4m", *words
+        )
+
     def kill_operator(self) -> None:
         """SIGKILL; Kubernetes starts it again."""
         (pod,) = self.pods("operator")
         kill(pod, "operator")
+
+    def leader(self) -> str:
+        """The pod that serves, by the Lease; "" while none does."""
+        lease = self._api.get("Lease", _LEASE, "kube-system", "coordination.k8s.io/v1")
+        assert lease is not None
+        return str(lease["spec"].get("holderIdentity") or "")
+
+    def await_leader_after(self, pod: str) -> str:
+        """The pod that serves in another's place."""
+        wait_until(lambda: self.leader() not in ("", pod), lambda: f"a leader after {pod}\n{self.logs()}", pause_s=0.05)
+        return self.leader()
 
     def stop_webhook(self) -> None:
         """No replica answers any more."""

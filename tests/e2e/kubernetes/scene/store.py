@@ -7,6 +7,7 @@ import contextlib
 import re
 import secrets
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -18,7 +19,6 @@ from fleetprof_api.report.report import Report
 from msgspec import json as msgspec_json
 
 from scene.api import Api, wait_until
-from scene.namespaces import make_namespace
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -30,12 +30,16 @@ _PORT = 9000
 class Bucket:
     """A bucket of an S3 server in the cluster, as the tests read it: past the Service, through a port of their own."""
 
-    def __init__(self, api: Api, name: str, keys: tuple[str, str], server: tuple[str, str, int]) -> None:
-        """`server`: namespace, workload, port."""
+    def __init__(
+        self, api: Api, name: str, keys: tuple[str, str], server: tuple[str, str, int], authority: Path | None = None
+    ) -> None:
+        """`server`: namespace, workload, port. `authority`: of its certificate, for `localhost` too; None: HTTP."""
         self._api = api
         self.bucket = name
         self.access_key, self.secret_key = keys
         self._server = server
+        self._authority = authority
+        self._scheme = "https" if authority else "http"
         self._forward: subprocess.Popen[str] | None = None
         self._client: S3Client | None = None
 
@@ -58,7 +62,9 @@ class Bucket:
             line = self._forward.stdout.readline()
             found = re.search(r"127\.0\.0\.1:(\d+)", line)
             assert found, line
-            self._client = self._session().client("s3", endpoint_url=f"http://127.0.0.1:{found[1]}")
+            address = f"{self._scheme}://localhost:{found[1]}"
+            verify = str(self._authority) if self._authority else None
+            self._client = self._session().client("s3", endpoint_url=address, verify=verify)
         return self._client
 
     def keys(self, namespace: str, uid: str) -> list[str]:
@@ -87,29 +93,33 @@ class Bucket:
 
 
 class Store(Bucket):
-    """versitygw over an emptyDir, with one bucket; its namespace is the caller's to remove."""
+    """versitygw over an emptyDir, with one bucket; its namespace is the caller's to remove.
 
-    endpoint = f"http://store.{NAMESPACE}.svc:{_PORT}"
+    It speaks TLS where a folder has `ca.crt`, and `tls.crt` and `tls.key` for `store.NAMESPACE.svc` and `localhost`.
+    """
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, namespace: str = NAMESPACE, certificates: Path | None = None) -> None:
         keys = ("fleetprof-e2e", secrets.token_hex(16))
-        super().__init__(api, "captures", keys, (NAMESPACE, "deployment/store", _PORT))
+        authority = certificates / "ca.crt" if certificates else None
+        super().__init__(api, "captures", keys, (namespace, "deployment/store", _PORT), authority)
+        self._namespace = namespace
+        self._certificates = certificates
+        self.endpoint = f"{self._scheme}://store.{namespace}.svc:{_PORT}"
 
     def start(self) -> None:
-        """Returns when the bucket is there."""
-        make_namespace(self._api, NAMESPACE)
+        """Returns when the bucket is there; the namespace must be."""
         self._api.create(*self._objects())
-        wait_until(self._make_bucket, lambda: f"the S3 server\n{self._api.explain(NAMESPACE)}")
+        wait_until(self._make_bucket, lambda: f"the S3 server\n{self._api.explain(self._namespace)}")
 
     def go_down(self) -> None:
         """From now on nobody answers; the data stays on the volume."""
-        self._api.patch("Service", "store", {"spec": {"selector": {"app": "nobody"}}}, NAMESPACE)
+        self._api.patch("Service", "store", {"spec": {"selector": {"app": "nobody"}}}, self._namespace)
         slices = "kubernetes.io/service-name=store"
         wait_until(
             lambda: (
                 not any(
                     each.get("endpoints")
-                    for each in self._api.list("EndpointSlice", NAMESPACE, "discovery.k8s.io/v1", slices)
+                    for each in self._api.list("EndpointSlice", self._namespace, "discovery.k8s.io/v1", slices)
                 )
             ),
             "the store's end",
@@ -117,7 +127,7 @@ class Store(Bucket):
 
     def come_back(self) -> None:
         """It answers again."""
-        self._api.patch("Service", "store", {"spec": {"selector": {"app": "store"}}}, NAMESPACE)
+        self._api.patch("Service", "store", {"spec": {"selector": {"app": "store"}}}, self._namespace)
 
     def _make_bucket(self) -> bool:
         with contextlib.suppress(AssertionError, botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError):
@@ -133,18 +143,28 @@ class Store(Bucket):
         return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values}
 
     def _objects(self) -> list[dict[str, Any]]:
-        metadata = {"name": "store", "namespace": NAMESPACE}
+        metadata = {"name": "store", "namespace": self._namespace}
         labels = {"app": "store"}
+        tls = ["--cert", "/tls/tls.crt", "--key", "/tls/tls.key"] if self._certificates else []
+        volumes: list[dict[str, Any]] = [{"name": "data", "emptyDir": {}}]
+        mounts = [{"name": "data", "mountPath": "/data"}]
+        besides: list[dict[str, Any]] = []
+        if self._certificates:
+            data = {name: (self._certificates / name).read_text() for name in ("tls.crt", "tls.key")}
+            kept = {"name": "store-tls", "namespace": self._namespace}
+            besides.append({"apiVersion": "v1", "kind": "Secret", "metadata": kept, "stringData": data})
+            volumes.append({"name": "tls", "secret": {"secretName": "store-tls"}})
+            mounts.append({"name": "tls", "mountPath": "/tls"})
         server = {
             "name": "store",
             "image": STORE,
-            "args": ["--port", f":{_PORT}", "--region", "us-east-1", "posix", "/data"],
+            "args": ["--port", f":{_PORT}", "--region", "us-east-1", *tls, "posix", "/data"],
             "env": [
                 {"name": "ROOT_ACCESS_KEY", "value": self.access_key},
                 {"name": "ROOT_SECRET_KEY", "value": self.secret_key},
             ],
             "ports": [{"containerPort": _PORT}],
-            "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+            "volumeMounts": mounts,
             "readinessProbe": {"tcpSocket": {"port": _PORT}, "periodSeconds": 1},
             "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         }
@@ -157,12 +177,13 @@ class Store(Bucket):
             },
             "terminationGracePeriodSeconds": 1,
             "containers": [server],
-            "volumes": [{"name": "data", "emptyDir": {}}],
+            "volumes": volumes,
         }
         template = {"metadata": {"labels": labels}, "spec": pod}
         deployment = {"selector": {"matchLabels": labels}, "strategy": {"type": "Recreate"}, "template": template}
         service = {"selector": labels, "ports": [{"port": _PORT}]}
         return [
+            *besides,
             {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": deployment},
             {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": service},
         ]

@@ -29,6 +29,8 @@ class Training:
     pod_annotations: dict[str, str] = field(default_factory=dict)
     resources: Object = field(default_factory=lambda: {"requests": {"cpu": "50m", "memory": "256Mi"}})
     seconds: int = 900
+    one_per_node: bool = False
+    tolerations: list[str] = field(default_factory=list)
 
     def start(self) -> None:
         """Creates the Job and what it needs; returns at once."""
@@ -140,7 +142,12 @@ class Training:
             {"name": "torch", "persistentVolumeClaim": {"claimName": TORCH_CLAIM, "readOnly": True}},
             {"name": "scratch", "emptyDir": {}},
         ]
+        apart = {"labelSelector": {"matchLabels": {"app": self.name}}, "topologyKey": "kubernetes.io/hostname"}
         return {
+            "affinity": {
+                "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart] * self.one_per_node}
+            },
+            "tolerations": [{"key": taint, "operator": "Exists"} for taint in self.tolerations],
             "restartPolicy": "Never",
             "subdomain": self.name,
             "automountServiceAccountToken": False,

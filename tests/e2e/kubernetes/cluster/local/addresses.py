@@ -1,6 +1,7 @@
 """Ports and networks that nobody on this machine uses yet."""
 
 import ipaddress
+import itertools
 import json
 import socket
 import subprocess
@@ -19,7 +20,6 @@ _PARTS = (
     "kubelet_health",
     "proxy_health",
     "proxy_metrics",
-    "dns",
 )
 
 
@@ -29,6 +29,7 @@ class Addresses:
 
     node_ip: str
     ports: dict[str, int]
+    # A /16, of which each node has a part, and the link between the nodes another.
     pods: str
     services: str
 
@@ -36,6 +37,11 @@ class Addresses:
     def server(self) -> str:
         """The API server's URL, as this machine sees it."""
         return f"https://127.0.0.1:{self.ports['api']}"
+
+    @property
+    def server_for_nodes(self) -> str:
+        """The same, as every node sees it."""
+        return f"https://{self.node_ip}:{self.ports['api']}"
 
     @property
     def first_service(self) -> str:
@@ -46,6 +52,25 @@ class Addresses:
     def dns_service(self) -> str:
         """The address of the Service `kube-dns`."""
         return str(ipaddress.ip_network(self.services)[10])
+
+    def pods_of(self, node: int) -> str:
+        """The addresses of the pods on one node, counted from 0."""
+        return str(self._part(node))
+
+    @property
+    def dns_ip(self) -> str:
+        """The name server's own address on this machine, with the port that network policies name."""
+        return str(self._part(254)[53])
+
+    @property
+    def link(self) -> tuple[str, str]:
+        """The two ends of the cable to the second node: this machine's, and the node's."""
+        part = self._part(255)
+        return str(part[1]), str(part[2])
+
+    def _part(self, number: int) -> ipaddress.IPv4Network:
+        network = ipaddress.IPv4Network(self.pods)
+        return next(itertools.islice(network.subnets(new_prefix=24), number, None))
 
     def save(self, file: Path) -> None:
         """Writes them as JSON."""
@@ -70,7 +95,7 @@ def choose_addresses() -> Addresses:
     ports = {part: each.getsockname()[1] for part, each in zip(_PARTS, sockets, strict=True)}
     for each in sockets:
         each.close()
-    pods, services = (next(network.subnets(new_prefix=24)) for network in free[:2])
+    pods, services = free[0], next(free[1].subnets(new_prefix=24))
     return Addresses(_node_ip(), ports, str(pods), str(services))
 
 

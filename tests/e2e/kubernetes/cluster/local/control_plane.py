@@ -15,6 +15,7 @@ from cluster.places import AUDIT_LOG, BINARIES, KUBECONFIG, RUN
 from cluster.programs.debian import ETCD
 
 NODE: Final = "fleetprof-e2e"
+SECOND_NODE: Final = "fleetprof-e2e-2"
 # Started in this order, stopped in the other.
 PARTS: Final = ("etcd", "apiserver", "controller-manager", "scheduler")
 
@@ -41,10 +42,14 @@ def _write_certificates(addresses: Addresses) -> None:
     authority.issue("apiserver", "kube-apiserver", hosts=api_hosts)
     authority.issue("admin", "admin", "system:masters")
     authority.issue("front-proxy", "front-proxy")
-    authority.issue("node", f"system:node:{NODE}", "system:nodes", [NODE, addresses.node_ip])
+    _, second_ip = addresses.link
+    for name, ip in ((NODE, addresses.node_ip), (SECOND_NODE, second_ip)):
+        authority.issue(name, f"system:node:{name}", "system:nodes", [name, ip])
     write_token_key(RUN)
     authority.write_kubeconfig(KUBECONFIG, "admin", addresses.server)
-    authority.write_kubeconfig(RUN / "node.kubeconfig", "node", addresses.server)
+    for name in (NODE, SECOND_NODE):
+        authority.write_kubeconfig(RUN / f"{name}.kubeconfig", name, addresses.server_for_nodes)
+    authority.write_kubeconfig(RUN / "proxy.kubeconfig", "admin", addresses.server_for_nodes)
 
 
 def _start_etcd(addresses: Addresses) -> None:

@@ -1,4 +1,4 @@
-"""The single-node cluster made of processes, where there is no container engine; root, Linux and Go make it.
+"""The cluster made of processes, where there is no container engine; root, Linux and Go make it. One node, or two.
 
 Guarantees: `up` on a running cluster does nothing; on what a killed run left it cleans first; `down` can be repeated.
 """
@@ -6,6 +6,7 @@ Guarantees: `up` on a running cluster does nothing; on what a killed run left it
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ import kubernetes
 from cluster.images.base import ensure_base
 from cluster.images.building import build_pause
 from cluster.images.tools import Buildah
-from cluster.local import control_plane, network, node, processes
+from cluster.local import control_plane, network, node, policy_engine, processes, second_node
 from cluster.local.addresses import Addresses, choose_addresses, load_addresses
 from cluster.places import AUDIT_LOG, KUBECONFIG, RUN, TORCH
 from cluster.programs import binaries, debian
@@ -63,9 +64,9 @@ class LocalCluster:
             return
         self.build()
         self.down()
-        node.check()
-        RUN.mkdir(parents=True, mode=0o755)
         addresses = choose_addresses()
+        node.check(node.describe_first(addresses))
+        RUN.mkdir(parents=True, mode=0o755)
         addresses.save(_ADDRESSES)
         with step("starting the cluster"):
             self._start(addresses)
@@ -77,17 +78,56 @@ class LocalCluster:
             return
         _COMPLETE.unlink(missing_ok=True)
         addresses = load_addresses(_ADDRESSES) if _ADDRESSES.is_file() else None
-        node.stop()
+        policy_engine.stop()
+        if addresses:
+            second_node.stop(addresses)
+            node.stop(node.describe_first(addresses))
         network.stop(addresses)
         control_plane.stop()
         shutil.rmtree(RUN)
 
     def load(self, archive: Path) -> None:
-        """Imports an image into the node."""
-        node.ctr("images", "import", archive)
+        """Imports an image into the first node."""
+        node.ctr(node.describe_first(load_addresses(_ADDRESSES)), "images", "import", archive)
+
+    def add_node(self, images: Sequence[str]) -> str:
+        """A second node with these images, for pods that bear its taint; its name, when it is ready."""
+        addresses = load_addresses(_ADDRESSES)
+        with step("starting a second node"):
+            second = second_node.start_network_and_containerd(addresses)
+            buildah = Buildah()
+            for name in (node.PAUSE_IMAGE, *images):
+                archive = second.folder / "image.tar"
+                buildah.export(name, archive)
+                node.ctr(second, "images", "import", archive)
+                archive.unlink()
+            second_node.start(addresses, second)
+            _await_node(kubernetes.config.new_client_from_config(str(KUBECONFIG)), second)
+        return second.name
+
+    def remove_node(self) -> None:
+        """Ends the second node; its pods must be gone."""
+        addresses = load_addresses(_ADDRESSES)
+        second_node.stop(addresses)
+        core = kubernetes.client.CoreV1Api(kubernetes.config.new_client_from_config(str(KUBECONFIG)))
+        core.delete_node(second_node.describe_second(addresses).name)
+
+    def enforce_policies(self) -> None:
+        """From now on network policies count."""
+        policy_engine.start(load_addresses(_ADDRESSES))
+
+    def ignore_policies(self) -> None:
+        """As before."""
+        policy_engine.stop()
+
+    @property
+    def api_port(self) -> int:
+        """The API server's, which pods reach once the Service's address is translated."""
+        return load_addresses(_ADDRESSES).ports["api"]
 
     def _start(self, addresses: Addresses) -> None:
-        node.start_containerd(addresses)
+        first = node.describe_first(addresses)
+        node.start_containerd(first)
         buildah = Buildah()
         if not buildah.identity(node.PAUSE_IMAGE):
             build_pause(buildah, node.PAUSE_IMAGE)
@@ -95,19 +135,20 @@ class LocalCluster:
         buildah.export(node.PAUSE_IMAGE, archive)
         self.load(archive)
         control_plane.start(addresses)
-        node.start_kubelet(addresses)
-        network.start(addresses)
+        node.start_kubelet(first)
+        network.start(addresses, first)
         api = kubernetes.config.new_client_from_config(str(KUBECONFIG))
         for each in network.dns_objects(addresses):
             kubernetes.utils.create_from_dict(api, each)
-        _await_node(kubernetes.client.CoreV1Api(api))
+        _await_node(api, first)
 
 
-def _await_node(core: Any) -> None:
+def _await_node(api: Any, awaited: node.Node) -> None:
+    core: Any = kubernetes.client.CoreV1Api(api)
     until = time.monotonic() + 120
     while time.monotonic() < until:
-        for each in core.list_node().items:
+        for each in core.list_node(field_selector=f"metadata.name={awaited.name}").items:
             if any(c.type == "Ready" and c.status == "True" for c in each.status.conditions or []):
                 return
         time.sleep(0.2)
-    raise Failure(f"the node is not Ready after two minutes; see {RUN}/kubelet.log")
+    raise Failure(f"the node {awaited.name} is not Ready after two minutes; see {awaited.folder}/kubelet.log")

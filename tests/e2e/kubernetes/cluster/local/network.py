@@ -11,13 +11,12 @@ import yaml
 
 from cluster.local import processes
 from cluster.local.addresses import Addresses
-from cluster.local.control_plane import NODE
-from cluster.local.node import BRIDGE
+from cluster.local.node import BRIDGE, Node
 from cluster.places import BINARIES, KUBECONFIG, RUN
 
 _FORWARDING: Final = Path("/proc/sys/net/ipv4/ip_forward")
 _FOUND: Final = RUN / "forwarding-before"
-_PROXY_CONFIG: Final = RUN / "kube-proxy.yaml"
+_PROXY_CONFIG: Final = "kube-proxy.yaml"
 # kube-proxy's own --cleanup forgets this chain.
 _LEFT_BY_PROXY: Final = (
     ("-D", "INPUT", "-j", "KUBE-FIREWALL"),
@@ -27,13 +26,14 @@ _LEFT_BY_PROXY: Final = (
 )
 
 
-def start(addresses: Addresses) -> None:
+def start(addresses: Addresses, node: Node) -> None:
     """Starts kube-proxy and the DNS server; their Service is an object for `kubectl apply` (dns_objects)."""
     _FOUND.write_text(_FORWARDING.read_text())
     _FORWARDING.write_text("1\n")
     for rule in _rules(addresses):
         _change_rule("-A", rule)
-    _start_proxy(addresses)
+    start_proxy(addresses, node)
+    subprocess.run(["ip", "address", "add", f"{addresses.dns_ip}/32", "dev", "lo"], capture_output=True, check=True)
     _start_dns(addresses)
 
 
@@ -41,8 +41,9 @@ def stop(addresses: Addresses | None) -> None:
     """Stops both, and removes rules and bridge; `addresses` is None when the last run did not come to choose them."""
     processes.stop(RUN, "coredns")
     processes.stop(RUN, "kube-proxy")
-    if _PROXY_CONFIG.is_file():
-        command: list[str | Path] = [BINARIES / "kube-proxy", "--cleanup", "--config", _PROXY_CONFIG]
+    config = RUN / _PROXY_CONFIG
+    if config.is_file():
+        command: list[str | Path] = [BINARIES / "kube-proxy", "--cleanup", "--config", config]
         subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
         for left in _LEFT_BY_PROXY:
             for program in ("iptables", "ip6tables"):
@@ -51,6 +52,10 @@ def stop(addresses: Addresses | None) -> None:
         while _change_rule("-D", rule):
             continue  # a killed run and the next may both have added it
     subprocess.run(["ip", "link", "delete", BRIDGE], capture_output=True, check=False)
+    if addresses:
+        subprocess.run(
+            ["ip", "address", "delete", f"{addresses.dns_ip}/32", "dev", "lo"], capture_output=True, check=False
+        )
     if _FOUND.is_file():
         _FORWARDING.write_text(_FOUND.read_text())
 
@@ -59,7 +64,6 @@ def dns_objects(addresses: Addresses) -> list[dict[str, object]]:
     """The Service that pods ask for names, and its one endpoint on this machine."""
     ports = [("dns", "UDP"), ("dns-tcp", "TCP")]
     metadata = {"name": "kube-dns", "namespace": "kube-system"}
-    port = addresses.ports["dns"]
     return [
         {
             "apiVersion": "v1",
@@ -67,7 +71,7 @@ def dns_objects(addresses: Addresses) -> list[dict[str, object]]:
             "metadata": metadata,
             "spec": {
                 "clusterIP": addresses.dns_service,
-                "ports": [{"name": n, "port": 53, "protocol": p, "targetPort": port} for n, p in ports],
+                "ports": [{"name": n, "port": 53, "protocol": p} for n, p in ports],
             },
         },
         {
@@ -75,33 +79,35 @@ def dns_objects(addresses: Addresses) -> list[dict[str, object]]:
             "kind": "EndpointSlice",
             "metadata": {**metadata, "labels": {"kubernetes.io/service-name": "kube-dns"}},
             "addressType": "IPv4",
-            "endpoints": [{"addresses": [addresses.node_ip], "conditions": {"ready": True}}],
-            "ports": [{"name": n, "port": port, "protocol": p} for n, p in ports],
+            "endpoints": [{"addresses": [addresses.dns_ip], "conditions": {"ready": True}}],
+            "ports": [{"name": n, "port": 53, "protocol": p} for n, p in ports],
         },
     ]
 
 
-def _start_proxy(addresses: Addresses) -> None:
+def start_proxy(addresses: Addresses, node: Node) -> None:
+    """kube-proxy of one node."""
     config = {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "mode": "iptables",
         "clusterCIDR": addresses.pods,
-        "hostnameOverride": NODE,
-        "clientConnection": {"kubeconfig": str(KUBECONFIG)},
+        "hostnameOverride": node.name,
+        "clientConnection": {"kubeconfig": str(RUN / "proxy.kubeconfig")},
         # The machine's own limits stay as they are.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
-        "healthzBindAddress": f"127.0.0.1:{addresses.ports['proxy_health']}",
-        "metricsBindAddress": f"127.0.0.1:{addresses.ports['proxy_metrics']}",
+        "healthzBindAddress": f"127.0.0.1:{node.ports['proxy_health']}",
+        "metricsBindAddress": f"127.0.0.1:{node.ports['proxy_metrics']}",
     }
-    _PROXY_CONFIG.write_text(yaml.safe_dump(config))
-    processes.start(RUN, "kube-proxy", [BINARIES / "kube-proxy", "--config", _PROXY_CONFIG])
+    file = node.folder / _PROXY_CONFIG
+    file.write_text(yaml.safe_dump(config))
+    processes.start(node.folder, "kube-proxy", [*node.prefix, BINARIES / "kube-proxy", "--config", file])
 
 
 def _start_dns(addresses: Addresses) -> None:
     config = RUN / "Corefile"
-    config.write_text(f""".:{addresses.ports["dns"]} {{
-  bind {addresses.node_ip}
+    config.write_text(f""".:53 {{
+  bind {addresses.dns_ip}
   errors
   kubernetes cluster.local in-addr.arpa {{
     kubeconfig {KUBECONFIG}
@@ -118,8 +124,8 @@ def _rules(addresses: Addresses) -> list[list[str]]:
     outside = ["-s", addresses.pods, "!", "-d", addresses.pods]
     return [
         ["nat", "POSTROUTING", *outside, *comment, "-j", "MASQUERADE"],
-        ["filter", "FORWARD", "-i", BRIDGE, *comment, "-j", "ACCEPT"],
-        ["filter", "FORWARD", "-o", BRIDGE, *comment, "-j", "ACCEPT"],
+        ["filter", "FORWARD", "-s", addresses.pods, *comment, "-j", "ACCEPT"],
+        ["filter", "FORWARD", "-d", addresses.pods, *comment, "-j", "ACCEPT"],
     ]
 
 

@@ -1,4 +1,6 @@
-"""The one node: containerd and the kubelet, and everything that they leave on the machine when they go.
+"""A node: containerd and the kubelet, and everything that they leave on the machine when they go.
+
+The first node is in the machine's own network, a second one in a network namespace (second_node.py).
 
 Guarantees: `stop` leaves no container, shim, mount, network namespace, cgroup or log link of ours, however the last run
 ended; every path is below the run's own folder or carries its name.
@@ -8,6 +10,7 @@ import contextlib
 import json
 import os
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -20,112 +23,143 @@ from cluster.places import BINARIES, RUN
 from cluster.programs.debian import CNI
 from cluster.refusal import Failure, Refusal
 
-SOCKET: Final = RUN / "containerd.sock"
 PAUSE_IMAGE: Final = "localhost/fleetprof-e2e/pause:1"
 BRIDGE: Final = "fleetprof0"
-_NETWORK: Final = "fleetprof-e2e"
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _LONGEST_SOCKET_PATH: Final = 107
 
 
-def ctr(*words: str | Path) -> str:
+@dataclass(frozen=True, slots=True)
+class Node:
+    """`folder` has all its files, `pods` is its pods' range of addresses, `dns` the address that they ask for names.
+
+    `prefix` goes before each of its programs, `cgroup` is where its pods are when that is not the machine's root, and
+    `taint` keeps pods away that do not bear it.
+    """
+
+    name: str
+    folder: Path
+    ip: str
+    pods: str
+    ports: dict[str, int]
+    dns: str
+    prefix: tuple[str, ...] = ()
+    cgroup: str = ""
+    taint: str = ""
+
+    @property
+    def socket(self) -> Path:
+        """containerd's."""
+        return self.folder / "containerd.sock"
+
+
+def describe_first(addresses: Addresses) -> Node:
+    """The node in the machine's own network."""
+    return Node(NODE, RUN, addresses.node_ip, addresses.pods_of(0), addresses.ports, addresses.dns_service)
+
+
+def ctr(node: Node, *words: str | Path) -> str:
     """Runs containerd's own client; its output."""
-    command = [BINARIES / "ctr", "--address", SOCKET, "--namespace", "k8s.io", *words]
+    command = [BINARIES / "ctr", "--address", node.socket, "--namespace", "k8s.io", *words]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Failure(f"`ctr {' '.join(map(str, words))}` failed: {done.stderr[-1000:]}")
     return done.stdout
 
 
-def check() -> None:
+def check(node: Node) -> None:
     """Refuses where a second kubelet would disturb a first, or a path is too long for a socket."""
-    if any(_cgroup_processes()):
+    if any(_cgroup_processes(node.cgroup)):
         raise Refusal("another kubelet's pods run on this machine; use E2E_CLUSTER=current with its KUBECONFIG")
-    longest = RUN / "kubelet/pod-resources/kubelet.sock"
+    longest = node.folder / "kubelet/pod-resources/kubelet.sock"
     if len(str(longest)) > _LONGEST_SOCKET_PATH:
         raise Refusal(f"{longest} is too long for a socket: set XDG_CACHE_HOME to a shorter path")
 
 
-def start_containerd(addresses: Addresses) -> None:
+def start_containerd(node: Node) -> None:
     """Returns when containerd answers."""
-    _write_network(addresses)
-    config = RUN / "containerd.toml"
-    config.write_text(_containerd_config())
-    command: list[str | Path] = [BINARIES / "containerd", "--config", config]
+    node.folder.mkdir(parents=True, exist_ok=True)
+    _write_network(node)
+    config = node.folder / "containerd.toml"
+    config.write_text(_containerd_config(node))
+    command: list[str | Path] = [*node.prefix, BINARIES / "containerd", "--config", config]
     environment = os.environ | {"PATH": f"{BINARIES}:{os.environ['PATH']}"}
-    processes.start(RUN, "containerd", command, environment)
-    processes.wait_for(_containerd_answers, "an answer", RUN, "containerd")
+    processes.start(node.folder, "containerd", command, environment)
+    processes.wait_for(lambda: _containerd_answers(node), "an answer", node.folder, "containerd")
 
 
-def start_kubelet(addresses: Addresses) -> None:
+def start_kubelet(node: Node) -> None:
     """Returns when the kubelet is healthy; wants the API server, and the pause image in containerd."""
-    config = RUN / "kubelet.yaml"
-    config.write_text(yaml.safe_dump(_kubelet_config(addresses)))
+    for controller in _controllers() if node.cgroup else ():
+        (controller / node.cgroup).mkdir(exist_ok=True)
+    config = node.folder / "kubelet.yaml"
+    config.write_text(yaml.safe_dump(_kubelet_config(node)))
     command: list[str | Path] = [
+        *node.prefix,
         BINARIES / "kubelet",
         f"--config={config}",
-        f"--kubeconfig={RUN / 'node.kubeconfig'}",
-        f"--hostname-override={NODE}",
-        f"--root-dir={RUN / 'kubelet'}",
-        f"--node-ip={addresses.node_ip}",
+        f"--kubeconfig={RUN / f'{node.name}.kubeconfig'}",
+        f"--hostname-override={node.name}",
+        f"--root-dir={node.folder / 'kubelet'}",
+        f"--node-ip={node.ip}",
     ]
-    processes.start(RUN, "kubelet", command)
-    health = f"http://127.0.0.1:{addresses.ports['kubelet_health']}/healthz"
-    processes.wait_for(lambda: fetch(health, RUN) == b"ok", "health", RUN, "kubelet")
+    processes.start(node.folder, "kubelet", command)
+    health = f"http://{node.ip}:{node.ports['kubelet_health']}/healthz"
+    processes.wait_for(lambda: fetch(health, RUN) == b"ok", "health", node.folder, "kubelet")
 
 
-def stop() -> None:
+def stop(node: Node) -> None:
     """Stops the kubelet, every container, containerd; then removes what they left."""
-    processes.stop(RUN, "kubelet")
-    if processes.is_running(RUN, "containerd"):
+    processes.stop(node.folder, "kubelet")
+    if processes.is_running(node.folder, "containerd"):
         with contextlib.suppress(Failure):
-            _end_containers()
-    processes.stop(RUN, "containerd")
-    processes.kill_tree(processes.find("containerd-shim-runc-v2", str(SOCKET)))
-    _unmount()
-    _remove_links()
-    _remove_cgroups()
+            _end_containers(node)
+    processes.stop(node.folder, "containerd")
+    processes.kill_tree(processes.find("containerd-shim-runc-v2", str(node.socket)))
+    _unmount(node.folder)
+    _remove_links(node)
+    _remove_cgroups(node.cgroup)
 
 
-def _end_containers() -> None:
-    tasks = ctr("tasks", "list", "--quiet").split()
+def _end_containers(node: Node) -> None:
+    tasks = ctr(node, "tasks", "list", "--quiet").split()
     if tasks:
-        ctr("tasks", "delete", "--force", *tasks)
-    containers = ctr("containers", "list", "--quiet").split()
+        ctr(node, "tasks", "delete", "--force", *tasks)
+    containers = ctr(node, "containers", "list", "--quiet").split()
     if containers:
-        ctr("containers", "delete", *containers)
+        ctr(node, "containers", "delete", *containers)
 
 
-def _containerd_answers() -> bool:
+def _containerd_answers(node: Node) -> bool:
     try:
-        ctr("version")
+        ctr(node, "version")
     except Failure:
         return False
     return True
 
 
-def _write_network(addresses: Addresses) -> None:
+def _write_network(node: Node) -> None:
     # Masquerading is one rule of ours (network.py): the plug-in's own outlives pods that are killed with the machine.
     address_range = {
         "type": "host-local",
-        "dataDir": str(RUN / "pod-addresses"),
-        "ranges": [[{"subnet": addresses.pods}]],
+        "dataDir": str(node.folder / "pod-addresses"),
+        "ranges": [[{"subnet": node.pods}]],
         "routes": [{"dst": "0.0.0.0/0"}],
     }
     bridge = {"type": "bridge", "bridge": BRIDGE, "isGateway": True, "hairpinMode": True, "ipam": address_range}
-    folder = RUN / "cni"
+    folder = node.folder / "cni"
     folder.mkdir(exist_ok=True)
-    network = {"cniVersion": "1.0.0", "name": _NETWORK, "plugins": [bridge]}
+    network = {"cniVersion": "1.0.0", "name": node.name, "plugins": [bridge]}
     (folder / "10-fleetprof.conflist").write_text(json.dumps(network))
 
 
-def _containerd_config() -> str:
+def _containerd_config(node: Node) -> str:
     # restrict_oom_score_adj: without CAP_SYS_RESOURCE, as in many virtual machines, every sandbox would fail.
     return f"""version = 3
-root = "{RUN}/containerd/root"
-state = "{RUN}/containerd/state"
+root = "{node.folder}/containerd/root"
+state = "{node.folder}/containerd/state"
 [grpc]
-address = "{SOCKET}"
+address = "{node.socket}"
 [plugins."io.containerd.cri.v1.images"]
 snapshotter = "overlayfs"
 [plugins."io.containerd.cri.v1.images".pinned_images]
@@ -135,79 +169,87 @@ restrict_oom_score_adj = true
 netns_mounts_under_state_dir = true
 [plugins."io.containerd.cri.v1.runtime".cni]
 bin_dirs = ["{CNI}"]
-conf_dir = "{RUN}/cni"
+conf_dir = "{node.folder}/cni"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 """
 
 
-def _kubelet_config(addresses: Addresses) -> dict[str, object]:
+def _kubelet_config(node: Node) -> dict[str, object]:
+    taint = [{"key": node.taint, "effect": "NoSchedule"}] if node.taint else []
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "port": addresses.ports["kubelet"],
-        "healthzPort": addresses.ports["kubelet_health"],
+        "port": node.ports["kubelet"],
+        "healthzBindAddress": node.ip,
+        "healthzPort": node.ports["kubelet_health"],
+        "registerWithTaints": taint,
         "failCgroupV1": False,
         "failSwapOn": False,
         "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{node.cgroup}",
         "enforceNodeAllocatable": [],
-        "containerRuntimeEndpoint": f"unix://{SOCKET}",
+        "containerRuntimeEndpoint": f"unix://{node.socket}",
         "authentication": {
             "x509": {"clientCAFile": str(RUN / "ca.crt")},
             "webhook": {"enabled": True},
             "anonymous": {"enabled": False},
         },
         "authorization": {"mode": "Webhook"},
-        "tlsCertFile": str(RUN / "node.crt"),
-        "tlsPrivateKeyFile": str(RUN / "node.key"),
-        "clusterDNS": [addresses.dns_service],
+        "tlsCertFile": str(RUN / f"{node.name}.crt"),
+        "tlsPrivateKeyFile": str(RUN / f"{node.name}.key"),
+        "clusterDNS": [node.dns],
         "clusterDomain": "cluster.local",
         "evictionHard": {"memory.available": "100Mi"},
         "imageGCHighThresholdPercent": 100,
-        "podLogsDir": str(RUN / "pod-logs"),
-        "volumePluginDir": str(RUN / "kubelet/volume-plugins"),
+        "podLogsDir": str(node.folder / "pod-logs"),
+        "volumePluginDir": str(node.folder / "kubelet/volume-plugins"),
         "makeIPTablesUtilChains": False,
         "serializeImagePulls": False,
     }
 
 
-def _unmount() -> None:
-    """Everything mounted below the run's folder, the deepest first."""
+def _unmount(folder: Path) -> None:
+    """Everything mounted below the folder, the deepest first."""
     table = Path("/proc/self/mountinfo").read_text().splitlines()
     points = [line.split()[4].replace("\\040", " ") for line in table]
-    ours = [point for point in points if point.startswith(f"{RUN}/")]
+    ours = [point for point in points if point.startswith(f"{folder}/")]
     for point in sorted(ours, key=len, reverse=True):
         subprocess.run(["umount", "--lazy", point], check=False, capture_output=True)
 
 
-def _remove_links() -> None:
+def _remove_links(node: Node) -> None:
     for link in Path("/var/log/containers").glob("*.log"):
-        if link.is_symlink() and str(link.readlink()).startswith(f"{RUN}/"):
+        if link.is_symlink() and str(link.readlink()).startswith(f"{node.folder}/"):
             link.unlink()
-    for result in Path("/var/lib/cni/results").glob(f"{_NETWORK}-*"):
+    for result in Path("/var/lib/cni/results").glob(f"{node.name}-*"):
         result.unlink()
 
 
-def _kubepods() -> list[Path]:
+def _controllers() -> list[Path]:
+    """The roots of the machine's control groups: one, or before version 2 one of each controller."""
     if (_CGROUPS / "cgroup.controllers").is_file():
-        candidates = [_CGROUPS / "kubepods"]
-    else:
-        candidates = [controller / "kubepods" for controller in _CGROUPS.iterdir() if not controller.is_symlink()]
+        return [_CGROUPS]
+    return [controller for controller in _CGROUPS.iterdir() if not controller.is_symlink()]
+
+
+def _pods_cgroups(cgroup: str) -> list[Path]:
+    candidates = (controller / (cgroup or "kubepods") for controller in _controllers())
     return [folder for folder in candidates if folder.is_dir()]
 
 
-def _cgroup_processes() -> list[str]:
+def _cgroup_processes(cgroup: str) -> list[str]:
     return [
         pid
-        for root in _kubepods()
+        for root in _pods_cgroups(cgroup)
         for folder, _, files in os.walk(root)
         if "cgroup.procs" in files
         for pid in Path(folder, "cgroup.procs").read_text().split()
     ]
 
 
-def _remove_cgroups() -> None:
-    for root in _kubepods():
+def _remove_cgroups(cgroup: str) -> None:
+    for root in _pods_cgroups(cgroup):
         for folder, _, _ in os.walk(root, topdown=False):
             # One with a process in it is not ours to end.
             with contextlib.suppress(OSError):

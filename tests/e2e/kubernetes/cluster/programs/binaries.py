@@ -27,6 +27,8 @@ _OTHERS: Final = {
     "coredns": f"{_COREDNS}@v1.15.0 {' '.join(_DNS_PLUGINS)}",
     "helm": f"helm.sh/helm/v4/cmd/helm@v{_HELM}",
 }
+# What some tests alone want.
+_BESIDES: Final = {"kube-router": "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router@v2.1.0"}
 _FLAGS: Final = {"helm": f"-X helm.sh/helm/v4/internal/version.version=v{_HELM}"}
 # Everything that a client of any cluster needs.
 CLIENTS: Final = ("kubectl", "helm")
@@ -68,7 +70,7 @@ def install(package: str, into: Path) -> None:
 
 
 def _version(name: str) -> str:
-    return f"k8s.io/kubernetes@v{KUBERNETES}" if name in kubernetes.PROGRAMS else _OTHERS[name]
+    return f"k8s.io/kubernetes@v{KUBERNETES}" if name in kubernetes.PROGRAMS else (_OTHERS | _BESIDES)[name]
 
 
 def _is_built(name: str) -> bool:

@@ -46,6 +46,13 @@ def install() -> None:
             _unpack(package)
 
 
+def install_package(name: str) -> None:
+    """Installs one that some tests alone want."""
+    with step(f"installing {name}"):
+        _run("apt-get", "update", "-qq")
+        _run("apt-get", "install", "-y", "-qq", "--no-install-recommends", name)
+
+
 def _unpack(package: str) -> None:
     downloads = UNPACKED / "downloads"
     shutil.rmtree(downloads, ignore_errors=True)

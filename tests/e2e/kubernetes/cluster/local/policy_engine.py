@@ -1,0 +1,71 @@
+"""What enforces network policies on the first node while a test asks for it: kube-router's controller, as in k3s.
+
+kube-proxy goes on serving Services, and the bridge carries the pods.
+
+Guarantees: `stop` takes back its chains and sets, and nothing of anybody else's; its own `--cleanup-config` would flush
+the machine's IPVS table too.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from cluster.local import processes
+from cluster.local.addresses import Addresses
+from cluster.local.control_plane import NODE
+from cluster.places import BINARIES, RUN
+from cluster.programs import binaries, debian
+
+_NAME: Final = "kube-router"
+_OURS: Final = re.compile(r"KUBE-(ROUTER|POD-FW|NWPLCY)-")
+_HEALTH_PORT: Final = 20244
+
+
+def start(addresses: Addresses) -> None:
+    """Returns once policies are enforced for the pods that run."""
+    binaries.build(("kube-router",))
+    if not shutil.which("ipset"):
+        debian.install_package("ipset")
+    command: list[str | Path] = [
+        BINARIES / "kube-router",
+        "--run-firewall=true",
+        "--run-router=false",
+        "--run-service-proxy=false",
+        f"--kubeconfig={RUN / 'proxy.kubeconfig'}",
+        f"--hostname-override={NODE}",
+        f"--service-cluster-ip-range={addresses.services}",
+        f"--health-port={_HEALTH_PORT}",
+        "--v=1",
+    ]
+    processes.start(RUN, _NAME, command, os.environ | {"NODE_NAME": NODE})
+    synced = "sync iptables took"
+    processes.wait_for(lambda: synced in (RUN / f"{_NAME}.log").read_text(), "a first sync", RUN, _NAME)
+
+
+def stop() -> None:
+    """Ends it, and takes its rules back; nothing happens where it did not run."""
+    if not (RUN / f"{_NAME}.log").is_file():
+        return
+    processes.stop(RUN, _NAME)
+    rules = [line for line in _iptables("-S").splitlines() if _OURS.search(line)]
+    for line in rules:
+        if line.startswith("-A"):
+            _iptables(*shlex.split(line.replace("-A", "-D", 1)))
+    for line in rules:
+        if line.startswith("-N"):
+            _iptables("-X", line.split()[1])
+    for name in _run("ipset", "list", "-name").split():
+        if name.startswith("KUBE-") or name.startswith("kube-router-"):
+            _run("ipset", "destroy", name)
+
+
+def _iptables(*words: str) -> str:
+    return _run("iptables", "-w", "-t", "filter", *words)
+
+
+def _run(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
