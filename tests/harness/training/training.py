@@ -28,10 +28,15 @@ from torch import nn
 
 
 class Batches(torch.utils.data.Dataset):
+    def __init__(self, starve_when: str | None) -> None:
+        self.starve_when = starve_when
+
     def __len__(self) -> int:
         return 1_000_000
 
     def __getitem__(self, index: int) -> torch.Tensor:
+        if self.starve_when and index % 8 == 0 and os.path.exists(self.starve_when):
+            time.sleep(0.8)
         return torch.full((16,), float(index % 7))
 
 
@@ -51,6 +56,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--fault-when", help="the fault strikes once this file is there")
     parser.add_argument("--progress", help="touched after the fifth iteration, one file per rank")
     parser.add_argument("--stop-when", help="the job ends in the orderly way once this file is there")
+    parser.add_argument("--starve-when", help="each iteration waits long for its data while this file is there")
     return parser.parse_args()
 
 
@@ -77,7 +83,7 @@ def main() -> None:
     groups = [list(model.parameters())[i :: arguments.optimizers] for i in range(arguments.optimizers)]
     optimizers = [torch.optim.SGD(group, lr=1e-3) for group in groups]
     loader = torch.utils.data.DataLoader(
-        Batches(),
+        Batches(arguments.starve_when),
         batch_size=8,
         num_workers=0 if arguments.workers == "none" else 2,
         multiprocessing_context=None if arguments.workers == "none" else arguments.workers,

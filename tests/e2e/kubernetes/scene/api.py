@@ -110,10 +110,10 @@ class Api:
         """What a container printed."""
         return self.kubectl("logs", pod, "-n", namespace, "-c", container)
 
-    def forward(self, namespace: str, target: str, port: int) -> subprocess.Popen[str]:
-        """A running `kubectl port-forward`; its first line names the port on this machine."""
+    def forward(self, namespace: str, target: str, port: int, here: int | None = None) -> subprocess.Popen[str]:
+        """A running `kubectl port-forward`; its first line names the port on this machine: `here`, or any."""
         return subprocess.Popen(
-            ["kubectl", "port-forward", "-n", namespace, target, f":{port}", "--address", "127.0.0.1"],
+            ["kubectl", "port-forward", "-n", namespace, target, f"{here or ''}:{port}", "--address", "127.0.0.1"],
             env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

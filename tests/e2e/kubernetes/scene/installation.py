@@ -5,6 +5,7 @@ from pathlib import Path
 from cluster.images.building import version
 from cluster.places import ROOT
 
+from scene.alerting import TOKEN, WEBHOOK
 from scene.api import Api, Object, wait_until
 from scene.containers import kill
 from scene.namespaces import make_namespace, remove_namespace
@@ -36,12 +37,17 @@ class Installation:
         self.clean()
         make_namespace(self._api, NAMESPACE)
         self._api.create(self._store.secret(NAMESPACE, _SECRET), *self._people.for_the_web_ui(NAMESPACE))
+        for name, key, value in (("alerts", "token", TOKEN), ("notifications", "url", WEBHOOK)):
+            metadata = {"name": name, "namespace": NAMESPACE}
+            self._api.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {key: value}})
         values = {
             "store.s3.bucket": self._store.bucket,
             "store.s3.endpoint": self._store.endpoint,
             "store.credentials.operatorSecret": _SECRET,
             "store.credentials.webuiSecret": _SECRET,
             "webui.url": ADDRESS,
+            "operator.alerts.tokenSecret": "alerts",
+            "operator.notifications.secret": "notifications",
             **self._people.values(),
             "image.tag": version(),
             # Two cores carry trainers, analyzer and everything else.

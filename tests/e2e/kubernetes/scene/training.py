@@ -53,6 +53,16 @@ class Training:
             lambda: f"the end of {self.name}: {self.output()}",
         )
 
+    def starve(self) -> None:
+        """From now on each iteration waits long for its data."""
+        for pod in self.list_pods():
+            self.execute(pod, "touch", "/scratch/starve")
+
+    def feed(self) -> None:
+        """The data comes as before."""
+        for pod in self.list_pods():
+            self.execute(pod, "rm", "/scratch/starve")
+
     def assert_undisturbed(self) -> None:
         """Every rank trained to the end that was asked for, in one attempt, with exit code 0."""
         job = self.get()
@@ -169,6 +179,7 @@ class Training:
             meeting = [f"--nnodes={self.pods}", f"--node-rank={index}", f"--master-addr={leader}"]
             meeting.append(f"--master-port={_PORT}")
         script = ["/training/train.py", "--progress", "/scratch/progress", "--stop-when", "/scratch/stop"]
+        script += ["--starve-when", "/scratch/starve"]
         pace = ["--pause", "0.05", "--seconds", str(self.seconds)]
         return ["torchrun", *meeting, f"--nproc-per-node={self.ranks_per_pod}", *script, *pace]
 
