@@ -54,6 +54,7 @@ def test_a_replica_that_is_deleted_hands_its_captures_over(
     assert request.outcome() == ("True", "Complete"), request.describe()
 
 
+@pytest.mark.nightly
 def test_a_replica_that_hangs_is_replaced_and_comes_back_to_stand_by(
     replicas: Installation, training: Training, make_request: Callable[..., Request], handing_over: Stages
 ) -> None:

@@ -55,7 +55,7 @@ def test_the_second_request_for_the_same_ranks_waits_for_its_turn(
     second = make_request(training, "second")
 
     wait_until(lambda: second.conditions().get("TargetsResolved", ("", ""))[1] == "Queued", second.describe)
-    assert "place 1 in the namespace's queue" in second.message("TargetsResolved")
+    assert "place 1 in the queue" in second.message("TargetsResolved")
     second.await_end()
 
     first.await_end()
