@@ -115,9 +115,11 @@ def test_what_a_service_before_labels_wrote_is_written_anew(
     versions = {info.key.removeprefix(prefix): info.version or str(info.size_bytes) for info in store.list(prefix)}
     watched = [f"{name} {versions[name]}" for name in ("ledger.json", "report.json", "request.json")]
     before = hashlib.blake2b("\n".join(watched).encode(), digest_size=16).hexdigest()
-    with open_database(catalog_url).begin() as connection:
+    engine = open_database(catalog_url)
+    with engine.begin() as connection:
         connection.execute(text("DELETE FROM labels"))
         connection.execute(text("UPDATE requests SET version = :v WHERE uid = 'slow'"), {"v": before})
+    engine.dispose()
     assert catalog.refresh() == Changes(1, 0)
 
 
