@@ -4,8 +4,10 @@ import os
 import shutil
 import socket
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +61,17 @@ def _run(name: str, folder: Path, *words: str) -> Iterator[int]:
             [program, *words, f"--web.listen-address=127.0.0.1:{port}"], cwd=folder, stdout=log, stderr=log
         )
     try:
-        wait_until(lambda: _answers(port), f"{name} to listen")
+        wait_until(lambda: _is_ready(port), f"{name} to be ready")
         yield port
     finally:
         process.terminate()
         process.wait(30)
 
 
-def _answers(port: int) -> bool:
+def _is_ready(port: int) -> bool:
+    """Whether it reads its data already: until then it listens, and answers 503 to each query."""
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=5) as answer:
+            return bool(answer.status == HTTPStatus.OK)
     except OSError:
         return False
-    return True
