@@ -6,7 +6,7 @@ keep their rhythm and steps their pace within the allowances below.
 Kineto fetches a config only when it polls, so the lead is the time to the *slowest next poll*:
 
     P  = max over ranks of (first expected poll after now + send time + margin)
-         margin = 0.4 s + interval / 10 + the lateness of recent polls, 5 s at most
+         margin = 1 s + interval / 10 + the lateness of recent polls, 5 s at most
     step mode   F = max over ranks of (step + ceil((P - at) * pace)) + w * p + 2, moved up until (F - 1) % p == 0
                 pace: steps per second, a tenth more than the median, or that of the fastest recent steps if they were
                 quicker still, threefold at most
@@ -40,7 +40,7 @@ UNKNOWN_INTERVAL_NS: Final = 10 * SECOND_NS  # Kineto's default of 5 s, and as m
 MISSED_POLLS: Final = 3
 NEWS_NS: Final = 3 * SECOND_NS  # how old a heartbeat's news of a poll may be
 SEND_NS: Final = SECOND_NS // 10  # hub to sidecar's table of orders
-MARGIN_NS: Final = SECOND_NS * 4 // 10
+MARGIN_NS: Final = SECOND_NS
 MOST_LATENESS_NS: Final = 5 * SECOND_NS
 PACE_PERCENT: Final = 110
 MOST_PACE_PERCENT: Final = 300

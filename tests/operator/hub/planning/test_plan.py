@@ -50,19 +50,19 @@ FIVE = Window(iterations=5)
 @pytest.mark.parametrize(
     ("process", "expected_ms"),
     [
-        # margin: 400 ms + a tenth of the interval; sending takes 100 ms
-        (rank(polled=0), 1000 + 500),
-        (rank(polled=300), 700 + 500),
-        (rank(polled=899), 101 + 500),
-        (rank(polled=950), 1050 + 500),  # the next poll comes before the order does
-        (rank(polled=1800), 200 + 500),  # one poll was not seen
-        (rank(polled=5900), 100 + 500),  # news of some were lost
-        (rank(polled=6100), 100 + 10_000 + 400),  # it may be backing off
-        (rank(polled=-500), 100 + 1000 + 500),  # its clock is ahead
-        (rank(polled=1000, interval=5000), 4000 + 900),
-        (rank(polled=300, poll_lateness_ns=250 * MS), 700 + 500 + 250),  # its machine is busy
-        (rank(polled=300, poll_lateness_ns=60 * SECOND), 700 + 500 + 5000),
-        (rank(polled=1000, interval=0), 100 + 10_000 + 400),  # it has polled once, or not regularly
+        # margin: 1 s + a tenth of the interval; sending takes 100 ms
+        (rank(polled=0), 1000 + 1100),
+        (rank(polled=300), 700 + 1100),
+        (rank(polled=899), 101 + 1100),
+        (rank(polled=950), 1050 + 1100),  # the next poll comes before the order does
+        (rank(polled=1800), 200 + 1100),  # one poll was not seen
+        (rank(polled=5900), 100 + 1100),  # news of some were lost
+        (rank(polled=6100), 100 + 10_000 + 1000),  # it may be backing off
+        (rank(polled=-500), 100 + 1000 + 1100),  # its clock is ahead
+        (rank(polled=1000, interval=5000), 4000 + 1500),
+        (rank(polled=300, poll_lateness_ns=250 * MS), 700 + 1100 + 250),  # its machine is busy
+        (rank(polled=300, poll_lateness_ns=60 * SECOND), 700 + 1100 + 5000),
+        (rank(polled=1000, interval=0), 100 + 10_000 + 1000),  # it has polled once, or not regularly
     ],
 )
 def test_when_a_process_has_its_order(process: pb.Process, expected_ms: int) -> None:
@@ -88,20 +88,20 @@ def test_whose_next_poll_nobody_can_foretell(ranks: list[pb.Process], says: str)
 @pytest.mark.parametrize(
     ("ranks", "first_step", "start_ms"),
     [
-        # P = 1500 ms; 1.1 * 1500 / 100 = 16.5 → 17 steps; F = 100 + 17 + 2; F - 1 ends after 18 steps
-        ([rank()], 119, 1800),
-        ([rank(), rank(step=103)], 122, 1800),  # the one that is ahead decides
-        ([rank(), rank(polled=0, interval=5000)], 100 + 65 + 2, 6600),  # the slowest poller decides
-        ([rank(at=400)], 100 + 21 + 2, 1800),  # a step report that is old is carried forward
+        # P = 2100 ms; 1.1 * 2100 / 100 = 23.1 → 24 steps; F = 100 + 24 + 2; F - 1 ends after 25 steps
+        ([rank()], 126, 2500),
+        ([rank(), rank(step=103)], 129, 2500),  # the one that is ahead decides
+        ([rank(), rank(polled=0, interval=5000)], 100 + 72 + 2, 7300),  # the slowest poller decides
+        ([rank(at=400)], 100 + 28 + 2, 2500),  # a step report that is old is carried forward
         ([rank(iteration=10_000)], 100 + 1 + 2, 20_000),
-        ([rank(fastest=95)], 119, 1800),  # within the tenth
-        ([rank(fastest=50)], 100 + 30 + 2, 3100),  # it was twice as fast for a moment, and may be again
-        ([rank(fastest=1)], 100 + 45 + 2, 4600),
-        ([rank(iteration=2)], 100 + 825 + 2, 1652),
-        # two optimizers: 50 ms a step, 33 steps, F = 135 → (F - 1) % 2 == 0
-        ([rank(per=2)], 135, 1700),
-        ([rank(per=2, step=101)], 137, 1750),
-        ([rank(per=4)], 100 + 66 + 2 + 1, 1700),
+        ([rank(fastest=95)], 126, 2500),  # within the tenth
+        ([rank(fastest=50)], 100 + 42 + 2, 4300),  # it was twice as fast for a moment, and may be again
+        ([rank(fastest=1)], 100 + 63 + 2, 6400),
+        ([rank(iteration=2)], 100 + 1155 + 2, 2312),
+        # two optimizers: 50 ms a step, 47 steps, F = 149 → (F - 1) % 2 == 0
+        ([rank(per=2)], 149, 2400),
+        ([rank(per=2, step=101)], 151, 2450),
+        ([rank(per=4)], 100 + 93 + 2 + 2, 2400),
     ],
 )
 def test_begin_at_one_step(ranks: list[pb.Process], first_step: int, start_ms: int) -> None:
@@ -115,20 +115,20 @@ def test_begin_at_one_step(ranks: list[pb.Process], first_step: int, start_ms: i
 
 
 def test_a_patient_plan_leaves_every_rank_as_long_as_one_whose_polls_have_no_rhythm() -> None:
-    # P = 10,500 ms; 1.1 * 10,500 / 100 = 115.5 → 116 steps
+    # P = 11,100 ms; 1.1 * 11,100 / 100 = 122.1 → 123 steps
     plan = make_plan([rank(), rank(step=103)], FIVE, NOW, patient=True)
-    assert (plan.mode, plan.first_step) == ("step", 103 + 116 + 2)
-    assert plan.deliver_until_unix_ns - NOW >= 10_500 * MS
+    assert (plan.mode, plan.first_step) == ("step", 103 + 123 + 2)
+    assert plan.deliver_until_unix_ns - NOW >= 11_100 * MS
 
 
 @pytest.mark.parametrize(
     ("ranks", "warmup", "first_step", "deliver_ms", "start_ms"),
     [
-        ([rank()], 0, 119, 1700, 1800),
-        ([rank()], 3, 122, 1700, 2100),  # three steps later, and to be delivered before them
+        ([rank()], 0, 126, 2400, 2500),
+        ([rank()], 3, 129, 2400, 2800),  # three steps later, and to be delivered before them
         # as many steps as the ranks' iterations have in common: 3 * 2 and 3 * 4
-        ([rank(per=2)], 3, 141, 1650, 2000),
-        ([rank(per=2), rank(per=4)], 3, 181, 1675, 2000),
+        ([rank(per=2)], 3, 155, 2350, 2700),
+        ([rank(per=2), rank(per=4)], 3, 209, 2375, 2700),
         ([rank(iteration=10_000)], 2, 105, 10_000, 40_000),
     ],
 )
@@ -163,14 +163,14 @@ def test_what_stands_against_one_step(ranks: list[pb.Process], window: Window, s
     ("ranks", "window", "start_ms", "deliver_ms", "duration_ms", "says"),
     [
         # P + 1.75 s, and 2 s for CUPTI's start wherever a device may be
-        ([rank(has_agent=False, step=0)], FIVE, 3250, 1750, 600, "0.6 s for 5 iterations of 0.1 s"),
-        ([rank(has_agent=False, device_kind="cuda")], FIVE, 5250, 1750, 600, "0.6 s for 5 iterations"),
-        ([rank(has_agent=False, device_kind="")], FIVE, 5250, 1750, 600, "0.6 s for 5 iterations"),
-        ([rank(has_agent=False, iteration=0)], FIVE, 3250, 1750, 2000, "the iteration time is unknown"),
-        ([rank(has_agent=False, iteration=1)], FIVE, 3250, 1750, 10, "0.01 s for 5 iterations of 0.001 s"),
-        ([rank(has_agent=False, iteration=20_000)], FIVE, 3250, 1750, 60_000, "the longest that is allowed"),
-        ([rank()], Window(duration_millis=500), 3250, 1750, 500, "the window is 500 ms"),
-        ([rank(interval=5000)], Window(duration_millis=500), 7650, 6150, 500, "the window is 500 ms"),
+        ([rank(has_agent=False, step=0)], FIVE, 3850, 2350, 600, "0.6 s for 5 iterations of 0.1 s"),
+        ([rank(has_agent=False, device_kind="cuda")], FIVE, 5850, 2350, 600, "0.6 s for 5 iterations"),
+        ([rank(has_agent=False, device_kind="")], FIVE, 5850, 2350, 600, "0.6 s for 5 iterations"),
+        ([rank(has_agent=False, iteration=0)], FIVE, 3850, 2350, 2000, "the iteration time is unknown"),
+        ([rank(has_agent=False, iteration=1)], FIVE, 3850, 2350, 10, "0.01 s for 5 iterations of 0.001 s"),
+        ([rank(has_agent=False, iteration=20_000)], FIVE, 3850, 2350, 60_000, "the longest that is allowed"),
+        ([rank()], Window(duration_millis=500), 3850, 2350, 500, "the window is 500 ms"),
+        ([rank(interval=5000)], Window(duration_millis=500), 8250, 6750, 500, "the window is 500 ms"),
     ],
 )
 def test_begin_at_one_time(
