@@ -1,5 +1,6 @@
 """The last day of a workload, as the service answers it from what the hub stored."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ STORED = NamespaceDay(
         WorkloadDay("PyTorchJob", "bert/1", {"iteration_seconds": [0.2]}),
     ],
 )
-NOTHING: dict[str, Any] = {"end_unix_ns": None, "step_ns": STEP_NS, "source": "store", "series": []}
+NOTHING: dict[str, Any] = {"end_unix_ns": None, "step_ns": STEP_NS, "source": "store", "series": [], "actions": []}
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,26 @@ def test_answers_nothing_where_nothing_can_be_read(
     site = make_site()
     site.sign_in()
     assert site.client.get(f"/telemetry/{path}").json() == NOTHING
+
+
+@pytest.mark.parametrize("kind", ["Job", "-"])
+def test_what_policies_did_since_the_first_step_is_beside_it(
+    make_site: Callable[..., Site], store: MemoryStore, kind: str
+) -> None:
+    def suppression(workload: str, last_time: str) -> dict[str, Any]:
+        times = {"firstTime": "2027-01-13T00:00:00Z", "lastTime": last_time}
+        return {"workload": workload, "trigger": "low", "reason": "Cooldown", "message": "", "count": 2, **times}
+
+    left = [
+        suppression("Job/llama", "2027-01-14T08:00:00Z"),  # the end is 2027-01-15T08:00:00Z
+        suppression("Job/llama", "2027-01-14T07:59:59Z"),
+        suppression("Job/llama", "2027-01-15T08:09:00Z"),
+        suppression("Job/bert", "2027-01-15T07:00:00Z"),
+    ]
+    document = {"version": 1, "policies": [{"name": "starved", "spec": {}, "status": {"suppressions": left}}]}
+    store.put(keys.telemetry_day_key("team-a"), write_day(STORED))
+    store.put(keys.policies_key("team-a"), json.dumps(document).encode())
+    site = make_site()
+    site.sign_in()
+    actions = site.client.get(f"/telemetry/team-a/{kind}/llama").json()["actions"]
+    assert [action["at_unix_ns"] for action in actions] == [str(END + 540 * 10**9), str(END - 24 * 3600 * 10**9)]

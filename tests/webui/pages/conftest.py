@@ -2,9 +2,12 @@
 
 import asyncio
 import dataclasses
+import json
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,13 +24,52 @@ from harness.reports.large_job import enlarge
 from harness.timelines.timeline_files import make_trace, write_trace
 from playwright.sync_api import Browser, Page
 
-from ..conftest import put_capture
+from ..conftest import POLICY, put_capture
 
 HOSTILE = '<img src=x onerror="document.title=1">\u202egnp.exe'
 MANY = 1000
 IDLE = WorkloadDay("Job", "idle", {"gpu_busy_ratio": [0.1], "iterations_per_second": [4.0, 1.0]})
 LATE_RANK = 637
+DAY_END_S = 4_000_000_200
+"""After now, whenever that is."""
 _LOOK_EVERY_S = 0.5
+
+
+def say_time(hours_before_end: float) -> str:
+    """As a policy's status writes it."""
+    return datetime.fromtimestamp(DAY_END_S - 3600 * hours_before_end, UTC).isoformat().replace("+00:00", "Z")
+
+
+ACTED: dict[str, Any] = {
+    "name": "starved",
+    "spec": {"triggers": [{"name": "told", "type": "Alert"}]},
+    "status": {
+        "captures": [
+            {
+                "request": "starved-1",
+                "uid": "slow",
+                "workload": "Job/llama",
+                "trigger": "told",
+                "cause": "the alert FleetprofLowUtilization fires",
+                "firedTime": say_time(18),
+                "result": "Complete",
+                "headline": "It waits for data.",
+            },
+        ],
+        "suppressions": [
+            {
+                "workload": "Job/llama",
+                "trigger": trigger,
+                "reason": "Cooldown",
+                "message": "the job was captured 600 s ago",
+                "count": 3,
+                "firstTime": say_time(first),
+                "lastTime": say_time(last),
+            }
+            for trigger, first, last in (("told", 17, 12), ("yesterday's", 30, 25))
+        ],
+    },
+}
 
 
 def write_hostile_names() -> bytes:
@@ -53,8 +95,9 @@ def shown(analysed: MemoryStore) -> MemoryStore:
         store.put(keys.report_key("team-c", uid), write_report(made))
     busy: list[float | None] = [None if 100 <= step < 130 else 0.6 + 0.3 * (step % 24 < 20) for step in range(POINTS)]
     measured: dict[str, list[float | None]] = {"gpu_sm_active_ratio": busy, "iteration_seconds": [0.21] * POINTS}
-    day = NamespaceDay(4_000_000_200 * 10**9, [WorkloadDay("Job", "llama", measured), IDLE])
+    day = NamespaceDay(DAY_END_S * 10**9, [WorkloadDay("Job", "llama", measured), IDLE])
     store.put(keys.telemetry_day_key("team-a"), write_day(day))
+    store.put(keys.policies_key("team-a"), json.dumps({"version": 1, "policies": [POLICY, ACTED]}).encode())
     put_capture(store, "team-c", "loop", "gpu_loop", at=400, name="loop")
     rank_file = write_hostile_names()
     store.put(keys.rank_timeline_key("team-c", "hostile", 2), rank_file)

@@ -1,6 +1,7 @@
 """What a person does with the pages: links that keep a view, the keyboard, both renderers, a capture that goes on."""
 
 import re
+from io import BytesIO
 
 import msgspec
 import pytest
@@ -8,6 +9,7 @@ from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger, RankState
 from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.local import LocalSite
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 # Of a canvas: how many of its pixels are drawn, and how many colours they have.
@@ -21,6 +23,19 @@ PIXELS = """canvas => {
         colors.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
     }
     return {drawn: drawn / (data.length / 4), colors: colors.size};
+}"""
+
+# Of the last day: where its axis begins and ends, where the marks are, where the lines of each chart are; px.
+AXIS = """() => {
+    const place = (line) => Number(line.getAttribute('x1'));
+    const grid = document.querySelector('#day .lines .grid');
+    const charts = [...document.querySelectorAll('#day svg.lines')];
+    return {
+        from: place(grid),
+        to: Number(grid.getAttribute('x2')),
+        marks: [...document.querySelectorAll('.day-mark circle')].map((mark) => Number(mark.getAttribute('cx'))),
+        lines: charts.map((chart) => [...chart.querySelectorAll('.day-mark-line')].map(place)),
+    };
 }"""
 
 
@@ -194,6 +209,36 @@ def test_a_workload_shows_its_last_day(page: Page) -> None:
     expect(day.get_by_role("img", name="GPU SM active of the last day: 60 % to 90 %")).to_be_visible()
     expect(day.get_by_role("img", name="Iteration of the last day: 210 ms to 210 ms")).to_be_visible()
     assert day.locator("polyline").count() == 3  # a pause is no line
+
+
+def test_alerts_and_policies_are_marked_on_a_workloads_last_day(page: Page) -> None:
+    page.goto("/fleet/team-a/Job/llama")
+    strip = page.locator("#day").get_by_role("group", name="Alerts and policies of the last day")
+    captured = strip.get_by_role("link", name="told: Captured: Complete")
+    suppressed = strip.get_by_role("link", name="told: Suppressed: Cooldown (3 times)")
+    expect(captured).to_have_attribute("href", "/reports/team-a/slow")
+    expect(suppressed).to_have_attribute("href", "/policies/team-a/starved")
+    expect(strip.get_by_role("link")).to_have_count(2)  # what was more than a day ago is none
+
+    # A quarter and a half of the day are a quarter and a half of the axis, in the strip as in each chart.
+    axis = page.evaluate(AXIS)
+    shares = [(at - axis["from"]) / (axis["to"] - axis["from"]) for at in axis["marks"]]
+    assert shares == pytest.approx([0.25, 0.5], abs=0.002)
+    assert axis["lines"] == [pytest.approx(axis["marks"])] * 2
+    box = captured.locator("circle").bounding_box()
+    assert box
+    middle = Image.open(BytesIO(page.screenshot(clip=box))).convert("RGB").getpixel((8, 8))
+    assert middle == (202, 135, 0), "a capture is filled"
+
+    captured.focus()
+    sentence = page.locator(".day-marks > p")
+    expect(sentence).to_contain_text("the alert FleetprofLowUtilization fires. It waits for data.")
+    page.keyboard.press("Tab")
+    expect(suppressed).to_be_focused()
+    expect(sentence).to_contain_text("the job was captured 600 s ago")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Time by rank")).to_be_visible()
 
 
 def test_a_request_is_checked_before_it_is_asked_for(page: Page) -> None:

@@ -25,6 +25,9 @@ class TelemetryDay(Model):
         Literal["prometheus", "store"], Meta(description="who kept it: a Prometheus, or the hub in the store")
     ]
     series: list[DaySeries]
+    actions: Annotated[
+        list[PolicyAction], Meta(description="of policies about it since the first step, at most 64, the latest first")
+    ]
 
 
 class JobOfDay(Model):

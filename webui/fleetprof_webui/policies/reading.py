@@ -26,6 +26,7 @@ from fleetprof_webui.models.policies import Policy, PolicyAction, PolicyDetail, 
 log = logging.getLogger(__name__)
 
 MOST_SHOWN: Final = 1000
+MOST_OF_JOB: Final = 64
 _MOST_NAMESPACES: Final = 200
 
 
@@ -79,6 +80,18 @@ def find_actions(store: Store, namespace: str) -> dict[tuple[str, str], list[Pol
     for actions in found.values():
         actions.sort(key=_time_of, reverse=True)
     return found
+
+
+def find_job_actions(store: Store, namespace: str, kind: str, name: str, since_unix_ns: int) -> list[PolicyAction]:
+    """Of all policies about one job, the latest first, at most MOST_OF_JOB; `kind` "" is any. Raises StoreError."""
+    found = [
+        action
+        for (of_kind, of_name), actions in find_actions(store, namespace).items()
+        if of_name == name and kind in ("", of_kind)
+        for action in actions
+        if _time_of(action) >= since_unix_ns
+    ]
+    return sorted(found, key=_time_of, reverse=True)[:MOST_OF_JOB]
 
 
 def _read(store: Store, namespace: str) -> list[StoredPolicy]:

@@ -32,7 +32,7 @@ export const dayQuery = (namespace: string, kind: string, name: string) =>
   queryOptions({
     queryKey: ["telemetry", namespace, kind, name],
     queryFn: ({ signal }) => getJson<models.TelemetryDay>(path("telemetry", namespace, kind || "-", name), signal),
-    staleTime: 60_000,
+    refetchInterval: 6 * LIVE_MS,
   });
 
 export const jobsQuery = queryOptions({

@@ -1,6 +1,7 @@
-// The last day of a workload between captures, from telemetry: a chart for each of the measures that tell most.
+// The last day of a workload between captures, from telemetry: a chart for each of the measures that tell most, and
+// above them what alerts and policies did, whose marks go through all charts.
 import { useQuery } from "@tanstack/react-query";
-import { scaleLinear, scaleTime } from "d3-scale";
+import { scaleLinear, type ScaleTime, scaleTime } from "d3-scale";
 import type { DaySeries, TelemetryDay } from "@/api/models";
 import { dayQuery } from "@/api/queries";
 import { useWidth } from "@/charts/canvas";
@@ -9,6 +10,8 @@ import { Section } from "@/parts/Section";
 import { unixMillis } from "@/units/dates";
 import { formatDuration, threeDigits } from "@/units/durations";
 import { formatBytes, formatShare } from "@/units/quantities";
+import { DayMarks } from "./DayMarks";
+import { type DayMark, marksOf } from "./marks";
 
 const [HEIGHT, LEFT, RIGHT, BOTTOM] = [92, 72, 16, 20];
 const DAY_MS = 24 * 3600 * 1000;
@@ -19,16 +22,20 @@ export function LastDay({ namespace, kind, name }: { namespace: string; kind: st
   return query.data && query.data.series.length > 0 ? <Charts day={query.data} /> : null;
 }
 
-function Charts({ day: { end_unix_ns, step_ns, source, series } }: { day: TelemetryDay }) {
+function Charts({ day: { end_unix_ns, step_ns, source, series, actions } }: { day: TelemetryDay }) {
   const [place, width] = useWidth<HTMLDivElement>();
   const end = unixMillis(end_unix_ns) ?? 0;
   const kept = source === "prometheus" ? ", as Prometheus has them" : "";
+  const marks = marksOf(actions);
+  // What is stored is up to ten minutes older than the latest mark.
+  const x = scaleTime([end - DAY_MS, Math.max(end, marks.at(-1)?.at ?? 0)], [LEFT, width - RIGHT]);
   return (
     <Section id="day" title="The last day" note={`means over the ranks, every five minutes, without a capture${kept}`}>
       <div ref={place} className="trends">
+        {width > 0 && marks.length > 0 && <DayMarks marks={marks} x={x} width={width} left={LEFT} />}
         {width > 0 &&
           series.map((one, index) => (
-            <DayChart key={one.measure} series={one} end={end} step={step_ns / 1e6} width={width} color={COLORS[index % COLORS.length]!} />
+            <DayChart key={one.measure} series={one} end={end} step={step_ns / 1e6} x={x} width={width} marks={marks} color={COLORS[index % COLORS.length]!} />
           ))}
       </div>
     </Section>
@@ -39,14 +46,15 @@ interface Props {
   series: DaySeries;
   end: number;
   step: number;
+  x: ScaleTime<number, number>;
   width: number;
+  marks: readonly DayMark[];
   color: string;
 }
 
-function DayChart({ series: { measure, help, values }, end, step, width, color }: Props) {
+function DayChart({ series: { measure, help, values }, end, step, x, width, marks, color }: Props) {
   const at = values.map((_, index) => end - (values.length - index - 0.5) * step);
   const known = values.filter((value) => value !== null);
-  const x = scaleTime([end - DAY_MS, end], [LEFT, width - RIGHT]);
   const y = scaleLinear([0, Math.max(...known) * 1.05 || 1], [HEIGHT - BOTTOM, 6]);
   const say = sayOf(measure);
   const title = titleOf(measure);
@@ -69,6 +77,9 @@ function DayChart({ series: { measure, help, values }, end, step, width, color }
           <text key={tick.getTime()} x={x(tick)} y={HEIGHT - 5} className="tick">
             {x.tickFormat(8)(tick)}
           </text>
+        ))}
+        {marks.map((mark) => (
+          <line key={`${mark.action.policy} ${mark.action.trigger} ${mark.at} ${mark.action.reason}`} x1={x(mark.at)} x2={x(mark.at)} y1={4} y2={HEIGHT - BOTTOM} className={mark.action.action === "captured" ? "day-mark-line captured" : "day-mark-line"} />
         ))}
         <g className="line strong" style={{ stroke: `var(${color})` }}>
           {pieces({ at, values }).map((points) =>

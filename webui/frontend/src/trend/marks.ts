@@ -1,0 +1,43 @@
+// The marks of alerts and policies on a workload's last day: which there are, what they are called, whose name has room.
+import type { PolicyAction } from "@/api/models";
+import { unixMillis } from "@/units/dates";
+import { sentenceCase, visibleText } from "@/units/text";
+
+/** Radius of a mark, px. */
+export const MARK_SIZE = 6;
+const LETTER_WIDTH = 7;
+
+export interface DayMark {
+  action: PolicyAction;
+  /** Milliseconds: a capture is at one time, alike suppressions reach from the first to the last. */
+  from: number;
+  at: number;
+}
+
+/** The oldest first, so that the keyboard goes from left to right. */
+export function marksOf(actions: readonly PolicyAction[]): DayMark[] {
+  return actions
+    .flatMap((action) => {
+      const at = unixMillis(action.at_unix_ns);
+      return at === null ? [] : [{ action, at, from: unixMillis(action.first_unix_ns) ?? at }];
+    })
+    .toSorted((a, b) => a.at - b.at);
+}
+
+/** "low: Suppressed: Cooldown (2 times)". */
+export function nameOf({ trigger, action, reason, count }: PolicyAction): string {
+  return visibleText(`${trigger}: ${sentenceCase(action)}${reason && `: ${reason}`}${count > 1 ? ` (${count} times)` : ""}`);
+}
+
+/** Which marks have room for their names: from the right, because the latest matter most. */
+export function namedMarks(places: readonly { at: number; letters: number }[], right: number): boolean[] {
+  let free = right;
+  return places
+    .toReversed()
+    .map(({ at, letters }) => {
+      const fits = at + MARK_SIZE + 4 + letters * LETTER_WIDTH <= free;
+      free = Math.min(free, at - MARK_SIZE - 4);
+      return fits;
+    })
+    .toReversed();
+}
