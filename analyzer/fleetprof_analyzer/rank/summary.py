@@ -157,6 +157,8 @@ def summarise(
         device_name=(samples.device_name if samples is not None else "") or trace.metadata.device_name,
         device_series=[] if samples is None else device_series(samples.device),
         energy_from=energies.source,
+        iteration_energy_mj=energies.mean_mj(),
+        sample_energy_uj=energies.per_sample_uj(None if samples is None else samples.samples_per_iteration),
         world_size=(None if samples is None else samples.world_size) or trace.metadata.world_size,
         memory=measure_memory(trace.memory),
         data_loading_ns=measure_data_loading(trace, marks.loading),

@@ -23,7 +23,8 @@ _UNITS: Final = (
     (10**6, "ms"),
     (1000, "µs"),
 )
-_ENERGIES: Final = ((10**9, "MJ"), (10**6, "kJ"), (10**3, "J"))
+_ENERGIES: Final = ((10**12, "MJ"), (10**9, "kJ"), (10**6, "J"), (10**3, "mJ"))
+_MICROJOULES: Final = {"mJ": 1000, "µJ": 1}
 _SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -54,13 +55,14 @@ def size(count: float) -> str:
 
 
 def amount(value: int, unit: str) -> str:
-    """A quantity of the report in `unit`: ns as `12.3 ms`, mJ as `12.3 J`."""
+    """A quantity of the report in `unit`: ns as `12.3 ms`, mJ and µJ as `12.3 J`."""
     if unit == "ns":
         return duration(value)
+    microjoules = value * _MICROJOULES[unit]
     for limit, name in _ENERGIES:
-        if abs(value) >= limit:
-            return f"{_three_digits(value / limit)} {name}"
-    return f"{value} mJ"
+        if abs(microjoules) >= limit and name != unit:
+            return f"{_three_digits(microjoules / limit)} {name}"
+    return f"{value} {unit}"
 
 
 def round_size(count: float) -> str:

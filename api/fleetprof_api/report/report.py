@@ -189,6 +189,13 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
         Literal["counter", "power", "none"],
         Meta(description="counter: the device's own count of energy; power: integral of its sampled power"),
     ] = "none"
+    iteration_energy_mj: Annotated[
+        int | None, Meta(description="mean energy of its iterations, of those where it is known, mJ")
+    ] = None
+    sample_energy_uj: Annotated[
+        int | None,
+        Meta(description="its part of the energy of a training sample, µJ; the parts of all ranks are the job's"),
+    ] = None
     world_size: Annotated[int | None, Meta(description="ranks of the job, where trace or samples say it")] = None
     memory: Annotated[
         list[MemoryPeak], Meta(description="by device; empty where the trace has no events of PyTorch's allocators")

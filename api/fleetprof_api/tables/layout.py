@@ -72,6 +72,7 @@ _UNITS: Final = {
     "_permille": "‰",
     "_megahertz": "MHz",
     "_mj": "mJ",
+    "_uj": "µJ",
 }
 _KINDS: Final[tuple[tuple[type, ColumnType], ...]] = (
     (inspect.BoolType, "boolean"),

@@ -43,6 +43,7 @@ class RankFigures(msgspec.Struct, frozen=True):
     node: str
     device: str
     values: dict[str, float] = {}  # of its own and of its host, by measure
+    sample_joules: float | None = None  # its part of a training sample's energy
 
 
 class WorkloadFigures(msgspec.Struct, frozen=True):

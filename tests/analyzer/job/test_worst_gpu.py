@@ -125,11 +125,13 @@ def test_what_is_said_of_energy() -> None:
         energy=Energy(
             ranks=2, iterations=[0], iterations_by="index", energy_mj=[64_000], mean_mj=64_000, samples_per_iteration=64
         ),
+        ranks=[gpu(0, sample_energy_uj=400_000), gpu(1, sample_energy_uj=600_000), gpu(2)],
         worst_gpu=worst("node\x1b-5", 1197, 910),
     )
     assert list_energy(report) == [
         "64.0 J per iteration, 1.00 J per training sample, over the sampled devices of 2 ranks.",
+        "Of a training sample a rank takes between 400 mJ (rank 0) and 600 mJ (rank 1).",
         "The GPU of rank 5 on node node�-5 takes 1.20 times the energy of an iteration and runs at 0.91 times the "
         "clock of 5 others with the same kernels: drain the node, and have the GPU and its cooling looked at.",
     ]
-    assert list_energy(msgspec.structs.replace(report, energy=None, worst_gpu=None)) == []
+    assert list_energy(msgspec.structs.replace(report, energy=None, worst_gpu=None, ranks=report.ranks[1:])) == []

@@ -115,6 +115,7 @@ def test_a_report_has_the_energy_of_every_iteration_and_rank_and_of_the_job() ->
     for rank, watts in ((0, 500), (1, 300)):
         key = keys.samples_key("default", planted.uid, rank)
         document = json.loads(gzip.decompress(store.get(key)))
+        document["samples_per_iteration"] = 16
         document["device"]["power_milliwatts"] = [watts * 1000] * len(document["device"]["at_unix_ns"])
         store.put(key, gzip.compress(json.dumps(document).encode()))
     report = analyze_capture(store, "default", planted.uid)
@@ -127,6 +128,12 @@ def test_a_report_has_the_energy_of_every_iteration_and_rank_and_of_the_job() ->
     assert report.energy is not None
     assert report.energy.energy_mj == [first + second for first, second in zip(*expected, strict=True)]
     assert (report.energy.ranks, report.energy.iterations) == (2, [412, 413, 414])
+    # A rank's mean iteration, its part of each of the 16 samples, and the parts of both together.
+    assert [rank.iteration_energy_mj for rank in report.ranks] == [sum(found) // 3 for found in expected]
+    parts = [1000 * sum(found) / 3 / 16 for found in expected]
+    assert [rank.sample_energy_uj for rank in report.ranks] == [round(part) for part in parts]
+    assert report.energy.samples_per_iteration == 16
+    assert sum(parts) == pytest.approx(1000 * report.energy.mean_mj / 16, abs=1000 / 16)
 
 
 def test_where_one_rank_has_no_samples_there_is_no_sum() -> None:
@@ -135,4 +142,6 @@ def test_where_one_rank_has_no_samples_there_is_no_sum() -> None:
     store.delete([keys.samples_key("default", planted.uid, 1)])
     report = analyze_capture(store, "default", planted.uid)
     assert [i.energy_mj is None for rank in report.ranks for i in rank.iterations] == [False] * 3 + [True] * 3
+    assert [rank.iteration_energy_mj is None for rank in report.ranks] == [False, True]
+    assert [rank.sample_energy_uj for rank in report.ranks] == [None, None], "no label says how many samples"
     assert report.energy is None

@@ -24,6 +24,9 @@ def test_sizes_shares_and_changes() -> None:
     assert (amount(746_123, "ns"), amount(746_123, "mJ"), amount(12, "mJ"), amount(3_500_000_000, "mJ")) == (
         "746 µs", "746 J", "12 mJ", "3.50 MJ",
     )  # fmt: skip
+    assert (amount(999, "mJ"), amount(12, "µJ"), amount(1234, "µJ"), amount(2_500_000, "µJ"), amount(0, "µJ")) == (
+        "999 mJ", "12 µJ", "1.23 mJ", "2.50 J", "0 µJ",
+    )  # fmt: skip
     assert (share(1, 8), share(0, 5), share(1, 0)) == ("12.5 %", "0.0 %", "–")
     assert (change(1.034), change(0.9), change(None)) == ("+3.4 %", "-10.0 %", "–")
     assert (round_duration(250_000_000), round_duration(0)) == ("250 ms", "0")

@@ -71,6 +71,8 @@ _OTHERS: Final[Mapping[str, tuple[str, Read]]] = {
     "iteration": ("ns", _iteration),
     "data_loading": ("ns", lambda rank: rank.data_loading_ns),
     "energy": ("mJ", _energy),
+    "iteration_energy": ("mJ", lambda rank: rank.iteration_energy_mj),
+    "sample_energy": ("µJ", lambda rank: rank.sample_energy_uj),
     "memory": ("bytes", _memory),
     "launches": ("count", lambda rank: rank.launches.launches if rank.launches is not None else None),
 }

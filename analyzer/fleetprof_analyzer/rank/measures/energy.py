@@ -29,6 +29,18 @@ class Energies:
     millijoules: list[int | None]
     source: Source = "none"
 
+    def mean_mj(self) -> int | None:
+        """Of the iterations that have one."""
+        known = [value for value in self.millijoules if value is not None]
+        return sum(known) // len(known) if known else None
+
+    def per_sample_uj(self, samples_per_iteration: int | None) -> int | None:
+        """The rank's part of the energy of a training sample; `samples_per_iteration` is of all ranks."""
+        known = [value for value in self.millijoules if value is not None]
+        return (
+            round(1000 * sum(known) / len(known) / samples_per_iteration) if known and samples_per_iteration else None
+        )
+
 
 def measure_energy(device: DeviceColumns, start_ns: Int64s, end_ns: Int64s) -> Energies:
     """Energy within [start, end), Unix ns, shapes (n,): the counter's where it covers as many as the power does."""

@@ -1,7 +1,9 @@
 """What a report says of energy: of an iteration, of a training sample, and the GPU that takes more than its peers."""
 
+from collections.abc import Sequence
+
 from fleetprof_api.report.energy import WorstGpu
-from fleetprof_api.report.report import Report
+from fleetprof_api.report.report import Rank, Report
 from fleetprof_api.worst_gpu import CLOCK_UNDER_PEERS, JOULES_OVER_PEERS
 
 from fleetprof_analyzer.views.text import amount, plain
@@ -13,12 +15,31 @@ def list_energy(report: Report) -> list[str]:
     energy = report.energy
     if energy is not None:
         samples = energy.samples_per_iteration
-        each = f", {amount(round(energy.mean_mj / samples), 'mJ')} per training sample" if samples else ""
+        each = f", {amount(round(1000 * energy.mean_mj / samples), 'µJ')} per training sample" if samples else ""
         ranks = f"{energy.ranks} rank{'s' if energy.ranks != 1 else ''}"
         said.append(f"{amount(energy.mean_mj, 'mJ')} per iteration{each}, over the sampled devices of {ranks}.")
+    if said_of_ranks := _say_ranks(report.ranks):
+        said.append(said_of_ranks)
     if report.worst_gpu is not None:
         said.append(_say_worst(report.worst_gpu))
     return said
+
+
+def _say_ranks(ranks: Sequence[Rank]) -> str:
+    """The rank with the least part and the one with the most; nothing of a single one."""
+    parts = [(rank.sample_energy_uj, rank.rank) for rank in ranks if rank.sample_energy_uj is not None]
+    if len(parts) < 2:
+        return ""
+    by_energy = sorted(parts, key=lambda part: part[0])
+    (least, first), (most, last) = by_energy[0], by_energy[-1]
+    return (
+        f"Of a training sample a rank takes between {amount(least, 'µJ')} (rank {_name(first)}) and "
+        f"{amount(most, 'µJ')} (rank {_name(last)})."
+    )
+
+
+def _name(rank: int | None) -> str:
+    return "?" if rank is None else str(rank)
 
 
 def _say_worst(worst: WorstGpu) -> str:

@@ -56,10 +56,17 @@ def make_rank_metrics(members: Iterable[tuple[WorkloadFigures, RankFigures]]) ->
         for one, member in members
         if member.rank is not None
     ]
-    for measure in RANK_MEASURES:
-        gauge = GaugeMetricFamily(RANK_PREFIX + measure.name, measure.help, labels=[*_LABELS, "rank", "node"])
-        for labels, member in rows:
-            if (value := member.values.get(measure.name)) is not None:
+    told = [
+        (measure.name, measure.help, [member.values.get(measure.name) for _, member in rows])
+        for measure in RANK_MEASURES
+    ]
+    told.append(
+        ("gpu_sample_joules", "Its part of a training sample's energy.", [one.sample_joules for _, one in rows])
+    )
+    for name, help_text, values in told:
+        gauge = GaugeMetricFamily(RANK_PREFIX + name, help_text, labels=[*_LABELS, "rank", "node"])
+        for (labels, _), value in zip(rows, values, strict=True):
+            if value is not None:
                 gauge.add_metric(labels, value)
         yield gauge
 

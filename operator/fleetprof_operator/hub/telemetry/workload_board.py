@@ -182,12 +182,15 @@ class WorkloadBoard:
     def members(self) -> list[RankFigures]:
         """Each rank now, by rank."""
         rows = []
+        samples = self._samples_per_iteration()
         for sidecar_id, pod in self._pods.items():
             host = self._hosts.row(pod.host)
             for process_id, rank in pod.ranks.items():
                 numbers = self._ranks.row((sidecar_id, process_id))
                 values = {m.name: numbers[m.name] for m in RANK_MEASURES if m.name in numbers}
-                rows.append(RankFigures(rank.rank, rank.pod, rank.node, rank.device, {**values, **host}))
+                joules = values.get("gpu_iteration_joules")
+                part = joules / samples if joules is not None and samples else None
+                rows.append(RankFigures(rank.rank, rank.pod, rank.node, rank.device, {**values, **host}, part))
         return sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, row.pod))
 
     def _take_rank(self, key: tuple[str, str], rank: int | None, told: pb.RankTelemetry) -> None:

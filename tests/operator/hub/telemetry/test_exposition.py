@@ -42,6 +42,8 @@ async def test_series_of_one_workload() -> None:
         f"fleetprof_workload_gpu_energy_joules_total{{{job}}} 0.028",
         f'fleetprof_workload_lowest_rank{{kind="Job",measure="gpu_sm_clock_hertz",{job[11:]}}} 3.0',
         'fleetprof_workload_worst_gpu_info{kind="Job",namespace="team",node="node-0",rank="3",workload="llama"} 1.0',
+        'fleetprof_rank_gpu_sample_joules{kind="Job",namespace="team",node="node-0",rank="3",workload="llama"} '
+        "0.000109375",
         'fleetprof_rank_gpu_sm_clock_hertz{kind="Job",namespace="team",node="node-0",rank="3",workload="llama"} 5e+06',
     ):
         assert line in text.splitlines()

@@ -78,6 +78,7 @@ def test_energy_of_a_sample_needs_the_samples_and_all_gpus() -> None:
     assert next(board.workloads()).sample_joules == 0.5
     board.take(pod, report(energies[0], rank(1)), 2 * S)
     assert next(board.workloads()).sample_joules is None
+    assert [member.sample_joules for member in board.boards()[0].members()] == [0.25, None]
     board.take(record(0, [0, 1], labels={"fleetprof.io/samples-per-iteration": "many"}), report(*energies), 3 * S)
     assert next(board.workloads()).sample_joules is None
 

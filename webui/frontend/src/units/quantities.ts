@@ -46,10 +46,11 @@ export function formatPower(milliwatts: number | null | undefined): string {
 
 export function formatEnergy(millijoules: number | null | undefined): string {
   if (millijoules == null) return "–";
-  return millijoules >= 1e6 ? `${threeDigits(millijoules / 1e6)} kJ` : `${threeDigits(millijoules / 1e3)} J`;
+  if (millijoules >= 1e6) return `${threeDigits(millijoules / 1e6)} kJ`;
+  return millijoules === 0 || millijoules >= 100 ? `${threeDigits(millijoules / 1e3)} J` : `${threeDigits(millijoules)} mJ`;
 }
 
-/** A value of a measure in the unit that the report names: ns, mJ, bytes, count. */
+/** A value of a measure in the unit that the report names: ns, mJ, µJ, bytes, count. */
 export function formatMeasure(value: number | null | undefined, unit: string): string {
   if (value == null) return "–";
   switch (unit) {
@@ -57,6 +58,8 @@ export function formatMeasure(value: number | null | undefined, unit: string): s
       return formatDuration(value);
     case "mJ":
       return formatEnergy(value);
+    case "µJ":
+      return formatEnergy(value / 1000);
     case "bytes":
       return formatBytes(value);
     case "count":

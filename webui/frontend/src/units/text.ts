@@ -27,6 +27,8 @@ const WORDS: Record<string, string> = {
   data_loading: "Data loading",
   lateness: "Lateness",
   energy: "Energy",
+  iteration_energy: "Energy of an iteration",
+  sample_energy: "Energy of a sample",
   memory: "Memory peak",
   launches: "Launches",
 };

@@ -46,6 +46,8 @@ describe("quantities", () => {
     [formatChange(0), "±0 %"],
     [formatMeasure(12_300_000, "ns per iteration"), "12.3 ms per iteration"],
     [formatMeasure(6, "of 6"), "6 of 6"],
+    [formatMeasure(1_250, "µJ"), "1.25 mJ"],
+    [formatMeasure(640_000, "mJ"), "640 J"],
     [plural(1, "rank"), "1 rank"],
     [plural(1_000, "rank"), "1,000 ranks"],
   ])("%s", (said, words) => {
