@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetprof_analyzer.trace.ordering import order_by
-from fleetprof_analyzer.trace.trace import Bools, Int32s, Int64s
+from fleetprof_analyzer.trace.trace import Int32s, Int64s
 
 MOST_DEPTH: Final = 64
 MOST_TRACKS: Final = 1024
@@ -25,7 +25,7 @@ class Lanes:
     """Rows in the order of their lanes, by start in each: `order` holds their positions, then come their columns."""
 
     order: Positions
-    lane: Int32s
+    lane: npt.NDArray[np.uint16]
     start_ns: Int64s
     duration_ns: Int64s
     track: Int32s  # number of the place of each lane
@@ -35,33 +35,37 @@ class Lanes:
 
 def arrange(place: Int32s, start_ns: Int64s, duration_ns: Int64s) -> Lanes:
     """The lanes of n rows, columns of shape (n,). Places without rows have no lane."""
-    by_place = np.argsort(place.astype(np.uint16) if len(place) and place.max() < 1 << 16 else place, kind="stable")
+    order = np.argsort(place.astype(np.uint16) if len(place) and place.max() < 1 << 16 else place, kind="stable")
     counts = np.bincount(place) if len(place) else np.zeros(0, np.int64)
     used = np.flatnonzero(counts)
     # The busiest places first, so that what is left out is least; then as they are numbered.
     kept = np.sort(used[np.argsort(-counts[used], kind="stable")][:MOST_TRACKS])
-    ends = np.cumsum(counts)
-    parts: list[tuple[Positions, Int32s, Int64s, Int64s]] = []
+    lane = np.empty(len(order), np.uint16)
+    start = np.empty(len(order), np.int64)
+    duration = np.empty(len(order), np.int64)
     tracks: list[int] = []
     depths: list[int] = []
+    ends = np.cumsum(counts)
+    filled = 0
     for number in kept.tolist():
-        rows = by_place[ends[number] - counts[number] : ends[number]]
-        rows, depth, start, duration = _by_depth(rows, start_ns.take(rows), duration_ns.take(rows))
+        rows = order[ends[number] - counts[number] : ends[number]]
+        rows, depth, start_there, duration_there = _by_depth(rows, start_ns.take(rows), duration_ns.take(rows))
+        # Never in front of what is still to come: the place's rows end at `ends`.
+        there = slice(filled, filled + len(rows))
+        order[there], start[there], duration[there] = rows, start_there, duration_there
+        np.add(depth, np.uint16(len(tracks)), out=lane[there])
+        filled += len(rows)
         deepest = int(depth[-1]) + 1
-        parts.append((rows, depth.astype(np.int32) + np.int32(len(tracks)), start, duration))
         tracks += [number] * deepest
         depths += list(range(deepest))
-    if not parts:
-        parts = [(np.zeros(0, np.intp), np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))]
-    order, lane, start, duration = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return Lanes(
-        order=order,
-        lane=lane,
-        start_ns=start,
-        duration_ns=duration,
+        order=order[:filled],
+        lane=lane[:filled],
+        start_ns=start[:filled],
+        duration_ns=duration[:filled],
         track=np.array(tracks, np.int32),
         depth=np.array(depths, np.int32),
-        left_out=len(place) - len(order),
+        left_out=len(place) - filled,
     )
 
 
@@ -70,35 +74,46 @@ def _by_depth(rows: Positions, start: Int64s, duration: Int64s) -> tuple[Positio
     if (start[1:] <= start[:-1]).any():
         sort = order_by(start, -duration)
         rows, start, duration = rows.take(sort), start.take(sort), duration.take(sort)
-    # What takes no time is drawn all the same, and has its place.
-    end = start + np.maximum(duration, 1)
-    if (start[1:] >= end[:-1]).all():
-        return rows, np.zeros(len(rows), np.uint8), start, duration
-    # How many of the rows before each are still there: as deep as it lies where rows nest.
-    depth = np.minimum(np.arange(len(start)) - _count_closed(start, end), MOST_DEPTH).astype(np.uint8)
+    depth = _count_open(start, duration)
+    if not depth.any():
+        return rows, depth, start, duration
     by_depth = np.argsort(depth, kind="stable")
-    placed = depth.take(by_depth), start.take(by_depth), end.take(by_depth)
-    overlaps = (placed[0][1:] == placed[0][:-1]) & (placed[1][1:] < placed[2][:-1]) & (placed[0][1:] < MOST_DEPTH)
-    if overlaps.any():
-        crossing = np.zeros(len(start), np.bool_)
-        crossing[by_depth[1:][overlaps]] = True
-        _place_anew(depth, start, end, crossing)
+    nested = depth.take(by_depth), start.take(by_depth), duration.take(by_depth)
+    crossing = _find_crossing(*nested)
+    if len(crossing):
+        _place_anew(depth, start, start + np.maximum(duration, 1), by_depth.take(crossing))
         by_depth = np.argsort(depth, kind="stable")
-    depth = depth.take(by_depth)
-    if depth[-1] >= MOST_DEPTH:
-        by_depth = by_depth[: np.searchsorted(depth, MOST_DEPTH)]
-        depth = depth[: len(by_depth)]
-    return rows.take(by_depth), depth, start.take(by_depth), duration.take(by_depth)
+        nested = depth.take(by_depth), start.take(by_depth), duration.take(by_depth)
+    depth, start, duration = nested
+    shown = len(depth) if depth[-1] < MOST_DEPTH else int(np.searchsorted(depth, MOST_DEPTH))
+    return rows.take(by_depth[:shown]), depth[:shown], start[:shown], duration[:shown]
 
 
-def _count_closed(start: Int64s, end: Int64s) -> Int64s:
-    """How many of all ends lie before each start or at it; starts are sorted. A merge, not a search for each."""
-    both = np.concatenate((np.sort(end, kind="stable"), start))
-    merged = np.argsort(both, kind="stable")
-    return np.flatnonzero(merged >= len(end)) - np.arange(len(start))
+def _count_open(start: Int64s, duration: Int64s) -> Depths:
+    """How many of the rows before each are still there, `MOST_DEPTH` at most; starts are sorted.
+
+    That is as deep as it lies where rows nest. What takes no time is drawn all the same, and has its place.
+    """
+    open_ = np.zeros(len(start) + 1, np.int32)
+    # Most rows enclose nothing, so that nobody lies deeper for them.
+    outer = np.flatnonzero(start[:-1] + np.maximum(duration[:-1], 1) > start[1:])
+    if len(outer):
+        open_[outer + 1] = 1
+        ends = start.take(outer) + np.maximum(duration.take(outer), 1)
+        open_ -= np.bincount(np.searchsorted(start, ends), minlength=len(open_)).astype(np.int32)
+        np.cumsum(open_, out=open_)
+    return np.minimum(open_[:-1], MOST_DEPTH).astype(np.uint8)
 
 
-def _place_anew(depth: Depths, start: Int64s, end: Int64s, crossing: Bools) -> None:
+def _find_crossing(depth: Depths, start: Int64s, duration: Int64s) -> Positions:
+    """Rows, by depth and start, that begin before the one in front of them in their depth ends; by position."""
+    crossing = start[1:] < start[:-1] + np.maximum(duration[:-1], 1)
+    crossing &= depth[1:] == depth[:-1]
+    crossing &= depth[1:] < MOST_DEPTH
+    return np.flatnonzero(crossing) + 1
+
+
+def _place_anew(depth: Depths, start: Int64s, end: Int64s, crossing: Positions) -> None:
     """Gives the rows of each group that overlaps together the lowest free depth, one by one, where it must."""
     reached = np.maximum.accumulate(end)
     group = np.cumsum(np.concatenate(([False], start[1:] >= reached[:-1])))

@@ -17,7 +17,12 @@ from fleetprof_analyzer.trace.trace import Int64s
 _BUCKETS: Final = 1024
 _MOST_ROOT_ROWS: Final = 16_384
 _STEP: Final = 2  # bits: each level has buckets of a fourth
+_APART: Final = 255
+_BLOCK: Final = 32_768  # rows that a core's cache holds
+_FRACTION_BITS: Final = 52
+_EXPONENT_OF_HALF: Final = 1022
 Positions = npt.NDArray[np.intp]
+Distances = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,31 +52,40 @@ def build_levels(lane: npt.NDArray[np.integer[Any]], start_ns: Int64s, duration_
     return levels
 
 
-def _distance(lane: npt.NDArray[np.integer[Any]], start_ns: Int64s) -> Int64s:
-    """For each row a number from 2^b on where the row before is in another bucket of 2^b ns, or lane; shape (n,)."""
-    apart = np.empty(len(lane), np.int64)
-    apart[0] = np.iinfo(np.int64).max
-    np.bitwise_xor(start_ns[1:], start_ns[:-1], out=apart[1:])
-    apart[1:][lane[1:] != lane[:-1]] = np.iinfo(np.int64).max
+def _distance(lane: npt.NDArray[np.integer[Any]], start_ns: Int64s) -> Distances:
+    """log2 of the narrowest bucket that each row shares with the one before it; `_APART` where there is none."""
+    apart = np.empty(len(lane), np.uint8)
+    apart[0] = _APART
+    for first in range(1, len(lane), _BLOCK):
+        here = slice(first, min(first + _BLOCK, len(lane)))
+        before = slice(here.start - 1, here.stop - 1)
+        # The exponent of a double says how many bits a number has.
+        differs = (start_ns[here] ^ start_ns[before]).astype(np.float64).view(np.int64)
+        bits = np.maximum((differs >> _FRACTION_BITS) - _EXPONENT_OF_HALF, 0)
+        apart[here] = np.where(lane[here] == lane[before], bits, _APART)
     return apart
 
 
-def _finest(apart: Int64s, last_start: int) -> int:
+def _finest(apart: Distances, last_start: int) -> int:
     """log2 of the finest bucket where half of the kept rows still stand for more than one."""
     bits = max(0, last_start.bit_length() - _BUCKETS.bit_length() + 1)
-    while bits >= _STEP:
-        begins = apart >= 1 << (bits - _STEP)
-        # Alone: it begins a bucket, and so does the row behind it.
-        alone = np.count_nonzero(begins[:-1] & begins[1:]) + int(begins[-1])
-        if 2 * alone > np.count_nonzero(begins):
-            break
+    # A row begins a bucket where it is further apart than that; it is alone where the row behind it begins one, too.
+    begins = _count_above(apart)
+    alone = _count_above(np.minimum(apart, np.append(apart[1:], np.uint8(_APART))))
+    while bits >= _STEP and 2 * alone[bits - _STEP] <= begins[bits - _STEP]:
         bits -= _STEP
     return bits
 
 
-def _reduce(apart: Int64s, duration_ns: Int64s, bits: int) -> Level:
+def _count_above(bits: Distances) -> list[int]:
+    """For each number from 0 to `_APART` - 1 how many of these are above it."""
+    counts: list[int] = np.cumsum(np.bincount(bits, minlength=_APART + 1)[:_APART]).tolist()
+    return [len(bits) - count for count in counts]
+
+
+def _reduce(apart: Distances, duration_ns: Int64s, bits: int) -> Level:
     """The level of this bucket, made of the rows themselves."""
-    firsts = np.flatnonzero(apart >= 1 << bits)
+    firsts = np.flatnonzero(apart > bits)
     return Level(
         bits,
         _longest(duration_ns, firsts),
@@ -82,7 +96,7 @@ def _reduce(apart: Int64s, duration_ns: Int64s, bits: int) -> Level:
 
 def _join(finer: Level, lane: npt.NDArray[np.integer[Any]], start_ns: Int64s, duration_ns: Int64s, bits: int) -> Level:
     """The level of this bucket, made of the next finer one: the longest of the longest."""
-    firsts = np.flatnonzero(_distance(lane.take(finer.at), start_ns.take(finer.at)) >= 1 << bits)
+    firsts = np.flatnonzero(_distance(lane.take(finer.at), start_ns.take(finer.at)) > bits)
     return Level(
         bits,
         finer.at[_longest(duration_ns.take(finer.at), firsts)],

@@ -20,6 +20,7 @@ from fleetprof_analyzer.trace.ordering import order_by
 from fleetprof_analyzer.trace.trace import Int32s, Int64s
 
 MOST_NODES: Final = 20_000
+_SAMPLE: Final = 16_384
 _ITERATION, _STAGE, _ROW = range(3)
 Positions = npt.NDArray[np.intp]
 
@@ -75,23 +76,47 @@ def _choose(
     if len(begins) == 0 or len(threads) == 0:
         return np.zeros(0, np.intp), 0
     ends = begins + np.array(iterations.duration_ns, np.int64)
-    parts = []
     bounds = find_lanes(rows.lane, rows.lanes)
-    for lane in np.flatnonzero(np.isin(track_of_lane, np.array(threads, np.int32))).tolist():
-        first, last = bounds[lane : lane + 2].tolist()
-        start = rows.start_ns[first:last]
-        # Rows of a lane do not overlap: those that lie within an iteration are a run.
-        from_, to = np.searchsorted(start, begins), np.searchsorted(start + rows.duration_ns[first:last], ends, "right")
-        parts += [np.arange(first + one, first + other) for one, other in zip(from_.tolist(), to.tolist(), strict=True)]
-    here = np.concatenate(parts)
+    lanes = np.flatnonzero(np.isin(track_of_lane, np.array(threads, np.int32)))
+    runs = [
+        first + _runs(rows.start_ns[first:last], rows.duration_ns[first:last], begins, ends)
+        for first, last in zip(bounds[lanes].tolist(), bounds[lanes + 1].tolist(), strict=True)
+    ]
     most = max(0, MOST_NODES - len(iterations.index) - len(stages.stage))
-    if len(here) <= most:
-        return here, 0
-    duration = rows.duration_ns.take(here)
-    least = np.partition(duration, len(duration) - most)[len(duration) - most] if most else np.iinfo(np.int64).max
-    longer, equal = np.flatnonzero(duration > least), np.flatnonzero(duration == least)
-    # Rows are sorted by lane, so what encloses an equally long row goes before it.
-    return here[np.sort(np.concatenate((longer, equal[: most - len(longer)])))], len(here) - most
+    return _longest(rows.duration_ns, np.concatenate(runs), most)
+
+
+def _runs(start: Int64s, duration: Int64s, begins: Int64s, ends: Int64s) -> Positions:
+    """Where the rows of a lane within each iteration begin and end, shape (iterations, 2)."""
+    from_, to = np.searchsorted(start, begins), np.searchsorted(start, ends)
+    # Rows of a lane do not overlap, so that only the last one can go on behind the iteration.
+    last = np.maximum(to - 1, 0)
+    to -= (to > from_) & (start[last] + duration[last] > ends)
+    return np.stack((from_, np.maximum(to, from_)), axis=1)
+
+
+def _longest(duration_ns: Int64s, runs: Positions, most: int) -> tuple[Positions, int]:
+    """Positions of the `most` longest rows of the runs, in their order, and how many rows there are beyond them."""
+    behind = np.cumsum(runs[:, 1] - runs[:, 0])
+    duration = np.concatenate([duration_ns[first:last] for first, last in runs.tolist()])
+    if len(duration) <= most:
+        chosen = np.arange(len(duration))
+    elif most == 0:
+        chosen = np.zeros(0, np.intp)
+    else:
+        # Most rows are short ones, of which a sample tells how short: they need no place in the order.
+        sample = np.sort(duration[:: max(1, len(duration) // _SAMPLE)])
+        floor = sample[max(0, len(sample) - 1 - 2 * most * len(sample) // len(duration))]
+        long = np.flatnonzero(duration >= floor)
+        if len(long) < most:
+            long = np.arange(len(duration))
+        kept = duration.take(long)
+        least = np.partition(kept, len(kept) - most)[len(kept) - most]
+        longer, equal = np.flatnonzero(kept > least), np.flatnonzero(kept == least)
+        # Rows are sorted by lane, so what encloses an equally long row goes before it.
+        chosen = long.take(np.sort(np.concatenate((longer, equal[: most - len(longer)]))))
+    run = np.searchsorted(behind, chosen, side="right")
+    return chosen + (runs[:, 1] - behind)[run], len(duration) - len(chosen)
 
 
 def _walk(

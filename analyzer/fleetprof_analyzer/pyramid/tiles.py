@@ -97,7 +97,7 @@ def _borders(start: Int64s) -> Int64s:
     """Starts of the tiles, shape (tiles,): the first at 0, each about full but for the last."""
     # Of large levels a sample tells where tiles become full.
     every = max(1, len(start) // _SAMPLE)
-    borders = np.unique(np.sort(start[::every])[:: max(1, MOST_TILE_ROWS // every)])
+    borders = np.unique(np.sort(start[::every], kind="stable")[:: max(1, MOST_TILE_ROWS // every)])
     borders[0] = 0
     return borders
 
