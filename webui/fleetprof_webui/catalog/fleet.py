@@ -98,9 +98,9 @@ def _conditions(query: FleetQuery, namespaces: Collection[str] | None) -> tuple[
         name: workloads.c[name] == getattr(query, name) for name in ("namespace", "kind", "gpu") if getattr(query, name)
     }
     if query.finding:
-        own["finding"] = exists().where(
-            findings.c.request_id == workloads.c.last_request_id, findings.c.kind == query.finding
-        )
+        # Limited to one, so that PostgreSQL looks for each workload's, and does not read the findings of all captures.
+        has_it = (findings.c.request_id == workloads.c.last_request_id, findings.c.kind == query.finding)
+        own["finding"] = select(findings.c.position).where(*has_it).limit(1).scalar_subquery().is_not(None)
     if query.label:
         own["label"] = exists().where(labels.c.workload_id == workloads.c.id, labels.c.label == query.label)
     return base, own
