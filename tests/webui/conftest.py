@@ -197,7 +197,7 @@ def make_site(store: MemoryStore, tmp_path: Path) -> Iterator[Callable[..., Site
     def make(
         captures: Captures | None = None, static: Path | None = None, prometheus: Prometheus | None = None
     ) -> Site:
-        catalog = Catalog(store, open_database(sqlite_url(tmp_path / f"service-{len(made)}.sqlite")))
+        catalog = Catalog(store, open_database(sqlite_url(tmp_path / f"service-{len(made)}.sqlite")), prometheus)
         catalog.refresh()
         access = LocalAccess(may_capture=captures is not None)
         service = Service(

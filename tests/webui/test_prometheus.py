@@ -1,4 +1,4 @@
-"""The last day of a workload as a real Prometheus has it, and what is shown when it has none or fails."""
+"""Last days and the list of jobs as a real Prometheus has them, and what is shown when it has none or fails."""
 
 import subprocess
 import time
@@ -24,12 +24,17 @@ from harness.prometheus import find_program, run_prometheus
 from webui.conftest import Site
 
 STEP_S = STEP_NS // 10**9
+_ENDED = 'namespace="team-b",kind="Job",workload="ended",cluster="a"'
+ENDED_RANKS = f"fleetprof_workload_ranks{{{_ENDED}}}"
+ENDED_RATE = f'fleetprof_workload_iterations_per_second{{aggregation="mean",{_ENDED}}}'
 HOSTILE = 'a"} or vector(1) or x{b="'
 
 
 def expose(end_s: int) -> str:
     """OpenMetrics of the last hour, each minute: two operators one after the other, and what is none of the job's."""
-    rows: dict[str, list[str]] = {"gpu_busy_ratio": [], "iteration_seconds": []}
+    rows: dict[str, list[str]] = {
+        measure: [] for measure in ("gpu_busy_ratio", "iteration_seconds", "iterations_per_second", "ranks")
+    }
 
     def add(measure: str, labels: str, at_s: int, value: float) -> None:
         rows[measure].append(f'fleetprof_workload_{measure}{{namespace="team-a",kind="Job",{labels}}} {value} {at_s}')
@@ -39,6 +44,9 @@ def expose(end_s: int) -> str:
         mine = f'workload="llama",cluster="a",instance="operator-{0 if first else 1}"'
         add("gpu_busy_ratio", f'aggregation="mean",{mine}', at_s, 0.5 if first else 0.7)
         add("gpu_busy_ratio", f'aggregation="max",{mine}', at_s, 1.0)
+        if first:
+            rows["ranks"].append(f"{ENDED_RANKS} 2 {at_s}")
+            rows["iterations_per_second"].append(f"{ENDED_RATE} 4 {at_s}")
         add("gpu_busy_ratio", 'aggregation="mean",workload="llama",cluster="b"', at_s, 0.1)
         add("gpu_busy_ratio", 'aggregation="mean",workload="bert",cluster="a"', at_s, 0.2)
         if not first:
@@ -109,6 +117,31 @@ def test_a_page_shows_prometheus_day_before_the_stores(
     }
     assert [one["measure"] for one in kept["llama"]["series"]] == ["iteration_seconds", "gpu_busy_ratio"]
     assert kept["gpt"]["series"][0]["values"] == [0.9]
+
+
+@pytest.mark.prometheus
+def test_the_list_of_jobs_is_prometheus_before_the_stores(
+    make_site: Callable[..., Site], store: MemoryStore, address: str, end_s: int
+) -> None:
+    stored = [WorkloadDay("Job", name, {"gpu_busy_ratio": [0.9]}) for name in ("llama", "gpt")]
+    store.put(keys.telemetry_day_key("team-a"), write_day(NamespaceDay(end_s * 10**9, stored)))
+    with asking(address, matchers='cluster="a"') as prometheus:
+        site = make_site(prometheus=prometheus)
+        site.sign_in()
+        jobs = {job["name"]: job for job in site.client.get("/telemetry").json()["items"]}
+        assert site.client.get("/fleet/team-b/Job/ended").json()["items"] == [], "it has a page"
+        readable = site.catalog.jobs.find({"team-a"}, {"team-a"})
+    shown = {name: (job["namespace"], job["source"], job["running"], job["activity"]) for name, job in jobs.items()}
+    assert shown == {
+        "llama": ("team-a", "prometheus", True, pytest.approx(0.7)),
+        "bert": ("team-a", "prometheus", True, pytest.approx(0.2)),
+        "gpt": ("team-a", "store", True, 0.9),
+        "ended": ("team-b", "prometheus", False, None),
+    }
+    assert (jobs["llama"]["captured"], jobs["llama"]["iteration_ns"]) == (True, 250_000_000)
+    rates = jobs["ended"]["rates"]
+    assert (len(rates), rates[:-3], rates[-2], rates[-1]) == (48, [None] * 45, 4, None)
+    assert {job.name for job in readable.items} == {"llama", "bert", "gpt"}, "of others nobody is told"
 
 
 @contextmanager
@@ -187,13 +220,16 @@ def test_one_that_was_too_slow_is_left_alone_for_a_while() -> None:
 
 
 def test_without_an_answer_the_stores_day_is_shown(make_site: Callable[..., Site], store: MemoryStore) -> None:
-    day = NamespaceDay(STEP_NS, [WorkloadDay("Job", "llama", {"gpu_busy_ratio": [0.9]})])
+    now_ns = time.time_ns() // STEP_NS * STEP_NS
+    day = NamespaceDay(now_ns, [WorkloadDay("Job", "llama", {"gpu_busy_ratio": [0.9]})])
     store.put(keys.telemetry_day_key("team-a"), write_day(day))
     with asking("http://127.0.0.1:9") as prometheus:
         site = make_site(prometheus=prometheus)
         site.sign_in()
         shown = site.client.get("/telemetry/team-a/Job/llama").json()
+        listed = site.client.get("/telemetry").json()["items"]
     assert (shown["source"], shown["series"][0]["values"]) == ("store", [0.9])
+    assert [(job["name"], job["source"]) for job in listed] == [("llama", "store")]
 
 
 def test_the_token_is_read_anew_for_each_question(tmp_path: Path) -> None:

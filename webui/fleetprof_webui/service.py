@@ -46,7 +46,8 @@ class PersonalCaptures(Protocol):
 class Service:
     """All parts of one service. `captures` is None where it takes none, or where people have `personal` doors.
 
-    Without `prometheus` the days of workloads are those that the hub stored. `signs_traces`: browsers fetch traces from
+    Without `prometheus`, which the catalog has as well, the days of workloads are those that the hub stored.
+    `signs_traces`: browsers fetch traces from
     the store itself, where that signs addresses.
     """
 

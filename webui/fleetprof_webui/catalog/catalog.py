@@ -22,14 +22,15 @@ from fleetprof_webui.models.policies import PolicyPage
 from fleetprof_webui.models.requests import RequestPage
 from fleetprof_webui.policies.reading import StoredPolicies
 from fleetprof_webui.telemetry.jobs import JobsOfTheDay
+from fleetprof_webui.telemetry.prometheus import Prometheus
 
 log = logging.getLogger(__name__)
 
 
 class Catalog:
-    """The index of one store. Its methods block."""
+    """The index of one store. Its methods block. With `prometheus` jobs of the day come from there."""
 
-    def __init__(self, store: Store, engine: Engine) -> None:
+    def __init__(self, store: Store, engine: Engine, prometheus: Prometheus | None = None) -> None:
         self._store = store
         self._engine = engine
         self._turn = threading.Lock()
@@ -38,7 +39,7 @@ class Catalog:
         self._telemetry: frozenset[str] = frozenset()
         self._policies: Mapping[str, str] = {}
         self._stored_policies = StoredPolicies(store)
-        self.jobs = JobsOfTheDay(store, self._find_captured)
+        self.jobs = JobsOfTheDay(store, self._find_captured, prometheus)
 
     def refresh(self) -> Changes | None:
         """Looks at the store once; None where store or database failed, which `problem` tells."""

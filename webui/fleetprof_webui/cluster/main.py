@@ -43,9 +43,10 @@ class _Server(uvicorn.Server):
 
 async def serve(settings: Settings, store: Store) -> None:
     """Until SIGTERM or SIGINT. Raises CatalogUnusable, OSError."""
-    catalog = Catalog(store, await asyncio.to_thread(open_database, settings.catalog_url))
+    engine = await asyncio.to_thread(open_database, settings.catalog_url)
     api = KubernetesApi(settings.api_address, ca_file=settings.api_ca_file, token_file=settings.api_token_file)
     prometheus = Prometheus(settings.prometheus) if settings.prometheus is not None else None
+    catalog = Catalog(store, engine, prometheus)
     site = make_site(settings, store, catalog, api, prometheus)
     servers = [_make_server(site.pages, settings.listen), _make_server(site.probes, settings.http_listen)]
 

@@ -49,6 +49,9 @@ class JobOfDay(Model):
     end_unix_ns: UnixNs | None
     step_ns: Ns
     actions: Annotated[list[PolicyAction], Meta(description="of policies about it, at most 8, the latest first")]
+    source: Annotated[
+        Literal["prometheus", "store"], Meta(description="who kept its figures: a Prometheus, or the hub in the store")
+    ]
 
 
 class JobPage(Model):

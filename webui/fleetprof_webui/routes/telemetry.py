@@ -17,7 +17,8 @@ router = APIRouter(tags=["fleet"])
 @router.get("/telemetry", **describes(JobPage))
 def list_jobs(service: CurrentService, viewer: CurrentViewer) -> Response:
     """Jobs that told anything within the last day, captured or not, with what policies did about them."""
-    return answer(service.catalog.jobs.find(service.catalog.telemetry_namespaces(viewer.namespaces)))
+    stored = service.catalog.telemetry_namespaces(viewer.namespaces)
+    return answer(service.catalog.jobs.find(stored, viewer.namespaces))
 
 
 @router.get("/telemetry/{namespace}/{kind}/{name:path}", **describes(TelemetryDay))

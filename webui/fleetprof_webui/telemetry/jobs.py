@@ -1,24 +1,29 @@
-"""All jobs that told anything within the last day, whether they were captured or not, from what the hub stored.
+"""All jobs that told anything within the last day, captured or not: as a Prometheus has them, else as the hub stored.
 
-Guarantees: a namespace's day is read once within KEPT_S, however many people look, and nobody waits for the read of
-another namespace; what cannot be read is left out; a document that is not written any more, because its last job has
-ended, ages with the clock; policies' actions of the day are beside the jobs that they are about.
+Guarantees: a job that Prometheus does not know, and each where it does not answer, is shown as the hub stored it; a
+namespace's day is read, and Prometheus asked, once within KEPT_S, however many people look, and nobody waits for the
+read of another namespace; what cannot be read is left out; a document that is not written any more, because its last
+job has ended, ages with the clock; policies' actions of the day are beside the jobs that they are about.
 """
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleetprof_api.telemetry.history import POINTS, NamespaceDay, WorkloadDay
+from fleetprof_api.telemetry.history import POINTS, STEP_NS, NamespaceDay, WorkloadDay
 from fleetprof_store.base import Store
 
 from fleetprof_webui.models.model import unix_ns
 from fleetprof_webui.models.policies import PolicyAction
 from fleetprof_webui.models.telemetry import JobOfDay, JobPage
 from fleetprof_webui.policies.reading import find_actions
+from fleetprof_webui.telemetry.prometheus import RATE_STEP_NS, FleetWorkload, Prometheus, PrometheusFailed
 from fleetprof_webui.telemetry.stored_day import read_stored_day
+
+log = logging.getLogger(__name__)
 
 KEPT_S: Final = 30.0
 MOST_JOBS: Final = 500
@@ -37,32 +42,52 @@ class _Kept:
     turn: threading.Lock = field(default_factory=threading.Lock)
     read_s: float = -KEPT_S
     jobs: Sequence[JobOfDay] = ()
+    actions: Mapping[tuple[str, str], Sequence[PolicyAction]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Told:
+    """By Prometheus; `turn` is held while it is asked."""
+
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    asked_s: float = -KEPT_S
+    end_unix_ns: int = 0
+    workloads: Mapping[str, Sequence[FleetWorkload]] = field(default_factory=dict)
 
 
 class JobsOfTheDay:
     """For several threads at once. `find_captured(namespaces)`: (namespace, kind, name) of those that were captured.
 
-    `clock`: seconds, for what is kept; `read_unix_ns`: now, for what is told.
+    Without `prometheus` all come from the store. `clock`: seconds, for what is kept;
+    `read_unix_ns`: now, for what is told.
     """
 
     def __init__(
         self,
         store: Store,
         find_captured: Callable[[Collection[str]], Collection[tuple[str, str, str]]],
+        prometheus: Prometheus | None = None,
         clock: Callable[[], float] = time.monotonic,
         read_unix_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._store = store
         self._find_captured = find_captured
+        self._prometheus = prometheus
+        self._told = _Told()
         self._clock = clock
         self._read_unix_ns = read_unix_ns
         self._known: dict[str, _Kept] = {}
         self._turn = threading.Lock()
 
-    def find(self, namespaces: Collection[str]) -> JobPage:
-        """Of these namespaces: running ones first, those of the lowest activity before others. Raises StoreError."""
-        shown = sorted(namespaces)[:_MOST_NAMESPACES]
-        jobs = [job for namespace in shown for job in self._read(namespace)]
+    def find(self, stored: Collection[str], readable: Collection[str] | None) -> JobPage:
+        """Running ones first, those of the lowest activity before others. Raises StoreError.
+
+        `stored`: the namespaces whose day is in the store; `readable`: of which others may be told as well, None: all.
+        """
+        told = self._ask()
+        known = told.keys() if readable is None else told.keys() & frozenset(readable)
+        shown = sorted({*stored, *known})[:_MOST_NAMESPACES]
+        jobs = [job for namespace in shown for job in self._list(namespace, told.get(namespace, ()))]
         captured = self._find_captured(shown)
         for job in jobs:
             job.captured = (job.namespace, job.kind, job.name) in captured
@@ -71,32 +96,59 @@ class JobsOfTheDay:
 
     def knows(self, namespace: str, kind: str, name: str) -> bool:
         """Whether a job told anything; `kind` "" is any. Raises StoreError."""
-        return any(job.name == name and kind in ("", job.kind) for job in self._read(namespace))
+        jobs = self._list(namespace, self._ask().get(namespace, ()))
+        return any(job.name == name and kind in ("", job.kind) for job in jobs)
 
-    def _read(self, namespace: str) -> Sequence[JobOfDay]:
+    def _list(self, namespace: str, told: Sequence[FleetWorkload]) -> list[JobOfDay]:
+        """Those of one namespace: each as Prometheus has it, where it does."""
+        kept = self._read(namespace)
+        known = {(one.kind, one.name) for one in told}
+        return [
+            *(_describe_told(one, self._told.end_unix_ns, kept.actions.get((one.kind, one.name), ())) for one in told),
+            *(job for job in kept.jobs if (job.kind, job.name) not in known),
+        ]
+
+    def _ask(self) -> Mapping[str, Sequence[FleetWorkload]]:
+        """What Prometheus has, by namespace; nothing where it does not answer."""
+        if self._prometheus is None:
+            return {}
+        with self._told.turn:
+            if self._clock() - self._told.asked_s >= KEPT_S:
+                end_unix_ns = (self._read_unix_ns() // STEP_NS + 1) * STEP_NS
+                found: dict[str, list[FleetWorkload]] = {}
+                try:
+                    for one in self._prometheus.find_workloads(end_unix_ns):
+                        found.setdefault(one.namespace, []).append(one)
+                except PrometheusFailed as error:
+                    log.warning("the jobs of the day come from the store, because Prometheus failed: %s", error)
+                    found = {}
+                self._told.workloads, self._told.end_unix_ns = found, end_unix_ns
+                self._told.asked_s = self._clock()
+            return self._told.workloads
+
+    def _read(self, namespace: str) -> _Kept:
         with self._turn:
             kept = self._known.setdefault(namespace, _Kept())
             while len(self._known) > _MOST_NAMESPACES:
                 del self._known[next(iter(self._known))]
         with kept.turn:
             if self._clock() - kept.read_s >= KEPT_S:
-                kept.jobs = self._read_anew(namespace)
+                kept.actions = find_actions(self._store, namespace)
+                kept.jobs = self._read_anew(namespace, kept.actions)
                 kept.read_s = self._clock()
-            return kept.jobs
+            return kept
 
-    def _read_anew(self, namespace: str) -> Sequence[JobOfDay]:
+    def _read_anew(
+        self, namespace: str, actions: Mapping[tuple[str, str], Sequence[PolicyAction]]
+    ) -> Sequence[JobOfDay]:
         day = read_stored_day(self._store, namespace)
         if day is None:
             return ()
         behind = max(0, (self._read_unix_ns() - day.end_unix_ns) // day.step_ns)
         if behind >= POINTS:
             return ()
-        actions = find_actions(self._store, namespace)
         recent = max(0, _RECENT - behind)
-        return [
-            _describe(namespace, one, day, recent, actions.get((one.kind, one.name), ())[:_MOST_ACTIONS])
-            for one in day.workloads
-        ]
+        return [_describe(namespace, one, day, recent, actions.get((one.kind, one.name), ())) for one in day.workloads]
 
 
 def _describe(
@@ -108,24 +160,44 @@ def _describe(
         values = one.values.get(measure, [])[-recent:] if recent else []
         return next((value for value in reversed(values) if value is not None), None)
 
-    activity = next((value for value in map(last, _ACTIVITY) if value is not None), None)
-    seconds = last("iteration_seconds")
     rates = one.values.get("iterations_per_second", [])
+    now = {measure: value for measure in one.values if (value := last(measure)) is not None}
+    job = _make_job((namespace, one.kind, one.name), now, _thin(rates), actions)
+    job.end_unix_ns = unix_ns(day.end_unix_ns)
+    job.step_ns = day.step_ns * max(1, -(-len(rates) // _POINTS))
+    return job
+
+
+def _describe_told(one: FleetWorkload, end_unix_ns: int, actions: Sequence[PolicyAction]) -> JobOfDay:
+    job = _make_job((one.namespace, one.kind, one.name), one.now, one.rates, actions)
+    job.end_unix_ns = unix_ns(end_unix_ns)
+    job.step_ns = RATE_STEP_NS
+    job.source = "prometheus"
+    return job
+
+
+def _make_job(
+    of: tuple[str, str, str], now: Mapping[str, float], rates: list[float | None], actions: Sequence[PolicyAction]
+) -> JobOfDay:
+    """`now`: what it told in the last quarter of an hour, by measure."""
+    seconds = now.get("iteration_seconds")
+    namespace, kind, name = of
     return JobOfDay(
         namespace=namespace,
-        kind=one.kind,
-        name=one.name,
+        kind=kind,
+        name=name,
         captured=False,
-        running=any(last(measure) is not None for measure in one.values),
-        activity=activity,
+        running=bool(now),
+        activity=next((now[measure] for measure in _ACTIVITY if measure in now), None),
         iteration_ns=round(seconds * 1e9) if seconds is not None else None,
-        iterations_per_second=last("iterations_per_second"),
-        power_watts=last("gpu_power_watts"),
-        cpu_busy=last("host_cpu_busy_ratio"),
-        rates=_thin(rates),
-        end_unix_ns=unix_ns(day.end_unix_ns),
-        step_ns=day.step_ns * max(1, -(-len(rates) // _POINTS)),
-        actions=list(actions),
+        iterations_per_second=now.get("iterations_per_second"),
+        power_watts=now.get("gpu_power_watts"),
+        cpu_busy=now.get("host_cpu_busy_ratio"),
+        rates=rates,
+        end_unix_ns=None,
+        step_ns=STEP_NS,
+        actions=list(actions[:_MOST_ACTIONS]),
+        source="store",
     )
 
 

@@ -1,6 +1,7 @@
 """The last day of telemetry, as a Prometheus has it: more of it than the hub keeps, and of more workloads.
 
-Guarantees: one question for all measures of a workload, in the points of the stored history; names in it are quoted, so
+Guarantees: one question for all measures of a workload, in the points of the stored history, and two for all workloads
+of the fleet; names in it are quoted, so
 that no workload's name changes the question; the administrator's matchers are in every one, so that of several
 clusters' figures one cluster's are read; answers are read within limits of size and time; one that was silent is left
 alone for a while; no redirect is followed.
@@ -12,8 +13,8 @@ import math
 import re
 import ssl
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,18 @@ _LEFT_ALONE_S: Final = 30.0
 _MOST_BYTES: Final = 4 << 20
 _MOST_SAID: Final = 300
 _STEP_S: Final = STEP_NS // 10**9
+_RECENT: Final = 3
+"""A figure of now is the last of so many steps, a quarter of an hour."""
+RATE_STEP_NS: Final = 6 * STEP_NS
+_RATES: Final = POINTS // 6
+_RATE: Final = "iterations_per_second"
+_PRESENCE: Final = "ranks"
+"""A workload that tells anything at all has this one, which has no aggregation."""
+_NOW: Final = (
+    *("gpu_sm_active_ratio", "gpu_busy_ratio", "iteration_seconds", "gpu_power_watts", "host_cpu_busy_ratio"),
+    _RATE,
+    _PRESENCE,
+)
 _MATCHERS: Final = re.compile(r'\s*[a-zA-Z_]\w*\s*(=|!=|=~|!~)\s*"([^"\\\n]|\\.)*"\s*')
 
 
@@ -42,6 +55,19 @@ class PrometheusSettings:
     matchers: str = ""
     token_file: Path | None = None
     ca_file: Path | None = None
+
+
+@dataclass(slots=True)
+class FleetWorkload:
+    """One that told anything within the day. `now`: measures of the last quarter of an hour; `rates`: its iterations
+    per second in steps of RATE_STEP_NS, to the end of the day.
+    """
+
+    namespace: str
+    kind: str
+    name: str
+    now: dict[str, float] = field(default_factory=dict)
+    rates: list[float | None] = field(default_factory=lambda: [None] * _RATES)
 
 
 class _Series(msgspec.Struct):
@@ -83,22 +109,45 @@ class Prometheus:
 
         Raises PrometheusFailed.
         """
-        end_s = end_unix_ns // 10**9
-        answer = self._ask(
-            query=make_query(namespace, kind, name, self._settings.matchers),
-            start=str(end_s - (POINTS - 1) * _STEP_S),
-            end=str(end_s),
-            step=str(_STEP_S),
-        )
-        found: dict[str, list[float | None]] = {}
-        for series in answer.data.result:
-            points: list[float | None] = [None] * POINTS
-            for at_s, text in series.values:
-                place = POINTS - 1 - round((end_s - at_s) / _STEP_S)
-                if 0 <= place < POINTS:
-                    points[place] = _read_number(text)
-            found[series.metric.get("measure", "")] = points
+        query = make_query(namespace, kind, name, self._settings.matchers)
+        found = {
+            labels.get("measure", ""): points
+            for labels, points in self._ask_points(query, end_unix_ns // 10**9, _STEP_S, POINTS)
+        }
         return {measure: found[measure] for measure in IN_HISTORY if measure in found}
+
+    def find_workloads(self, end_unix_ns: int) -> list[FleetWorkload]:
+        """All that told anything within the day that ends there. Raises PrometheusFailed."""
+        end_s, matchers, rate_s = end_unix_ns // 10**9, self._settings.matchers, RATE_STEP_NS // 10**9
+        found: dict[tuple[str, str, str], FleetWorkload] = {}
+
+        def find(labels: Mapping[str, str]) -> FleetWorkload:
+            key = (labels.get("namespace", ""), labels.get("kind", ""), labels.get("workload", ""))
+            return found.setdefault(key, FleetWorkload(*key))
+
+        of_day = make_fleet_query((_RATE, _PRESENCE), rate_s, matchers)
+        for labels, points in self._ask_points(of_day, end_s, rate_s, _RATES):
+            workload = find(labels)
+            if labels.get("measure") == _RATE:
+                workload.rates = points
+        for labels, points in self._ask_points(make_fleet_query(_NOW, _STEP_S, matchers), end_s, _STEP_S, _RECENT):
+            known = [point for point in points if point is not None]
+            if known:
+                find(labels).now[labels.get("measure", "")] = known[-1]
+        return list(found.values())
+
+    def _ask_points(
+        self, query: str, end_s: int, step_s: int, count: int
+    ) -> Iterable[tuple[Mapping[str, str], list[float | None]]]:
+        """Labels of each series, and its `count` points, of which the last is at `end_s`."""
+        answer = self._ask(query=query, start=str(end_s - (count - 1) * step_s), end=str(end_s), step=str(step_s))
+        for series in answer.data.result:
+            points: list[float | None] = [None] * count
+            for at_s, text in series.values:
+                place = count - 1 - round((end_s - at_s) / step_s)
+                if 0 <= place < count:
+                    points[place] = _read_number(text)
+            yield series.metric, points
 
     def _ask(self, **parameters: str) -> _Answer:
         now_s = self._clock()
@@ -150,6 +199,16 @@ def make_query(namespace: str, kind: str, name: str, matchers: str = "") -> str:
         f'"{measure}", "", "")'
         for measure in IN_HISTORY
     )
+
+
+def make_fleet_query(measures: Iterable[str], step_s: int, matchers: str = "") -> str:
+    """PromQL for means over each step of measures of every workload, as `make_query`."""
+    parts = []
+    for measure in measures:
+        chosen = ["" if measure == _PRESENCE else 'aggregation="mean"', 'workload!=""', matchers]
+        mean = f"avg_over_time(fleetprof_workload_{measure}{{{','.join(filter(None, chosen))}}}[{step_s}s])"
+        parts.append(f'label_replace(avg by (namespace, kind, workload) ({mean}), "measure", "{measure}", "", "")')
+    return " or ".join(parts)
 
 
 def check_matchers(text: str) -> str:
