@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/security.md"
 
-_HEADERS = ("| threat | answer | test |", "| identity | what it can do | what it tried in vain | test |")
+_HEADERS = ("| threat | answer | test |", "| identity | what it can do | what it cannot do (tried) | test |")
 _TEST = re.compile(r"`(tests/[\w/.-]+\.py::\w+)`")
 
 
