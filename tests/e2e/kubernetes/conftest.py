@@ -24,6 +24,7 @@ from scene.store import Store
 from scene.training import Training
 
 _CLUSTER = pytest.StashKey[Cluster | Refusal | Failure]()
+_STAYS = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -58,7 +59,8 @@ def _make_cluster(config: pytest.Config) -> Cluster | Refusal | Failure:
     try:
         with alone():
             found = choose_cluster()
-            if not found.is_up():
+            config.stash[_STAYS] = found.is_up()
+            if not config.stash[_STAYS]:
                 config.add_cleanup(lambda: _remove_cluster(found))
             make(found)
     except (Refusal, Failure) as trouble:
@@ -83,13 +85,19 @@ def cluster(pytestconfig: pytest.Config) -> Cluster:
 
 
 @pytest.fixture(scope="session")
+def stays(cluster: Cluster, pytestconfig: pytest.Config) -> bool:
+    """Whether the cluster outlives these tests: only then is it left as it was found, at ten seconds a namespace."""
+    return pytestconfig.stash[_STAYS]
+
+
+@pytest.fixture(scope="session")
 def api(cluster: Cluster) -> Api:
     """The cluster's API with its administrator's rights."""
     return Api(cluster.kubeconfig)
 
 
 @pytest.fixture(scope="session")
-def store(api: Api) -> Iterator[Store]:
+def store(api: Api, stays: bool) -> Iterator[Store]:
     """The S3 server that all tests share."""
     remove_namespace(api, STORE_NAMESPACE)
     make_namespace(api, STORE_NAMESPACE)
@@ -99,7 +107,8 @@ def store(api: Api) -> Iterator[Store]:
         yield server
     finally:
         server.close()
-        remove_namespace(api, STORE_NAMESPACE)
+        if stays:
+            remove_namespace(api, STORE_NAMESPACE)
 
 
 @pytest.fixture(scope="session")
@@ -109,16 +118,17 @@ def installing() -> Stages:
 
 
 @pytest.fixture(scope="session")
-def people(api: Api) -> Iterator[People]:
+def people(api: Api, stays: bool) -> Iterator[People]:
     """Who signs in to the web UI, and where; the provider itself is started by who needs it."""
     provider = People(api)
     yield provider
-    provider.remove()
+    if stays:
+        provider.remove()
 
 
 @pytest.fixture(scope="session")
 def installation(
-    api: Api, cluster: Cluster, store: Store, people: People, installing: Stages
+    api: Api, cluster: Cluster, store: Store, people: People, installing: Stages, stays: bool
 ) -> Iterator[Installation]:
     """fleetprof, installed from nothing; `test_uninstall.py` takes it away before this does."""
     release = Installation(api, store, people, cluster.audit_log)
@@ -127,16 +137,18 @@ def installation(
             release.install()
         yield release
     finally:
-        release.clean()
+        if stays:
+            release.clean()
 
 
 @pytest.fixture(scope="session")
-def leaving(api: Api) -> Iterator[list[str]]:
+def leaving(api: Api, stays: bool) -> Iterator[list[str]]:
     """Namespaces that are being deleted, which takes Kubernetes ten seconds each: they are waited for at the end."""
     names: list[str] = []
     yield names
-    for name in names:
-        remove_namespace(api, name)
+    if stays:
+        for name in names:
+            remove_namespace(api, name)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ def test_nothing_stays_armed_and_nothing_is_lost(
     done = make_request(training, "done")
     done.await_end()
     kept = store.keys(training.namespace, done.uid)
-    running = make_request(training, "running", window={"iterations": 90})
+    running = make_request(training, "running", window={"iterations": 45})
     running.await_states(RankState.STARTED, ranks=4)
 
     installation.uninstall()

@@ -13,7 +13,7 @@ from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
-LONG = {"iterations": 90}
+LONG = {"iterations": 45}
 ALL_UPLOADED = dict.fromkeys(range(4), "UPLOADED")
 
 

@@ -16,7 +16,7 @@ from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
-LONG = {"iterations": 90}
+LONG = {"iterations": 45}
 
 
 @pytest.fixture(scope="module")

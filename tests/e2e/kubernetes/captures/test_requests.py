@@ -14,7 +14,7 @@ from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
-LONG = {"iterations": 90}
+LONG = {"iterations": 45}
 
 
 def test_a_request_says_why_pods_that_it_waits_for_do_not_run(

@@ -3,10 +3,13 @@
 import shutil
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from cluster.choice import Cluster, alone, choose_cluster
 from cluster.images import building
+from cluster.images.tools import ImageTool
 from cluster.places import BINARIES, OLDER
 from cluster.programs import binaries, debian
 from cluster.progress import say, step
@@ -26,13 +29,17 @@ def load_images(cluster: Cluster) -> None:
     current = [f"{name} {tool.identity(name)}" for name in names]
     changed = [line.split()[0] for line in current if line not in known]
     if changed and cluster.is_up():
-        with step(f"loading {len(changed)} images"), tempfile.TemporaryDirectory() as folder:
-            for name in changed:
-                archive = Path(folder) / "image.tar"
-                tool.export(name, archive)
-                cluster.load(archive)
-                archive.unlink()
+        # One is written while another is read.
+        with step(f"loading {len(changed)} images"), ThreadPoolExecutor(2) as pool:
+            list(pool.map(partial(_load, cluster, tool), changed))
         loaded.write_text("\n".join(current) + "\n")
+
+
+def _load(cluster: Cluster, tool: ImageTool, name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder) / "image.tar"
+        tool.export(name, archive)
+        cluster.load(archive)
 
 
 def make(cluster: Cluster) -> None:
