@@ -177,6 +177,7 @@ class Scene:
         """Waits until nothing is being written to the store."""
         others = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.gather(*others)
+        await asyncio.sleep(0)  # one that has just ended tells so
 
     def refuse(self, key: str, data: bytes) -> None:
         """A store that is away."""
