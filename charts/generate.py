@@ -45,6 +45,12 @@ _SELECTOR: Final = _closed(
     },
 )
 
+_PEER: Final = _closed(
+    ipBlock=_closed(cidr=_STRING, **{"except": {"type": "array", "items": _STRING}}),
+    podSelector=_SELECTOR,
+    namespaceSelector=_SELECTOR,
+)
+
 
 def _describe_bounds() -> dict[str, Any]:
     """The bounds of requests, as the operator reads them."""
@@ -114,19 +120,13 @@ DEFINITIONS: Final[dict[str, Any]] = {
         **_closed(apiGroup=_STRING, resources={"type": "array", "items": _STRING, "minItems": 1}),
         "required": ["apiGroup", "resources"],
     },
+    "peer": _PEER,
     "egress": _closed(
         ports={
             "type": "array",
             "items": _closed(protocol={"enum": ["TCP", "UDP", "SCTP"]}, port=_PORT, endPort=_PORT),
         },
-        to={
-            "type": "array",
-            "items": _closed(
-                ipBlock=_closed(cidr=_STRING, **{"except": {"type": "array", "items": _STRING}}),
-                podSelector=_SELECTOR,
-                namespaceSelector=_SELECTOR,
-            ),
-        },
+        to={"type": "array", "items": _PEER},
     ),
 }
 

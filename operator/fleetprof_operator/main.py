@@ -11,12 +11,14 @@ import logging
 import sys
 
 from fleetprof_api.pods import ANALYSIS_AUDIENCE, AUDIENCE
+from fleetprof_api.telemetry.figures import AUDIENCE as FIGURES_AUDIENCE
 from fleetprof_store.base import Store, StoreError
 from fleetprof_store.location import open_location
 from kubernetes.aio.config import ConfigException
 
 from fleetprof_operator import release
 from fleetprof_operator.hub.access.authentication import Authenticator
+from fleetprof_operator.identity.account_tokens import AccountTokens
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.issuer_keys import IssuerKeys
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
@@ -51,6 +53,7 @@ async def serve(settings: Settings, store: Store) -> None:
             store=store,
             authenticator=_make_authenticator(settings, cluster, AUDIENCE),
             analysis_authenticator=_make_authenticator(settings, cluster, ANALYSIS_AUDIENCE),
+            readers=_make_readers(settings, cluster),
             certificates=keeper or mounted,
         )
         await operator.run(asyncio.Event())
@@ -62,6 +65,13 @@ def _make_authenticator(settings: Settings, cluster: Cluster, audience: str) -> 
     # A TokenReview is cluster-wide; an installation for some namespaces has no such right.
     keys = IssuerKeys(cluster, audience=audience)
     return keys if settings.namespaces else TokenReviews(cluster, audience=audience, beforehand=keys)
+
+
+def _make_readers(settings: Settings, cluster: Cluster) -> AccountTokens | None:
+    if not settings.figures_account:
+        return None
+    keys = IssuerKeys(cluster, audience=FIGURES_AUDIENCE)
+    return AccountTokens(keys, namespace=settings.namespace, name=settings.figures_account)
 
 
 def main() -> None:

@@ -30,6 +30,7 @@ from fleetprof_operator.hub.server import MOST_CONNECTIONS, RunningServer, serve
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.telemetry.snapshot import take_snapshot
+from fleetprof_operator.identity.account_tokens import AccountTokens
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
 from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable, wait_to_try_again
@@ -50,6 +51,7 @@ from fleetprof_operator.profilerequests.status import is_finished
 from fleetprof_operator.profilerequests.target_pods import LOOKING
 from fleetprof_operator.settings import Settings
 from fleetprof_operator.web.connections import Connections
+from fleetprof_operator.web.figures_page import serve_figures
 from fleetprof_operator.web.probes import serve_probes
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class Operator:
 
     Use it inside one running event loop. Without `certificates` it serves plain text, on loopback only.
     `analysis_authenticator` tells whose pod an analyzer Job's token is; None: their pods are given nothing.
+    `readers` may read /figures; None: nobody.
     """
 
     def __init__(
@@ -76,11 +79,13 @@ class Operator:
         authenticator: Authenticator,
         certificates: CertificateKeeper | MountedCertificate | None,
         analysis_authenticator: Authenticator | None = None,
+        readers: AccountTokens | None = None,
         hub_settings: HubSettings | None = None,
     ) -> None:
         self._settings = settings
         self._cluster = cluster
         self._certificates = certificates
+        self._readers = readers
         self._obstacle = "starting"
         self._leadership = _make_leadership(settings, cluster)
         namespaced = bool(settings.namespaces)
@@ -121,7 +126,7 @@ class Operator:
     async def _read_figures(self, namespace: str, workload: str) -> bytes | None:
         if self.hub_server is None:  # it stands by, or has not begun
             return None
-        # Whoever reaches the port asks: no more of ranks than /metrics may tell.
+        # Whoever may ask sees all namespaces: no more of ranks than their owners let be told.
         figures = await self.hub.figures(namespace, workload, every_rank=False)
         return await asyncio.to_thread(msgspec.json.encode, figures)
 
@@ -139,10 +144,12 @@ class Operator:
                 self._find_obstacle,
                 self._metrics.registry,
                 lambda: take_snapshot(self.hub.telemetry),
-                self._read_figures,
             )
             self.probe_server = probes
             cleanup.push_async_callback(probes.close)
+            if self._readers is not None:
+                figures = await serve_figures(self._settings.figures_listen, self._read_figures, self._readers.admit)
+                cleanup.push_async_callback(figures.close)
             _heed_signals(stop)
             if self._leadership is not None:
                 cleanup.callback(asyncio.create_task(_lead(self._leadership, stop)).cancel)

@@ -39,6 +39,8 @@ class Settings:
     advertise: str
     hub_listen: HostPort
     http_listen: HostPort
+    figures_listen: HostPort
+    figures_account: str
     tls_secret: str
     tls_names: tuple[str, ...]
     tls_directory: Path | None
@@ -86,6 +88,13 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting("advertise", default="", metavar="HOST:PORT", help="the hub's address, for replicas that stand by")
     parser.setting("hub-listen", default="0.0.0.0:8443", metavar="HOST:PORT", help="where sidecars connect")
     parser.setting("http-listen", default="0.0.0.0:8080", metavar="HOST:PORT", help="/metrics, /healthz, /readyz")
+    parser.setting("figures-listen", default="0.0.0.0:8081", metavar="HOST:PORT", help="/figures, for kubectl")
+    parser.setting(
+        "figures-account",
+        default="",
+        metavar="NAME",
+        help="service account of the operator's namespace whose tokens /figures takes; none: no /figures",
+    )
     parser.setting("tls-secret", default="fleetprof-tls", help="Secret that the operator fills with its certificates")
     parser.setting("tls-names", default="", metavar="A,B", help="names of hub and webhook in the certificate")
     parser.setting("tls-directory", metavar="DIR", help="certificates that somebody else makes (tls.crt, tls.key)")
@@ -175,6 +184,8 @@ def _check(given: argparse.Namespace) -> Settings:
         advertise=given.advertise,
         hub_listen=_read_address("--hub-listen", given.hub_listen),
         http_listen=_read_address("--http-listen", given.http_listen),
+        figures_listen=_read_address("--figures-listen", given.figures_listen),
+        figures_account=given.figures_account,
         tls_secret=given.tls_secret,
         tls_names=split_names(given.tls_names),
         tls_directory=Path(given.tls_directory) if given.tls_directory else None,

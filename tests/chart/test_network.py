@@ -1,5 +1,7 @@
 """Network policies: what each component may reach and be reached from."""
 
+from typing import Any
+
 import pytest
 from harness.kubernetes.chart import S3, VALUE_SETS, Objects, render
 
@@ -74,13 +76,28 @@ def test_sidecars_and_browsers_reach_what_is_theirs_from_everywhere_and_nobody_r
 
     found = {name: open_ports(name) for name in ("operator", "webhook", "store", "webui", "analyzer", "release")}
     assert found == {
-        "operator": {8080, 8443},  # figures for the API server, which is no pod
+        "operator": {8081, 8443},  # figures for the API server, which is no pod, and a token is asked for
         "webhook": {9443},
         "store": {7070, 7071},
         "webui": {8770},
         "analyzer": set(),
         "release": set(),
     }
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("name", "whom"),
+    [("S3", {}), ("narrow network", {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}})],
+)
+def test_metrics_are_for_pods_of_the_cluster_or_for_the_scrapers_that_are_named(
+    name: str, whom: dict[str, Any]
+) -> None:
+    objects = render(VALUE_SETS[name])
+    for component in ("operator", "webhook"):
+        rules = objects.one("NetworkPolicy", f"fleetprof-{component}")["spec"]["ingress"]
+        (scraped,) = (rule for rule in rules if rule["ports"] == [{"protocol": "TCP", "port": 8080}])
+        assert scraped["from"] == [{"namespaceSelector": whom}]
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)

@@ -101,6 +101,7 @@ KINDS = {
         "ClusterRoleBinding": {"-fleetprof-certificates", "-fleetprof-operator", "-fleetprof-webhook"},
         "Role": {"-fleetprof-certificates", "-fleetprof-operator-own", "-fleetprof-operator-lease", "-fleetprof-top"},
         "RoleBinding": {"-fleetprof-certificates", "-fleetprof-operator-own", "-fleetprof-operator-lease"},
+        "ServiceAccount": {"-fleetprof-top"},
     },
 }
 
@@ -151,6 +152,7 @@ def test_the_operators_role_is_an_annotation_of_its_account() -> None:
         "fleetprof-analyzer": None,
         "fleetprof-webhook": None,
         "fleetprof-certificates": None,
+        "fleetprof-top": None,
     }
 
 

@@ -50,7 +50,7 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
     assert settings.bounds.of("team-a").max_iterations == (50 if name == "bounds" else 100)
     assert settings.namespaces == tuple(told["FLEETPROF_NAMESPACES"].split(",") if told["FLEETPROF_NAMESPACES"] else ())
     assert settings.tls_names[0].endswith(f"-hub.{NAMESPACE}.svc")
-    assert (settings.hub_listen.port, settings.http_listen.port) == (8443, 8080)
+    assert (settings.hub_listen.port, settings.http_listen.port, settings.figures_listen.port) == (8443, 8080, 8081)
     assert settings.analyzer_pod == objects.analyzer_pod()
     assert (settings.max_captures, settings.max_captures_per_namespace) == (200, 20)
     assert (settings.analysis_max_parallelism, settings.max_analyses_per_namespace) == (32, 4)
@@ -58,6 +58,7 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
     assert settings.analysis_max_resources == {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "16Gi"}
     name = deployment["metadata"]["name"].removesuffix("-operator")
     assert settings.owner == f"{NAMESPACE}/{name}"
+    assert settings.figures_account == f"{name}-top"
     assert settings.analyzer_pod is not None
     assert settings.analyzer_pod["metadata"]["labels"][RELEASE_LABEL] == name  # by which an uninstall knows them
     known = {f"FLEETPROF_{field.name.upper()}" for field in dataclasses.fields(settings)} | {"FLEETPROF_POD_IP"}

@@ -3,7 +3,13 @@
 Guarantees: numbers are in the units that the measures' names end with; a measure that nobody reports is not there.
 """
 
+from typing import Final
+
 import msgspec
+
+AUDIENCE: Final = "figures.fleetprof.io"
+HEADER: Final = "Fleetprof-Token"
+"""Of a request for figures: a token for AUDIENCE. The API server's proxy would take `Authorization` away."""
 
 
 class Aggregate(msgspec.Struct, frozen=True):

@@ -1,17 +1,18 @@
-"""Pods' tokens checked offline with the cluster's public keys: before a TokenReview, and in its place where an
-installation has no cluster-wide rights.
+"""Tokens checked offline with the cluster's public keys: those of pods before a TokenReview, and in its place where an
+installation has no cluster-wide rights; and those of one service account.
 
 Every service account may read the keys (role system:service-account-issuer-discovery). A pod that was deleted stays
 good until its token ends, at most an hour; TokenReview knows better, and needs a cluster-wide right.
-Guarantees: signature, issuer, audience and time are checked, and that the token is bound to a pod; an unknown key is
-asked for at most once per REFRESH_AFTER_S, however many tokens name one. Source: RFC 7519, OpenID Connect Discovery.
+Guarantees: signature, issuer, audience and time are checked, and for a pod that the token is bound to it; an unknown
+key is asked for at most once per REFRESH_AFTER_S, however many tokens name one. Source: RFC 7519, OpenID Connect
+Discovery.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 import jwt
 from fleetprof_api.pods import AUDIENCE
@@ -44,6 +45,11 @@ class IssuerKeys:
 
     async def authenticate(self, token: str) -> Principal | None:
         """The pod, None when the token is not good. Raises CannotAuthenticate when the keys cannot be read."""
+        claims = await self.verify(token)
+        return None if claims is None else read_claims(claims)
+
+    async def verify(self, token: str) -> Mapping[str, Any] | None:
+        """What a good token says, whoever's it is. Raises CannotAuthenticate when the keys cannot be read."""
         if not token or len(token) > MAX_TOKEN_CHARACTERS:
             return None
         try:
@@ -54,7 +60,7 @@ class IssuerKeys:
         if key is None:
             return None
         try:
-            claims = jwt.decode(
+            claims: Mapping[str, Any] = jwt.decode(
                 token,
                 key,
                 algorithms=list(_ALGORITHMS),
@@ -66,7 +72,7 @@ class IssuerKeys:
         except jwt.PyJWTError as problem:
             log.debug("a token is refused: %s", problem)  # refusals are counted and logged in sum by the hub
             return None
-        return read_claims(claims)
+        return claims
 
     async def _find_key(self, key_id: str) -> jwt.PyJWK | None:
         if key_id not in self._keys:

@@ -65,9 +65,10 @@ class Cluster:
         """Closes the connections."""
         await self._client.close()
 
-    async def get(self, path: str, *, metadata_only: bool = False) -> Json:
-        """One object. Raises Refused, Unreachable."""
-        return await self._call("GET", path, accept=_METADATA.format(kind="") if metadata_only else "")
+    async def get(self, path: str, *, metadata_only: bool = False, headers: Mapping[str, str] | None = None) -> Json:
+        """One object. `headers` are for who answers behind the API server's proxy. Raises Refused, Unreachable."""
+        accept = _METADATA.format(kind="") if metadata_only else ""
+        return await self._call("GET", path, accept=accept, more=headers)
 
     async def create(self, path: str, body: Json) -> Json:
         """A new object. Raises Refused (409 when it is there), Unreachable."""
@@ -143,8 +144,9 @@ class Cluster:
         body: Json | Sequence[Json] | None = None,
         content: str = "application/json",
         accept: str = "",
+        more: Mapping[str, str] | None = None,
     ) -> Json:
-        response = await self._send(method, path, query=query, body=body, content=content, accept=accept)
+        response = await self._send(method, path, query=query, body=body, content=content, accept=accept, more=more)
         try:
             answer: Json = await response.json(content_type=None)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
@@ -160,11 +162,12 @@ class Cluster:
         body: Json | Sequence[Json] | None = None,
         content: str = "application/json",
         accept: str = "",
+        more: Mapping[str, str] | None = None,
         bounds: aiohttp.ClientTimeout | None = None,
     ) -> aiohttp.ClientResponse:
         """The response, whose status is good and whose body is not read yet."""
         # The keys of the issuer come as a type of their own.
-        headers = {"Content-Type": content, "Accept": accept or "application/json, */*;q=0.5"}
+        headers = {"Content-Type": content, "Accept": accept or "application/json, */*;q=0.5", **(more or {})}
         parameters = list((query or {}).items())
         method, url, headers, sent, _ = await self._client.param_serialize(
             method, path, query_params=parameters, header_params=headers, body=body, auth_settings=["BearerToken"]

@@ -1,10 +1,10 @@
 """/figures: what jobs do now, as one JSON document, for `kubectl fleetprof top`, which comes by the API server's proxy.
 
-Nobody is asked who they are: the Role `fleetprof-top` lets people come by the API server, and pods that reach the port
-come without it, as they do to /metrics (docs/security.md). So `read` must tell no more than may be known there.
+At a port of its own, because a network policy cannot name the API server: the port of /metrics can then be kept to
+Prometheus. The token comes in a header of its own, because the proxy takes `Authorization` away.
 
-Guarantees: answered from memory, one document at a time, and the same for KEPT_S; parameters are bounded; a replica
-that has no figures says so (503), so that whoever asks comes again.
+Guarantees: nothing is told without a good token; answered from memory, one document at a time, and the same for KEPT_S;
+parameters are bounded; a replica that has no figures says so (503), so that whoever asks comes again.
 """
 
 import asyncio
@@ -13,15 +13,31 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
+from fleetprof_api.process.address import HostPort
+from fleetprof_api.telemetry.figures import HEADER
+
+from fleetprof_operator.web.connections import Connections
 
 ReadFigures = Callable[[str, str], Awaitable[bytes | None]]
 """(namespace, workload), "" for all of them → the document; None where another replica has it."""
+Admit = Callable[[str], Awaitable[bool | None]]
+"""A token → whether its bearer may read; None when nobody can tell now."""
 KEPT_S: Final = 1.0
 _MOST_NAME: Final = 320
+_MOST_CONNECTIONS: Final = 32
 
 
-def add_figures(application: web.Application, read: ReadFigures) -> None:
-    """Adds the page."""
+async def serve_figures(listen: HostPort, read: ReadFigures, admit: Admit) -> Connections:
+    """Serves until closed. Raises OSError."""
+    application = make_figures(read, admit)
+    # Most come from one address, the API server's.
+    server = Connections(application, None, what="figures", most=_MOST_CONNECTIONS, most_of_one=_MOST_CONNECTIONS)
+    await server.start(listen.host, listen.port)
+    return server
+
+
+def make_figures(read: ReadFigures, admit: Admit) -> web.Application:
+    """The application."""
     kept: dict[tuple[str, str], tuple[bytes, float]] = {}  # a document, and until when it is good
     turn = asyncio.Lock()
 
@@ -38,6 +54,11 @@ def add_figures(application: web.Application, read: ReadFigures) -> None:
             return document
 
     async def figures(request: web.Request) -> web.Response:
+        admitted = await admit(request.headers.get(HEADER, ""))
+        if admitted is None:
+            return web.json_response({"error": "the token cannot be checked now"}, status=503)
+        if not admitted:
+            return web.json_response({"error": f"{HEADER} holds no good token"}, status=401)
         namespace, workload = (request.query.get(name, "") for name in ("namespace", "workload"))
         if max(len(namespace), len(workload)) > _MOST_NAME:
             return web.json_response({"error": f"a name may have {_MOST_NAME} characters"}, status=400)
@@ -46,4 +67,6 @@ def add_figures(application: web.Application, read: ReadFigures) -> None:
             return web.json_response({"error": "this replica stands by"}, status=503)
         return web.Response(body=document, content_type="application/json")
 
+    application = web.Application()
     application.router.add_get("/figures", figures)
+    return application

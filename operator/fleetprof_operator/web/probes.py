@@ -1,5 +1,4 @@
-"""What kubelet and Prometheus ask of each of our processes in a cluster: /healthz, /readyz and, of some, /metrics; of
-the operator also /figures.
+"""What kubelet and Prometheus ask of each of our processes in a cluster: /healthz, /readyz and, of some, /metrics.
 
 Guarantees: no answer needs the store or the API server, so a probe cannot hang on either; of users' objects nothing is
 told but the names and figures of workloads, and that by the operator alone (docs/metrics.md); whoever reaches the port
@@ -17,7 +16,6 @@ from fleetprof_operator.web.connections import Connections
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from fleetprof_operator.web.figures_page import ReadFigures
     from fleetprof_operator.web.metrics_page import TakeSnapshot
 
 MOST_CONNECTIONS: Final = 32
@@ -28,10 +26,9 @@ async def serve_probes(
     find_obstacle: Callable[[], str],
     registry: "CollectorRegistry | None" = None,
     snapshot: "TakeSnapshot | None" = None,
-    figures: "ReadFigures | None" = None,
 ) -> Connections:
     """Serves until closed. Raises OSError. See `make_probes`."""
-    application = make_probes(find_obstacle, registry, snapshot, figures)
+    application = make_probes(find_obstacle, registry, snapshot)
     probes = Connections(application, None, what="probes", most=MOST_CONNECTIONS, most_of_one=MOST_CONNECTIONS // 2)
     await probes.start(listen.host, listen.port)
     return probes
@@ -41,10 +38,9 @@ def make_probes(
     find_obstacle: Callable[[], str],
     registry: "CollectorRegistry | None" = None,
     snapshot: "TakeSnapshot | None" = None,
-    figures: "ReadFigures | None" = None,
 ) -> web.Application:
     """`find_obstacle` says why the process is not ready; empty when it is. Without `registry` there is no /metrics;
-    `snapshot` adds workloads to it. Without `figures` there is no /figures.
+    `snapshot` adds workloads to it.
     """
 
     async def health(_: web.Request) -> web.Response:
@@ -61,8 +57,4 @@ def make_probes(
         from fleetprof_operator.web.metrics_page import add_metrics
 
         add_metrics(application, registry, snapshot)
-    if figures is not None:
-        from fleetprof_operator.web.figures_page import add_figures
-
-        add_figures(application, figures)
     return application

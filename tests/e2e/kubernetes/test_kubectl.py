@@ -188,8 +188,12 @@ def test_top_shows_the_ranks_of_a_job_that_lets_them_be_told(training: Training,
     assert job["figures"]["iterations_per_second"]["mean"] > 0
     lines = plugin(*words).stdout.splitlines()
     assert [line.split()[0] for line in lines if line[:1].isdigit()] == ["0", "1", "2", "3"]
-    proxied = "services/fleetprof-metrics:http"
     api.kubectl("create", "rolebinding", "topper", "-n", NAMESPACE, "--role=fleetprof-top", "--user=topper")
-    for person, may in (("topper", "yes"), ("stranger", "no")):
-        review = ("auth", "can-i", "get", proxied, "--subresource=proxy", "-n", NAMESPACE, f"--as={person}")
-        assert api.kubectl(*review, fails=may == "no").split()[0] == may
+    proxied = ("get", "services/fleetprof-top:http", "--subresource=proxy")
+    token = ("create", "serviceaccounts/fleetprof-top", "--subresource=token")
+    for right in (proxied, token):
+        for person, may in (("topper", "yes"), ("stranger", "no")):
+            review = ("auth", "can-i", *right, "-n", NAMESPACE, f"--as={person}")
+            assert api.kubectl(*review, fails=may == "no").split()[0] == may
+    raw = f"/api/v1/namespaces/{NAMESPACE}/services/fleetprof-top:http/proxy/figures"
+    assert "Unauthorized" in api.kubectl("get", "--raw", raw, fails=True)

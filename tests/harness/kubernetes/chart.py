@@ -112,6 +112,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
     "narrow network": (
         *S3,
         "networkPolicy.storeCidrs={10.0.0.0/8}",
+        r"networkPolicy.scrapers[0].namespaceSelector.matchLabels.kubernetes\.io/metadata\.name=monitoring",
         "networkPolicy.extraEgress[0].ports[0].port=80",
         "networkPolicy.extraEgress[0].to[0].ipBlock.cidr=169.254.170.23/32",
     ),

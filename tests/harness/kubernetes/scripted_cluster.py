@@ -1,6 +1,6 @@
 """The API server's answers for the unit tests of identity; the real one is in test_with_api_server.py."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
@@ -16,7 +16,9 @@ class ScriptedCluster(Cluster):
         self.before_write: Callable[[], None] = lambda: None
         self.is_away = False
 
-    async def get(self, path: str, *, metadata_only: bool = False) -> dict[str, Any]:
+    async def get(
+        self, path: str, *, metadata_only: bool = False, headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         self._note("GET", path)
         if path not in self.objects:
             raise Refused(404, "NotFound", f"{path} not found")

@@ -8,6 +8,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from fleetprof_operator.hub.access.authentication import CannotAuthenticate, Principal
+from fleetprof_operator.identity.account_tokens import AccountTokens
 from fleetprof_operator.identity.issuer_keys import REFRESH_AFTER_S, IssuerKeys
 from harness.kubernetes.scripted_cluster import ScriptedCluster
 
@@ -138,3 +139,12 @@ async def test_keys_that_cannot_be_read_are_no_verdict() -> None:
         with pytest.raises(CannotAuthenticate):
             await authenticator.authenticate(token())
     assert len(cluster.calls) == 1
+
+
+async def test_an_account_s_token_is_no_better_than_unknown_without_keys() -> None:
+    cluster = cluster_with("one")
+    cluster.is_away = True
+    readers = AccountTokens(IssuerKeys(cluster), namespace="team-a", name="default")
+    assert await readers.admit(token()) is None
+    cluster.is_away = False
+    assert await AccountTokens(IssuerKeys(cluster), namespace="team-a", name="default").admit(token()) is True

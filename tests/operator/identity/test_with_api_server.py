@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from cryptography import x509
 from fleetprof_api.pods import ANALYSIS_AUDIENCE, AUDIENCE
+from fleetprof_api.telemetry.figures import AUDIENCE as FIGURES
 from fleetprof_operator.hub.access.authentication import Authenticator, Principal
+from fleetprof_operator.identity.account_tokens import AccountTokens
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.issuer_keys import IssuerKeys
 from fleetprof_operator.identity.token_review import TokenReviews
@@ -81,6 +83,31 @@ async def test_a_token_of_an_analysis_is_no_sidecars_and_the_other_way_round(
         authenticator: Authenticator = kind(cluster, audience=audience)
         assert await authenticator.authenticate(issue(api_server, pod, audience)) is not None
         assert await authenticator.authenticate(issue(api_server, pod, other)) is None
+
+
+@pytest.mark.attack
+async def test_figures_are_for_tokens_of_their_account_alone(
+    api_server: ApiServer, cluster: Cluster, pod: dict[str, Any]
+) -> None:
+    api_server.call("POST", f"{TEAM}/serviceaccounts", {"metadata": {"name": "fleetprof-top"}})
+    readers = AccountTokens(IssuerKeys(cluster, audience=FIGURES), namespace="identity-tests", name="fleetprof-top")
+
+    def ask(account: str, audience: str) -> str:
+        spec = {"audiences": [audience], "expirationSeconds": 600}
+        status, made = api_server.call("POST", f"{TEAM}/serviceaccounts/{account}/token", {"spec": spec})
+        assert status == 201, made
+        return str(made["status"]["token"])
+
+    good = ask("fleetprof-top", FIGURES)
+    assert await readers.admit(good) is True
+    for bad in (
+        ask("default", FIGURES),
+        ask("fleetprof-top", AUDIENCE),
+        issue(api_server, pod, FIGURES),
+        f"{good[:-8]}AAAAAAAA",
+        "",
+    ):
+        assert await readers.admit(bad) is False
 
 
 async def test_a_pods_token_is_no_key_to_the_api(api_server: ApiServer, pod: dict[str, Any]) -> None:

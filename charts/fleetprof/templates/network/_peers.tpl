@@ -4,7 +4,7 @@
 - ports:
     - {protocol: TCP, port: 8080}
   from:
-    - namespaceSelector: {}
+    {{- toYaml (.Values.networkPolicy.scrapers | default (list (dict "namespaceSelector" dict))) | nindent 4 }}
 {{- end }}
 
 {{- define "fleetprof.toNames" -}}

@@ -7,7 +7,7 @@ import click
 from fleetprof_api.telemetry.figures import FleetFigures
 
 from fleetprof_cli.kubernetes.connection import Place, connect
-from fleetprof_cli.kubernetes.figures import SERVICE, SYSTEM_NAMESPACE, read_figures
+from fleetprof_cli.kubernetes.figures import SERVICE, SYSTEM_NAMESPACE, FiguresReader
 from fleetprof_cli.kubernetes.kinds import known_kind
 from fleetprof_cli.kubernetes.options import place_options, read_place
 from fleetprof_cli.options import output_option
@@ -21,7 +21,7 @@ from fleetprof_cli.terminal.top_view import show_top
 @click.option(
     "--system-namespace", metavar="NAME", default=SYSTEM_NAMESPACE, show_default=True, help="Where the operator is."
 )
-@click.option("--service", metavar="NAME", default=SERVICE, show_default=True, help="The operator's service.")
+@click.option("--service", metavar="NAME", default=SERVICE, show_default=True, help="The operator's service for this.")
 @place_options
 def command(job: str, everywhere: bool, output: str, system_namespace: str, service: str, **flags: Any) -> None:
     """Show what the running jobs do now: all of them, or the ranks of KIND/NAME. Ctrl-C ends it.
@@ -35,14 +35,10 @@ async def _show(place: Place, job: str, everywhere: bool, output: str, system_na
     async with connect(place) as connection:
         namespace = "" if everywhere else connection.namespace
 
+        reader = FiguresReader(connection.cluster, system_namespace=system_namespace, service=service)
+
         async def ask() -> FleetFigures:
-            return await read_figures(
-                connection,
-                namespace=namespace,
-                workload=_name_workload(job),
-                system_namespace=system_namespace,
-                service=service,
-            )
+            return await reader.read(namespace, _name_workload(job))
 
         where = "any namespace" if everywhere else f"namespace {namespace}"
         why = f"kubectl fleetprof doctor job/NAME -n {namespace or 'NAMESPACE'}"
