@@ -10,7 +10,7 @@ every unfinished capture to the next operator, with its ledger in the store.
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,7 +44,7 @@ from fleetprof_operator.policies.control import MOST_CALLERS
 from fleetprof_operator.profilerequests.control import Control
 from fleetprof_operator.profilerequests.later_changes import LaterChanges
 from fleetprof_operator.profilerequests.life import Surroundings
-from fleetprof_operator.profilerequests.records import PATH, PLURAL, Records
+from fleetprof_operator.profilerequests.records import PATH, PLURAL, Records, find_turn
 from fleetprof_operator.profilerequests.requesters import Requesters
 from fleetprof_operator.profilerequests.retention import Retention
 from fleetprof_operator.profilerequests.status import is_finished
@@ -225,7 +225,7 @@ class Operator:
                 self._territory.require()
                 if isinstance(self._certificates, CertificateKeeper):
                     await self._certificates.ensure()
-                await self.hub.restore([place async for place in self._list_unfinished()])
+                await self.hub.restore(await self._list_unfinished())
                 return
             except (Refused, Unreachable, StoreError) as error:
                 self._obstacle = f"cannot begin yet: {error}"
@@ -233,11 +233,14 @@ class Operator:
             await wait_to_try_again(tries)
             tries += 1
 
-    async def _list_unfinished(self) -> AsyncIterator[tuple[str, str]]:
+    async def _list_unfinished(self) -> list[tuple[str, str]]:
+        """(namespace, uid) of each, in the order of their turns."""
+        found = []
         for root in [f"{PATH}/namespaces/{n}/" for n in self._settings.namespaces] or [f"{PATH}/"]:
             for body in (await self._cluster.list(f"{root}{PLURAL}"))[0]:
                 if not is_finished(body.get("status")) and self._territory.serves(body):
-                    yield body["metadata"]["namespace"], body["metadata"]["uid"]
+                    found.append(body["metadata"])
+        return [(metadata["namespace"], metadata["uid"]) for metadata in sorted(found, key=find_turn)]
 
     def _find_pods(self, uid: str) -> TargetPods:
         watch = self._around.targets.get(uid)

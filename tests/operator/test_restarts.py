@@ -3,6 +3,7 @@
 import asyncio
 import random
 from contextlib import suppress
+from functools import partial
 
 import grpc.aio
 import pytest
@@ -179,3 +180,35 @@ async def test_killed_again_and_again_at_any_moment(ground: Ground, seed: int, d
     assert ledger["outcome"] in (("Complete", "Cancelled") if deleted else ("Complete",))
     for entry in ledger["entries"]:
         assert entry["state"] == "UPLOADED" or (entry["reason"] == "Cancelled" and entry["message"]), entry
+
+
+async def _ask_while_there_is_no_operator(ground: Ground) -> list[str]:
+    """The uids of z-first, a-second and b-third: not the order in which the API server lists them."""
+    ground.kill_operator()
+    uids = [ground.ask("z-first")["metadata"]["uid"]]
+    await asyncio.sleep(1.1)  # creationTimestamp has whole seconds
+    uids += [ground.ask(name)["metadata"]["uid"] for name in ("a-second", "b-third")]
+    ground.start_operator()
+    return uids
+
+
+def _have_places(ground: Ground, places: dict[str, int]) -> bool:
+    return all(ground.status(name).get("queuePosition") == place for name, place in places.items())
+
+
+@pytest.mark.parametrize("ground", [("--max-captures-per-namespace", "1")], indirect=True)
+async def test_a_namespace_s_queue_has_its_order_after_a_restart(ground: Ground) -> None:
+    await _ask_while_there_is_no_operator(ground)
+    for taken, waiting in (("z-first", ["a-second", "b-third"]), ("a-second", ["b-third"])):
+        await ground.until_state("NothingMatched", taken, "TargetsResolved")
+        places = dict(zip(waiting, (1, 2), strict=False))
+        await ground.until(partial(_have_places, ground, places), f"the places {places}")
+        ground.delete(taken)
+    await ground.until_state("NothingMatched", "b-third", "TargetsResolved")
+
+
+async def test_who_waits_for_the_same_ranks_has_the_order_after_a_restart(ground: Ground) -> None:
+    sidecar = await ground.add_rank(0, 1)
+    uids = await _ask_while_there_is_no_operator(ground)
+    await ground.reconnect()
+    assert [await ground.deliver(sidecar) for _ in uids] == uids

@@ -80,6 +80,7 @@ class Hub:
         self._clock = clock
         self.telemetry = TelemetryBoard()
         self.history = StoredHistory(self._calls, self.telemetry, clock)
+        self._arriving: list[str] = []  # the namespaces of requests that the store is just taking
         self.captures = CaptureRegistry(self.settings.max_remembered, self.settings.max_remembered_bytes)
         self._environment = CaptureEnvironment(
             calls=self._calls,
@@ -106,7 +107,7 @@ class Hub:
         namespace = choose_namespace(request, namespace)
         if problems := find_suspension(request) + find_unsupported(request):
             raise InvalidRequest(problems)
-        check_budget(self.captures.unfinished_namespaces(), namespace, self.settings)
+        self._check_budget(namespace)
         check_bounds(request, namespace, self.settings)
         if fail_fast:
             self._refuse_what_would_wait(request, namespace)
@@ -123,7 +124,7 @@ class Hub:
         if uid not in self.captures.by_uid and not await self._restore_all([(namespace, uid)]):
             if problems := find_unsupported(request):
                 raise InvalidRequest(problems)
-            check_budget(self.captures.unfinished_namespaces(), namespace, self.settings)
+            self._check_budget(namespace)
             check_bounds(request, namespace, self.settings)
             await self._take(request, namespace, uid, name)
         capture = self.captures.find(uid)
@@ -214,8 +215,8 @@ class Hub:
     async def restore(self, wanted: Sequence[tuple[str, str]] | None = None) -> None:
         """Takes up what the store knows: call it once, before sidecars connect. Raises StoreError after a while.
 
-        `wanted` are (namespace, uid) of the only requests that matter; without it all that the store holds are read.
-        What is not restored is nobody's: sidecars are told to let go of it.
+        `wanted` are (namespace, uid) of the only requests that matter, the oldest first; without it all that the store
+        holds are read. What is not restored is nobody's: sidecars are told to let go of it.
         """
         until = self._clock() + self.settings.store_patience_ns
         while True:
@@ -308,6 +309,10 @@ class Hub:
 
     # ------------------------------------------------------------ inside
 
+    def _check_budget(self, namespace: str) -> None:
+        """Raises CaptureRefused."""
+        check_budget([*self.captures.unfinished_namespaces(), *self._arriving], namespace, self.settings)
+
     async def _take(
         self, request: ProfileRequest, namespace: str, uid: str, name: str, *, fails_fast: bool = False
     ) -> pb.CaptureStatus:
@@ -315,7 +320,11 @@ class Hub:
         ledger = Ledger(uid=uid, name=name, namespace=namespace, submitted_unix_ns=self._clock())
         request_json = request.to_json()
         key = keys.request_key(namespace, uid)
-        await self._calls.run(lambda: self._calls.store.put(key, request_json.encode()))
+        self._arriving.append(namespace)
+        try:
+            await self._calls.run(lambda: self._calls.store.put(key, request_json.encode()))
+        finally:
+            self._arriving.remove(namespace)
         capture = RequestCapture(request, request_json, LedgerBook(ledger), self._environment, fails_fast=fails_fast)
         self.captures.begin(capture)
         await asyncio.sleep(0)  # so that the status already says what it waits for, or that it is armed
@@ -349,7 +358,10 @@ class Hub:
     async def _restore_all(self, places: Sequence[tuple[str, str]]) -> bool:
         """Takes up those of the requests (namespace, uid) that the store has. False when it has none. StoreError."""
         room = asyncio.Semaphore(16)
-        restored = await asyncio.gather(*(self._restore_one(namespace, uid, room) for namespace, uid in places))
+        # A request that was killed before its ledger was written has its place in the queue from the order of `places`.
+        now = self._clock()
+        work = [self._restore_one(namespace, uid, now + n, room) for n, (namespace, uid) in enumerate(places)]
+        restored = await asyncio.gather(*work)
         # The newest are remembered, and all that is unfinished goes on.
         found = sorted((c for c in restored if c is not None), key=lambda c: c.ledger.submitted_unix_ns)
         finished = [capture for capture in found if capture.finished]
@@ -361,13 +373,16 @@ class Hub:
                 self.captures.begin(capture)
         return bool(found)
 
-    async def _restore_one(self, namespace: str, uid: str, room: asyncio.Semaphore) -> RequestCapture | None:
+    async def _restore_one(
+        self, namespace: str, uid: str, submitted_unix_ns: int, room: asyncio.Semaphore
+    ) -> RequestCapture | None:
+        """`submitted_unix_ns`: where no ledger says when."""
         async with room:
             stored = await read_stored(self._calls, namespace, uid)
         if stored is None:
             return None
         ledger = stored.ledger or Ledger(
-            uid=uid, name=name_capture(stored.request), namespace=namespace, submitted_unix_ns=self._clock()
+            uid=uid, name=name_capture(stored.request), namespace=namespace, submitted_unix_ns=submitted_unix_ns
         )
         book = LedgerBook(ledger)
         capture = RequestCapture(stored.request, stored.request_json, book, self._environment, restored=True)

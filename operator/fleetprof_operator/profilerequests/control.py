@@ -23,7 +23,7 @@ from fleetprof_operator.kubernetes.cluster import Json
 from fleetprof_operator.ownership.territory import Territory
 from fleetprof_operator.profilerequests.later_changes import LaterChanges
 from fleetprof_operator.profilerequests.life import WITHDRAW_S, RequestLife, Surroundings
-from fleetprof_operator.profilerequests.records import PLURAL, Records
+from fleetprof_operator.profilerequests.records import PLURAL, Record, Records, find_turn
 from fleetprof_operator.profilerequests.retention import Retention
 from fleetprof_operator.profilerequests.status import is_finished
 
@@ -58,6 +58,8 @@ class Control:
     def register(self, registry: kopf.OperatorRegistry) -> None:
         """Adds the handlers."""
         kind: dict[str, Any] = {"group": "fleetprof.io", "version": "v1alpha1", "plural": PLURAL, "registry": registry}
+        # kopf begins nothing for any request before it has indexed all that are there.
+        kopf.index(**kind)(self.line_up)
         kopf.on.event(**kind)(self.see)
         kopf.daemon(
             **kind,
@@ -68,11 +70,23 @@ class Control:
         kopf.on.login(registry=registry)(_log_in)
         kopf.on.startup(registry=registry)(self._configure)
 
+    async def line_up(self, body: Mapping[str, Any], **_: Any) -> None:
+        """Whether a request waits to be taken, so that after any restart they are taken in the order of their turns."""
+        metadata, line = body["metadata"], self._around.waiting_line
+        namespace, uid = metadata["namespace"], metadata["uid"]
+        record = Record(dict(body))
+        is_over = is_finished(body.get("status")) or record.is_taken_back or record.is_suspended
+        if is_over or self._around.hub.knows(uid) or not self._territory.serves(body):
+            line.leave(namespace, uid)
+        else:
+            line.join(namespace, uid, find_turn(metadata))
+
     async def see(self, event: Mapping[str, Any], **_: Any) -> None:
         """Any change of any request; before the daemon is begun or ended for it."""
         body: Json = event["object"]
         uid = body["metadata"]["uid"]
         if event["type"] == "DELETED":
+            self._around.waiting_line.leave(body["metadata"]["namespace"], uid)
             if self._records.find(uid) is None:
                 return  # another release's
             self._records.forget(uid)

@@ -31,7 +31,7 @@ from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.profilerequests.audit import tell_ended, tell_taken
 from fleetprof_operator.profilerequests.headline import find_page, read_headline
 from fleetprof_operator.profilerequests.notices import Notices
-from fleetprof_operator.profilerequests.records import Record, request_path, to_request
+from fleetprof_operator.profilerequests.records import Record, find_turn, request_path, to_request
 from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters
 from fleetprof_operator.profilerequests.status import Fact, build_status, finish, from_capture
 from fleetprof_operator.profilerequests.status_writer import StatusWriter
@@ -43,6 +43,7 @@ WITHDRAW_S: Final = 120.0
 """So long a deletion waits for ranks to be released: longer than the hub waits for sidecars to confirm a cancel."""
 _ADOPT_AGAIN_S: Final = 3.0
 _QUEUE_S: Final = 1.0
+_TURN_S: Final = 0.05  # between two looks whether the request before has been taken
 _LOOK_S: Final = 0.3  # between two looks at a capture that changes, and
 _LOOK_PER_RANK_S: Final = 1e-4  # this for each rank in it
 _REPORT_S: Final = 30.0  # for the store to give the report's headline
@@ -74,6 +75,7 @@ class RequestLife:
         self._around = around
         metadata = record.metadata
         self._uid, self._namespace, self._name = metadata["uid"], metadata["namespace"], metadata["name"]
+        self._turn = find_turn(metadata)
         self._target = ""
         self._requester = ""
         self._status: Json = record.body.get("status") or {}
@@ -89,7 +91,10 @@ class RequestLife:
 
     async def run(self) -> None:
         """Brings the request to its end and writes it."""
-        await _beside(self._go(), self._writer.run(), self._keep_generation())
+        try:
+            await _beside(self._go(), self._writer.run(), self._keep_generation())
+        finally:
+            self._around.waiting_line.leave(self._namespace, self._uid)
 
     async def withdraw(self) -> None:
         """The request is deleted: takes its capture back, and waits for that within a bound."""
@@ -132,26 +137,17 @@ class RequestLife:
         if not self._status.get("requester"):  # after a restart it was told before
             tell_taken(self._record.metadata, self._requester, request)
         if await self._take(request):
+            self._around.waiting_line.leave(self._namespace, self._uid)
             if self._around.analyses and (said := self._around.analyses.describe_cuts(request.spec.analysis)):
                 await self._give_notice("Warning", "AnalysisCut", said)
             await self._end_with(await self._follow_with_pods(request))
 
     async def _take(self, request: ProfileRequest) -> bool:
         """Has the hub take the request, once it is its turn. False when the request has ended instead."""
-        line = self._around.waiting_line
-        try:
-            return await self._take_in_turn(request, line)
-        finally:
-            line.leave(self._namespace, self._uid)
-
-    async def _take_in_turn(self, request: ProfileRequest, line: WaitingLine) -> bool:
         until = time.monotonic() + request.spec.active_deadline_seconds
-        made = str(self._record.metadata["creationTimestamp"])
         while True:
-            place = line.find_place(self._namespace, self._uid, made)
             try:
-                if place > 1 and not self._around.hub.knows(self._uid):
-                    raise CaptureRefused(TOO_MANY, f"{place - 1} requests of namespace {self._namespace} wait before")
+                until += await self._await_turn()
                 await self._around.hub.adopt(
                     request,
                     namespace=self._namespace,
@@ -170,10 +166,8 @@ class RequestLife:
                 if self._record.is_taken_back:
                     await self._end("False", "Cancelled", f"cancelled by {self._record.canceller} while it waited")
                     return False
-                line.join(self._namespace, self._uid, made)
-                began = time.monotonic()
-                await self._wait_in_queue(place, str(refusal))
-                until += time.monotonic() - began
+                self._around.waiting_line.hold(self._namespace, self._uid, self._turn)
+                until += await self._wait_in_queue(str(refusal))
                 continue
             except StoreError as error:
                 said = f"the object store does not take the request: {error}"
@@ -187,13 +181,34 @@ class RequestLife:
                 await self._around.hub.cancel(self._uid, by=self._record.canceller)
             return True
 
-    async def _wait_in_queue(self, place: int, why: str) -> None:
-        """Shows its place, and waits for a moment."""
+    async def _await_turn(self) -> float:
+        """Waits while those before are being taken; for how many seconds. Raises CaptureRefused if they are not."""
+        line, waited, looks = self._around.waiting_line, 0.0, 0
+        while not self._around.hub.knows(self._uid) and not self._record.is_taken_back:
+            before = line.find_place(self._namespace, self._turn) - 1
+            if not before:
+                break
+            said = f"{before} requests of namespace {self._namespace} wait before"
+            if line.is_held(self._namespace, self._turn):
+                raise CaptureRefused(TOO_MANY, said)
+            looks += 1
+            if looks * _TURN_S < _QUEUE_S:
+                await asyncio.sleep(_TURN_S)
+                waited += _TURN_S
+            else:
+                waited += await self._wait_in_queue(said)
+        return waited
+
+    async def _wait_in_queue(self, why: str) -> float:
+        """Shows its place, and waits for a moment: for how many seconds."""
+        began = time.monotonic()
+        place = self._around.waiting_line.find_place(self._namespace, self._turn)
         fact = Fact("Unknown", "Waiting", f"place {place} in the namespace's queue: {why}")
         facts = {"TargetsResolved": Fact("False", QUEUED, fact.message), "Succeeded": fact}
         self._show(facts, {"queuePosition": place})
         await self._tell(facts)
         await asyncio.sleep(_QUEUE_S)
+        return time.monotonic() - began
 
     async def _follow_with_pods(self, request: ProfileRequest) -> pb.CaptureStatus:
         """Shows the capture as it goes, and tells the hub of its pods meanwhile; its last status."""

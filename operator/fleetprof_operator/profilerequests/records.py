@@ -13,6 +13,7 @@ from fleetprof_api.ledger import Canceller
 from fleetprof_api.pods import REQUESTED_BY_ANNOTATION
 from fleetprof_api.request import ProfileRequest, parse_request
 
+from fleetprof_operator.hub.waiting_line import Turn
 from fleetprof_operator.kubernetes.cluster import Json
 from fleetprof_operator.profilerequests.status import find_state, is_finished
 
@@ -29,6 +30,11 @@ _NOT_KEPT: Final = ("kubectl.kubernetes.io/last-applied-configuration", REQUESTE
 def request_path(namespace: str, name: str) -> str:
     """The path of one ProfileRequest."""
     return f"{PATH}/namespaces/{namespace}/{PLURAL}/{name}"
+
+
+def find_turn(metadata: Mapping[str, Any]) -> Turn:
+    """By which requests of a namespace come one after the other."""
+    return str(metadata["creationTimestamp"]), str(metadata["name"])
 
 
 def to_request(body: Mapping[str, Any]) -> ProfileRequest:

@@ -232,6 +232,16 @@ async def test_budgets(told: Any, kit: Any) -> None:
         await adopt(kit.make_request(), namespace="third", uid="u-5", name="u-5")
 
 
+async def test_budgets_count_what_comes_at_the_same_time(told: Any, kit: Any) -> None:
+    told.settings = replace(told.settings, max_unfinished_per_namespace=2)
+    await told.restart_told()
+    uids = [f"u-{n}" for n in range(5)]
+    work = [told.hub.adopt(kit.make_request(), namespace="team", uid=uid, name=uid) for uid in uids]
+    taken = await asyncio.gather(*work, return_exceptions=True)
+    refused = [answer for answer in taken if isinstance(answer, CaptureRefused)]
+    assert (len(refused), {answer.reason for answer in refused}) == (3, {"TooManyCaptures"})
+
+
 async def test_what_cannot_be_done_is_refused_and_what_kubernetes_can_is_not(told: Any, kit: Any) -> None:
     with pytest.raises(InvalidRequest, match=r"spec\.redact: this version cannot redact"):
         await adopt(told, kit, redact=["Names"])
