@@ -68,7 +68,7 @@ def test_running_jobs_are_offered_and_finished_ones_are_not(complete: Complete, 
     with RunFolder(state.runs / "llama-1").hold(record):
         with RunFolder(state.runs / "gpt-1").hold(msgspec.structs.replace(record, name="gpt")):
             pass
-        assert complete("capture", "") == ["plain,llama"]
+        assert complete("capture", "") == complete("top", "") == ["plain,llama"]
 
 
 def test_another_state_directory_is_looked_at_where_the_line_names_it(

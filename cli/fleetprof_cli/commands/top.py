@@ -6,6 +6,7 @@ import click
 import msgspec
 from fleetprof_api.telemetry.figures import FleetFigures
 
+from fleetprof_cli.completions import complete_job
 from fleetprof_cli.local.hub_client import HubClient
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.options import output_option, state_option
@@ -15,7 +16,7 @@ NONE = "No job runs now. Start one: fleetprof run -- COMMAND"
 
 
 @click.command("top")
-@click.argument("job", default="", required=False)
+@click.argument("job", default="", required=False, shell_complete=complete_job)
 @output_option("text", "json", text="Form of the output; json is one document of now.")
 @state_option
 @click.pass_obj

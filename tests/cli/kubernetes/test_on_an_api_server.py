@@ -302,6 +302,10 @@ def test_kubectl_finds_the_plug_in_and_completes_it(api: ApiServer, tmp_path: Pa
     words = ["__complete", "fleetprof", "capture", "--it"]
     completed = subprocess.run([*kubectl, *words], env=environment, capture_output=True, text=True)
     assert completed.stdout.splitlines() == ["--iterations", ":4"], completed.stderr
+    words = ["__complete", "fleetprof", "top", ""]
+    completed = subprocess.run([*kubectl, *words], env=environment, capture_output=True, text=True)
+    assert completed.stdout.splitlines() == [":4"], "without an operator nothing is offered"
+    assert "Traceback" not in completed.stderr
 
 
 async def test_top_says_what_is_missing(ground: Ground, run: Any) -> None:

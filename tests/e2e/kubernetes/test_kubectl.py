@@ -180,7 +180,9 @@ def test_the_doctor_names_an_image_that_cannot_be_pulled(api: Api, team: str, pl
         api.delete("Pod", "no-image", team)
 
 
-def test_top_shows_the_ranks_of_a_job_that_lets_them_be_told(training: Training, plugin: Plugin, api: Api) -> None:
+def test_top_shows_the_ranks_of_a_job_that_lets_them_be_told_and_completes_its_name(
+    training: Training, plugin: Plugin, api: Api, tmp_path: Path
+) -> None:
     words = ("top", f"job/{training.name}", "-n", training.namespace)
     document = json.loads(plugin(*words, "-o", "json").stdout)
     (job,) = document["workloads"]
@@ -188,6 +190,9 @@ def test_top_shows_the_ranks_of_a_job_that_lets_them_be_told(training: Training,
     assert job["figures"]["iterations_per_second"]["mean"] > 0
     lines = plugin(*words).stdout.splitlines()
     assert [line.split()[0] for line in lines if line[:1].isdigit()] == ["0", "1", "2", "3"]
+    asked = ["kubectl", "__complete", "fleetprof", "top", "-n", training.namespace, "job/"]
+    offered = subprocess.run(asked, env=environment_of(api, tmp_path), capture_output=True, text=True, check=True)
+    assert f"job/{training.name}" in offered.stdout.splitlines()
     api.kubectl("create", "rolebinding", "topper", "-n", NAMESPACE, "--role=fleetprof-top", "--user=topper")
     proxied = ("get", "services/fleetprof-top:http", "--subresource=proxy")
     token = ("create", "serviceaccounts/fleetprof-top", "--subresource=token")

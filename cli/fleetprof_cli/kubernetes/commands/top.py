@@ -6,6 +6,7 @@ from typing import Any
 import click
 from fleetprof_api.telemetry.figures import FleetFigures
 
+from fleetprof_cli.kubernetes.completions import complete_workload
 from fleetprof_cli.kubernetes.connection import Place, connect
 from fleetprof_cli.kubernetes.figures import SERVICE, SYSTEM_NAMESPACE, FiguresReader
 from fleetprof_cli.kubernetes.kinds import known_kind
@@ -15,7 +16,7 @@ from fleetprof_cli.terminal.top_view import show_top
 
 
 @click.command("top")
-@click.argument("job", metavar="[KIND/NAME]", default="", required=False)
+@click.argument("job", metavar="[KIND/NAME]", default="", required=False, shell_complete=complete_workload)
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Jobs of all namespaces.")
 @output_option("text", "json", text="Form of the output; json is one document of now.")
 @click.option(
