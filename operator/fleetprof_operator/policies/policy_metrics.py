@@ -42,7 +42,8 @@ class PolicyMetrics(Collector):
         ended.sort(key=lambda each: each[0].completed_unix_ns, reverse=True)
         for capture, policy in ended[:MOST_SERIES]:
             kind, _, name = capture.workload.partition("/")
-            labels = [policy.namespace, name, kind, policy.name, capture.request, capture.result]
+            uid = policy.uids.get(capture.request, "")
+            labels = [policy.namespace, name, kind, policy.name, capture.request, uid, capture.result]
             reports.add_metric(labels, capture.completed_unix_ns / 1e9)
         yield from (exempt, reports, _lost(self._engine.alerts_lost))
 
@@ -55,8 +56,8 @@ def _exempt() -> GaugeMetricFamily:
 def _reports() -> GaugeMetricFamily:
     return GaugeMetricFamily(
         "fleetprof_policy_report_timestamp_seconds",
-        "When a capture by policy ended; its labels name the request, whose report it is.",
-        labels=["namespace", "workload", "kind", "policy", "request", "result"],
+        "When a capture by policy ended; its labels name the request and its uid, which is the report's.",
+        labels=["namespace", "workload", "kind", "policy", "request", "uid", "result"],
     )
 
 
