@@ -21,7 +21,8 @@ ONE: Final = Window(iterations=1)
 MOST_TRIES: Final = 2
 _ID: Final = re.compile(r"(.+)-canary[0-9]+")
 _HARM: Final = (Reason.SLOWDOWN, Reason.PROCESS_KILLED, Reason.NO_MEMORY)
-_MISSED: Final = (
+_REPEATED: Final = (
+    Reason.EMPTY_TRACE,  # a young job may pause just then: it loads its data, or lets another optimizer step
     Reason.TOO_LATE,
     Reason.NOT_POLLING,
     Reason.SIDECAR_RESTARTED,
@@ -96,7 +97,7 @@ def can_repeat(entry: LedgerEntry, tries: int) -> bool:
     if tries >= MOST_TRIES:
         return False
     if entry.state is RankState.FAILED:
-        return entry.reason in _MISSED
+        return entry.reason in _REPEATED
     return entry.time_cost is not None and not entry.time_cost.iteration_ns
 
 

@@ -185,8 +185,10 @@ async def test_a_process_that_is_gone_afterwards_was_harmed(ground: Any, kit: An
     assert "the process ended right after its canary was recorded" in _said(status)
 
 
-@pytest.mark.parametrize("reason", ["TooLate", "NotPolling", "Busy", "CancelledByUserProfiler"])
-async def test_one_that_missed_its_start_or_gave_way_is_repeated_once(ground: Any, kit: Any, reason: str) -> None:
+@pytest.mark.parametrize("reason", ["TooLate", "NotPolling", "Busy", "CancelledByUserProfiler", "EmptyTrace"])
+async def test_one_that_recorded_nothing_through_nobodys_fault_is_repeated_once(
+    ground: Any, kit: Any, reason: str
+) -> None:
     sidecar, uid, canary = await _begin(ground, kit)
     await sidecar.say_all(canary, "FAILED", reason=reason, message="not now")
     again = await sidecar.expect("arm")
