@@ -99,7 +99,9 @@ class CollectiveChange(msgspec.Struct, kw_only=True, frozen=True):
 class StragglerSide(msgspec.Struct, kw_only=True, frozen=True):
     """Who held the job up in one report: `stragglers` of it."""
 
-    verdict: str
+    verdict: Annotated[
+        str, Meta(description="as in the report; undecided also where noise hides so much that nobody could be named")
+    ]
     ranks: list[int] = []
     causes: list[str] = []
     gain: float = 0.0

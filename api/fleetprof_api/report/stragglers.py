@@ -4,7 +4,7 @@ Guarantees: part of `report.json` and its schema; gains are shares of the iterat
 Formulas: docs/measures.md#stragglers.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -94,6 +94,9 @@ class ClockAlignment(msgspec.Struct, kw_only=True, frozen=True):
     unaligned: Annotated[list[int], Meta(description="ranks that share no operation that all leave together")] = []
 
 
+_HIDES_ALL: Final = 0.3
+
+
 class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
     """Who holds the job up, or that nobody does. `ranks` holds those named, in order."""
 
@@ -135,3 +138,8 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
     not_captured: Annotated[list[int], Meta(description="ranks of the groups that were not captured")] = []
     clocks: ClockAlignment | None = None
     unidentifiable: Annotated[list[str], Meta(description="what these traces cannot tell")] = []
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether nobody is named, and noise would hide even a rank that takes three tenths of an iteration."""
+        return self.verdict == "nobody" and self.smallest_gain is not None and self.smallest_gain > _HIDES_ALL

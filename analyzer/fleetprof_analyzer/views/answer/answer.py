@@ -17,7 +17,7 @@ from fleetprof_analyzer.views.text import duration, percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import find_silences
 from fleetprof_analyzer.views.words.code_words import name_place
 from fleetprof_analyzer.views.words.finding_words import say_briefly, say_finding
-from fleetprof_analyzer.views.words.straggler_words import evidence, hides_all, say_power
+from fleetprof_analyzer.views.words.straggler_words import evidence, say_power
 from fleetprof_analyzer.words.ranks import name_ranks
 
 _NAMED: Final = ("straggler", "heavy_stage", "slow_link", "moving_imbalance")
@@ -50,7 +50,7 @@ def give_answer(report: Report) -> Answer:
     named = report.stragglers is not None and report.stragglers.verdict in _NAMED
     if named:
         said = [late, missing, _say_more(report)]
-    elif report.stragglers is not None and hides_all(report.stragglers):
+    elif report.stragglers is not None and report.stragglers.is_hidden:
         said = [spent, late, missing]
     else:
         said = [late, missing, spent]
@@ -127,7 +127,7 @@ def _of_stragglers(found: Stragglers) -> list[str]:
             parts.append(f"{share} of {one.place.of_samples} samples of its main thread are at {name_place(one.place)}")
         parts.append(f"the other ranks wait {duration(one.lateness_ns)} for it in each iteration")
         said += [f"{who}{part}." if who else f"{part[:1].upper()}{part[1:]}." for part in parts]
-    if found.verdict == "nobody" and found.smallest_gain is not None and not hides_all(found):
+    if found.verdict == "nobody" and found.smallest_gain is not None and not found.is_hidden:
         said.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
     return said
 

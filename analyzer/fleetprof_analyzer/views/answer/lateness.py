@@ -12,7 +12,7 @@ from fleetprof_api.report.stragglers import Straggler, Stragglers
 
 from fleetprof_analyzer.views.text import duration, percent
 from fleetprof_analyzer.views.words.code_words import in_brackets
-from fleetprof_analyzer.views.words.straggler_words import hides_all, say_hidden
+from fleetprof_analyzer.views.words.straggler_words import say_hidden
 from fleetprof_analyzer.words.ranks import name_ranks
 from fleetprof_analyzer.words.verdict_reasons import say_cost, say_iterations
 
@@ -64,7 +64,7 @@ def say_lateness(report: Report) -> str:
             return f"Cannot tell yet whether rank {one.rank} is late: it may cost {say_cost(one)}; {needed}."
         case "nobody" if found.gain:
             return f"Nobody is late by itself, but {found.reason}{_then(found, report)}."
-        case "nobody" if hides_all(found):
+        case "nobody" if found.is_hidden:
             return f"{say_hidden(found)}."
         case "undecided":
             return f"Cannot tell yet whether a rank is late: {found.reason}."

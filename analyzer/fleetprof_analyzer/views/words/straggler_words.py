@@ -25,7 +25,6 @@ CAUSES: Final[dict[str, str]] = {
     "stage_imbalance": "too much work in its stage",
     "mixed": "several causes",
 }
-_HIDES_ALL: Final = 0.3
 _UNKNOWN: Final = ("undecided", "not_judged")
 _VERDICTS: Final = {
     "straggler": "Late",
@@ -42,14 +41,9 @@ def verdict(found: Stragglers) -> str:
     """One line: the verdict and its reason."""
     if found.verdict in _UNKNOWN and found.reason:
         return f"{_VERDICTS[found.verdict]}: {found.reason}"
-    if hides_all(found):
+    if found.is_hidden:
         return say_hidden(found)
     return f"{found.reason[:1].upper()}{found.reason[1:]}" if found.reason else _VERDICTS[found.verdict]
-
-
-def hides_all(found: Stragglers) -> bool:
-    """Whether noise leaves nothing shown: a fault that takes three tenths of an iteration might not show."""
-    return found.verdict == "nobody" and found.smallest_gain is not None and found.smallest_gain > _HIDES_ALL
 
 
 def say_hidden(found: Stragglers) -> str:
