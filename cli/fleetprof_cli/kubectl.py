@@ -20,7 +20,7 @@ COMMANDS: Final = {
     "report": "Show the report of a capture.",
     "diff": "Compare two captures of a job, before and after a change.",
     "traces": "Fetch the traces of a capture into a folder.",
-    "cancel": "Take captures back that have not ended.",
+    "cancel": "Cancel captures that have not ended.",
     "inject": "Print a manifest with the sidecar in its pods, as the webhook would add it.",
     "doctor": "Find why pods cannot be captured and say what to do.",
     "completion": "Show how to complete these commands in a shell.",

@@ -22,7 +22,7 @@ COMMANDS: Final = {
     "ui": "Show the fleet of captures and their reports in the browser.",
     "analyze": "Analyse traces that you already have.",
     "diff": "Compare two captures of a job, before and after a change.",
-    "catalog": "Look after the web UI's index over a store.",
+    "catalog": "Maintain the web UI's index of a store.",
     "inject": "Print a manifest with the sidecar in its pods, as the webhook would add it.",
     "doctor": "Find what is wrong with this set-up and say what to do.",
     "demo": "Train a small model on four ranks, capture it and show the report.",

@@ -69,7 +69,7 @@ POLICY: Final = Kind(
         ("Mode", "spec.mode", "Whether it captures, or only records what it would capture."),
         ("Ready", 'status.conditions[?(@.type=="Ready")].status', "Whether it is watched for."),
         ("Fired", "status.fired", "How often a trigger fired for a job."),
-        ("Captured", "status.captured", "How many captures came of it."),
+        ("Captured", "status.captured", "How many captures these triggers made."),
         ("Suppressed", "status.suppressed", "How often there was none, for a reason."),
         ("Age", "metadata.creationTimestamp", "Time since the policy was made."),
     ),

@@ -84,7 +84,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting(
         "leases", default="", metavar="A,B", help="namespaces whose Lease `fleetprof` to hold; default: none, run alone"
     )
-    parser.setting("identity", default=socket.gethostname(), help="this process' name in the Lease")
+    parser.setting("identity", default=socket.gethostname(), help="this process's name in the Lease")
     parser.setting("advertise", default="", metavar="HOST:PORT", help="the hub's address, for replicas that stand by")
     parser.setting("hub-listen", default="0.0.0.0:8443", metavar="HOST:PORT", help="where sidecars connect")
     parser.setting("http-listen", default="0.0.0.0:8080", metavar="HOST:PORT", help="/metrics, /healthz, /readyz")
@@ -106,25 +106,28 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting(
         "analysis-ttl-seconds", default=3600, type=int, help="how long a finished analyzer Job is kept, for its log"
     )
-    parser.setting("analysis-history", default=5, type=int, help="finished analyzer Jobs that are kept at the most")
+    parser.setting("analysis-history", default=5, type=int, help="the most finished analyzer Jobs that are kept")
     parser.setting("analysis-max-parallelism", default=32, type=int, help="pods of one analyzer Job at a time")
     parser.setting(
         "analysis-max-resources",
         default="",
         metavar="cpu=4,memory=16Gi",
-        help="the most that a request may ask for a pod of its analysis; what is not named is not bounded",
+        help="the most that a request may ask for a pod of its analysis; resources that are not named have no bound",
     )
     parser.setting("max-analyses-per-namespace", default=4, type=int, help="analyses of one namespace at a time")
     parser.setting(
-        "telemetry-interval-seconds", default=5, type=int, help="between two reports of one sidecar; 0: no telemetry"
+        "telemetry-interval-seconds",
+        default=5,
+        type=int,
+        help="seconds between two reports of one sidecar; 0: no telemetry",
     )
     parser.setting(
         "otlp-endpoint",
         default="",
         metavar="URL",
-        help="OTLP/gRPC port of a collector that is told of workloads, http(s)://HOST:PORT; none: /metrics alone",
+        help="OTLP/gRPC port of a collector that gets the workloads' metrics, http(s)://HOST:PORT; none: only /metrics",
     )
-    parser.setting("otlp-interval-seconds", default=30, type=int, help="between two exports to it")
+    parser.setting("otlp-interval-seconds", default=30, type=int, help="seconds between two exports to the collector")
     parser.setting("max-captures", default=200, type=int, help="unfinished captures at a time")
     parser.setting("max-captures-per-namespace", default=20, type=int, help="unfinished captures of one namespace")
     parser.setting("bounds", metavar="FILE", help="what requests may ask for, by namespace, YAML; none: no bounds")
@@ -136,7 +139,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         "alerts-token-file", metavar="FILE", help="the bearer token that Alertmanager must show; none: no receiver"
     )
     parser.setting(
-        "notifications", metavar="DIR", help="url, key and template of the webhook that is told of policies' captures"
+        "notifications",
+        metavar="DIR",
+        help="url, key and template of the webhook that is called after policies' captures",
     )
     parser.log_level()
     given = parser.parse_args(arguments)

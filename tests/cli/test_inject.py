@@ -126,7 +126,7 @@ def test_a_pod_that_is_left_alone_is_printed_with_the_reason_beside(inject: Any)
         ("kind: 3\n", "document 1: is no Kubernetes object"),
         (SERVICE, "no pod and no pod template"),
         ("", "no pod and no pod template"),
-        ("kind: Pod\nspec: {containers: [{name: a, env: 7}]}\n", "its pod is none that Kubernetes would take"),
+        ("kind: Pod\nspec: {containers: [{name: a, env: 7}]}\n", "Kubernetes would refuse its pod"),
     ],
 )
 def test_what_is_no_manifest_is_named(inject: Any, text: str, said: str) -> None:

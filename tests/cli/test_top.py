@@ -54,7 +54,7 @@ def test_one_job_has_its_ranks() -> None:
 def test_ranks_that_are_not_told_have_a_reason() -> None:
     lines = text(FleetFigures(at_unix_ns=1, interval_ns=1, workloads=[job("one", {})]), "one")
     assert " ".join(lines[2]) == (
-        'Its ranks are not told: its pods do not have the label fleetprof.io/rank-metrics: "true".'
+        'Its ranks are not shown, because its pods do not have the label fleetprof.io/rank-metrics: "true".'
     )
 
 

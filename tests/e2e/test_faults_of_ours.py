@@ -37,7 +37,9 @@ def test_when_all_orders_arrive_too_late_a_second_start_is_agreed_on(hub: Local)
 
     assert outcome(status) == ("True", "Complete"), str(status)
     resolved = next(c.message for c in status.conditions if c.type == "TargetsResolved")
-    assert re.search(r"a second start, as no rank took its order before the first \(2 (TooLate|NotPolling)\)", resolved)
+    assert re.search(
+        r"a second start, because no rank took its order before the first \(2 (TooLate|NotPolling)\)", resolved
+    )
     report = hub.report(uid)
     assert [len(rank.iterations) for rank in report.ranks] == [5, 5]
     assert llama.stop() == 0

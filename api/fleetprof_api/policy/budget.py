@@ -15,7 +15,7 @@ class Budget(Part):
     """The most that a policy captures. A day is the 24 hours before now."""
 
     per_day: int = Field(default=4, ge=1, le=MOST_PER_DAY, description="Captures within 24 hours.")
-    concurrent: int = Field(default=1, ge=1, le=20, description="Captures that have not ended, at a time.")
+    concurrent: int = Field(default=1, ge=1, le=20, description="Captures that may be unfinished at a time.")
     cooldown_seconds: int = Field(
         default=3600,
         ge=60,

@@ -30,9 +30,7 @@ class ProfilePolicy(Part):
     kind: Literal["ProfilePolicy"] = Field(description="Kind of this document.")
     metadata: Metadata = Field(default=Metadata(), description="Kubernetes' ObjectMeta; what else is in it is kept.")
     spec: PolicySpec = Field(description="What fires, for which jobs, what is captured then, and how much of it.")
-    status: dict[str, Any] | None = Field(
-        default=None, description="What was seen to happen; written by the operator only."
-    )
+    status: dict[str, Any] | None = Field(default=None, description="What happened; only the operator writes it.")
 
 
 def parse_policy(document: object) -> ProfilePolicy:

@@ -39,7 +39,7 @@ class Template(Part):
     """The ProfileRequest that is made."""
 
     spec: Recording = Field(
-        description="The spec of the ProfileRequest, all but its target, which is the job that the trigger is about."
+        description="The spec of the ProfileRequest without its target, which is the job that the trigger fired for."
     )
 
 
@@ -48,7 +48,7 @@ class PolicySpec(Part):
 
     selector: JobSelector | None = Field(
         default=None,
-        description="The jobs that the policy is about, by labels of their pods; all of the namespace when absent. "
+        description="The jobs that the policy covers, by labels of their pods; all jobs of the namespace when absent. "
         "Jobs without fleetprof's sidecar are never among them.",
     )
     triggers: Annotated[

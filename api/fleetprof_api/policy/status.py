@@ -60,7 +60,7 @@ class PolicyCapture(_Part):
     trace_bytes: int = Field(
         ge=0,
         json_schema_extra={"format": "int64"},
-        description="What it counts for in the budget: the most that it may write, after its end what it has written.",
+        description="What it counts in the budget: the most that it may write or, after its end, what it has written.",
     )
     result: Annotated[str, REASON] | None = Field(
         default=None, min_length=1, max_length=1024, description="The reason of Succeeded at the request's end."
@@ -88,7 +88,8 @@ class PolicyStatus(_Part):
         default=[],
         max_length=16,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
-        description="Ready: the policy is watched for. Stalled is there while the policy must be changed before it is.",
+        description="Ready says whether the operator watches for the triggers. "
+        "Stalled is present while the policy must be changed first.",
     )
     observed_generation: int | None = Field(
         default=None,
@@ -99,8 +100,10 @@ class PolicyStatus(_Part):
     fired: int | None = Field(
         default=None, ge=0, description="How often a trigger fired for a job since the policy was made."
     )
-    captured: int | None = Field(default=None, ge=0, description="How many captures came of it.")
-    suppressed: int | None = Field(default=None, ge=0, description="How often there was none, and a reason for it.")
+    captured: int | None = Field(default=None, ge=0, description="How many captures these triggers made.")
+    suppressed: int | None = Field(
+        default=None, ge=0, description="How often a trigger that fired made no capture, for a reason."
+    )
     last_fired_time: datetime | None = Field(default=None, description="When a trigger fired last.")
     captures: list[PolicyCapture] = Field(
         default=[],

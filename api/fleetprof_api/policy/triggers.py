@@ -88,7 +88,9 @@ class SteadyState(Part):
     """The job has made so many iterations."""
 
     iteration: int = Field(
-        ge=1, le=1_000_000_000, description="Fires once in each run of a job, when every rank has come so far."
+        ge=1,
+        le=1_000_000_000,
+        description="Fires once in each run of a job, when every rank has reached this iteration.",
     )
 
 
@@ -99,7 +101,7 @@ class Schedule(Part):
         min_length=9, max_length=128, description="When it fires for each job, as five fields of cron."
     )
     time_zone: Annotated[str, TIME_ZONE] = Field(
-        default="Etc/UTC", min_length=1, max_length=64, description="The time zone that the fields are meant in."
+        default="Etc/UTC", min_length=1, max_length=64, description="The time zone of the cron expression."
     )
 
 

@@ -50,9 +50,7 @@ class ProfileRequest(Part):
     kind: Literal["ProfileRequest"] = Field(description="Kind of this document.")
     metadata: Metadata = Field(default=Metadata(), description="Kubernetes' ObjectMeta; what else is in it is kept.")
     spec: Spec = Field(description="What to capture, from which ranks, when and within which limits.")
-    status: dict[str, Any] | None = Field(
-        default=None, description="What was seen to happen; written by the operator only."
-    )
+    status: dict[str, Any] | None = Field(default=None, description="What happened; only the operator writes it.")
 
     def to_json(self) -> str:
         """The request in the form it was written in, defaults filled in."""

@@ -53,7 +53,7 @@ class ThreadSamples(StrEnum):
 
 
 class Redact(StrEnum):
-    """What to remove before anything leaves the pod."""
+    """What to remove before anything leaves the pod. Not supported yet, and refused."""
 
     SHAPES = "Shapes"
     PATHS = "Paths"
@@ -72,7 +72,7 @@ class Ranks(Part):
         | None
     ) = Field(default=None, alias="list", description="Exactly these ranks.")
     sample: int | None = Field(
-        default=None, ge=1, le=100_000, description="So many ranks, spread evenly over the nodes."
+        default=None, ge=1, le=100_000, description="This many ranks, spread evenly over the nodes."
     )
     every: int | None = Field(default=None, ge=2, le=100_000, description="Every Nth rank, beginning with 0.")
 
@@ -103,7 +103,7 @@ class Window(Part):
         default=None,
         ge=0,
         le=MOST_WARMUP_ITERATIONS,
-        description="Iterations that are traced and thrown away before; needs `iterations`.",
+        description="Iterations before the window, which are traced and thrown away; needs `iterations`.",
     )
 
     @rule(
@@ -129,13 +129,14 @@ class Limits(Part):
         default=DEFAULT_MAX_TRACE_BYTES,
         ge=LEAST_TRACE_BYTES,
         le=MOST_TRACE_BYTES,
-        description="A rank whose trace is larger gives it up.",
+        description="A rank whose trace is larger drops it.",
     )
     max_slowdown_percent: int = Field(
         default=200,
         ge=0,
         le=MOST_SLOWDOWN_PERCENT,
-        description="A rank whose iterations become slower by more stops recording; 0 lets it go on. Needs the agent.",
+        description="A rank whose iterations become slower by more than this stops recording; 0: no limit. "
+        "Needs the agent.",
     )
 
 
@@ -143,7 +144,10 @@ class Storage(Part):
     """Where the result goes, below what the administrator configured."""
 
     profile: str | None = Field(
-        default=None, min_length=1, max_length=63, description="Name of an administrator's storage profile."
+        default=None,
+        min_length=1,
+        max_length=63,
+        description="Name of an administrator's storage profile. Not supported yet, and refused.",
     )
 
 
@@ -174,7 +178,7 @@ class Recording(Part):
         "and one rank to compare them with (Auto).",
     )
     redact: Annotated[list[Annotated[Redact, Field(strict=False)]], Field(max_length=3), Unique()] = Field(
-        default=[], description="What to remove before anything leaves the pod."
+        default=[], description="What to remove before anything leaves the pod. Not supported yet, and refused."
     )
     canary: Annotated[Canary, Field(strict=False)] = Field(
         default=Canary.AUTO,
@@ -183,37 +187,37 @@ class Recording(Part):
     )
     conflict: Annotated[Conflict, Field(strict=False)] = Field(
         default=Conflict.WAIT,
-        description="What to do while other requests capture these ranks or use the namespace's limit up: wait for a "
+        description="What to do while other requests capture these ranks or use up the namespace's limit: wait for a "
         "turn, first come first served (Wait), or end (Fail).",
     )
-    limits: Limits = Field(default=Limits(), description="When to give a rank up.")
+    limits: Limits = Field(default=Limits(), description="When a rank stops or drops its recording.")
     active_deadline_seconds: int = Field(
         default=900,
         ge=30,
         le=LONGEST_DEADLINE_NS // SECOND_NS,
-        description="The request ends after so long, with what is stored by then; time that it is suspended, or waits "
-        "in the queue, does not count.",
+        description="The request ends after this time, with what is stored by then; time in which it is suspended, or "
+        "waits in the queue, does not count.",
     )
     missing_ranks_grace_seconds: int | None = Field(
         default=None,
         ge=0,
         le=LONGEST_DEADLINE_NS // SECOND_NS,
-        description="Once some of the ranks are there, wait so long for those that are known to be missing (pods that "
-        "do not run, ranks of `ranks.list` that nobody sees, ranks whose sidecar is gone), then go on without them. "
-        "Until the deadline when absent.",
+        description="Once some of the ranks are there, wait this long for those that are known to be missing (pods "
+        "that do not run, ranks of `ranks.list` that nobody sees, ranks whose sidecar is gone), then go on without "
+        "them. Until the deadline when absent.",
     )
     ttl_seconds_after_finished: Annotated[int | None, MayChange()] = Field(
         default=None,
         ge=0,
         le=31_536_000,
-        description="The request is deleted so long after its end; never when absent, or while Flux or Argo CD, which "
-        "would make it again, keep it. Traces and report stay in the store. May be changed at any time.",
+        description="The request is deleted this long after its end; never when absent, or while Flux or Argo CD, "
+        "which would make it again, keep it. Traces and report stay in the store. May be changed at any time.",
     )
     suspend: Annotated[
         bool,
         MayChange(
             "!self.suspend || oldSelf.suspend",
-            "spec.suspend can only go from true to false; delete the request to take a capture back",
+            "spec.suspend can only go from true to false; delete the request to cancel a capture",
         ),
     ] = Field(default=False, description="Do not begin yet; set it to false to begin.")
     storage: Storage | None = Field(

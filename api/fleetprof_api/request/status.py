@@ -49,7 +49,7 @@ class RankCounts(_Part):
 
     targeted: int | None = Field(default=None, ge=0, description="Ranks that are to be captured.")
     armed: int | None = Field(
-        default=None, ge=0, description="Ranks that have taken their order, whatever became of them afterwards."
+        default=None, ge=0, description="Ranks that have taken their order, whatever happened to them afterwards."
     )
     captured: int | None = Field(default=None, ge=0, description="Ranks whose trace is complete.")
     uploaded: int | None = Field(default=None, ge=0, description="Ranks whose trace is in the object store.")
@@ -115,7 +115,7 @@ class Status(_Part):
     requester: str | None = Field(
         default=None,
         max_length=256,
-        description="Who made the request, by admission's word; unknown where no admission vouches for it.",
+        description="Who made the request, as recorded on admission; unknown if nothing recorded it.",
     )
     owner: str | None = Field(
         default=None,
@@ -123,7 +123,7 @@ class Status(_Part):
         description="The release of fleetprof that serves the request, as namespace/name; no other touches it.",
     )
     ranks: RankCounts | None = Field(
-        default=None, description="How many ranks got how far; the ledger of every rank is in the object store."
+        default=None, description="How far the ranks have got; the ledger of every rank is in the object store."
     )
     queue_position: int | None = Field(
         default=None,
@@ -134,7 +134,7 @@ class Status(_Part):
         default=[],
         max_length=8,
         json_schema_extra=_merged_by("reason"),
-        description="Why ranks have no trace: the reasons that struck the most of them. All are in the ledger.",
+        description="Why ranks have no trace: the most frequent reasons. All are in the ledger.",
     )
     headline: Headline | None = Field(default=None, description="The report in a few values.")
     report_url: str | None = Field(

@@ -49,7 +49,7 @@ class LabelRequirement(Part):
         description="How the label is compared with `values`."
     )
     values: list[_LabelValue] | None = Field(
-        default=None, max_length=32, description="What it is compared with, for In and NotIn."
+        default=None, max_length=32, description="The values to compare with, for In and NotIn."
     )
 
     @rule(

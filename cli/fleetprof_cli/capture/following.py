@@ -31,7 +31,7 @@ async def follow(captures: Captures[State], state: State, *, takes_back: bool = 
         nonlocal interrupts
         interrupts += 1
         if interrupts == 1 and takes_back:
-            say("taking the capture back; ranks that have begun to record end with their window (Ctrl-C: leave)")
+            say("cancelling the capture; ranks that have begun to record end with their window (Ctrl-C: exit)")
             cancelling.add(asyncio.create_task(_cancel(captures, state)))
         else:
             watching.cancel()
@@ -42,7 +42,7 @@ async def follow(captures: Captures[State], state: State, *, takes_back: bool = 
     try:
         return await watching
     except asyncio.CancelledError:
-        goes_on = "goes on taking it back" if takes_back else "goes on with it"
+        goes_on = "goes on cancelling it" if takes_back else "goes on with it"
         message = f"left {captures.view(state).title}; {captures.whereabouts} {goes_on}"
         raise Failure(message, code=ExitCode.INTERRUPTED) from None
     finally:

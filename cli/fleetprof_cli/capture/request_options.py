@@ -92,7 +92,7 @@ _OPTIONS: Final = (
     click.option(
         "--thread-samples",
         type=click.Choice([wish.value for wish in ThreadSamples], case_sensitive=False),
-        help="Whether to note where in its Python code the training thread is  [default: Auto].",
+        help="Whether to note where the training thread is in its Python code  [default: Auto].",
     ),
     click.option(
         "--traces",
@@ -127,7 +127,7 @@ _OPTIONS: Final = (
         "--missing-grace",
         metavar="DURATION",
         type=Duration.of_field(Spec, "missing_ranks_grace_seconds"),
-        help="Once some ranks are there, wait so long for missing ones, then go on without them  [default: until the "
+        help="Once some ranks are there, wait this long for missing ones, then go on without them  [default: until the "
         "deadline].",
     ),
     click.option(

@@ -24,7 +24,7 @@ from fleetprof_cli.terminal.status_text import exit_code, failure_lines, status_
 
 @click.command("capture")
 @click.argument("job", required=False, shell_complete=complete_job)
-@click.option("--namespace", metavar="NAME", help="Namespace of the job, where several have its name.")
+@click.option("--namespace", metavar="NAME", help="Namespace of the job, if several jobs have its name.")
 @request_options
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for the end of the capture.")
 @click.option("--wait-for-job", is_flag=True, help="Wait for a job that has not started yet.")

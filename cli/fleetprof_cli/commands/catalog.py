@@ -1,4 +1,4 @@
-"""`fleetprof catalog`: the web UI's index over a store. `rebuild` makes it anew."""
+"""`fleetprof catalog`: the web UI's index of a store. `rebuild` makes it anew."""
 
 import os
 
@@ -14,7 +14,7 @@ from fleetprof_cli.store_location import open_store
 
 @click.group("catalog")
 def command() -> None:
-    """Look after the web UI's index over a store. It holds nothing that the store does not hold."""
+    """Maintain the web UI's index of a store. It holds nothing that the store does not hold."""
 
 
 @command.command("rebuild")

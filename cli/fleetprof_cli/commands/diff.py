@@ -16,7 +16,7 @@ from fleetprof_cli.reports.reference import read_reference
 @click.argument("before", metavar="BEFORE", shell_complete=complete_reference)
 @click.argument("after", metavar="AFTER", shell_complete=complete_reference)
 @gate_option
-@output_option("text", "json", text="The comparison in words, or as a document.")
+@output_option("text", "json", text="Print the comparison as text, or as a JSON document.")
 @state_option
 @click.pass_obj
 def command(state: StateDirectory, *, before: str, after: str, fail_above: float | None, output: str) -> None:

@@ -111,7 +111,7 @@ def _inject(document: Document, settings: InjectionSettings) -> int:
         try:
             change = change_pod(pod, NamespaceLimits(), settings, workload=workload)
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise InvalidManifest(f"{_name(document)}: its pod is none that Kubernetes would take: {problem}") from None
+            raise InvalidManifest(f"{_name(document)}: Kubernetes would refuse its pod: {problem}") from None
         for warning in change.warnings:
             say(f"{_name(document)}: {warning.removeprefix('fleetprof: ')}")
         if change.why_not and not change.warnings:

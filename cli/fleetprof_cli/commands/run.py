@@ -49,7 +49,7 @@ DEFAULT_NAMESPACE: Final = "local"
     show_default="30s",
     help="How long the sidecar may take after the command to store what was captured.",
 )
-@click.option("--hub", metavar="HOST:PORT", envvar="FLEETPROF_HUB", help="A hub elsewhere [default: that of `up`].")
+@click.option("--hub", metavar="HOST:PORT", envvar="FLEETPROF_HUB", help="Another hub [default: that of `up`].")
 @click.option(
     "--token-file",
     metavar="FILE",

@@ -77,13 +77,13 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
     "--metrics",
     metavar="HOST:PORT",
     callback=_loopback,
-    help="Serve /metrics for Prometheus there, a loopback address; whoever is on this machine can read it.",
+    help="Serve /metrics for Prometheus there, a loopback address; every user of this machine can read it.",
 )
 @click.option(
     "--otlp",
     metavar="URL",
     callback=_otlp,
-    help="Tell an OpenTelemetry collector what jobs do, twice a minute: http(s)://HOST:PORT of its OTLP/gRPC port.",
+    help="Send what jobs do to an OpenTelemetry collector, twice a minute: http(s)://HOST:PORT of its OTLP/gRPC port.",
 )
 @state_option
 @click.pass_obj
@@ -172,4 +172,4 @@ async def _serve(
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
-        say("stopping; jobs go on, and a capture that is under way is finished by the next `fleetprof up`")
+        say("stopping; jobs go on, and the next `fleetprof up` finishes a capture that is under way")

@@ -152,7 +152,7 @@ def judge_environment(environment: Mapping[str, str]) -> Iterable[Check]:
         clean = False
         yield Check(f"environment {name}", verdict, f"set to {value!r}", what)
     if clean:
-        yield Check("environment", Verdict.OK, "nothing in it is in our way")
+        yield Check("environment", Verdict.OK, "nothing in it conflicts with fleetprof")
 
 
 def check_socket_directory() -> Check:

@@ -125,7 +125,9 @@ def explain_refusal(error: Refused, namespace: str) -> Failure:
             code=ExitCode.NO_HUB,
         )
     if "denied the request" in said:
-        return Failure(said, next_step="ask whoever looks after the cluster's admission rules", code=ExitCode.REFUSED)
+        return Failure(
+            said, next_step="ask an administrator about the cluster's admission rules", code=ExitCode.REFUSED
+        )
     if error.status == 403:
         return Failure(said, next_step=_whom_to_ask(said), code=ExitCode.REFUSED)
     if error.status == 404 and not error.reason:

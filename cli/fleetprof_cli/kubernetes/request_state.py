@@ -82,7 +82,7 @@ class RequestState:
         status, counts = self.status, self.counts
         succeeded = status.condition("Succeeded")
         if self.gone and status.completion_time is None:
-            return "the request was deleted: the capture is taken back"
+            return "the request was deleted: the capture is cancelled"
         if succeeded is None:
             return _NOT_TAKEN_UP
         resolved = status.condition("TargetsResolved")

@@ -7,7 +7,7 @@
     *.sock       where the hub listens, unless it listens on the network
     hub-*.pem    certificate and key that `up --listen` made for itself
     lock         held by the one `up` of this directory
-    catalog-*    the web UI's index over a store
+    catalog-*    the web UI's index of a store
     store/       the default object store
     runs/NAME/   one folder per `fleetprof run`: its sidecar's log and spool
 

@@ -22,7 +22,7 @@ from fleetprof_cli.terminal.top_table import draw_jobs, draw_ranks
 
 _MOST_WIDE: Final = 1000
 _LEAST_PAUSE_S: Final = 1.0
-_UNTOLD: Final = 'Its ranks are not told: its pods do not have the label fleetprof.io/rank-metrics: "true".'
+_UNTOLD: Final = 'Its ranks are not shown, because its pods do not have the label fleetprof.io/rank-metrics: "true".'
 Ask = Callable[[], Awaitable[FleetFigures]]
 
 

@@ -115,7 +115,7 @@ class Webhook:
             if not problem.uid:
                 return web.json_response({"error": str(problem)}, status=413)
             # Nobody would know who asked.
-            said = f"fleetprof: the request is not taken: {problem}"
+            said = f"fleetprof: the request is refused: {problem}"
             if problem.reason == "TooLarge":
                 answer = refuse(problem.uid, said)
             else:

@@ -84,9 +84,9 @@ class PolicyState:
         if self.problem:
             facts = {"Ready": ("False", "Invalid", self.problem), "Stalled": ("True", "Invalid", self.problem)}
         elif self.spec is not None and self.spec.mode is Mode.DRY_RUN:
-            facts = {"Ready": ("True", "DryRun", "watched for; what would be captured is recorded only")}
+            facts = {"Ready": ("True", "DryRun", "triggers are watched for, captures are only recorded")}
         else:
-            facts = {"Ready": ("True", "Watching", "watched for")}
+            facts = {"Ready": ("True", "Watching", "triggers are watched for")}
         before = {c["type"]: c for c in self.known.get("conditions") or []}
         status["conditions"] = [
             {

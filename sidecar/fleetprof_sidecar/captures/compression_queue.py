@@ -65,7 +65,7 @@ class CompressionQueue:
         try:
             source = self._traces.open(capture.file_name, uid if uid >= 0 else None)
         except Planted as problem:
-            return refusal(Reason.CORRUPT_TRACE, f"what stands in the trace's place was not read: {problem}")
+            return refusal(Reason.CORRUPT_TRACE, f"the object in the trace's place was not read: {problem}")
         except OSError as problem:
             return refusal(Reason.INTERNAL, f"the trace cannot be read: {problem.strerror}")
         try:

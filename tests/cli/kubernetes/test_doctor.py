@@ -99,7 +99,7 @@ SILENT: list[tuple[str, Facts, str, str]] = [
                 restartCount=3,
             )
         ),
-        "ends again and again, last with code 2: wrong settings",
+        "keeps ending, the last time with code 2: wrong settings",
         "kubectl logs train-0 -n team -c fleetprof --previous",
     ),
     (
@@ -152,7 +152,7 @@ SILENT: list[tuple[str, Facts, str, str]] = [
         "certificate of another CA",
         make_facts(inject(PLAIN), '{"message": "no connection to the hub at h:8443: SSL handshake failed"}'),
         "SSL handshake failed",
-        "not of the CA that the pod was given",
+        "not from the CA that the pod got",
     ),
     (
         "hub not reachable",
@@ -189,7 +189,7 @@ def test_why_a_pod_does_not_answer(facts: Facts, found: str, advice: str) -> Non
         (make_facts(edit(PLAIN, a=lambda p: p.update(status={"phase": "Succeeded"}))), "warn", "has ended (Succeeded)"),
         (make_facts(with_status(state={"running": {}}, restartCount=2)), "warn", "after 2 restarts"),
         (make_facts(with_status(state={"waiting": {"reason": "PodInitializing"}})), "warn", "has not started yet"),
-        (make_facts(inject(PLAIN), ""), "warn", "says nothing of the hub"),
+        (make_facts(inject(PLAIN), ""), "warn", "says nothing about the hub"),
         (make_facts(inject(PLAIN), Unknown("forbidden")), "ok", "not looked at: forbidden"),
         (make_facts(inject(PLAIN), torch="none /usr/bin/python3"), "ok", "not found: none /usr/bin/python3"),
         (make_facts(inject(PLAIN), torch=Unknown("no exec")), "ok", "PyTorch not asked for: no exec"),

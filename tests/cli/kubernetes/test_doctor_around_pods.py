@@ -21,7 +21,7 @@ def make_deployment(name: str, wanted: int, ready: int) -> Json:
     ("facts", "verdict", "found", "advice"),
     [
         (make_facts(has_kind=False), "fail", "this cluster has no ProfileRequests", "docs/install.md"),
-        (make_facts(has_kind=Unknown("forbidden")), "warn", "cannot be looked for: forbidden", "ask whoever"),
+        (make_facts(has_kind=Unknown("forbidden")), "warn", "cannot be looked for: forbidden", "ask an administrator"),
         (
             make_facts(rights={"create": False, "get": True, "delete": False}),
             "fail",
@@ -46,7 +46,7 @@ def make_deployment(name: str, wanted: int, ready: int) -> Json:
         ),
         (make_facts(deployments=[make_deployment("webhook", 2, 1)]), "warn", "1 of 2 pods", "kubectl describe"),
         (make_facts(deployments=[make_deployment("operator", 1, 1)]), "ok", "1 of 1 pods", ""),
-        (make_facts(deployments=Unknown("forbidden")), "ok", "not looked at: forbidden", "ask whoever"),
+        (make_facts(deployments=Unknown("forbidden")), "ok", "not looked at: forbidden", "ask an administrator"),
     ],
 )
 def test_what_is_said_of_the_installation(facts: Facts, verdict: str, found: str, advice: str) -> None:

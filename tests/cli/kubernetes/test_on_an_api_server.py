@@ -92,7 +92,7 @@ async def test_ctrl_c_takes_the_capture_back(ground: Ground, start: Any) -> None
     await rank.expect("cancel")
     await rank.say_all(arm, "FAILED", reason="Cancelled", message="withdrawn")
     _, err = await asyncio.wait_for(capture.communicate(), 90)
-    assert "taking the capture back" in err.decode()
+    assert "cancelling the capture" in err.decode()
     assert capture.returncode == 4, err.decode()
     assert "0 of 1 ranks stored, 1 failed: Cancelled" in err.decode()
     (request,) = ground.must("GET", ground.path("profilerequests"))["items"]

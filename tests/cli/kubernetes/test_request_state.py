@@ -66,7 +66,7 @@ def test_the_exit_code_is_that_of_local_mode(state: RequestState, code: ExitCode
         (make_state(("Unknown", "Capturing"), (4, 2)), "2 of 4 ranks stored, 2 failed: Capturing"),
         (make_state(("True", "Complete"), (4, 4)), "4 of 4 ranks stored: Complete, in words"),
         (make_state(("False", "NothingMatched")), "NothingMatched: in words"),
-        (make_state(None, gone=True), "the request was deleted: the capture is taken back"),
+        (make_state(None, gone=True), "the request was deleted: the capture is cancelled"),
         (make_state(("True", "Complete"), (4, 4), gone=True), "4 of 4 ranks stored: Complete, in words"),
     ],
 )

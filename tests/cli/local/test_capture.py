@@ -97,7 +97,7 @@ def test_ctrl_c_takes_the_capture_back(
     capture.send_signal(signal.SIGINT)
     assert capture.wait(120) == 4
     said = (tmp_path / "capture.log").read_text()
-    assert "taking the capture back" in said
+    assert "cancelling the capture" in said
     document = json.loads(said[said.index("{") : said.rindex("}") + 1])
     assert {rank["reason"] for rank in document["ranks"]} == {"Cancelled"}
 

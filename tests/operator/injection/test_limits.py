@@ -170,7 +170,7 @@ async def test_a_request_of_megabytes_is_refused_since_nobody_would_know_who_ask
     body = make_review(pod(annotations={"x": "y" * MAX_BODY_BYTES}), "team-a", resource="profilerequests")
     response = await ask(client, body, "/requests")
     assert (response["allowed"], response["status"]["code"]) == (False, 422)
-    assert "the request is not taken" in response["status"]["message"]
+    assert "the request is refused" in response["status"]["message"]
 
 
 @pytest.mark.attack

@@ -78,7 +78,7 @@ class _Door:
         change = {"metadata": {"uid": uid, "annotations": {CANCEL_ANNOTATION: "true"}}}
         await self._call("PATCH", requests_path(self._namespace, entry.request.name), change)
         return CaptureAnswer(
-            namespace=self._namespace, uid=uid, state=entry.request.state, message="it is being taken back"
+            namespace=self._namespace, uid=uid, state=entry.request.state, message="it is being cancelled"
         )
 
     async def _try(self, yaml: str, namespace: str) -> tuple[str, Json]:

@@ -17,7 +17,7 @@ from fleetprof_cli.messages import say
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @place_options
 def command(names: tuple[str, ...], **flags: Any) -> None:
-    """Take captures back that have not ended; the requests stay and say so.
+    """Cancel captures that have not ended; the requests stay and say so.
 
     Ranks that have no order yet get none; ranks that record already are stopped through the agent, or end with their
     bounded window and are thrown away.

@@ -24,7 +24,7 @@ from fleetprof_cli.reports.reference import read_file
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
 @gate_option
-@output_option("text", "json", text="The comparison in words, or as a document.")
+@output_option("text", "json", text="Print the comparison as text, or as a JSON document.")
 @store_options
 @place_options
 def command(before: str, after: str, fail_above: float | None, output: str, **flags: Any) -> None:

@@ -43,7 +43,7 @@ async def _show(place: Place, job: str, everywhere: bool, output: str, system_na
 
         where = "any namespace" if everywhere else f"namespace {namespace}"
         why = f"kubectl fleetprof doctor job/NAME -n {namespace or 'NAMESPACE'}"
-        none = f"No job with a sidecar runs in {where}. Why not: {why}"
+        none = f"No job with a sidecar runs in {where}. To find out why: {why}"
         await show_top(ask, job=job, output=output, none=none)
 
 

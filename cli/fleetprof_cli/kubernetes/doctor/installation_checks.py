@@ -12,7 +12,7 @@ from fleetprof_cli.doctor.checks import Check, Verdict
 from fleetprof_cli.kubernetes.doctor.observation import Facts, Unknown
 
 _INSTALL: Final = "install it with the chart: docs/install.md"
-_NOT_SEEN: Final = "ask whoever installed fleetprof, who may look"
+_NOT_SEEN: Final = "ask an administrator, who may look"
 
 
 def judge_installation(facts: Facts) -> Iterable[Check]:

@@ -106,7 +106,7 @@ def _judge_sidecar(name: str, pod: Pod) -> Check:
         return Check(name, Verdict.FAIL, f"its sidecar's image cannot be pulled: {waiting.get('message', '')}", advice)
     if waiting.get("reason") == "CrashLoopBackOff":
         said = " ".join(str(last.get("message") or "").split())[-_LAST_WORDS:]
-        found = f"its sidecar ends again and again, last with code {last.get('exitCode')}"
+        found = f"its sidecar keeps ending, the last time with code {last.get('exitCode')}"
         metadata = pod["metadata"]
         logs = f"kubectl logs {metadata['name']} -n {metadata['namespace']} -c {SIDECAR_CONTAINER} --previous"
         return Check(name, Verdict.FAIL, f"{found}: {said}" if said else found, f"the training is not affected; {logs}")
@@ -166,7 +166,9 @@ def _judge_link(name: str, metadata: Mapping[str, Any], log: str | Unknown | Non
             logs = f"kubectl logs {metadata['name']} -n {metadata['namespace']} -c {SIDECAR_CONTAINER}"
             yield Check(name, Verdict.FAIL, message, f"its log says more: {logs}")
             return
-    yield Check(name, Verdict.WARN, "its sidecar's log says nothing of the hub", "it may have just begun; look again")
+    yield Check(
+        name, Verdict.WARN, "its sidecar's log says nothing about the hub", "it may have just begun; look again"
+    )
 
 
 def _advise_link(message: str) -> str:
@@ -174,9 +176,9 @@ def _advise_link(message: str) -> str:
     if "unauthenticated" in said or "token" in said:
         return "the hub refuses the pod's token: the operator's log says why; is the pod's service account still there?"
     if "certificate" in said or "ssl" in said or "handshake" in said:
-        return "the certificate is not of the CA that the pod was given at its creation: start the job again"
+        return "the certificate is not from the CA that the pod got at its creation: start the job again"
     if "resolve" in said or "dns" in said or "name or service" in said:
-        return "the hub's name is not resolved: does the pod use the cluster's DNS (dnsPolicy)?"
+        return "the hub's name cannot be resolved: does the pod use the cluster's DNS (dnsPolicy)?"
     return "does the operator run? does a NetworkPolicy of this namespace forbid egress to it (port 8443)?"
 
 

@@ -143,7 +143,7 @@ def recover_order(state: CaptureState, sidecar_id: str, missing: Sequence[Ledger
     _send_order(state, sidecar_id, again)
     for entry in missing:
         if entry not in again:
-            text = "the sidecar came back and knows nothing of this capture: it lost its spool"
+            text = "the sidecar came back and knows nothing about this capture: it lost its spool"
             state.give_up(entry, Reason.SIDECAR_RESTARTED, text)
 
 
@@ -183,7 +183,7 @@ def _arm(state: CaptureState, found: Resolution, now_unix_ns: int) -> bool:
     canary = ledger.canary.message if ledger.canary is not None else ""
     notes = [text for text in (found.incomplete, canary, fit.note) if text]
     if missed:
-        notes.append(f"a second start, as no rank took its order before the first ({missed})")
+        notes.append(f"a second start, because no rank took its order before the first ({missed})")
         for sidecar_id in state.book.lines.sidecars():
             state.hub.registry.send(sidecar_id, build_release(state.ledger.uid))
     state.book.ask(found.targets, plan, "; ".join(notes), now_unix_ns, found.absent)

@@ -25,7 +25,7 @@ def say_different_steps(start: StartSkew) -> str:
     shown = [f"{step} ({_name(ranks)})" for step, ranks in sorted(groups.items())[:_GROUPS_SHOWN]]
     more = [f"{len(groups) - _GROUPS_SHOWN} more"] if len(groups) > _GROUPS_SHOWN else []
     which = f": {', '.join(shown + more)}" if shown else ""
-    return f"not the same iterations, as the ranks began with different steps{which}"
+    return f"not the same iterations, because the ranks began with different steps{which}"
 
 
 def _name(ranks: list[int]) -> str:

@@ -115,7 +115,7 @@ def find_obstacle(processes: Sequence[pb.Process], window: Window, now_unix_ns: 
     count = len(processes)
     without = sum(not p.has_agent for p in processes)
     if without:
-        return f"{without} of {count} ranks are without the agent"
+        return f"{without} of {count} ranks have no agent"
     stepless = sum(p.step.step < 1 or p.step.iteration_ns <= 0 for p in processes)
     if stepless:
         return f"{stepless} of {count} ranks have not made enough optimizer steps yet"

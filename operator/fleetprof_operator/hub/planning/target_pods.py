@@ -73,7 +73,7 @@ def find_missing(target: TargetPods, connected: Collection[str], what: str) -> M
     if bare:
         sentences.append(
             f"{_name(bare)} {_were(bare)} not injected: only pods that are made after the label "
-            "fleetprof.io/inject=true was set have a sidecar; start the job anew"
+            "fleetprof.io/inject=true was set have a sidecar; start the job again"
         )
     if silent:
         trouble = next((f"{p.name}: {p.trouble}" for p in silent if p.trouble), "")

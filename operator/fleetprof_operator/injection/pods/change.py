@@ -130,7 +130,7 @@ def _check(pod: Mapping[str, Any], settings: InjectionSettings) -> None:
     if not settings.native_sidecars and (spec.get("restartPolicy") or "Always") != "Always":
         raise _LeftAlone(
             "NoNativeSidecars",
-            "before Kubernetes 1.29 a sidecar would keep a pod that ends from ending; this one has "
+            "before Kubernetes 1.29 a sidecar would keep a pod from completing; this one has "
             f"restartPolicy {spec.get('restartPolicy')}",
         )
     for what, taken in _find_clashes(spec):

@@ -72,7 +72,7 @@ def find_node_without(spec: Json, nodes: Iterable[Node]) -> str:
     }
     candidates = [node for node in nodes if _may_go_to(spec, extended, node)]
     if not candidates:
-        return "no node is there yet that it may go to, so none has the sidecar's image for certain"
+        return "there is no node yet that it may go to, so none is known to have the sidecar's image"
     without = sorted(node.name for node in candidates if not node.has_image)
     if not without:
         return ""

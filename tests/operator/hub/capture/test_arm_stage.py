@@ -257,7 +257,7 @@ async def test_ranks_without_steps_begin_at_one_time(ground: Any, kit: Any) -> N
     assert (arm.window.iterations, arm.window.duration_ns) == (0, 2 * 10**9)
     status = await ground.status(uid)
     assert status.start_mode == "time"
-    assert "2 of 2 ranks are without the agent" in _message(status, "TargetsResolved")
+    assert "2 of 2 ranks have no agent" in _message(status, "TargetsResolved")
 
 
 async def test_the_order_carries_what_the_request_says(ground: Any, kit: Any) -> None:

@@ -22,7 +22,7 @@ def make_report(start: StartSkew) -> bytes:
     return write_report(report)
 
 
-SAYS = "not the same iterations, as the ranks began with different steps"
+SAYS = "not the same iterations, because the ranks began with different steps"
 
 
 @pytest.mark.parametrize(

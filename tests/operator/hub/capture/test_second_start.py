@@ -36,7 +36,7 @@ async def test_when_every_rank_missed_the_first(ground: Any, kit: Any, reason: s
     assert [order.rank for order in second.orders] == [0, 1]
     status = await ground.status(uid)
     assert kit.states(status) == {0: "ASKED", 1: "ASKED"}
-    assert "a second start, as no rank took its order before the first" in _resolved(status)
+    assert "a second start, because no rank took its order before the first" in _resolved(status)
     await sidecar.deliver(ground.store, second)
     assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")
 

@@ -143,7 +143,7 @@ def test_warm_up_iterations_move_the_start_and_not_the_delivery(
 @pytest.mark.parametrize(
     ("ranks", "window", "says"),
     [
-        ([rank(), rank(has_agent=False)], FIVE, "1 of 2 ranks are without the agent"),
+        ([rank(), rank(has_agent=False)], FIVE, "1 of 2 ranks have no agent"),
         ([rank(step=0)], FIVE, "have not made enough optimizer steps yet"),
         ([rank(iteration=0)], FIVE, "have not made enough optimizer steps yet"),
         ([rank(at=11_000)], FIVE, "have made no optimizer step for a while"),

@@ -43,10 +43,10 @@ def together(*targets: TargetPods) -> TargetPods:
         (pods("a", pending=True), [], Missing(reason="PodsPending", pending=True, message="1 of 1 pod is pending")),
         (pods("a", injected=False, created_unix_ns=7), [], Missing(reason="NotInjected", hopeless_since_unix_ns=7,
             message="pod a was not injected: only pods that are made after the label fleetprof.io/inject=true was set "
-            "have a sidecar; start the job anew")),
+            "have a sidecar; start the job again")),
         (together(pods("a"), pods("b", "c", injected=False)), ["a"], Missing(reason="NotInjected",
             message="pods b, c were not injected: only pods that are made after the label fleetprof.io/inject=true was "
-            "set have a sidecar; start the job anew")),
+            "set have a sidecar; start the job again")),
         (pods("a", "b", "c", "d", "e"), ["a"], Missing(reason="SidecarsMissing",
             message="the sidecar of pods b, c, d and 1 more has not connected: is its container running, and can it "
             "reach the hub?")),
