@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, exists, func, select
 
 from fleetprof_webui.catalog.filters import Conditions, ManyValued, contains, count_facets, permitted
 from fleetprof_webui.catalog.keyset import Order
-from fleetprof_webui.catalog.schema import FLEET_ORDERS, UNKNOWN, findings, labels, reports, requests, workloads
+from fleetprof_webui.catalog.schema import FLEET_ORDERS, UNKNOWN, labels, reports, requests, workloads
 from fleetprof_webui.models.fleet import Capture, Figures, FleetFacets, FleetPage, Point, Workload, WorkloadPage
 from fleetprof_webui.models.model import unix_ns
 
@@ -22,7 +22,7 @@ _OF_REPORT: Final = [column.label(f"report_{column.name}") for column in reports
 class FleetQuery:
     """What a person looks for in the fleet; "" is no condition.
 
-    `finding`: a kind that its last report has. `label`: `key=value` of its pods.
+    `finding`: the kind of the first one of its last report. `label`: `key=value` of its pods.
     """
 
     namespace: str
@@ -95,12 +95,8 @@ def _conditions(query: FleetQuery, namespaces: Collection[str] | None) -> tuple[
     if query.text:
         base["text"] = contains(query.text, workloads.c.name, workloads.c.namespace, workloads.c.kind)
     own = {
-        name: workloads.c[name] == getattr(query, name) for name in ("namespace", "kind", "gpu") if getattr(query, name)
+        name: workloads.c[column] == getattr(query, name) for name, column in _FACETS.items() if getattr(query, name)
     }
-    if query.finding:
-        # Limited to one, so that PostgreSQL looks for each workload's, and does not read the findings of all captures.
-        has_it = (findings.c.request_id == workloads.c.last_request_id, findings.c.kind == query.finding)
-        own["finding"] = select(findings.c.position).where(*has_it).limit(1).scalar_subquery().is_not(None)
     if query.label:
         own["label"] = exists().where(labels.c.workload_id == workloads.c.id, labels.c.label == query.label)
     return base, own

@@ -63,6 +63,8 @@ function Form({ start, namespace, mayCapture }: { start: string | undefined; nam
   return (
     <form
       className="capture-form"
+      // What is written by hand needs no field.
+      noValidate={written !== undefined}
       onSubmit={(event) => {
         event.preventDefault();
         check.reset();

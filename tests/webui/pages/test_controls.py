@@ -1,0 +1,351 @@
+"""Every control of every page does what its name says, and none is on a page without a test that names it."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+from fleetprof_api import keys
+from fleetprof_api.ledger import Ledger, RankState
+from fleetprof_store.memory import MemoryStore
+from fleetprof_webui.local import LocalSite
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from .test_timeline import PERFETTO
+
+REPORT: Final = "/reports/team-a/slow"
+ADDRESSES: Final = (
+    "/fleet",
+    "/fleet?compare=team-a/slow",
+    "/fleet?text=nothing-has-this-name",
+    "/fleet/team-a/Job/llama",
+    "/requests",
+    "/requests?capture=new",
+    "/requests/team-b/failed",
+    f"{REPORT}?rank=2",
+    "/reports/team-c/loop",
+    f"{REPORT}/timeline",
+    "/reports/team-c/loop/timeline",
+    "/diff?base=team-a/healthy&new=team-a/slow",
+    "/diff",
+    "/policies",
+    "/policies/team-a/llama",
+    "/whoami",
+    "/there-is-no-such-page",
+)
+# Role and name of each control, and the test that uses it.
+CONTROLS: Final = (
+    ("link", ".*", "test_each_control_has_a_test_and_each_link_leads_somewhere"),
+    ("button sort", ".*", "test_a_table_sorts_by_each_of_its_columns"),
+    ("button facet", ".*", "test_each_filter_filters_and_is_taken_back"),
+    ("button", r"Take all filters away", "test_each_filter_filters_and_is_taken_back"),
+    ("button", r"(rank )?\d+|rank \d+ [▲▼] .*|All ranks", "test_a_rank_is_chosen_wherever_it_is_named"),
+    ("button", r"Copy( the (YAML|command))?", "test_what_is_copied_stands_on_the_page"),
+    ("button", r"New capture|Close", "test_the_form_of_a_capture_opens_and_closes"),
+    ("button", r"Check", "test_a_request_is_checked_before_it_is_asked_for"),
+    ("button", r"(Iteration|Busy|Exposed) .*, report of .*", "test_a_point_of_a_trend_opens_its_report"),
+    ("button", r"Compare|Stop", "test_two_captures_of_a_workload_are_compared"),
+    ("button", r"Open in Perfetto", "test_a_trace_opens_in_perfetto"),
+    ("button", r"Sign out", "test_who_signs_out_sees_nothing"),
+    ("button", r"Whole time", "test_the_whole_time_comes_back"),
+    ("button", r"Open this part in Perfetto", "test_the_part_in_view_opens_in_perfetto"),
+    ("checkbox", r"only failed \(\d+\)", "test_the_ledger_shows_only_those_that_failed"),
+    ("checkbox", r"as a table", "test_the_heat_map_is_a_table_when_asked"),
+    ("checkbox", r"only those", "test_kernels_are_searched_and_only_outliers_shown"),
+    ("checkbox", r"Only the longest", "test_only_the_longest_are_drawn_when_asked"),
+    ("checkbox", r"shapes of tensors|Python stacks|names of modules|memory of tensors|operations counted",
+     "test_each_field_of_a_capture_is_in_its_yaml"),
+    ("combobox", r"Theme", "test_the_theme_is_chosen_and_kept"),
+    ("combobox", r"Order of ranks|Measure", "test_the_address_of_a_report_keeps_its_view"),
+    ("combobox", r"Found by|Kind|Unit of the length", "test_each_field_of_a_capture_is_in_its_yaml"),
+    ("combobox", r"Ranks", "test_ranks_unfold_and_fold_and_the_late_and_the_median_stand_together"),
+    ("slider", r"Outliers from so many standard deviations", "test_the_address_of_a_report_keeps_its_view"),
+    ("slider", r"Group below \d+ %", "test_an_address_opens_the_same_view_again"),
+    ("searchbox", r"Search workloads", "test_the_fleet_is_searched_filtered_sorted_and_compared"),
+    ("searchbox", r"Search requests", "test_requests_are_searched"),
+    ("searchbox", r"Search kernels", "test_kernels_are_searched_and_only_outliers_shown"),
+    ("searchbox", r"Search the names of events", "test_the_next_event_that_a_search_finds_is_shown_and_chosen"),
+    ("textbox", r"Name|Length|Namespace", "test_each_field_of_a_capture_is_in_its_yaml"),
+    ("textbox", r"The same as YAML", "test_the_form_of_a_new_capture_writes_the_request_and_the_command"),
+    ("application", r"Timeline", "test_keys_zoom_pan_and_leave_the_rest_to_the_browser"),
+    ("treegrid", r"Rank \d+", "test_the_tree_is_walked_by_keyboard"),
+)  # fmt: skip
+# Of the form of a capture: label, what is chosen (None: checked), and what the YAML says then.
+FIELDS: Final = (
+    ("Found by", "by labels", "matchLabels"),
+    ("Kind", "RayJob", "kind: RayJob"),
+    ("Name", "train-7", "name: train-7"),
+    ("Length", "7", "iterations: 7"),
+    ("Unit of the length", "milliseconds", "durationMillis"),
+    ("Ranks", "these", "list"),
+    ("Ranks", "N, spread over the nodes", "sample"),
+    ("shapes of tensors", None, "Shapes"),
+    ("Python stacks", None, "Stacks"),
+    ("names of modules", None, "Modules"),
+    ("memory of tensors", None, "Memory"),
+    ("operations counted", None, "Flops"),
+)
+_LINE: Final = re.compile(
+    r"^\s*- '?(button|link|textbox|searchbox|combobox|checkbox|slider|radio|tab|switch|spinbutton|menuitem|application"
+    r'|treegrid)\b(?: "((?:[^"\\]|\\.)*)")?'
+)
+
+
+def open_whole(page: Page, address: str) -> None:
+    """Opens a page with all that comes when it is scrolled to."""
+    page.goto(address)
+    page.wait_for_load_state("networkidle")
+    for down in range(0, page.evaluate("document.body.scrollHeight"), 700):
+        page.evaluate(f"scrollTo(0, {down})")
+        page.wait_for_timeout(20)
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    page.wait_for_load_state("networkidle")
+    expect(page.locator(".loading")).to_have_count(0)
+
+
+def find_controls(page: Page) -> set[tuple[str, str]]:
+    """Role and name of all controls, as a screen reader has them; what sorts and what filters is told apart."""
+    found = {
+        (match[1], match[2] or "")
+        for line in page.locator("body").aria_snapshot().splitlines()
+        if (match := _LINE.match(line))
+    }
+    for kind in ("sort", "facet"):
+        names = {" ".join(text.strip(" ↑↓").split()) for text in page.locator(f"button.{kind}").all_inner_texts()}
+        found = {(f"button {kind}" if role == "button" and name in names else role, name) for role, name in found}
+    return found
+
+
+def test_each_control_has_a_test_and_each_link_leads_somewhere(page: Page) -> None:
+    folder = Path(__file__).parent
+    tests = {name for one in folder.glob("test_*.py") for name in re.findall(r"^def (test_\w+)", one.read_text(), re.M)}
+    unused = set(CONTROLS)
+    unknown = set()
+    followed: set[str] = set()
+    for address in ADDRESSES:
+        open_whole(page, address)
+        follow_links(page, followed)
+        for role, name in find_controls(page):
+            known = {one for one in CONTROLS if one[0] == role and re.fullmatch(one[1], name)}
+            unused -= known
+            if not known:
+                unknown.add(f"{role} {name!r} on {address}")
+    assert not unknown, "name the test that uses it in CONTROLS"
+    assert not unused, "no page has these any more"
+    assert {test for _, _, test in CONTROLS} <= tests
+
+
+def follow_links(page: Page, followed: set[str]) -> None:
+    """What a link of this page leads to is there, as far as it was not `followed` before."""
+    for link in page.locator("a[href]").all():
+        href = link.get_attribute("href") or ""
+        if href.startswith("#"):
+            assert page.locator(f"[id='{href[1:]}']").count() == 1, f"{href} on {page.url}"
+        elif href.startswith("/") and (place := href.partition("#")[0]) not in followed:
+            followed.add(place)
+            # A timeline's twin are its files, of which the fleet's is the first.
+            twin = f"{place}/fleet.bin" if place.endswith("/timeline") else place
+            answered = page.request.get(twin, headers={"Accept": "application/json"})
+            assert answered.ok, f"{href} on {page.url}: {answered.status}"
+
+
+@pytest.mark.parametrize("address", ["/fleet", "/requests", "/requests/team-b/failed", REPORT])
+def test_a_table_sorts_by_each_of_its_columns(page: Page, address: str) -> None:
+    open_whole(page, address)
+    for table in page.locator(".table-scroller").all():
+        for head in table.locator("th", has=page.locator("button.sort")).all():
+            before = head.get_attribute("aria-sort")
+            head.get_by_role("button").click()
+            expect(head).to_have_attribute(
+                "aria-sort",
+                {"ascending": "descending", "descending": "ascending"}.get(before or "", re.compile("scending")),
+            )
+            assert table.locator("[aria-sort]").count() == 1
+
+
+@pytest.mark.parametrize("address", ["/fleet", "/requests"])
+def test_each_filter_filters_and_is_taken_back(page: Page, address: str) -> None:
+    open_whole(page, address)
+    facets = page.locator("button.facet")
+    rows = page.locator("main .table-scroller").first.locator("tbody tr")
+    whole = rows.count()
+    for name in facets.all_inner_texts():
+        value, count = " ".join(name.split()[:-1]), int(name.split()[-1])
+        page.get_by_role("button", name=f"{value} {count}", exact=True).first.click()
+        expect(rows).to_have_count(count)
+        pressed = page.locator("button.facet[aria-pressed=true]")
+        expect(pressed).to_have_count(1)
+        pressed.click()
+        expect(rows).to_have_count(whole)
+    page.goto(f"{address}?text=nothing-has-this-name")
+    page.get_by_role("button", name="Take all filters away").click()
+    expect(rows).to_have_count(whole)
+
+
+def test_a_rank_is_chosen_wherever_it_is_named(page: Page) -> None:
+    open_whole(page, REPORT)
+    places = (
+        page.locator("#ranks").get_by_role("button", name="rank 2", exact=True),
+        page.locator("#spread").get_by_role("button", name="2", exact=True).first,
+        page.locator("#kernels").get_by_role("button", name=re.compile("rank 2 ▲")).first,
+    )
+    for place in places:
+        place.click()
+        expect(page).to_have_url(re.compile(r"[?&]rank=2"))
+        expect(page.locator("#kernels")).to_contain_text("rank 2 alone")
+        page.get_by_role("button", name="All ranks").click()
+        expect(page).not_to_have_url(re.compile("rank="))
+
+
+@pytest.mark.parametrize("address", ["/requests?capture=new", "/requests/team-b/failed", REPORT])
+def test_what_is_copied_stands_on_the_page(page: Page, address: str) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    open_whole(page, address)
+    buttons = page.get_by_role("button", name=re.compile("^Copy"))
+    assert buttons.count() >= 1
+    shown = page.evaluate(
+        "document.body.innerText + [...document.querySelectorAll('textarea')].map((one) => one.value)"
+    )
+    for button in buttons.all():
+        button.click()
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied.split()
+        assert " ".join(copied.split()) in " ".join(shown.split())
+    expect(page.get_by_role("button", name="Copied").first).to_be_visible()
+
+
+def test_the_form_of_a_capture_opens_and_closes(page: Page) -> None:
+    page.goto("/requests")
+    for closing in ("Close", "New capture"):
+        page.get_by_role("button", name="New capture").click()
+        expect(page.get_by_label("The same as YAML")).to_be_visible()
+        page.get_by_role("button", name=closing, exact=True).click()
+        expect(page.get_by_label("The same as YAML")).to_have_count(0)
+
+
+def test_each_field_of_a_capture_is_in_its_yaml(page: Page) -> None:
+    for label, value, written in FIELDS:
+        page.goto("/requests?capture=new")
+        field = page.get_by_label(label, exact=True)
+        if value is None:
+            field.check()
+        elif field.evaluate("field => field.tagName") == "SELECT":
+            field.select_option(label=value)
+        else:
+            field.fill(value)
+        expect(page.get_by_label("The same as YAML")).to_have_value(re.compile(written))
+    page.get_by_label("Namespace", exact=True).fill("team-q")
+    expect(page.get_by_text("kubectl create -n team-q")).to_be_visible()
+
+
+def test_a_point_of_a_trend_opens_its_report(page: Page) -> None:
+    for measure in ("Iteration time", "Busy", "Exposed communication"):
+        page.goto("/fleet/team-a/Job/llama")
+        point = page.get_by_role("button", name=re.compile(f"^{measure} .*, report of")).first
+        if measure == "Busy":
+            point.press("Enter")
+        else:
+            point.click()
+        expect(page.locator(".verdict-sentence")).to_contain_text("Rank 2")
+
+
+def test_two_captures_of_a_workload_are_compared(page: Page) -> None:
+    page.goto("/fleet/team-a/Job/llama")
+    page.get_by_role("button", name="Compare").first.click()
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Compare").first.click()
+    page.get_by_role("link", name="with this").first.click()
+    expect(page).to_have_url(
+        re.compile(r"/diff\?base=team-a/\w+&new=team-a/\w+|/diff\?base=team-a%2F\w+&new=team-a%2F\w+")
+    )
+    titles = page.locator("main").get_by_role("link", name=re.compile("-name$"))
+    first = titles.first.inner_text()
+    page.get_by_role("link", name="Swap").click()
+    expect(titles.last).to_have_text(first)
+
+
+def test_a_trace_opens_in_perfetto(page: Page) -> None:
+    page.context.route(
+        "https://ui.perfetto.dev/**", lambda route: route.fulfill(body=PERFETTO, content_type="text/html")
+    )
+    open_whole(page, "/reports/team-c/loop")
+    with page.expect_popup() as opened:
+        page.get_by_role("button", name="Open in Perfetto").click()
+    opened.value.locator("#events").wait_for()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_who_signs_out_sees_nothing(browser: Browser, site: LocalSite) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(site.make_address())
+    page.locator("tbody tr").first.wait_for()
+    page.get_by_title("Who am I").click()
+    page.get_by_role("button", name="Sign out").click()
+    page.goto(f"http://127.0.0.1:{site.port}/fleet")
+    expect(page.get_by_role("alert")).to_contain_text("fleetprof ui")
+    context.close()
+
+
+def test_the_whole_time_comes_back(page: Page) -> None:
+    page.goto(f"{REPORT}/timeline")
+    page.locator(".timeline-scroll canvas[data-loading=false]").wait_for()
+    page.get_by_role("application").focus()
+    page.keyboard.press("w")
+    expect(page).to_have_url(re.compile("%22end%22%3A[1-9]"))
+    page.get_by_role("button", name="Whole time").click()
+    expect(page).to_have_url(re.compile("%22end%22%3A0"))
+
+
+def test_the_ledger_shows_only_those_that_failed(page: Page, shown: MemoryStore) -> None:
+    key = keys.ledger_key("team-b", "running")
+    before = shown.get(key)
+    ledger = msgspec.json.decode(before, type=Ledger)
+    ledger.entries[1].state = RankState.FAILED
+    try:
+        shown.put(key, msgspec.json.encode(ledger))
+        page.goto("/requests/team-b/running")
+        rows = rows_of(page, "Ranks")
+        expect(page.get_by_label("only failed (1)")).to_be_visible()
+        expect(rows).to_have_count(4)
+        page.get_by_label("only failed (1)").check()
+        expect(rows).to_have_count(1)
+        expect(rows).to_contain_text("failed")
+    finally:
+        shown.put(key, before)
+
+
+def test_the_heat_map_is_a_table_when_asked(page: Page) -> None:
+    page.goto(REPORT)
+    section = page.locator("#iterations")
+    section.get_by_label("as a table").check()
+    expect(section.locator("table tbody tr")).to_have_count(4)
+    section.get_by_label("as a table").uncheck()
+    expect(section.locator(".heat-cells")).to_be_visible()
+
+
+def test_kernels_are_searched_and_only_outliers_shown(page: Page) -> None:
+    page.goto(f"{REPORT}#kernels")
+    rows = page.get_by_role("region", name="Kernels").locator("tbody tr")
+    expect(rows.first).to_be_visible()
+    whole = rows.count()
+    page.get_by_label("only those").check()
+    expect(page).to_have_url(re.compile("outliers=only"))
+    assert 0 < rows.count() <= whole
+    page.get_by_label("only those").uncheck()
+    page.get_by_label("Search kernels").fill("nothing-has-this-name")
+    expect(page.get_by_text("No kernel has this in its name")).to_be_visible()
+
+
+def test_requests_are_searched(page: Page) -> None:
+    page.goto("/requests")
+    rows = rows_of(page, "Requests")
+    expect(rows.nth(3)).to_be_visible()
+    page.get_by_label("Search requests").fill("healthy")
+    expect(rows).to_have_count(1)
+
+
+def rows_of(page: Page, table: str) -> Locator:
+    """The rows of a table by its name."""
+    return page.get_by_role("region", name=table).locator("tbody tr")
