@@ -82,8 +82,8 @@ def _make_machines(records: dict[str, Record], dates: list[str]) -> str:
     lines = ["| day | machine and versions |", "|---|---|"]
     for date in dates:
         known = {**records[date]["machine"], **records[date].get("versions", {})}
-        said = ", ".join(f"{name} {_words(value)}" for name, value in known.items())
-        lines.append(f"| {date} | {_cell(said)} |")
+        facts = ", ".join(f"{name} {_words(value)}" for name, value in known.items())
+        lines.append(f"| {date} | {_cell(facts)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -126,8 +126,8 @@ def make_text(records: dict[str, Record]) -> str:
     head = text.splitlines()[0] if text.startswith("python ") else ""
     body = re.split(r"^=== .*\n", text, flags=re.MULTILINE)[-1]
     body = body.removeprefix(head).split("\nreal\t")[0].strip("\n")
-    said = f"`{head}`, {date}:" if head else f"{date}:"
-    return f"{said}\n\n" + "\n".join(f"    {line}".rstrip() for line in body.splitlines()) + "\n"
+    heading = f"`{head}`, {date}:" if head else f"{date}:"
+    return f"{heading}\n\n" + "\n".join(f"    {line}".rstrip() for line in body.splitlines()) + "\n"
 
 
 def make_tables(folder: Path) -> dict[str, str]:

@@ -34,13 +34,13 @@ def serve(state: Path) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as service:
         assert service.stdout is not None
         try:
-            said = ""
+            output = ""
             for line in service.stdout:
-                said += line
+                output += line
                 if found := _ADDRESS.search(line):
                     yield found[0]
                     return
-            sys.exit(f"fleetprof ui gave no address:\n{said}run `make demo` first")
+            sys.exit(f"fleetprof ui gave no address:\n{output}run `make demo` first")
         finally:
             service.terminate()
 

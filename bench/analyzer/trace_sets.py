@@ -106,8 +106,8 @@ def _scaled(number: bytes, decimals: int) -> int:
 def _of_rank(head: bytes, rank: int, ranks: int) -> bytes:
     """The text before the events, saying this rank whatever it said before."""
     head = re.sub(rb'"distributedInfo"\s*:\s*\{(?:[^{}]|\{[^{}]*\})*\}\s*,', b"", head)
-    said = b'"distributedInfo": {"backend": "nccl", "rank": %d, "world_size": %d},' % (rank, ranks)
-    return head.replace(b"{", b"{" + said, 1)
+    metadata = b'"distributedInfo": {"backend": "nccl", "rank": %d, "world_size": %d},' % (rank, ranks)
+    return head.replace(b"{", b"{" + metadata, 1)
 
 
 def _among(text: bytes, ranks: int) -> bytes:

@@ -55,7 +55,7 @@ def measure(local: Local) -> list[Figure]:
     armed = [(line.armed_unix_ns - status.armed_unix_ns) / 1e9 for line in status.ranks if line.armed_unix_ns]
     asked = [at - status.armed_unix_ns / 1e9 for at in _asked_at(local)]
     whole = sum(state == "UPLOADED" for state in states(status).values())
-    said = sum(bool(line.state) and (line.state != pb.FAILED or bool(line.reason)) for line in status.ranks)
+    reported = sum(bool(line.state) and (line.state != pb.FAILED or bool(line.reason)) for line in status.ranks)
     p99 = quantile(armed, 0.99)
     title = f"{ranks} ranks on {SIDECARS} sidecars"
     return [
@@ -66,8 +66,8 @@ def measure(local: Local) -> list[Figure]:
         ),
         Figure(
             "fan-out", "ledger lines with a final state, traces delivered",
-            f"{said} and {whole} of {ranks}, {outcome(status)[1]}",
-            f"{ranks}", said == whole == ranks,
+            f"{reported} and {whole} of {ranks}, {outcome(status)[1]}",
+            f"{ranks}", reported == whole == ranks,
         ),
     ]  # fmt: skip
 

@@ -28,12 +28,12 @@ PACE_S = float(os.environ.get("PACE", "0"))
 EXPORT_S = 10 * PACE_S
 
 _step, _export = profile.step, profile.export_chrome_trace
-_said: list[str] = []
+_phases: list[str] = []
 
 
 def _say(phase: str) -> None:
-    if _said[-1:] != [phase]:
-        _said.append(phase)
+    if _phases[-1:] != [phase]:
+        _phases.append(phase)
         print(f"phase {phase}", flush=True)
 
 

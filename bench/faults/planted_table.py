@@ -14,7 +14,7 @@ def tell(answer: Answer) -> str:
     marks = "".join("·" if mark is None else "-+"[mark] for mark in (answer.rank, answer.cause, answer.line))
     return (
         f"{marks} {asked.case} {asked.ranks} ranks, {asked.iterations} iterations, rank {asked.culprit}: "
-        f"{answer.verdict} {list(answer.named)} {list(answer.said[:2])} {100 * answer.gain:.0f} % {answer.place} "
+        f"{answer.verdict} {list(answer.named)} {list(answer.causes[:2])} {100 * answer.gain:.0f} % {answer.place} "
         f"({answer.reason[:110]})"
     )
 

@@ -67,7 +67,7 @@ class Answer:
     asked: Asked
     verdict: str
     named: tuple[int, ...]
-    said: tuple[str, ...]  # causes
+    causes: tuple[str, ...]
     place: str
     rank: bool
     cause: bool
@@ -150,7 +150,7 @@ def judge(asked: Asked, report: dict[str, Any], folder: Path, job: Path = JOB) -
         asked=asked,
         verdict=found["verdict"],
         named=named,
-        said=tuple(causes),
+        causes=tuple(causes),
         place="" if place is None else f"{place['file'].rpartition('/')[2]}:{place['line']} {place['function']}",
         rank=rank,
         cause=rank and (not truth.causes or bool(set(truth.causes) & set(causes))),

@@ -47,8 +47,8 @@ def judge(program: Program, number: int, one: Captured, stamps: Path) -> dict[st
 def _wrong(agreement: Agreement) -> dict[str, float]:
     """What is taken for what, in shares of the whole, from 0.2 % on."""
     shares = {
-        f"{annotated or '(none)'} as {said}": round(time / agreement.total_ns, 4)
-        for (annotated, said), time in agreement.wrong.most_common()
+        f"{annotated or '(none)'} as {label}": round(time / agreement.total_ns, 4)
+        for (annotated, label), time in agreement.wrong.most_common()
     }
     return {pair: share for pair, share in shares.items() if share >= 0.002}
 

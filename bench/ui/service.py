@@ -54,8 +54,8 @@ def run_service(store: str, catalog_url: str) -> Iterator[Running]:
     assert process.stdin
     assert process.stdout
     try:
-        said = json.loads(process.stdout.readline())
-        yield Running(said["port"], said["token"], process.pid)
+        line = json.loads(process.stdout.readline())
+        yield Running(line["port"], line["token"], process.pid)
     finally:
         process.stdin.close()
         process.wait()

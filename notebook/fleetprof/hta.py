@@ -64,8 +64,8 @@ def export_traces(report: Report, place: Place, folder: Path) -> dict[int, Path]
         left_out.append(f"{source}: {reason}")
     if not files:
         raise NothingForHTA(f"HTA could read none of these traces: {'; '.join(left_out) or 'the report has none'}")
-    for said in left_out:
-        warnings.warn(f"left out for HTA: {said}", stacklevel=3)
+    for reason in left_out:
+        warnings.warn(f"left out for HTA: {reason}", stacklevel=3)
     return files
 
 

@@ -75,7 +75,7 @@ class Profile:
 
     def __repr__(self) -> str:
         answer = describe(self.report).answer
-        lines = [self._title(), f"  {answer.sentence}", *(f"  - {said}" for said in answer.evidence)]
+        lines = [self._title(), f"  {answer.sentence}", *(f"  - {sentence}" for sentence in answer.evidence)]
         lines += [f"  {gain:>7} at most: {message}" for gain, message in self._first_findings()]
         return "\n".join([*lines, f"  .tables: {', '.join(self._filled())}"])
 
@@ -85,7 +85,7 @@ class Profile:
         answer = describe(self.report).answer
         parts.append(f"<p><strong>{html.escape(answer.sentence)}</strong></p>")
         if answer.evidence:
-            parts.append(f"<ul>{''.join(f'<li>{html.escape(said)}</li>' for said in answer.evidence)}</ul>")
+            parts.append(f"<ul>{''.join(f'<li>{html.escape(sentence)}</li>' for sentence in answer.evidence)}</ul>")
         if answer.next_step:
             parts.append(f"<p>What to try: {html.escape(answer.next_step)}.</p>")
         rows = [

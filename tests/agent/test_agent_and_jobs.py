@@ -49,8 +49,8 @@ def test_workers_are_silent(ground: Ground, python: str, prelude: str, method: s
     assert job.stop() == 0
     bye = side.await_message("bye")
     # A spawned worker imports PyTorch for itself.
-    said = [message for message in side.messages if method == "fork" or message.get("role") != wire.WAITING]
-    assert {message["pid"] for message in said} == {bye["pid"]} == {job.process.pid}
+    messages = [message for message in side.messages if method == "fork" or message.get("role") != wire.WAITING]
+    assert {message["pid"] for message in messages} == {bye["pid"]} == {job.process.pid}
     assert len(side.of("bye")) == 1
     assert ground.agent_sockets() == []
 

@@ -92,8 +92,8 @@ def test_the_estimate_is_that_of_the_protocol() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "said"),
+    ("size", "text"),
     [(0, "0 bytes"), (1 << 20, "1.0 MiB"), (35 * MIB + 9, "35 MiB"), (1 << 30, "1.0 GiB"), (5 << 28, "1.2 GiB")],
 )
-def test_sizes_are_said_in_the_unit_that_fits(size: int, said: str) -> None:
-    assert say_bytes(size) == said
+def test_sizes_are_said_in_the_unit_that_fits(size: int, text: str) -> None:
+    assert say_bytes(size) == text

@@ -103,12 +103,14 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "said"), WRONG, ids=[f"{path}={value!r}"[:60] for path, value, _ in WRONG])
-def test_a_wrong_field_is_named_with_what_is_allowed(path: str, value: object, said: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "value", "message"), WRONG, ids=[f"{path}={value!r}"[:60] for path, value, _ in WRONG]
+)
+def test_a_wrong_field_is_named_with_what_is_allowed(path: str, value: object, message: str) -> None:
     (problem,) = problems_of(with_value(path, value))
     field, _, rest = problem.partition(": ")
     assert field.startswith((path, path.rpartition(".")[0]))
-    assert said in rest
+    assert message in rest
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -123,7 +125,7 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requirement", "said"),
+    ("requirement", "message"),
     [
         ({"key": "a", "operator": "In"}, "values must be set for In and NotIn"),
         ({"key": "a", "operator": "Exists", "values": ["b"]}, "must not be set for Exists and DoesNotExist"),
@@ -134,10 +136,10 @@ def test_all_problems_are_told_at_once() -> None:
         ({"key": "a", "operator": "Has"}, "must be In, NotIn, Exists or DoesNotExist, got 'Has'"),
     ],
 )
-def test_a_wrong_selector_is_named(requirement: dict[str, Any], said: str) -> None:
+def test_a_wrong_selector_is_named(requirement: dict[str, Any], message: str) -> None:
     target = {"selector": {"matchExpressions": [requirement]}}
     (problem,) = problems_of(with_value("spec.target", target))
-    assert said in problem
+    assert message in problem
 
 
 def test_an_empty_selector_is_refused() -> None:
@@ -153,7 +155,7 @@ def test_a_long_window_needs_chosen_ranks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "request: must be one YAML document, got 0"),
         ("a: 1\n---\nb: 2\n", "request: must be one YAML document, got 2"),
@@ -162,10 +164,10 @@ def test_a_long_window_needs_chosen_ranks() -> None:
         ("!!python/object:os.system {}", "request: is not YAML"),
     ],
 )
-def test_text_that_is_no_request_is_refused(text: str, said: str) -> None:
+def test_text_that_is_no_request_is_refused(text: str, message: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         load_request(text)
-    assert caught.value.problems[0].startswith(said)
+    assert caught.value.problems[0].startswith(message)
 
 
 def test_a_request_survives_being_written_and_read() -> None:

@@ -90,9 +90,9 @@ def test_what_is_beyond_a_bound_is_refused_on_apply_and_by_the_operator(
     server: ApiServer, namespace: str, spec: dict[str, Any], field: str, bound: str
 ) -> None:
     status, message = ask(server, namespace, **spec)
-    (said,) = find_beyond(parse_request(request(**spec)).spec, bounds().of(namespace), bounds().contact)
+    (problem,) = find_beyond(parse_request(request(**spec)).spec, bounds().of(namespace), bounds().contact)
     assert status == 422
-    for text in (message, said):
+    for text in (message, problem):
         assert field in text
         assert bound in text
         assert "ask the platform team" in text
@@ -103,9 +103,9 @@ def test_what_this_version_cannot_do_is_refused_on_apply_in_the_operator_s_words
     server: ApiServer, spec: dict[str, Any]
 ) -> None:
     status, message = ask(server, "team-b", **spec)
-    (said,) = find_unsupported(parse_request(request(**spec)))
+    (problem,) = find_unsupported(parse_request(request(**spec)))
     assert status == 422
-    assert said in message
+    assert problem in message
 
 
 def test_a_namespaced_release_and_one_without_admission_have_the_operator_alone() -> None:

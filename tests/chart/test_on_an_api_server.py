@@ -113,8 +113,8 @@ def test_the_example_job_passes_under_restricted(server: ApiServer) -> None:
 @pytest.mark.parametrize("scope", ["S3", "bundled store", "namespaced"])
 def test_the_notes_name_what_the_release_has_and_the_next_commands(scope: str, helm: Helm) -> None:
     objects = chart.render(VALUE_SETS[scope])
-    said = helm("install", "fleetprof", str(CHART), *settings(VALUE_SETS[scope]), "--dry-run=server")
-    notes = said.partition("NOTES:")[2]
+    text = helm("install", "fleetprof", str(CHART), *settings(VALUE_SETS[scope]), "--dry-run=server")
+    notes = text.partition("NOTES:")[2]
     # The operator is not ready before the bundled store is.
     assert set(re.findall(r"deploy/(\S+)", notes)) == set(objects.of_kind("Deployment")) - {"fleetprof-store"}
     assert ("kubectl label namespace" in notes, "fleetprof inject" in notes) == (
@@ -189,12 +189,12 @@ def test_a_second_release_for_what_is_served_is_refused_by_name_and_one_beside_i
         return subprocess.run([binary, *words], env=environment, capture_output=True, text=True, timeout=120).stderr
 
     narrow = ("scope.cluster=false", "crds.enabled=false", "webhook.enabled=false")
-    said = install("other", "team-a", "crds.enabled=false", "fullnameOverride=other")
-    assert f"this cluster is served by the release {chart.NAMESPACE}/fleetprof already" in said
+    refusal = install("other", "team-a", "crds.enabled=false", "fullnameOverride=other")
+    assert f"this cluster is served by the release {chart.NAMESPACE}/fleetprof already" in refusal
     try:
         assert install("narrow", "team-a", *narrow) == ""
-        said = install("narrow", "team-b", *narrow, "scope.namespaces={team-a}")
-        assert "the namespace team-a is served by the release team-a/narrow already" in said
+        refusal = install("narrow", "team-b", *narrow, "scope.namespaces={team-a}")
+        assert "the namespace team-a is served by the release team-a/narrow already" in refusal
         _, lease = server.call("GET", "/apis/coordination.k8s.io/v1/namespaces/team-a/leases/fleetprof")
         assert lease["metadata"]["annotations"]["meta.helm.sh/release-name"] == "narrow"
     finally:
@@ -287,8 +287,8 @@ def test_the_quota_of_analyses_counts_their_pods_and_nothing_else(server: ApiSer
     of_analysis = job["spec"]["template"]["spec"]
     lasting = {key: value for key, value in of_analysis.items() if key != "activeDeadlineSeconds"}
     for name, spec, status in (("analysis", of_analysis, 403), ("operator", lasting, 201)):
-        answer, said = server.call("POST", f"{root}/pods", {"metadata": {"name": name}, "spec": spec})
-        assert answer == status, said
+        answer, refusal = server.call("POST", f"{root}/pods", {"metadata": {"name": name}, "spec": spec})
+        assert answer == status, refusal
     assert (
         "exceeded quota: fleetprof-analyzer"
         in server.call("POST", f"{root}/pods", {"metadata": {"name": "analysis"}, "spec": of_analysis})[1]["message"]

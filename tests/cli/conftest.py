@@ -94,8 +94,8 @@ def job(
     process = start("run", "--name", "sim", "--", "bash", "-c", trainers, log="job.log")
 
     def stepping() -> bool:
-        said = fleetprof("list", "-o", "json").stdout
-        return said.count('"step": ') >= 4 and '"step": null' not in said
+        jobs = fleetprof("list", "-o", "json").stdout
+        return jobs.count('"step": ') >= 4 and '"step": null' not in jobs
 
     wait_until(stepping, "four stepping ranks")
     return process

@@ -199,7 +199,7 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False)
 
 
 @pytest.mark.parametrize(
-    ("sidecar", "verdict", "said"),
+    ("sidecar", "verdict", "finding"),
     [
         (make_sidecar(make_trainer()), Verdict.OK, "1 trainers ask for captures, 1 with the agent"),
         (make_sidecar(), Verdict.FAIL, "has it imported torch yet?"),
@@ -219,9 +219,9 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False)
         (make_sidecar(make_trainer(), heard_s=-5), Verdict.WARN, "its clock is 5.0 s ahead"),
     ],
 )
-def test_what_the_hub_sees_is_judged(sidecar: pb.SidecarStatus, verdict: Verdict, said: str) -> None:
+def test_what_the_hub_sees_is_judged(sidecar: pb.SidecarStatus, verdict: Verdict, finding: str) -> None:
     checks = list(judge_fleet([sidecar], NOW))
-    assert any(check.verdict == verdict and said in f"{check.found} {check.advice}" for check in checks), checks
+    assert any(check.verdict == verdict and finding in f"{check.found} {check.advice}" for check in checks), checks
 
 
 def test_a_job_that_has_ended_is_no_fault() -> None:
@@ -249,18 +249,18 @@ def test_clocks_are_spoken_of_where_there_are_several(hosts: list[str], told: bo
 def test_a_bucket_needs_a_rule_of_its_owner(location: StoreLocation, advice: list[str]) -> None:
     checks = list(judge_store(location))
     assert len(checks) == len(advice)
-    for check, said in zip(checks, advice, strict=True):
+    for check, phrase in zip(checks, advice, strict=True):
         assert (check.verdict, check.found) == (Verdict.OK, "s3://b/p")
-        assert said in check.advice
+        assert phrase in check.advice
 
 
 def test_a_job_without_the_agent_is_warned_of_its_forks() -> None:
-    said = [
+    checks = [
         *judge_environment({"FLEETPROF_AGENT": "0"}),
         *judge_interpreter("python3", {"python": "3.11.7", "isolated": True, "error": ""}),
         *judge_fleet([make_sidecar(make_trainer(has_agent=False))], NOW),
     ]
-    assert sum("os.fork() child" in check.advice for check in said) == 3
+    assert sum("os.fork() child" in check.advice for check in checks) == 3
 
 
 def test_no_sidecar_at_all_is_a_warning() -> None:

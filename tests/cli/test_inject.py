@@ -119,7 +119,7 @@ def test_a_pod_that_is_left_alone_is_printed_with_the_reason_beside(inject: Any)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "not YAML"),
         ("- a\n", "document 1: is no Kubernetes object"),
@@ -129,10 +129,10 @@ def test_a_pod_that_is_left_alone_is_printed_with_the_reason_beside(inject: Any)
         ("kind: Pod\nspec: {containers: [{name: a, env: 7}]}\n", "Kubernetes would refuse its pod"),
     ],
 )
-def test_what_is_no_manifest_is_named(inject: Any, text: str, said: str) -> None:
+def test_what_is_no_manifest_is_named(inject: Any, text: str, message: str) -> None:
     done = inject(text)
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_the_authority_is_needed_and_must_be_one(fleetprof: Any, inject: Any, tmp_path: Path) -> None:

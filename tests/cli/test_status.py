@@ -78,8 +78,8 @@ def test_the_document_is_json_with_numbers_as_numbers() -> None:
 
 
 def test_the_document_holds_every_field_of_a_status() -> None:
-    said = set(status_document(make_status(pb.UPLOADED)))
-    assert said == {field.name for field in pb.CaptureStatus.DESCRIPTOR.fields} - {"request_json"}
+    keys = set(status_document(make_status(pb.UPLOADED)))
+    assert keys == {field.name for field in pb.CaptureStatus.DESCRIPTOR.fields} - {"request_json"}
     rank = status_document(make_status(pb.UPLOADED))["ranks"][0]
     assert set(rank) == {field.name for field in pb.CaptureEvent.DESCRIPTOR.fields} - {"capture_id"}
 
@@ -187,7 +187,7 @@ def test_a_job_is_chosen_by_name(name: str, namespace: str | None, chosen: tuple
 
 
 @pytest.mark.parametrize(
-    ("name", "said", "code"),
+    ("name", "message", "code"),
     [
         ("gone", "no job gone is running", ExitCode.REFUSED),
         (None, "several jobs are running", ExitCode.INVALID),
@@ -195,10 +195,10 @@ def test_a_job_is_chosen_by_name(name: str, namespace: str | None, chosen: tuple
         ("c", "no job c is running", ExitCode.REFUSED),
     ],
 )
-def test_a_choice_that_cannot_be_made_names_what_there_is(name: str | None, said: str, code: ExitCode) -> None:
+def test_a_choice_that_cannot_be_made_names_what_there_is(name: str | None, message: str, code: ExitCode) -> None:
     with pytest.raises(Failure) as caught:
         choose_job(FLEET, name, None)
-    assert caught.value.message == said
+    assert caught.value.message == message
     assert caught.value.exit_code == code
     assert "b (namespace team)" in caught.value.next_step
 

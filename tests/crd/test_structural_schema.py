@@ -114,17 +114,17 @@ def test_an_object_has_its_docstring_its_required_fields_and_its_rules() -> None
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"flag": True, "needed": 0}, "flag needs more than {0}"),
         ({"labels": {"a": "b"}}, "must not be one"),
         ({"ranks": [1, 1]}, "must not name a value twice"),
     ],
 )
-def test_python_refuses_what_a_rule_refuses_in_its_words(fields: dict[str, Any], said: str) -> None:
+def test_python_refuses_what_a_rule_refuses_in_its_words(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Everything.model_validate({"needed": 1, **fields})
-    assert [error["msg"] for error in caught.value.errors()] == [said]
+    assert [error["msg"] for error in caught.value.errors()] == [message]
 
 
 def test_a_field_is_fixed_unless_it_says_otherwise() -> None:

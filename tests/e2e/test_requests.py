@@ -99,9 +99,9 @@ def test_what_never_speaks_kineto_is_waited_for_with_the_reason(hub: Local) -> N
     job = hub.run("deaf", ranks=1, environment={"DEAF_RANK": "0"})
     job.await_steps(agents=0)
     capture = hub.begin("capture", "deaf")
-    wait_until(lambda: "with KINETO_USE_DAEMON=1" in capture.said(), "the reason")
+    wait_until(lambda: "with KINETO_USE_DAEMON=1" in capture.read_output(), "the reason")
 
     capture.process.send_signal(signal.SIGINT)
 
-    assert capture.process.wait(30) == 4, capture.said()
+    assert capture.process.wait(30) == 4, capture.read_output()
     assert job.stop() == 0

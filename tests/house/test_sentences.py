@@ -21,13 +21,13 @@ def longest_texts(source: str) -> Iterator[str]:
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            said = "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
+            text = "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            said = node.value
+            text = node.value
         else:
             continue
-        if len(re.findall(r"(?<!\S)[A-Za-z']{2,}(?=[\s,;:]|$)", said)) > MOST_WORDS:
-            yield said
+        if len(re.findall(r"(?<!\S)[A-Za-z']{2,}(?=[\s,;:]|$)", text)) > MOST_WORDS:
+            yield text
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def test_every_field_of_a_header_is_described(form: type[msgspec.Struct]) -> Non
     ],
 )
 def test_every_column_has_its_type(heading: str, types: dict[str, str]) -> None:
-    said = read_types(heading)
-    wrong = {name: kind for name, kind in types.items() if not said.get(name, "").startswith((kind, "as `lane`"))}
+    columns = read_types(heading)
+    wrong = {name: kind for name, kind in types.items() if not columns.get(name, "").startswith((kind, "as `lane`"))}
     assert wrong == {}
 
 
@@ -58,10 +58,10 @@ def test_wide_columns_have_the_types_that_the_page_says() -> None:
 
 
 def test_numbers_and_words_are_those_of_the_code() -> None:
-    said = [f"`{MAGIC.decode()}`", f"major version, {MAJOR}.", f"minor version, {MINOR}.", OTHERS,
+    phrases = [f"`{MAGIC.decode()}`", f"major version, {MAJOR}.", f"minor version, {MINOR}.", OTHERS,
             f"a preamble of {PREAMBLE_BYTES} bytes", f"at most {MOST_HEADER_BYTES >> 20} MiB",
             f"nested deeper than {MOST_DEPTH} or on more than {MOST_TRACKS:,} tracks", f"beyond {MOST_NAMES:,}",
             f"at most {MOST_NODES:,}", f"about {header.MOST_TILE_ROWS:,} rows", f"more than {fleet.MOST_CELLS:,}",
             f"more than {MOST_RAW_ROWS // 1_000_000} million events", f"`{header.RANK_FORM}`", f"`{header.FLEET_FORM}`",
             *(f"`{name}`" for name in header.CLASSES)]  # fmt: skip
-    assert [words for words in said if words not in PAGE] == []
+    assert [words for words in phrases if words not in PAGE] == []

@@ -59,9 +59,9 @@ def first_rank(path: Path) -> str:
 
 def test_each_rank_has_one_file_that_names_it_first(uneven: Path, tmp_path: Path) -> None:
     profile = fleetprof.load(uneven)
-    with pytest.warns(UserWarning, match="left out for HTA") as said:
+    with pytest.warns(UserWarning, match="left out for HTA") as warnings:
         files = profile.to_hta(tmp_path / "out")
-    assert sorted(str(one.message).partition(": ")[2] for one in said) == [
+    assert sorted(str(one.message).partition(": ")[2] for one in warnings) == [
         "rank4.json: damaged (truncated), which ends HTA's reading of all ranks",
         "rank5.json: no work on a GPU, which ends HTA's breakdowns of all ranks",
         "rank8.json: nothing to read (empty_file)",

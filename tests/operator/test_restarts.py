@@ -106,8 +106,8 @@ async def test_an_orderly_end_does_not_wait_for_a_deletion(ground: Ground) -> No
     await sidecar.expect("cancel")  # which nobody confirms
     assert ground.end_operator() == 0
     (entry,) = ground.ledger(made)["entries"]
-    said = "cancelled by the user; the sidecar has not confirmed it"
-    assert (entry["reason"], entry["message"]) == ("Cancelled", said)
+    message = "cancelled by the user; the sidecar has not confirmed it"
+    assert (entry["reason"], entry["message"]) == ("Cancelled", message)
     ground.start_operator()
     await ground.until(lambda: ground.request() is None, "the deletion")
     await ground.reconnect()

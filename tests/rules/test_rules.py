@@ -145,10 +145,10 @@ def test_every_alert_says_what_people_need_and_has_a_runbook(groups: list[dict[s
     page = PAGE.read_text()
     for name, rule in alerts(groups).items():
         assert rule["labels"]["severity"] in ("critical", "warning")
-        said = rule["annotations"]
-        assert set(said) == {"summary", "description", "runbook_url"}
-        assert "{{" not in said["summary"], "a summary is the same for all"
-        assert said["runbook_url"].endswith(f"/docs/alerts.md#{name.lower()}")
+        annotations = rule["annotations"]
+        assert set(annotations) == {"summary", "description", "runbook_url"}
+        assert "{{" not in annotations["summary"], "a summary is the same for all"
+        assert annotations["runbook_url"].endswith(f"/docs/alerts.md#{name.lower()}")
         part = page.partition(f"\n### {name}\n")[2].partition("\n### ")[0]
         assert len(part) > 100, f"docs/alerts.md has no runbook for {name}"
         assert "1." in part, f"the runbook of {name} says no steps"

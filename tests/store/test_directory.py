@@ -273,9 +273,9 @@ def test_a_full_disk_asks_for_patience(
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", full)
-        status, said = _request(http, "PUT", grant.parts[0].url, b"trace")
+        status, message = _request(http, "PUT", grant.parts[0].url, b"trace")
     assert status == 503
-    assert re.search("No space left on device; free some space", said)
+    assert re.search("No space left on device; free some space", message)
     assert _request(http, "PUT", grant.parts[0].url, b"trace")[0] == 200
 
 

@@ -133,17 +133,17 @@ def test_a_store_that_does_not_answer_is_said_so(
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [(b"", "not a fleetprof report"), (b'{"ranks": [', "not a"), (b'{"schema_version": 9}', "upgrade")],
 )
 def test_a_report_that_cannot_be_read_can_be_fetched(
-    client: TestClient, store: MemoryStore, data: bytes, said: str
+    client: TestClient, store: MemoryStore, data: bytes, message: str
 ) -> None:
     store.put(keys.report_key("team-a", "slow"), data)
     for path in ("", "/ranks", "/kernels"):
         answered = client.get(f"/reports/team-a/slow{path}")
         assert answered.status_code == 422
-        assert said in answered.json()["detail"]
+        assert message in answered.json()["detail"]
     assert client.get(f"{FILES}/report.json").content == data
 
 

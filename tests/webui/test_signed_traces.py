@@ -104,9 +104,9 @@ def test_no_signature_is_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
     with logs_set_up("debug"):
         logging.getLogger("fleetprof").debug("it is written down")
         signature = sign()
-        said = capsys.readouterr().err
-        assert "it is written down" in said
-        assert signature not in said
+        log = capsys.readouterr().err
+        assert "it is written down" in log
+        assert signature not in log
         logging.getLogger("botocore").setLevel(logging.DEBUG)
         signature = sign()
         assert signature in capsys.readouterr().err, "boto3 writes down what it signs"

@@ -102,8 +102,8 @@ def read_samples(open_file: Callable[[], IO[bytes]], problems: Problems) -> Rank
     except (NotFound, FileNotFoundError):
         return None
     except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError, RecursionError) as error:
-        said = getattr(error, "strerror", None) or error
-        problems.add(Kind.SAMPLES_UNREADABLE, f"samples.json.gz cannot be read: {said}")
+        reason = getattr(error, "strerror", None) or error
+        problems.add(Kind.SAMPLES_UNREADABLE, f"samples.json.gz cannot be read: {reason}")
         return None
     return samples
 

@@ -20,16 +20,16 @@ _IN_TEXT: Final = re.compile(r"(?:^|[^a-z])r(?:ank)?s?[-_/]?(\d{1,6})(?![0-9])",
 
 def identify(metadata: Metadata, source: str, assigned: int | None, problems: Problems) -> int | None:
     """The rank of a trace; `assigned` is the one under which it was captured. None when nothing says it."""
-    said = metadata.rank
+    rank = metadata.rank
     by_id = _last_number(metadata.trace_id)
     if assigned is not None:
-        if said is not None and said != assigned:
+        if rank is not None and rank != assigned:
             problems.add(
-                Kind.RANK_CONTRADICTED, f"captured as rank {assigned}, but its distributedInfo says rank {said}"
+                Kind.RANK_CONTRADICTED, f"captured as rank {assigned}, but its distributedInfo says rank {rank}"
             )
         return assigned
-    if said is not None:
-        return said
+    if rank is not None:
+        return rank
     known = by_id if by_id is not None else _last_number(source)
     if known is None:
         problems.add(Kind.RANK_UNKNOWN, "neither the trace nor its file name says which rank it is")

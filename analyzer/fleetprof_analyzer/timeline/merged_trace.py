@@ -128,7 +128,7 @@ class _Writer:
         clocks = describe_clocks(self._clocks, self._places)
         self._mark_job(clocks)
         ranks = [self._copy(place, position, traces[place.entry.source]) for position, place in enumerate(self._places)]
-        self._write(end_document(self._said(ranks, clocks)))
+        self._write(end_document(self._metadata(ranks, clocks)))
         return MergedTrace(self._window, ranks, clocks, self._problems)
 
     def _put(self, texts: Iterable[bytes]) -> None:
@@ -195,17 +195,17 @@ class _Writer:
             if (pid, tid) not in named and pid in rewriter.used:
                 name = tid if not tid.isdecimal() else f"stream {tid}" if pid in rewriter.devices else f"thread {tid}"
                 self._put(name_thread(rewriter.places.process(pid), number, name))
-        said_of = rewriter.processes_said()
+        texts = rewriter.process_texts()
         for order, pid in enumerate(sorted(rewriter.used, key=lambda pid: (pid in rewriter.devices, pid)), 1):
-            kind = said_of.get((pid, "labels"))
+            kind = texts.get((pid, "labels"))
             if not kind:
                 kind = f"GPU {pid}" if pid in rewriter.devices else "CPU" if pid.isdecimal() else pid or "other"
-            said = [said_of.get((pid, "name")), f"process {pid}", place.entry.host_name]
-            labels = ", ".join(part for part in said if part)
+            parts = [texts.get((pid, "name")), f"process {pid}", place.entry.host_name]
+            labels = ", ".join(part for part in parts if part)
             name, number = f"{self._names[place.entry.source]} {kind}", rewriter.places.process(pid)
             self._put(name_process(number, name, labels, sort + min(order, _PER_RANK - 1)))
 
-    def _said(self, ranks: Sequence[CutRank], clocks: str) -> dict[str, Any]:
+    def _metadata(self, ranks: Sequence[CutRank], clocks: str) -> dict[str, Any]:
         return {
             "made_by": f"fleetprof {__version__}",
             "title": self._report.title,

@@ -48,8 +48,8 @@ def say_untold(untold: Untold) -> str:
 
 
 def _named(ranks: Sequence[int]) -> str:
-    said = name_ranks(ranks)
-    return said[:1].upper() + said[1:]
+    names = name_ranks(ranks)
+    return names[:1].upper() + names[1:]
 
 
 def _was(ranks: Sequence[int]) -> str:

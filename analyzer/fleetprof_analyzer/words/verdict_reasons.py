@@ -71,8 +71,8 @@ def say_reason(reason: Reason) -> str:
             return f"the operations of the ranks cannot be matched: {say_mismatch(reason)}"
         case Obstacle():
             return _OBSTACLES[reason]
-        case AnalyzerFault(kind, said):
-            return f"a fault of the analyzer: {kind}: {said}"[:_MOST_OF_FAULT]
+        case AnalyzerFault(kind, message):
+            return f"a fault of the analyzer: {kind}: {message}"[:_MOST_OF_FAULT]
 
 
 def _say_late(late: LateRanks) -> str:

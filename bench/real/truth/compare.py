@@ -61,21 +61,21 @@ def _compare_iteration(truth: Truth, labels: list[tuple[int, int, str]], result:
     for left, right in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         at = int(np.searchsorted(truth.at_ns, left, side="right")) - 1
         annotated = LABELS[truth.labels[at]] if at >= 0 else ""
-        said = labels[int(np.searchsorted(begins, left, side="right")) - 1][2]
+        label = labels[int(np.searchsorted(begins, left, side="right")) - 1][2]
         length = right - left
         result.total_ns += length
         if annotated:
-            is_right = said == annotated
+            is_right = label == annotated
             result.covered_ns += length
-            hosts[at] += length if said == "host" else 0
+            hosts[at] += length if label == "host" else 0
         else:
-            is_right = said in ("host", "other") or said in _neighbours(truth, at, least)
+            is_right = label in ("host", "other") or label in _neighbours(truth, at, least)
         if is_right:
             result.right_ns += length
         else:
-            result.wrong[annotated, said] += length
-    for at, said_ns in hosts.items():
-        result.no_core_ns += min(said_ns, int(truth.waited_ns[at]))
+            result.wrong[annotated, label] += length
+    for at, host_ns in hosts.items():
+        result.no_core_ns += min(host_ns, int(truth.waited_ns[at]))
 
 
 def _neighbours(truth: Truth, at: int, least: int) -> set[str]:

@@ -46,5 +46,5 @@ def _of_rank(rank: Rank, path: Path) -> Found:
     sums = Counter[str]()
     for start, end, stage in (label for each in labels for label in each):
         sums[stage] += end - start
-    said = {} if rank.stages is None else {one.stage: one.time_ns for one in rank.stages.stages if one.time_ns}
-    return Found(rank.rank, pid, labels, as_reported=dict(sums) == said)
+    stage_times = {} if rank.stages is None else {one.stage: one.time_ns for one in rank.stages.stages if one.time_ns}
+    return Found(rank.rank, pid, labels, as_reported=dict(sums) == stage_times)

@@ -119,8 +119,8 @@ class _Kubectl:
             too_late.cancel()
             if found is None:
                 process.kill()
-                said = " ".join(process.stderr.read(2000).split()) or "it said nothing in time"
-                raise Failure(f"kubectl port-forward {target}: {said}", code=ExitCode.REFUSED)
+                complaint = " ".join(process.stderr.read(2000).split()) or "it said nothing in time"
+                raise Failure(f"kubectl port-forward {target}: {complaint}", code=ExitCode.REFUSED)
             for pipe in (process.stdout, process.stderr):  # a line for each connection: a full pipe would stop it
                 drain = threading.Thread(target=_drain, args=(pipe,), daemon=True)
                 drain.start()

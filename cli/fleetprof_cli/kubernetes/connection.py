@@ -117,34 +117,34 @@ def explain_refusals(namespace: str) -> Iterator[None]:
 
 def explain_refusal(error: Refused, namespace: str) -> Failure:
     """The sentence and next step for a refusal."""
-    said = str(error)
+    text = str(error)
     if error.status == 401:
         return Failure(
-            f"the API server does not accept your credentials: {said}",
+            f"the API server does not accept your credentials: {text}",
             next_step="log in to the cluster again, or name another context: --context",
             code=ExitCode.NO_HUB,
         )
-    if "denied the request" in said:
+    if "denied the request" in text:
         return Failure(
-            said, next_step="ask an administrator about the cluster's admission rules", code=ExitCode.REFUSED
+            text, next_step="ask an administrator about the cluster's admission rules", code=ExitCode.REFUSED
         )
     if error.status == 403:
-        return Failure(said, next_step=_whom_to_ask(said), code=ExitCode.REFUSED)
+        return Failure(text, next_step=_whom_to_ask(text), code=ExitCode.REFUSED)
     if error.status == 404 and not error.reason:
         return Failure("this cluster has no ProfileRequests", next_step=_INSTALL, code=ExitCode.REFUSED)
     if error.status == 404:
         step = f"see what there is: kubectl fleetprof list -n {namespace}"
-        return Failure(said, next_step=step, code=ExitCode.REFUSED)
+        return Failure(text, next_step=step, code=ExitCode.REFUSED)
     if error.status == 409:
-        return Failure(said, next_step="choose another metadata.name", code=ExitCode.REFUSED)
+        return Failure(text, next_step="choose another metadata.name", code=ExitCode.REFUSED)
     if error.status in (400, 422):
-        return Failure(said, next_step="kubectl explain profreq.spec describes every field", code=ExitCode.INVALID)
-    return Failure(f"the API server refused: {said}", code=ExitCode.FAILED)
+        return Failure(text, next_step="kubectl explain profreq.spec describes every field", code=ExitCode.INVALID)
+    return Failure(f"the API server refused: {text}", code=ExitCode.FAILED)
 
 
-def _whom_to_ask(said: str) -> str:
-    if PLURAL in said:
-        reading = any(f"cannot {verb} " in said for verb in ("get", "list", "watch"))
+def _whom_to_ask(text: str) -> str:
+    if PLURAL in text:
+        reading = any(f"cannot {verb} " in text for verb in ("get", "list", "watch"))
         role = "fleetprof-viewer" if reading else "fleetprof-editor"
         return f"an administrator can bind you the ClusterRole {role} in the namespace (docs/rbac-and-s3.md)"
     return "an administrator can grant you this verb on this resource"

@@ -52,7 +52,7 @@ async def require_workload(connection: Connection, kind: Kind, name: str) -> Non
             raise
 
 
-async def require_injected(connection: Connection, target: Target, said: str) -> None:
+async def require_injected(connection: Connection, target: Target, description: str) -> None:
     """Raises Failure when none of the target's pods can answer. Somebody who may not list pods is not held up."""
     try:
         pods = await list_pods(connection, target, metadata_only=True)
@@ -69,7 +69,7 @@ async def require_injected(connection: Connection, target: Target, said: str) ->
     if not _injected(pods):
         raise Failure(
             f"none of the {len(pods)} pods of {target.text()} has the fleetprof sidecar",
-            next_step=f"see why: kubectl fleetprof doctor {said} -n {connection.namespace}",
+            next_step=f"see why: kubectl fleetprof doctor {description} -n {connection.namespace}",
             code=ExitCode.REFUSED,
         )
 

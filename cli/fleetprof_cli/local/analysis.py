@@ -41,13 +41,13 @@ class Analyses:
                 start_new_session=True,
             )
             try:
-                _, said = await process.communicate()
+                _, output = await process.communicate()
             finally:
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
             if process.returncode != 0:
-                lines = said[-_SAID_BYTES:].decode(errors="replace").strip().splitlines()
+                lines = output[-_SAID_BYTES:].decode(errors="replace").strip().splitlines()
                 raise AnalysisFailed(lines[-1] if lines else f"the analysis ended with code {process.returncode}")
 
 

@@ -126,13 +126,13 @@ class HubClient:
         )
 
     def _failure(self, error: grpc.aio.AioRpcError) -> Failure:
-        code, said = error.code(), error.details() or ""
+        code, message = error.code(), error.details() or ""
         if code in _GONE:
             return NoHub(f"the hub at {self._address} does not answer", self._next_step())
         if code in _DENIED:
             return NoHub(
-                f"the hub at {self._address} does not accept the token in {self._state.token_file}: {said}",
+                f"the hub at {self._address} does not accept the token in {self._state.token_file}: {message}",
                 "use the state directory that `fleetprof up` uses (--state), or start `fleetprof up` again",
             )
-        first, *details = said.splitlines() or [code.name]
+        first, *details = message.splitlines() or [code.name]
         return Failure(first, details=details, code=_CODES.get(code, ExitCode.FAILED))

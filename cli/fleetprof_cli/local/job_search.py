@@ -24,7 +24,7 @@ async def find_job(
 ) -> RunningJob:
     """The job of this name, or the only one; with `wait` as soon as there is one. Raises Failure."""
     began = time.monotonic()
-    said = ""
+    last_news = ""
     while True:
         try:
             return choose_job(group_jobs(await hub.fleet()), name, namespace)
@@ -35,9 +35,9 @@ async def find_job(
                 raise
             what = f"job {name}" if name else "a job"
             news = f"waiting for the sidecar of {what}" if starting else f"{nobody.message}; waiting for {what}"
-            if news != said and (wait or starting):
+            if news != last_news and (wait or starting):
                 say(news)
-                said = news
+                last_news = news
         await asyncio.sleep(_LOOK_EVERY_S)
 
 

@@ -65,7 +65,7 @@ class Progress:
             Live(console=self._console, auto_refresh=False, transient=False) if self._console.is_terminal else None
         )
         self._view: CaptureView | None = None
-        self._said = ""
+        self._last_line = ""
 
     def __enter__(self) -> Self:
         if self._live:
@@ -88,8 +88,8 @@ class Progress:
         line = view.sentence
         if states and not view.finished:
             line = f"{view.stage}: {states}" if view.stage else states
-        if line != self._said:
-            self._said = line
+        if line != self._last_line:
+            self._last_line = line
             say(line)
 
     def refresh(self, now_unix_ns: int) -> None:

@@ -55,9 +55,9 @@ def find_sentence(outcome: Outcome, pods: Sequence[Json], seen_before: str) -> s
         if termination.get("reason") == OUT_OF_MEMORY:
             return _OUT_OF_MEMORY_SAID
     for termination in ended:
-        if said := " ".join(str(termination.get("message") or "").split()):
-            return said[:500]
-    trouble = next((said for pod in newest if (said := explain(pod.get("status") or {}))), "") or seen_before
+        if message := " ".join(str(termination.get("message") or "").split()):
+            return message[:500]
+    trouble = next((message for pod in newest if (message := explain(pod.get("status") or {}))), "") or seen_before
     told = outcome.message or outcome.reason or "its Job failed"
     return f"{told}; {trouble}" if trouble else told
 

@@ -100,8 +100,8 @@ class Webhook:
         except NotTaken as problem:
             if not problem.uid:
                 return web.json_response({"error": str(problem)}, status=413)
-            said = f"fleetprof: this pod cannot be captured: {problem}"
-            answer, result = _encode(allow(problem.uid, warnings=[said])), problem.reason
+            message = f"fleetprof: this pod cannot be captured: {problem}"
+            answer, result = _encode(allow(problem.uid, warnings=[message])), problem.reason
         self._pods.labels(result).inc()
         return web.Response(body=answer, content_type="application/json")
 
@@ -115,11 +115,11 @@ class Webhook:
             if not problem.uid:
                 return web.json_response({"error": str(problem)}, status=413)
             # Nobody would know who asked.
-            said = f"fleetprof: the request is refused: {problem}"
+            message = f"fleetprof: the request is refused: {problem}"
             if problem.reason == "TooLarge":
-                answer = refuse(problem.uid, said)
+                answer = refuse(problem.uid, message)
             else:
-                answer = refuse(problem.uid, said, reason="TooManyRequests", code=429)
+                answer = refuse(problem.uid, message, reason="TooManyRequests", code=429)
         self._requests.labels("allowed" if answer["response"]["allowed"] else "refused").inc()
         return web.Response(body=_encode(answer), content_type="application/json")
 
@@ -131,8 +131,8 @@ class Webhook:
             except TimeoutError:
                 return _encode(allow(asked.uid)), "TooSlow"
             except Busy as problem:
-                said = f"fleetprof: this pod cannot be captured: {problem}"
-                return _encode(allow(asked.uid, warnings=[said])), "Busy"
+                message = f"fleetprof: this pod cannot be captured: {problem}"
+                return _encode(allow(asked.uid, warnings=[message])), "Busy"
             except Exception:
                 log.exception("a pod in %s passes unchanged by a fault of ours", asked.namespace)
                 return _encode(allow(asked.uid)), "Internal"
@@ -142,18 +142,18 @@ class Webhook:
             return _encode(allow(asked.uid)), "NotAPod"
         settings = self._settings()
         if settings is None:
-            said = "fleetprof: the webhook is not set up yet; no sidecar"
-            return _encode(allow(asked.uid, warnings=[said])), "NotReady"
+            message = "fleetprof: the webhook is not set up yet; no sidecar"
+            return _encode(allow(asked.uid, warnings=[message])), "NotReady"
         try:
             limits = await self._limits.read(asked.namespace)
         except UnknownLimits as problem:
             log.warning("a pod passes unchanged: %s", problem)
-            said = f"fleetprof: this pod cannot be captured: {problem}"
-            return _encode(allow(asked.uid, warnings=[said])), "UnknownLimits"
+            message = f"fleetprof: this pod cannot be captured: {problem}"
+            return _encode(allow(asked.uid, warnings=[message])), "UnknownLimits"
         nodes = None
         if self._nodes is not None and (nodes := self._nodes()) is None:
-            said = "fleetprof: this pod cannot be captured: it is not known yet which nodes have the sidecar's image"
-            return _encode(allow(asked.uid, warnings=[said])), "UnknownNodes"
+            message = "fleetprof: this pod cannot be captured: it is not known yet which nodes have the sidecar's image"
+            return _encode(allow(asked.uid, warnings=[message])), "UnknownNodes"
         return await self._turns.run(asked.namespace, lambda: _change(asked, limits, settings, nodes))
 
     async def _admit_request(self, asked: AdmissionRequest) -> dict[str, Any]:
@@ -169,8 +169,8 @@ def _change(
     """The answer about a pod and its result for the metrics; in a thread, all the work that a pod's size makes."""
     if excess := find_excess(asked.object_json):
         log.info("a pod in %s is left alone: %s", asked.namespace, excess)
-        said = f"fleetprof: this pod cannot be captured: {excess}"
-        return _encode(allow(asked.uid, warnings=[said])), "TooLarge"
+        message = f"fleetprof: this pod cannot be captured: {excess}"
+        return _encode(allow(asked.uid, warnings=[message])), "TooLarge"
     change = change_pod(asked.read_object(), limits, settings, nodes=nodes)
     if change.why_not:
         log.info("a pod in %s is left alone: %s", asked.namespace, change.why_not)

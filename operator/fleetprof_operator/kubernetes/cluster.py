@@ -196,15 +196,15 @@ async def wait_to_try_again(tries: int) -> None:
 async def _read_error(response: aiohttp.ClientResponse) -> Json:
     text = await response.text(errors="replace")
     try:
-        said = json.loads(text)
+        document = json.loads(text)
     except ValueError:
-        said = None
-    return said if isinstance(said, dict) else {"message": text[:500]}
+        document = None
+    return document if isinstance(document, dict) else {"message": text[:500]}
 
 
-def _refusal(status: int, said: Json) -> Refused:
+def _refusal(status: int, document: Json) -> Refused:
     return Refused(
-        int(status), str(said.get("reason") or ""), str(said.get("message") or f"HTTP status {status}")[:1000]
+        int(status), str(document.get("reason") or ""), str(document.get("message") or f"HTTP status {status}")[:1000]
     )
 
 

@@ -17,8 +17,8 @@ def explain(status: Json) -> str:
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return _join("not scheduled", condition.get("reason"), condition.get("message"))
-    for said in _container_troubles(status):
-        return said
+    for trouble in _container_troubles(status):
+        return trouble
     return ""
 
 

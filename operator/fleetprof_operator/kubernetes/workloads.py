@@ -53,16 +53,16 @@ def find_query(target: Target) -> PodQuery:
 
 def format_selector(selector: Selector) -> str:
     """A LabelSelector in the form of a query's `labelSelector`."""
-    said = [f"{key}={value}" for key, value in (selector.match_labels or {}).items()]
+    terms = [f"{key}={value}" for key, value in (selector.match_labels or {}).items()]
     for requirement in selector.match_expressions or []:
         values = ",".join(requirement.values or [])
         match requirement.operator:
             case "In":
-                said.append(f"{requirement.key} in ({values})")
+                terms.append(f"{requirement.key} in ({values})")
             case "NotIn":
-                said.append(f"{requirement.key} notin ({values})")
+                terms.append(f"{requirement.key} notin ({values})")
             case "Exists":
-                said.append(requirement.key)
+                terms.append(requirement.key)
             case "DoesNotExist":
-                said.append(f"!{requirement.key}")
-    return ",".join(said)
+                terms.append(f"!{requirement.key}")
+    return ",".join(terms)

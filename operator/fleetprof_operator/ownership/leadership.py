@@ -109,8 +109,8 @@ class Leadership:
             if isinstance(error, Refused) and error.status == _CONFLICT:
                 return ours  # the next look tells whose it is
             missing = isinstance(error, Refused) and error.status == _NOT_FOUND
-            said = "it is not there; the chart makes it" if missing else str(error)
-            self._say(f"the Lease {LEASE} in {namespace}: {said}")
+            problem = "it is not there; the chart makes it" if missing else str(error)
+            self._say(f"the Lease {LEASE} in {namespace}: {problem}")
             return ours
         self._ours.add(namespace)
         return True

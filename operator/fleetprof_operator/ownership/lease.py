@@ -50,8 +50,8 @@ def read_holder(lease: Json) -> Holder | None:
     identity = (lease.get("spec") or {}).get("holderIdentity")
     if not identity:
         return None
-    said = lease["metadata"].get("annotations") or {}
-    return Holder(str(identity), str(said.get(OWNER_ANNOTATION, "")), str(said.get(HUB_ANNOTATION, "")))
+    annotations = lease["metadata"].get("annotations") or {}
+    return Holder(str(identity), str(annotations.get(OWNER_ANNOTATION, "")), str(annotations.get(HUB_ANNOTATION, "")))
 
 
 def look(lease: Json, before: Sight, now_ns: int) -> Sight:
@@ -74,8 +74,8 @@ def build_claim(lease: Json, me: Holder, now_unix_ns: int) -> Json:
     wanted: Json = {"holderIdentity": me.identity, "leaseDurationSeconds": DURATION_S, "renewTime": now}
     if spec.get("holderIdentity") != me.identity:
         wanted |= {"acquireTime": now, "leaseTransitions": int(spec.get("leaseTransitions") or 0) + 1}
-    said = {OWNER_ANNOTATION: me.owner, HUB_ANNOTATION: me.hub}
-    return {"metadata": _at_version(lease) | {"annotations": said}, "spec": wanted}
+    annotations = {OWNER_ANNOTATION: me.owner, HUB_ANNOTATION: me.hub}
+    return {"metadata": _at_version(lease) | {"annotations": annotations}, "spec": wanted}
 
 
 def build_farewell(lease: Json) -> Json:

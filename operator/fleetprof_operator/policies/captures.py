@@ -125,10 +125,14 @@ class Captures:
             try:
                 made = await self._create(path, document)
                 policy.uids[capture.request] = str(made["metadata"]["uid"])
-                said = f"{capture.workload} is captured because {capture.cause}"
-                await self.give_notice(policy.metadata, "Captured", f"{said}: {capture.request}", mark=capture.request)
-                said = f"made by policy {policy.name}: {capture.cause}"
-                await self.give_notice(made["metadata"], "MadeByPolicy", said, mark=policy.name, about="ProfileRequest")
+                message = f"{capture.workload} is captured because {capture.cause}"
+                await self.give_notice(
+                    policy.metadata, "Captured", f"{message}: {capture.request}", mark=capture.request
+                )
+                message = f"made by policy {policy.name}: {capture.cause}"
+                await self.give_notice(
+                    made["metadata"], "MadeByPolicy", message, mark=policy.name, about="ProfileRequest"
+                )
             except Unreachable as error:
                 log.warning("the request %s cannot be made yet: %s", capture.request, error)
                 return
@@ -145,8 +149,8 @@ class Captures:
         policy.log.captured -= 1
         policy.log.fired -= 1  # the same firing, which is now one that made no capture
         policy.log.note_left(capture.workload, capture.trigger, Suppression.REFUSED, problem, now)
-        said = f"{capture.workload}: {capture.cause}; no capture: {problem}"
-        await self.give_notice(policy.metadata, "Refused", said, mark=capture.request)
+        message = f"{capture.workload}: {capture.cause}; no capture: {problem}"
+        await self.give_notice(policy.metadata, "Refused", message, mark=capture.request)
 
     async def _create(self, path: str, document: Json) -> Json:
         """The request as the API server has it, also where an operator before a restart has made it."""
@@ -216,8 +220,8 @@ class Captures:
 
     async def _tell(self, policy: PolicyState, capture: Capture) -> None:
         """Event, notification and alert of a capture's end. The next operator tells again what this one did not."""
-        said = f"{capture.workload}: {capture.result}. {capture.headline} {capture.report_url}".strip()
-        await self.give_notice(policy.metadata, "CaptureEnded", said, mark=capture.request)
+        message = f"{capture.workload}: {capture.result}. {capture.headline} {capture.report_url}".strip()
+        await self.give_notice(policy.metadata, "CaptureEnded", message, mark=capture.request)
         values = {
             "namespace": policy.namespace,
             "workload": capture.workload,

@@ -94,8 +94,8 @@ def decide(
 def name_request(identity: tuple[str, str], firing: Firing) -> str:
     """The name of the request that a firing makes, the same whenever it is asked for."""
     name, uid = identity
-    said = "\0".join([uid, firing.workload, firing.trigger, firing.occasion])
-    return f"{name[:_NAME].rstrip('-.')}-{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+    key = "\0".join([uid, firing.workload, firing.trigger, firing.occasion])
+    return f"{name[:_NAME].rstrip('-.')}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
 def count_ranks(template: Recording, ranks: int) -> int:

@@ -166,13 +166,13 @@ class Engine:
                 if capture.mode is Mode.CAPTURE:
                     self._captures.plan(policy, figures.job, decision)
                 else:
-                    said = f"{firing.workload} would have been captured because {firing.cause}"
-                    await self._captures.give_notice(policy.metadata, "WouldCapture", said, mark=capture.request)
+                    sentence = f"{firing.workload} would have been captured because {firing.cause}"
+                    await self._captures.give_notice(policy.metadata, "WouldCapture", sentence, mark=capture.request)
             case Refusal(reason=Suppression.ALREADY_ANSWERED) if not answers_again:
                 pass
             case Refusal(reason=reason, message=message):
                 self._on_firing(kind, reason.value)
                 if policy.log.note_left(firing.workload, firing.trigger, reason, message, now):
-                    said = f"{firing.workload}: {firing.cause}; no capture: {message}"
+                    sentence = f"{firing.workload}: {firing.cause}; no capture: {message}"
                     mark = f"{firing.workload}/{firing.trigger}"
-                    await self._captures.give_notice(policy.metadata, reason.value, said, mark=mark)
+                    await self._captures.give_notice(policy.metadata, reason.value, sentence, mark=mark)

@@ -28,8 +28,8 @@ def tell_taken(metadata: Json, requester: str, request: ProfileRequest) -> None:
 def tell_ended(metadata: Json, requester: str, target: str, end: Fact, capture: pb.CaptureStatus | None) -> None:
     """The request has ended; `capture` None: nothing was begun."""
     ranks = count_ranks(capture.ranks) if capture is not None else {}
-    said = end.message[:_MOST]
-    _tell("ended", metadata, requester, target=target, outcome=end.reason, message=said, ranks=ranks)
+    message = end.message[:_MOST]
+    _tell("ended", metadata, requester, target=target, outcome=end.reason, message=message, ranks=ranks)
 
 
 def _tell(what: str, metadata: Json, requester: str, **more: Any) -> None:

@@ -138,8 +138,8 @@ class RequestLife:
             tell_taken(self._record.metadata, self._requester, request)
         if await self._take(request):
             self._around.waiting_line.leave(self._namespace, self._uid)
-            if self._around.analyses and (said := self._around.analyses.describe_cuts(request.spec.analysis)):
-                await self._give_notice("Warning", "AnalysisCut", said)
+            if self._around.analyses and (cuts := self._around.analyses.describe_cuts(request.spec.analysis)):
+                await self._give_notice("Warning", "AnalysisCut", cuts)
             await self._end_with(await self._follow_with_pods(request))
 
     async def _take(self, request: ProfileRequest) -> bool:
@@ -170,11 +170,11 @@ class RequestLife:
                 until += await self._wait_in_queue(str(refusal))
                 continue
             except StoreError as error:
-                said = f"the object store does not take the request: {error}"
+                message = f"the object store does not take the request: {error}"
                 if time.monotonic() >= until or self._record.is_taken_back:
-                    await self._end("False", "StoreUnavailable", said)
+                    await self._end("False", "StoreUnavailable", message)
                     return False
-                self._show({"Succeeded": Fact("Unknown", "Waiting", said)})
+                self._show({"Succeeded": Fact("Unknown", "Waiting", message)})
                 await asyncio.sleep(_ADOPT_AGAIN_S)
                 continue
             if self._record.is_taken_back:
@@ -188,15 +188,15 @@ class RequestLife:
             before = line.find_place(self._namespace, self._turn) - 1
             if not before:
                 break
-            said = f"{before} requests of namespace {self._namespace} wait before"
+            position = f"{before} requests of namespace {self._namespace} wait before"
             if line.is_held(self._namespace, self._turn):
-                raise CaptureRefused(TOO_MANY, said)
+                raise CaptureRefused(TOO_MANY, position)
             looks += 1
             if looks * _TURN_S < _QUEUE_S:
                 await asyncio.sleep(_TURN_S)
                 waited += _TURN_S
             else:
-                waited += await self._wait_in_queue(said)
+                waited += await self._wait_in_queue(position)
         return waited
 
     async def _wait_in_queue(self, why: str) -> float:

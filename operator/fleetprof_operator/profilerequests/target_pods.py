@@ -117,8 +117,8 @@ class TargetPodsWatch:
         }
         trouble = self._live.trouble or ("" if chosen else self._owner_trouble)
         if trouble and not chosen:
-            said = f"the pods of {self._what} cannot be looked for: {trouble}"
-            return TargetPods(reason="CannotFindPods", message=said)
+            message = f"the pods of {self._what} cannot be looked for: {trouble}"
+            return TargetPods(reason="CannotFindPods", message=message)
         if not self._live.complete or not self._pending.complete:
             return self._known
         return TargetPods(

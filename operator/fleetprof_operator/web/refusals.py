@@ -30,6 +30,6 @@ class Refusals:
         if not self._counts or now_s - self._told_s < _INTERVAL_S:
             return
         self._told_s = now_s
-        said = ", ".join(f"{count} × {why}" for why, count in sorted(self._counts.items()))
-        self._log.warning("%s refused: %s", self._what, said)
+        counts = ", ".join(f"{count} × {why}" for why, count in sorted(self._counts.items()))
+        self._log.warning("%s refused: %s", self._what, counts)
         self._counts.clear()

@@ -218,10 +218,10 @@ def test_the_training_thread_is_seen_where_it_is(ground: Ground, python: str, pr
     side.command("arm", capture="c", first_step=step + 40, last_step=step + 60, **order)
     side.await_message("thread")
     assert job.stop() == 0
-    said = {kind: side.of(kind) for kind in ("places", "stacks", "thread")}
-    functions = [name for message in said["places"] for name in message["function"]]
-    stacks = [stack for message in said["stacks"] for stack in message["stacks"]]
-    seen = [number for message in said["thread"] for number in message["stack"] if number is not None]
+    messages = {kind: side.of(kind) for kind in ("places", "stacks", "thread")}
+    functions = [name for message in messages["places"] for name in message["function"]]
+    stacks = [stack for message in messages["stacks"] for stack in message["stacks"]]
+    seen = [number for message in messages["thread"] for number in message["stack"] if number is not None]
     innermost = Counter(functions[stacks[number][0]] for number in seen)
     assert len(seen) >= 3  # a few hundred where there is a core for them
     assert innermost.most_common(1)[0][0] == "read_batch"

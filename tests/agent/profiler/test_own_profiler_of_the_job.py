@@ -39,10 +39,10 @@ class Scene:
 
     def enter(self, phase: str) -> None:
         """Has the job go into a phase, and waits until it is there."""
-        said = f"held in {phase}\n" if phase.startswith("exporting") else f"in {phase} "
-        before = self.job.output.count(said)
+        line = f"held in {phase}\n" if phase.startswith("exporting") else f"in {phase} "
+        before = self.job.output.count(line)
         self.tell(phase)
-        self.await_that(lambda: self.job.output.count(said) > before)
+        self.await_that(lambda: self.job.output.count(line) > before)
 
     def await_that(self, is_so: Callable[[], Any]) -> None:
         end = time.monotonic() + 60

@@ -178,12 +178,12 @@ def test_every_end_has_its_code_and_its_sentence(
     code: JobExit,
     sentence: str,
 ) -> None:
-    said = tmp_path / "termination-log"
-    said.write_text("what an earlier container said, which was longer " * 8)
-    assert run(arguments, place[2] | environment, termination_log=said) == code
-    assert sentence in said.read_text()
-    assert "\n" not in said.read_text()
-    assert "earlier" not in said.read_text()
+    log = tmp_path / "termination-log"
+    log.write_text("what an earlier container said, which was longer " * 8)
+    assert run(arguments, place[2] | environment, termination_log=log) == code
+    assert sentence in log.read_text()
+    assert "\n" not in log.read_text()
+    assert "earlier" not in log.read_text()
 
 
 def test_no_termination_log_is_made_where_kubernetes_made_none(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_no_statistic_comes_of_fewer_than_four_or_of_nothing_that_varies() -> No
 
 def test_the_page_says_the_levels_and_limits_that_are_used() -> None:
     page = (ROOT / "docs/diff.md").read_text()
-    for said in (
+    for phrase in (
         f"`level` {LEVEL}",
         f"**Measures** (level {LEVEL_OF_MEASURES})",
         f"**Unprofiled iteration time** (level {LEVEL_OF_UNPROFILED})",
@@ -179,7 +179,7 @@ def test_the_page_says_the_levels_and_limits_that_are_used() -> None:
         f"below {100 * MINIMUM_EFFECT:.0f} % of an iteration",
         f"Below {FEWEST} on a side",
     ):
-        assert said in page
+        assert phrase in page
     assert pytest.approx(LEVEL) == LEVEL_OF_MEASURES + LEVEL_OF_KERNELS + LEVEL_OF_UNPROFILED
 
 

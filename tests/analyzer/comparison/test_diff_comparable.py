@@ -31,7 +31,7 @@ def with_request(report: Report, **fields: Any) -> Report:
 def test_what_cannot_be_compared_is_said(after: Report, reason: str) -> None:
     diff = compare(simulate(1), after)
     assert (diff.comparable, diff.verdict, diff.measures, diff.kernels) == (False, "not_judged", [], [])
-    assert [said for said in diff.reasons if said.startswith(reason)]
+    assert [text for text in diff.reasons if text.startswith(reason)]
 
 
 def test_captures_that_recorded_different_things_are_not_compared() -> None:

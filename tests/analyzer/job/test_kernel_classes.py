@@ -96,8 +96,8 @@ def test_a_wrong_file_is_refused_with_each_entry_named(text: str, problems: list
     with pytest.raises(InvalidRequest) as refused:
         load_kernel_classes(text)
     assert len(refused.value.problems) == len(problems)
-    for said, expected in zip(refused.value.problems, problems, strict=True):
-        assert said.startswith(expected)
+    for message, expected in zip(refused.value.problems, problems, strict=True):
+        assert message.startswith(expected)
 
 
 def test_entries_from_elsewhere_that_break_the_rules_are_left_out() -> None:

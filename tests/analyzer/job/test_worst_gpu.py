@@ -105,7 +105,7 @@ def test_a_peer_whose_figure_is_unknown_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("energy_permille", "sm_clock_permille", "said"),
+    ("energy_permille", "sm_clock_permille", "phrase"),
     [
         (1197, 1000, "takes 1.20 times the energy of an iteration of 5 others"),
         (1000, 758, "runs at 0.76 times the clock of 5 others"),
@@ -115,9 +115,9 @@ def test_a_peer_whose_figure_is_unknown_is_none() -> None:
     ],
     ids=["more energy", "a lower clock", "energy is unknown", "both", "by another rule than ours"],
 )
-def test_only_what_is_worse_is_named(energy_permille: int | None, sm_clock_permille: int | None, said: str) -> None:
+def test_only_what_is_worse_is_named(energy_permille: int | None, sm_clock_permille: int | None, phrase: str) -> None:
     (sentence,) = list_energy(Report(worst_gpu=worst("node-5", energy_permille, sm_clock_permille)))
-    assert sentence.startswith(f"The GPU of rank 5 on node node-5 {said} with the same kernels: drain the node")
+    assert sentence.startswith(f"The GPU of rank 5 on node node-5 {phrase} with the same kernels: drain the node")
 
 
 def test_what_is_said_of_energy() -> None:

@@ -22,9 +22,9 @@ US = 1000
 
 
 def gpu(start: int, end: int, correlation: int | None = None) -> dict[str, Any]:
-    said = {} if correlation is None else {"correlation": correlation}
+    arguments = {} if correlation is None else {"correlation": correlation}
     return {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": start, "dur": end - start,
-            "args": {"device": 0, "stream": 7, **said}}  # fmt: skip
+            "args": {"device": 0, "stream": 7, **arguments}}  # fmt: skip
 
 
 def call(start: int, end: int, correlation: int, name: str = "cudaLaunchKernel") -> dict[str, Any]:

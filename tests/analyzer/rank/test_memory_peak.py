@@ -20,10 +20,10 @@ US = 1000
 def memory(
     at: Any, allocated: Any, reserved: Any = 0, *, device: Any = 0, kind: Any = 1, **more: Any
 ) -> dict[str, Any]:
-    said = {"Total Reserved": reserved, "Total Allocated": allocated, "Bytes": 4, "Device Id": device,
+    arguments = {"Total Reserved": reserved, "Total Allocated": allocated, "Bytes": 4, "Device Id": device,
             "Device Type": kind, "Addr": 1 << 40}  # fmt: skip
     return {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": at,
-            "args": {key: value for key, value in said.items() if value is not None}}  # fmt: skip
+            "args": {key: value for key, value in arguments.items() if value is not None}}  # fmt: skip
 
 
 OPERATOR = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 100}
@@ -106,12 +106,12 @@ def test_a_naive_twin_agrees_on_real_traces(shared_traces: Path, file: str, devi
     assert sum(peak.events for peak in found) == len(instants)
     for peak in found:
         mine = [e for e in instants if (e["args"]["Device Type"] == 0) == (peak.device == "cpu")]
-        said = [e["args"].get("Total Allocated") for e in mine]
-        if None in said:
+        totals = [e["args"].get("Total Allocated") for e in mine]
+        if None in totals:
             assert peak.allocated_bytes is None
             continue
-        assert peak.allocated_bytes == max(said)
-        first = min(Decimal(e["ts"]) for e in mine if e["args"]["Total Allocated"] == max(said))
+        assert peak.allocated_bytes == max(totals)
+        first = min(Decimal(e["ts"]) for e in mine if e["args"]["Total Allocated"] == max(totals))
         absolute = first >= 10**15
         assert peak.allocated_at_ns == int(first * 1000) + (0 if absolute else base)
         assert (peak.reserved_bytes or 0) == max(e["args"]["Total Reserved"] for e in mine)

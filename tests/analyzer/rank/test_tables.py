@@ -160,11 +160,11 @@ def test_outliers_are_far_from_the_other_ranks(means: list[int], work_class: int
 
 
 def collective(start: int, end: int, **args: Any) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "Collective name": "allreduce", "Process Group Name": "dp", "Group size": 8, "dtype": "BFloat16",
         "In msg nelems": 1000, "Out msg nelems": 1000,
     }  # fmt: skip
-    return gpu("ncclDevKernel_AllReduce_Sum", start, end, stream=20, **(said | args))
+    return gpu("ncclDevKernel_AllReduce_Sum", start, end, stream=20, **(arguments | args))
 
 
 def test_communication_by_group_kind_and_size() -> None:

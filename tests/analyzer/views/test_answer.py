@@ -179,6 +179,6 @@ def test_page_and_terminal_begin_with_it(case: str) -> None:
 
 def test_a_hostile_place_is_shown_plainly() -> None:
     place = PlaceInCode(file="/x/\x1b[31mtrain\n.py" + "y" * 500, line=3, function="<b>.f")
-    said = give_answer(job(late(msgspec.structs.replace(LOADING, place=place)))).sentence
-    assert said.isprintable()
-    assert len(said) < 400
+    sentence = give_answer(job(late(msgspec.structs.replace(LOADING, place=place)))).sentence
+    assert sentence.isprintable()
+    assert len(sentence) < 400

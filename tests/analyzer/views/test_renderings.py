@@ -148,9 +148,9 @@ def test_hostile_names_are_shown_as_text(hostile: Report) -> None:
 
 def test_the_page_says_what_the_report_says(report: Report) -> None:
     text = render_page(report)
-    for said in ("llama-look", "Job/llama", "ProcessExited", "from step 412", "Where the GPU time went",
+    for phrase in ("llama-look", "Job/llama", "ProcessExited", "from step 412", "Where the GPU time went",
                  "What the capture cost", "Ledger", "exposed communication"):  # fmt: skip
-        assert said in text
+        assert phrase in text
     for rank in report.ranks:
         assert rank.source in text
 
@@ -196,6 +196,6 @@ def test_no_line_is_wider_than_the_terminal(hostile: Report, width: int) -> None
 
 def test_the_terminal_says_what_the_report_says(report: Report) -> None:
     text = render_text(report, 110)
-    for said in ("llama-look", "5 iterations of Job/llama from step 412; 3 of 4 ranks recorded", "ProcessExited",
+    for phrase in ("llama-look", "5 iterations of Job/llama from step 412; 3 of 4 ranks recorded", "ProcessExited",
                  "the same on all ranks", "exposed communication", "stall at the end", "residue"):  # fmt: skip
-        assert said in text
+        assert phrase in text

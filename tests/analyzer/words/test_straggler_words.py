@@ -24,7 +24,7 @@ from fleetprof_api.report.stragglers import Undecided
 UNSURE = Undecided(rank=3, gain=0.04, gain_low=-0.01, gain_high=0.09, iterations=8, iterations_needed=31)
 
 
-@pytest.mark.parametrize(("reason", "said"), [
+@pytest.mark.parametrize(("reason", "sentence"), [
     (LateRanks([3], 7), "the others wait for rank 3"),
     (LateRanks([3, 5], 7), "the others wait for rank 3, and then for rank 5"),
     (LateRanks([3], 1),
@@ -51,19 +51,19 @@ UNSURE = Undecided(rank=3, gain=0.04, gain_low=-0.01, gain_high=0.09, iterations
     (Obstacle.CIRCLE, "the matched operations wait for each other in a circle; the order of launches is lost"),
     (AnalyzerFault("KeyError", "3"), "a fault of the analyzer: KeyError: 3"),
 ])  # fmt: skip
-def test_every_reason_has_its_sentence(reason: Reason, said: str) -> None:
-    assert say_reason(reason) == said
+def test_every_reason_has_its_sentence(reason: Reason, sentence: str) -> None:
+    assert say_reason(reason) == sentence
 
 
 def test_a_fault_is_told_in_bounded_length() -> None:
     assert len(say_reason(AnalyzerFault("ValueError", "x" * 1000))) == 300
 
 
-@pytest.mark.parametrize(("untold", "said"), [
+@pytest.mark.parametrize(("untold", "sentence"), [
     (TooShort([4, 5]), "Ranks 4 and 5 were left out: too few of the iterations are in the trace"),
     (Alone([0], loaders_compared=True), "A slow host on rank 0 would not show: no other rank does the same work"),
     (Alone(list(range(10)), loaders_compared=False), "A slow host or data loader on ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 "
      "more would not show: no other rank does the same work"),
 ])  # fmt: skip
-def test_what_cannot_be_told_is_said(untold: Untold, said: str) -> None:
-    assert say_untold(untold) == said
+def test_what_cannot_be_told_is_said(untold: Untold, sentence: str) -> None:
+    assert say_untold(untold) == sentence

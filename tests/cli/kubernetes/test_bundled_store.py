@@ -128,7 +128,7 @@ def test_what_kubectl_says_of_each_connection_does_not_stop_it(kubectl: Kubectl)
 
 
 @pytest.mark.parametrize(
-    ("location", "answers", "said"),
+    ("location", "answers", "message"),
     [
         ("s3://acme", {}, "the store is not a Service of the cluster"),
         ("s3://a?endpoint=https://minio.example", {}, "https://minio.example is not a Service of the cluster"),
@@ -138,9 +138,9 @@ def test_what_kubectl_says_of_each_connection_does_not_stop_it(kubectl: Kubectl)
         (IN_CLUSTER, {"port_forward": None}, "port-forward service/fleetprof-store: Error from server"),
     ],
 )
-def test_what_is_missing_is_said(kubectl: Kubectl, location: str, answers: dict[str, Any], said: str) -> None:
+def test_what_is_missing_is_said(kubectl: Kubectl, location: str, answers: dict[str, Any], message: str) -> None:
     kubectl.answer(**answers)
-    with pytest.raises(Failure, match=said), reach_bundled_store(parse_location(location), Place()):
+    with pytest.raises(Failure, match=message), reach_bundled_store(parse_location(location), Place()):
         raise AssertionError("it must not get so far")
 
 

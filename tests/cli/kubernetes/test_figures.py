@@ -54,7 +54,7 @@ async def test_one_token_serves_many_looks_and_replicas_that_stand_by() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "said", "next_step"),
+    ("cluster", "message", "next_step"),
     [
         (ScriptedProxy(FIGURES, token=Refused(403, "Forbidden", "may not")), "may not", "the Role fleetprof-top"),
         (ScriptedProxy(Refused(403, "Forbidden", "may not")), "may not", "the Role fleetprof-top"),
@@ -63,7 +63,7 @@ async def test_one_token_serves_many_looks_and_replicas_that_stand_by() -> None:
         (ScriptedProxy(Refused(503, "", "stands by")), "no operator answers", "is it there?"),
     ],
 )
-async def test_a_refusal_says_what_to_do(cluster: Cluster, said: str, next_step: str) -> None:
-    with pytest.raises(Failure, match=said) as failed:
+async def test_a_refusal_says_what_to_do(cluster: Cluster, message: str, next_step: str) -> None:
+    with pytest.raises(Failure, match=message) as failed:
         await reader(cluster).read("", "")
     assert next_step in failed.value.next_step

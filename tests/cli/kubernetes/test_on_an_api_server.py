@@ -159,11 +159,11 @@ WRONG: list[tuple[list[str], int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("words", "code", "said"), WRONG, ids=[" ".join(words) for words, _, _ in WRONG])
-async def test_what_is_wrong_is_said_with_its_code(run: Any, words: list[str], code: int, said: str) -> None:
+@pytest.mark.parametrize(("words", "code", "message"), WRONG, ids=[" ".join(words) for words, _, _ in WRONG])
+async def test_what_is_wrong_is_said_with_its_code(run: Any, words: list[str], code: int, message: str) -> None:
     done = await run(*words)
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 async def test_a_job_whose_pods_were_not_injected_is_refused_with_the_way_on(ground: Ground, run: Any) -> None:

@@ -96,9 +96,9 @@ def test_ctrl_c_takes_the_capture_back(
     wait_until(lambda: "recording" in (tmp_path / "capture.log").read_text(), "the recording")
     capture.send_signal(signal.SIGINT)
     assert capture.wait(120) == 4
-    said = (tmp_path / "capture.log").read_text()
-    assert "cancelling the capture" in said
-    document = json.loads(said[said.index("{") : said.rindex("}") + 1])
+    log = (tmp_path / "capture.log").read_text()
+    assert "cancelling the capture" in log
+    document = json.loads(log[log.index("{") : log.rindex("}") + 1])
     assert {rank["reason"] for rank in document["ranks"]} == {"Cancelled"}
 
 

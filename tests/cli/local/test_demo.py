@@ -41,14 +41,14 @@ def test_a_demo_that_holds_can_be_captured_until_ctrl_c(
     start: Callable[..., subprocess.Popen[bytes]], fleetprof: Callable[..., Finished], sockets: Path, tmp_path: Path
 ) -> None:
     demo = start("demo", "--out", str(tmp_path / "demo"), "--ranks", "1", "--iterations", "2", "--hold")
-    said = tmp_path / "log"
-    wait_until(lambda: "go on until Ctrl-C" in said.read_text() or demo.poll() is not None, "the demo", 120)
-    assert demo.poll() is None, said.read_text()
+    log = tmp_path / "log"
+    wait_until(lambda: "go on until Ctrl-C" in log.read_text() or demo.poll() is not None, "the demo", 120)
+    assert demo.poll() is None, log.read_text()
     done = fleetprof("capture", "--state", str(tmp_path / "demo" / "state"), "--iterations", "3", "-o", "json")
     assert done.returncode == 0, done.stderr
     assert [rank["state"] for rank in json.loads(done.stdout)["ranks"]] == ["UPLOADED"]
     demo.send_signal(signal.SIGINT)
-    assert demo.wait(60) == 0, said.read_text()
+    assert demo.wait(60) == 0, log.read_text()
     assert_nothing_is_left(sockets, tmp_path)
 
 
@@ -58,12 +58,12 @@ def test_a_demo_that_is_ended_before_its_capture_ends_all_that_it_began(
     start: Callable[..., subprocess.Popen[bytes]], sockets: Path, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     demo = start("demo", "--out", str(tmp_path / "demo"), "--ranks", "1")
-    said = tmp_path / "log"
-    wait_until(lambda: "the job starts" in said.read_text() or demo.poll() is not None, "the job", 120)
-    assert demo.poll() is None, said.read_text()
+    log = tmp_path / "log"
+    wait_until(lambda: "the job starts" in log.read_text() or demo.poll() is not None, "the job", 120)
+    assert demo.poll() is None, log.read_text()
     demo.send_signal(number)
-    assert demo.wait(90) == code, said.read_text()
-    assert "Traceback" not in said.read_text()
+    assert demo.wait(90) == code, log.read_text()
+    assert "Traceback" not in log.read_text()
     assert_nothing_is_left(sockets, tmp_path)
 
 
@@ -107,7 +107,7 @@ def test_analyze_reads_traces_without_any_hub(fleetprof: Callable[..., Finished]
 
 
 @pytest.mark.parametrize(
-    ("make", "code", "said"),
+    ("make", "code", "message"),
     [
         (lambda folder: [str(folder / "none")], 2, "does not exist"),
         (lambda folder: [str(folder)], 1, "no trace could be read"),
@@ -115,11 +115,11 @@ def test_analyze_reads_traces_without_any_hub(fleetprof: Callable[..., Finished]
     ],
 )
 def test_traces_that_cannot_be_read_are_named(
-    fleetprof: Callable[..., Finished], tmp_path: Path, make: Callable[[Path], list[str]], code: int, said: str
+    fleetprof: Callable[..., Finished], tmp_path: Path, make: Callable[[Path], list[str]], code: int, message: str
 ) -> None:
     done = fleetprof("analyze", *make(tmp_path))
     assert done.returncode == code
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

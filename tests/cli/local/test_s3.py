@@ -109,8 +109,8 @@ def test_credentials_that_run_out_end_the_capture_with_their_sentence_and_keep_t
     )
     assert capture.poll() is None, (tmp_path / "capture.log").read_text()
     assert capture.wait(120) == 4
-    said = (tmp_path / "capture.log").read_text()
-    document = json.loads(said[said.index("{") : said.rindex("}") + 1])
+    log = (tmp_path / "capture.log").read_text()
+    document = json.loads(log[log.index("{") : log.rindex("}") + 1])
     for rank in document["ranks"]:
         assert rank["reason"] == "UploadFailed"
         assert "the deadline of 30 s has passed" in rank["message"]

@@ -181,7 +181,7 @@ def test_a_second_one_is_refused(hub: subprocess.Popen[bytes], fleetprof: Callab
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--listen", "nowhere"], "must be HOST:PORT"),
         (["--tls-cert", __file__, "--tls-key", __file__], "--tls-cert needs --listen"),
@@ -189,10 +189,10 @@ def test_a_second_one_is_refused(hub: subprocess.Popen[bytes], fleetprof: Callab
         (["--s3-endpoint", "http://h:1", "--store", "x"], "--s3-endpoint needs --store s3://"),
     ],
 )
-def test_a_wrong_command_line_is_code_2(fleetprof: Callable[..., Finished], words: list[str], said: str) -> None:
+def test_a_wrong_command_line_is_code_2(fleetprof: Callable[..., Finished], words: list[str], message: str) -> None:
     done = fleetprof("up", *words)
     assert done.returncode == 2
-    assert said in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
 
 
 def test_a_store_that_cannot_be_used_is_named(fleetprof: Callable[..., Finished], tmp_path: Path) -> None:

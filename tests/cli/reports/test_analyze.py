@@ -69,11 +69,11 @@ def test_interrupted_it_says_so_without_a_traceback(environment: dict[str, str],
 
         wait_until(two_read, "two processes that read")
         os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, output = process.communicate(timeout=60)
     finally:
         process.kill()
         process.wait()
-    assert (process.returncode, said.strip()) == (130, "fleetprof: interrupted")
+    assert (process.returncode, output.strip()) == (130, "fleetprof: interrupted")
 
 
 def _readers(pid: int, folder: Path) -> set[str]:

@@ -35,9 +35,9 @@ def diff(*words: str) -> Result:
 
 
 def test_two_files_are_compared_in_words_and_as_a_document(folder: Path) -> None:
-    said = diff("a.json", "b.json")
-    assert (said.exit_code, said.stderr) == (ExitCode.DONE, "")
-    assert "Slower: " in said.stdout
+    output = diff("a.json", "b.json")
+    assert (output.exit_code, output.stderr) == (ExitCode.DONE, "")
+    assert "Slower: " in output.stdout
     printed = diff("a.json", "b.json", "-o", "json")
     document = json.loads(printed.stdout)
     Draft202012Validator(json_schema()).validate(document)

@@ -133,7 +133,7 @@ def late(rank: int, *, name: str = ALL_REDUCE, stream: int = 20, skew_us: int = 
         if step == missing:
             continue
         at, ends = 1000 * step + skew_us, 700 if rank == LATE_RANK else 400
-        said: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float", "Process Group Name": "0",
             "Process Group Ranks": "[0, 1, 2, 3]", "Group size": RANKS, "Seq": step,
         }  # fmt: skip
@@ -141,7 +141,7 @@ def late(rank: int, *, name: str = ALL_REDUCE, stream: int = 20, skew_us: int = 
             host(f"ProfilerStep#{step}", at, at + 1000, category="user_annotation"),
             host("aten::mm", at, at + 30),
             launch(at, 10 * step), work("gemm", at + 10, at + 10 + ends, 10 * step),
-            launch(at + 20, 10 * step + 1), work(name, at + 10 + ends, at + 900, 10 * step + 1, stream, **said),
+            launch(at + 20, 10 * step + 1), work(name, at + 10 + ends, at + 900, 10 * step + 1, stream, **arguments),
         ]  # fmt: skip
     return events
 

@@ -168,14 +168,14 @@ def test_the_doctor_names_an_image_that_cannot_be_pulled(api: Api, team: str, pl
     pod["metadata"]["namespace"] = team
     api.create(pod)
     try:
-        said: list[str] = []
+        outputs: list[str] = []
 
         def named() -> bool:
-            said[:] = [plugin("doctor", "pod/no-image", "-n", team).stdout]
-            return "its sidecar's image cannot be pulled" in said[0]
+            outputs[:] = [plugin("doctor", "pod/no-image", "-n", team).stdout]
+            return "its sidecar's image cannot be pulled" in outputs[0]
 
-        wait_until(named, lambda: f"the doctor's finding: {said}")
-        assert "make registry.invalid/sidecar:none reachable" in said[0]
+        wait_until(named, lambda: f"the doctor's finding: {outputs}")
+        assert "make registry.invalid/sidecar:none reachable" in outputs[0]
     finally:
         api.delete("Pod", "no-image", team)
 

@@ -92,8 +92,8 @@ def test_it_captures_a_job_of_its_namespace_and_shows_the_report_without_the_wri
 def test_another_release_for_the_whole_cluster_is_refused_and_takes_nothing(
     api: Api, release: NamespacedRelease
 ) -> None:
-    said = api.helm("install", "second", CHART, "-n", HERE, *SECOND, fails=True)
-    assert f"this cluster is served by the release {NAMESPACE}/fleetprof already" in said
+    refusal = api.helm("install", "second", CHART, "-n", HERE, *SECOND, fails=True)
+    assert f"this cluster is served by the release {NAMESPACE}/fleetprof already" in refusal
 
 
 @pytest.fixture
@@ -122,8 +122,8 @@ def logs(api: Api, namespace: str) -> str:
 def test_one_that_comes_past_helm_is_not_ready_says_why_and_touches_nothing(
     api: Api, past_helm: str, training: Training, make_request: Callable[..., Request]
 ) -> None:
-    said = "of fleetprof-system/fleetprof holds the Lease fleetprof in kube-system"
-    wait_until(lambda: said in logs(api, past_helm), lambda: f"{said!r}: {api.explain(past_helm)}")
+    reason = "of fleetprof-system/fleetprof holds the Lease fleetprof in kube-system"
+    wait_until(lambda: reason in logs(api, past_helm), lambda: f"{reason!r}: {api.explain(past_helm)}")
 
     request = make_request(training, "of-the-first")
     request.await_end()

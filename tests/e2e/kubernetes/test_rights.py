@@ -68,9 +68,9 @@ def test_and_nothing_in_another(api: Api, neighbours: tuple[str, str], verb: str
 def test_a_request_there_is_refused_by_the_api_server(api: Api, neighbours: tuple[str, str]) -> None:
     _, theirs = neighbours
 
-    said = api.kubectl("create", "-f", "-", "--as=editor", document=REQUEST.format(namespace=theirs), fails=True)
+    refusal = api.kubectl("create", "-f", "-", "--as=editor", document=REQUEST.format(namespace=theirs), fails=True)
 
-    assert "forbidden" in said
+    assert "forbidden" in refusal
 
 
 def test_with_the_switch_kubernetes_own_roles_hold_ours(api: Api, neighbours: tuple[str, str]) -> None:

@@ -46,8 +46,8 @@ def plant_rank(rank: Rank) -> dict[str, Any]:
         events.append({"ph": phase, "cat": category, "name": name, "pid": pid, "tid": tid, "ts": time, **rest})
 
     def work(category: str, name: str, start: int, length: int, pid: Any, tid: Any, **args: Any) -> None:
-        said = {"tag": f"{rank.number}/{len(events)}", **args}
-        add("X", category, name, start, pid, tid, dur=Digits(microseconds(length)), args=said)
+        arguments = {"tag": f"{rank.number}/{len(events)}", **args}
+        add("X", category, name, start, pid, tid, dur=Digits(microseconds(length)), args=arguments)
 
     def launch(kernel: str, call: int, start: int, length: int, stream: int, **args: Any) -> None:
         number = 1 + len(events)
@@ -67,13 +67,13 @@ def plant_rank(rank: Rank) -> dict[str, Any]:
         work("cpu_op", "autograd::engine::evaluate_function: MmBackward0", now + 3_500_000, MS, PID, THREAD)
         add("f", "fwdbwd", "fwdbwd", now + 3_500_000, PID, THREAD, id=index, bp="e")
         if rank.talks:
-            said = {"Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float"}
+            arguments = {"Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float"}
             if rank.groups:
-                said |= {"Process Group Name": "0", "Process Group Ranks": "[0, 1, 2, 3]", "Group size": 4}
-                said["Seq"] = index
+                arguments |= {"Process Group Name": "0", "Process Group Ranks": "[0, 1, 2, 3]", "Group size": 4}
+                arguments["Seq"] = index
             start, late = now + 5 * MS + rank.late_ns, rank.noted_late_ns[index % len(rank.noted_late_ns)]
             length = collective_end_ns(index) + late - start
-            launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start - 50_000, start, length, NETWORK, **said)
+            launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start - 50_000, start, length, NETWORK, **arguments)
         add("i", "cpu_instant_event", "[memory]", now + 2_100_000, PID, PID, s="t", args={"Bytes": 512})
         add("C", "counters", "GPU power", now + 4 * MS, 0, 0, args={"W": 300 + index})
     for name, pid, tid, args in (

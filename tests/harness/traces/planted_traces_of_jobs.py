@@ -39,12 +39,12 @@ class Clarity:
     skew_s: float = 5.0
 
 
-def traces_of(job: Job, said: Clarity, seed: int) -> list[Trace]:
+def traces_of(job: Job, clarity: Clarity, seed: int) -> list[Trace]:
     """One trace per rank, in the order of ranks."""
     clocks = np.random.default_rng([seed, 4242])
     count = job.shape.ranks
-    offset = clocks.uniform(-said.skew_s, said.skew_s, count) * 1e9
-    drift = 1 + clocks.uniform(-said.drift_ppm, said.drift_ppm, count) * 1e-6
+    offset = clocks.uniform(-clarity.skew_s, clarity.skew_s, count) * 1e9
+    drift = 1 + clocks.uniform(-clarity.drift_ppm, clarity.drift_ppm, count) * 1e-6
     traces: dict[int, Trace] = {}
     for stage in job.stages:
         recorded = stage.recorded
@@ -68,7 +68,7 @@ def traces_of(job: Job, said: Clarity, seed: int) -> list[Trace]:
             collective = [
                 -1
                 if one is None
-                else collectives.setdefault(_describe(job, stage, column, one, said), len(collectives))
+                else collectives.setdefault(_describe(job, stage, column, one, clarity), len(collectives))
                 for one in recorded.collective
             ]
             here = np.isfinite(duration[:, column])
@@ -104,14 +104,14 @@ def _with_extra(rows: Rows, extra: list[Any], name_of: dict[str, int], drift: fl
     return Rows(*(np.concatenate((getattr(rows, column), getattr(more, column))) for column in COLUMNS))
 
 
-def _rows(**said: Any) -> Rows:
+def _rows(**values: Any) -> Rows:
     """Columns that are not said are -1."""
-    count = len(said["category"])
+    count = len(values["category"])
     types = {column: getattr(NO_ROWS, column).dtype for column in COLUMNS}
-    return Rows(*(np.array(said.get(column, np.full(count, -1)), types[column]) for column in COLUMNS))
+    return Rows(*(np.array(values.get(column, np.full(count, -1)), types[column]) for column in COLUMNS))
 
 
-def _describe(job: Job, stage: Any, column: int, one: tuple[Any, ...], said: Clarity) -> Collective:
+def _describe(job: Job, stage: Any, column: int, one: tuple[Any, ...], clarity: Clarity) -> Collective:
     kind, family, elements, sequence, other = one
     shape = job.shape
     if family == "stray":
@@ -127,17 +127,18 @@ def _describe(job: Job, stage: Any, column: int, one: tuple[Any, ...], said: Cla
         members = tuple(shape.rank(mine // (shape.pp * shape.tp), p, mine % shape.tp) for p in range(shape.pp))
         return Collective(
             name=kind, group_name="pp", group_ranks=str(list(members)), group_size=len(members), elements_in=elements,
-            elements_out=elements, data_type="bfloat16", sequence=sequence if said.pair_sequence else None, **ends,
+            elements_out=elements, data_type="bfloat16", sequence=sequence if clarity.pair_sequence else None, **ends,
         )  # fmt: skip
     group = next(g for g in stage.groups[family] if column in g)
     members = tuple(int(rank) for rank in stage.ranks[group])
     if kind == "barrier":
         return Collective(elements_in=1)  # all that gloo says
-    if not said.groups:
+    if not clarity.groups:
         return Collective()
     return Collective(
         name=_KINDS[kind], group_name=f"{family}_{members[0]}", group_ranks=str(list(members)), group_size=len(members),
-        elements_in=elements, elements_out=elements, data_type="bfloat16", sequence=sequence if said.sequence else None,
+        elements_in=elements, elements_out=elements, data_type="bfloat16",
+        sequence=sequence if clarity.sequence else None,
     )  # fmt: skip
 
 

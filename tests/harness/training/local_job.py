@@ -104,6 +104,6 @@ class Command:
     process: subprocess.Popen[bytes]
     output: Path
 
-    def said(self) -> str:
+    def read_output(self) -> str:
         """All that it wrote so far."""
         return self.output.read_text()

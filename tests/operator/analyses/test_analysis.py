@@ -53,7 +53,7 @@ def job(ground: Ground, command: str, uid: str) -> dict[str, Any] | None:
     return found if status == 200 else None
 
 
-def end_job(ground: Ground, name: str, kind: str, reason: str = "", said: str = "", **status: Any) -> None:
+def end_job(ground: Ground, name: str, kind: str, reason: str = "", message: str = "", **status: Any) -> None:
     """As the Job controller does: first what decides, then what is; before Kubernetes 1.31 a success is not decided."""
     decided = {"Complete": ["SuccessCriteriaMet"] if MINOR >= 31 else [], "Failed": ["FailureTarget"]}[kind]
     made = [
@@ -61,7 +61,7 @@ def end_job(ground: Ground, name: str, kind: str, reason: str = "", said: str = 
             "type": t,
             "status": "True",
             "reason": reason,
-            "message": said,
+            "message": message,
             "lastProbeTime": NOW,
             "lastTransitionTime": NOW,
         }
@@ -90,8 +90,8 @@ async def test_a_report_is_made_by_one_pod_and_its_headline_is_shown(ground: Gro
     assert status["headline"] == {"busyPermille": 750, "exposedCommunicationPermille": 250}
     assert status["reportURL"] == f"https://p.example/{ground.namespace}/{uid}"
     assert status["storeURL"] == str(ground.store / f"v1/{ground.namespace}/{uid}/report.html")
-    said = {e["reason"]: e["message"] for e in ground.must("GET", ground.path("events"))["items"]}
-    assert said["Analyzing"] == "1 of 1 rank uploaded; the report is being made"
+    messages = {e["reason"]: e["message"] for e in ground.must("GET", ground.path("events"))["items"]}
+    assert messages["Analyzing"] == "1 of 1 rank uploaded; the report is being made"
     ground.delete()
     await ground.until(lambda: job(ground, "report", uid) is None, "the Job's deletion")
 
@@ -100,8 +100,8 @@ async def test_whoever_asks_for_more_than_is_allowed_is_told(ground: Ground) -> 
     await capture(ground, analysis={"parallelism": 1000, "resources": {"requests": {"cpu": "96"}}})
     await ground.until(lambda: ("Warning", "AnalysisCut") in ground.events(), "the Event")
     told = [e["message"] for e in ground.must("GET", ground.path("events"))["items"] if e["reason"] == "AnalysisCut"]
-    said = "the analysis is cut to what the installation allows: parallelism 1000 to 32, requests.cpu 96 to 8"
-    assert told == [said]
+    message = "the analysis is cut to what the installation allows: parallelism 1000 to 32, requests.cpu 96 to 8"
+    assert told == [message]
 
 
 async def test_why_it_failed_is_the_analyzers_own_sentence(ground: Ground) -> None:

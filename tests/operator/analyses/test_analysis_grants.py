@@ -79,13 +79,13 @@ class Scene:
 
     async def analyze(self, token: str, *arguments: str, **environment: str) -> tuple[int, str]:
         """`fleetprof-analyzer` as in the pod: its exit code and termination message."""
-        identity, said = self.folder / "identity", self.folder / "termination-log"
+        identity, log = self.folder / "identity", self.folder / "termination-log"
         identity.mkdir(exist_ok=True)
         (identity / "token").write_text(token)
-        said.write_text("")
+        log.write_text("")
         given = {"FLEETPROF_HUB": f"127.0.0.1:{self.port}", "FLEETPROF_IDENTITY": str(identity)} | environment
-        code = await asyncio.to_thread(run, arguments, given, termination_log=said)
-        return code, said.read_text()
+        code = await asyncio.to_thread(run, arguments, given, termination_log=log)
+        return code, log.read_text()
 
 
 @pytest.fixture
@@ -271,10 +271,10 @@ async def test_a_store_that_signs_nothing_says_so(make_scene: Any, tmp_path: Pat
 
 async def test_an_analysis_without_inputs_says_where_it_looked(make_scene: Any) -> None:
     scene = await make_scene(MemoryStore())
-    code, said = await scene.analyze(scene.begin("report", "none"), "report", "default", "none")
+    code, outcome = await scene.analyze(scene.begin("report", "none"), "report", "default", "none")
     # Addresses of memory are of no scheme that is fetched.
     assert code == JobExit.STORE_REFUSES
-    assert "signed address is of scheme 'memory'" in said
+    assert "signed address is of scheme 'memory'" in outcome
 
 
 def test_plain_text_stays_on_loopback(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ async def test_figures_of_many_workloads_let_others_have_their_turn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "problem"),
     [
         (pb.Telemetry(ranks=[pb.RankTelemetry(process_id="p", iterations=-1)]), "iterations"),
         (pb.Telemetry(ranks=[pb.RankTelemetry(process_id="p", gpu_busy_permille=1001)]), "gpu_busy_permille"),
@@ -83,8 +83,8 @@ async def test_figures_of_many_workloads_let_others_have_their_turn() -> None:
     ],
     ids=["negative", "more than all", "a name", "too many ranks", "a negative host", "too many sources"],
 )
-def test_a_report_that_breaks_the_protocol_is_refused_by_name(broken: pb.Telemetry, said: str) -> None:
-    with pytest.raises(ProtocolError, match=said):
+def test_a_report_that_breaks_the_protocol_is_refused_by_name(broken: pb.Telemetry, problem: str) -> None:
+    with pytest.raises(ProtocolError, match=problem):
         parse_message(pb.SidecarMessage(telemetry=broken).SerializeToString())
 
 

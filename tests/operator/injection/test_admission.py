@@ -28,7 +28,7 @@ def review(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
@@ -46,8 +46,8 @@ def review(**changes: Any) -> dict[str, Any]:
         (json.dumps(review(namespace="../../../apis/apps/v1/deployments")).encode(), "namespace: must be a DNS label"),
     ],
 )
-def test_a_body_that_is_no_review_is_named(body: bytes, said: str) -> None:
-    with pytest.raises(InvalidReview, match=said):
+def test_a_body_that_is_no_review_is_named(body: bytes, message: str) -> None:
+    with pytest.raises(InvalidReview, match=message):
         read_review(body)
 
 

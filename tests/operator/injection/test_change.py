@@ -316,7 +316,7 @@ def test_the_job_that_a_pod_belongs_to(
 
 
 @pytest.mark.parametrize(
-    ("fields", "reason", "said"),
+    ("fields", "reason", "message"),
     [
         ({"metadata": {"labels": {"fleetprof.io/inject": "false"}}}, "OptedOut", ""),
         ({"metadata": {"annotations": {"fleetprof.io/injected": "0.0.9"}}}, "AlreadyInjected", ""),
@@ -327,10 +327,10 @@ def test_the_job_that_a_pod_belongs_to(
         ({"initContainers": [{"name": "fleetprof"}]}, "NameTaken", "container named 'fleetprof'"),
     ],
 )
-def test_pods_that_are_left_alone(inject: Inject, fields: dict[str, Any], reason: str, said: str) -> None:
+def test_pods_that_are_left_alone(inject: Inject, fields: dict[str, Any], reason: str, message: str) -> None:
     change = inject(**fields)
     assert (change.patch, change.reason) == ([], reason)
-    assert [said in text for text in change.warnings] == ([True] if said else [])
+    assert [message in text for text in change.warnings] == ([True] if message else [])
 
 
 @pytest.mark.parametrize("name", ["KINETO_USE_DAEMON", "KINETO_IPC_SOCKET_DIR", "KINETO_ONDEMAND_TRACE_DIR"])

@@ -41,7 +41,7 @@ def pod(containers: int = 1, *, env: int = 0, mounts: int = 0, volumes: int = 0,
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         (pod(MAX_CONTAINERS), ""),
         (pod(MAX_CONTAINERS + 1), "65 containers"),
@@ -56,9 +56,9 @@ def pod(containers: int = 1, *, env: int = 0, mounts: int = 0, volumes: int = 0,
         ({"spec": {"containers": "x"}}, "it is no pod"),
     ],
 )
-def test_a_pod_that_holds_too_much_is_named(document: dict[str, Any], said: str) -> None:
+def test_a_pod_that_holds_too_much_is_named(document: dict[str, Any], message: str) -> None:
     found = find_excess(json.dumps(document).encode())
-    assert said in found if said else not found
+    assert message in found if message else not found
 
 
 # ---------------------------------------------------------------- whose turn it is

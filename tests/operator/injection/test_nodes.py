@@ -55,8 +55,8 @@ def test_a_pod_gets_the_sidecar_when_every_node_has_its_image() -> None:
 
 def test_one_node_without_the_image_leaves_the_pod_alone_and_is_named() -> None:
     others = [node(f"n{number}") for number in range(5)]
-    said = "the sidecar's image is not on the list of n0, n1, n2 and 2 more, of 6 nodes that it may go to"
-    assert judge([node("a", image=True), *others]) == ("NoImage", said)
+    reason = "the sidecar's image is not on the list of n0, n1, n2 and 2 more, of 6 nodes that it may go to"
+    assert judge([node("a", image=True), *others]) == ("NoImage", reason)
 
 
 def test_a_pod_for_which_no_node_is_there_yet_is_left_alone() -> None:

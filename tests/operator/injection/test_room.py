@@ -24,7 +24,7 @@ def train(resources: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("resources", "limits", "said"),
+    ("resources", "limits", "reason"),
     [
         (SMALL, NamespaceLimits(), ""),
         (SMALL, quota({"requests.cpu": "1020m"}), ""),
@@ -57,12 +57,12 @@ def train(resources: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_a_pod_that_would_be_refused_for_the_sidecars_sake_is_left_alone(
-    inject: Inject, resources: Any, limits: Any, said: str
+    inject: Inject, resources: Any, limits: Any, reason: str
 ) -> None:
     change = inject(train(resources), limits=limits)
-    assert bool(change.patch) is not bool(said)
-    assert said in change.why_not
-    assert [change.why_not in text for text in change.warnings] == ([True] if said else [])
+    assert bool(change.patch) is not bool(reason)
+    assert reason in change.why_not
+    assert [change.why_not in text for text in change.warnings] == ([True] if reason else [])
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_pod_that_limits_its_storage_gets_room_for_the_traces(inject: Inject) 
 
 
 @pytest.mark.parametrize(
-    ("own", "pod_level", "said"),
+    ("own", "pod_level", "reason"),
     [
         (SMALL, {"requests": {"cpu": "4"}, "limits": {"memory": "8Gi"}}, ""),
         (SMALL, {"requests": {"cpu": "1"}}, "the pod's own resources.requests.cpu of 1 leave no room"),
@@ -102,8 +102,8 @@ def test_a_pod_that_limits_its_storage_gets_room_for_the_traces(inject: Inject) 
     ],
 )
 def test_pod_level_resources_must_have_room_for_the_sidecar(
-    inject: Inject, own: Any, pod_level: Any, said: str
+    inject: Inject, own: Any, pod_level: Any, reason: str
 ) -> None:
     change = inject(train(own), resources=pod_level)
-    assert bool(change.patch) is not bool(said)
-    assert said in change.why_not
+    assert bool(change.patch) is not bool(reason)
+    assert reason in change.why_not

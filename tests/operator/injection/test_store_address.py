@@ -70,5 +70,5 @@ async def test_a_name_that_stays_unknown_is_told_once(
     address = StoreAddress(NAME)
     for _ in range(5):
         await address.look_up()
-    said = f"the address of the store {NAME} is not known: "
-    assert [record.message for record in caplog.records] == [f"{said}unknown", f"{said}DNS does not answer"]
+    message = f"the address of the store {NAME} is not known: "
+    assert [record.message for record in caplog.records] == [f"{message}unknown", f"{message}DNS does not answer"]

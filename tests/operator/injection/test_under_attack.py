@@ -102,9 +102,9 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         process.send_signal(signal.SIGTERM)
         ended = await asyncio.to_thread(process.wait, 30)
         await runner.cleanup()
-    said = (tmp_path / "log").read_text()
-    assert ended == 0, said
-    assert "Traceback" not in said, said
+    log_text = (tmp_path / "log").read_text()
+    assert ended == 0, log_text
+    assert "Traceback" not in log_text, log_text
 
 
 def free_ports(count: int) -> list[int]:

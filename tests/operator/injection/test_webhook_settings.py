@@ -29,7 +29,7 @@ def test_the_environment_of_the_chart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"FLEETPROF_HUB": ""}, "required: --hub"),
         ({"FLEETPROF_HUB": "hub"}, "hub: 'hub' must be HOST:PORT"),
@@ -52,8 +52,8 @@ def test_the_environment_of_the_chart() -> None:
         ({"FLEETPROF_SIDECAR_RESOURCES": '{"requests": {"gpu": "1"}}'}, "must have cpu and memory and nothing else"),
     ],
 )
-def test_what_is_wrong_is_named(changes: dict[str, str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_is_named(changes: dict[str, str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         read_settings([], {**GOOD, **changes})
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

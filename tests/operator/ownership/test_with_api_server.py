@@ -128,8 +128,8 @@ async def test_a_second_release_for_the_same_says_who_serves_and_touches_nothing
     second.start_operator()
     first.ask(target={"selector": {"matchLabels": {"app": "not-there-yet"}}})
     assert (await first.until_state("Waiting"))["owner"] == "fleetprof-system/fleetprof"
-    said = await first.until(lambda: second.find_obstacle(), "its obstacle")
-    assert "the release fleetprof-system/fleetprof serves here: uninstall one of the two" in said
+    obstacle = await first.until(lambda: second.find_obstacle(), "its obstacle")
+    assert "the release fleetprof-system/fleetprof serves here: uninstall one of the two" in obstacle
     await _release(first, Release("elsewhere/fleetprof", [first.namespace], "fleetprof-system"))
     assert condition(first.status()) == ("Unknown", "Waiting")
 

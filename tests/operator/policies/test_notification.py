@@ -70,8 +70,8 @@ async def test_a_message_is_signed_with_its_time(webhook: Webhook, tmp_path: Pat
     (tmp_path / "key").write_text("secret\n")
     assert await Notifier(tmp_path).send(VALUES)
     ((headers, body),) = webhook.came
-    said = headers["X-Fleetprof-Timestamp"].encode() + b"." + body
-    assert headers["X-Fleetprof-Signature"] == "sha256=" + hmac.new(b"secret", said, hashlib.sha256).hexdigest()
+    content = headers["X-Fleetprof-Timestamp"].encode() + b"." + body
+    assert headers["X-Fleetprof-Signature"] == "sha256=" + hmac.new(b"secret", content, hashlib.sha256).hexdigest()
     assert headers["X-Fleetprof-Delivery"] == "starved-1"
 
 

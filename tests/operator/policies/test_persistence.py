@@ -44,10 +44,10 @@ def test_the_rates_on_the_page_are_those() -> None:
     for chance, cells in rows:
         for limit, cell in zip((10, 30, 120), cells.split(" | "), strict=True):
             days = mean_looks_to_alarm(limit, float(chance)) * 30 / 86_400
-            said = re.fullmatch(r"([\d.]+) (minutes|hours|days|years)|more than (1,000,000) years", cell)
-            assert said is not None, cell
-            if said[3]:
+            match = re.fullmatch(r"([\d.]+) (minutes|hours|days|years)|more than (1,000,000) years", cell)
+            assert match is not None, cell
+            if match[3]:
                 assert days > 365e6
             else:
-                unit = {"minutes": 1 / 1440, "hours": 1 / 24, "days": 1, "years": 365}[said[2]]
-                assert float(said[1]) * unit == pytest.approx(days, rel=0.06)
+                unit = {"minutes": 1 / 1440, "hours": 1 / 24, "days": 1, "years": 365}[match[2]]
+                assert float(match[1]) * unit == pytest.approx(days, rel=0.06)

@@ -142,7 +142,7 @@ async def test_what_is_old_is_not_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "said"),
+    ("status", "body", "message"),
     [
         (503, b"", "it answered 503"),
         (302, b"", "it answered 302"),
@@ -151,7 +151,7 @@ async def test_what_is_old_is_not_told() -> None:
     ],
 )
 async def test_an_answer_that_is_none_is_said_once(
-    status: int, body: bytes, said: str, caplog: pytest.LogCaptureFixture
+    status: int, body: bytes, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with answering(status, body) as url:
         exporter = DcgmExporter(url, "team", "llama-0", Clock())
@@ -159,7 +159,7 @@ async def test_an_answer_that_is_none_is_said_once(
         await exporter.ask()
     assert exporter.find(FIRST) is None
     (line,) = [record.getMessage() for record in caplog.records]
-    assert said in line
+    assert message in line
 
 
 async def test_an_exporter_that_is_not_there_is_said(caplog: pytest.LogCaptureFixture) -> None:

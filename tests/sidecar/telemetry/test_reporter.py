@@ -88,9 +88,9 @@ async def test_nothing_is_said_until_the_hub_asks_nor_after_it_asks_no_more(tmp_
             await asyncio.sleep(0.01)
     world.reporter.set_interval(0)
     await asyncio.sleep(0)
-    said = len(world.sent)
+    count = len(world.sent)
     await asyncio.sleep(0.05)
-    assert len(world.sent) == said
+    assert len(world.sent) == count
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

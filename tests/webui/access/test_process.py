@@ -32,10 +32,10 @@ JSON = {"Accept": "application/json"}
 RUNNING = "uid-running"
 # Follows a stream as the pages do; its end is what it last said.
 FOLLOW = """address => {
-    window.said = [];
+    window.events = [];
     const stream = new EventSource(address);
     for (const kind of ['ledger', 'signed_out', 'finished'])
-        stream.addEventListener(kind, () => { window.said.push(kind); if (kind !== 'ledger') stream.close(); });
+        stream.addEventListener(kind, () => { window.events.push(kind); if (kind !== 'ledger') stream.close(); });
 }"""
 
 
@@ -160,7 +160,7 @@ def test_a_right_that_is_taken_away_ends_the_stream_and_who_has_none_sees_nothin
     watching = sign_in(chromium, process, "/requests")
     watching.get_by_text("running").first.wait_for()
     watching.evaluate(FOLLOW, f"/requests/team-c/{RUNNING}/events")
-    wait_until(lambda: "ledger" in watching.evaluate("window.said"), "the ledger's first event")
+    wait_until(lambda: "ledger" in watching.evaluate("window.events"), "the ledger's first event")
 
     status, _ = cluster.call("DELETE", f"{RBAC}/namespaces/team-c/rolebindings/readers")
     assert status == 200
@@ -174,7 +174,7 @@ def test_a_right_that_is_taken_away_ends_the_stream_and_who_has_none_sees_nothin
     assert stranger.request.get("/requests", headers=JSON).json()["total"] == 0
     stranger.context.close()
 
-    wait_until(lambda: watching.evaluate("window.said")[-1] == "signed_out", "the stream's end")
+    wait_until(lambda: watching.evaluate("window.events")[-1] == "signed_out", "the stream's end")
     assert watching.request.get(f"/requests/team-c/{RUNNING}", headers=JSON).status == 404
     watching.context.close()
     refused = [line for line in process.audit() if line.get("may_not_read")]

@@ -33,9 +33,9 @@ def test_a_prometheus_is_told_a_token_over_tls_alone(capsys: pytest.CaptureFixtu
     ):
         with pytest.raises(SystemExit):
             read_settings([*flags, *wrong], BASE | OIDC)
-    said = capsys.readouterr().err
-    assert "--prometheus-matchers: must be matchers" in said
-    assert "--prometheus-token-file: is sent over https:// only" in said
+    message = capsys.readouterr().err
+    assert "--prometheus-matchers: must be matchers" in message
+    assert "--prometheus-token-file: is sent over https:// only" in message
 
 
 @pytest.mark.attack
@@ -43,13 +43,13 @@ def test_it_is_never_open_to_everybody(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit) as ended:
         read_settings([], BASE)
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert "--oidc-issuer-url" in said
-    assert "--proxy-jwks-url" in said
+    message = capsys.readouterr().err
+    assert "--oidc-issuer-url" in message
+    assert "--proxy-jwks-url" in message
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"),
+    ("flag", "message"),
     [
         ("--public-url=http://fleetprof.example.com", "https://"),
         ("--public-url=https://example.com/fleetprof", "a host alone"),
@@ -66,12 +66,12 @@ def test_it_is_never_open_to_everybody(capsys: pytest.CaptureFixture[str]) -> No
         ("--prometheus-url=https://prometheus/?token=secret", "no query"),
     ],
 )
-def test_a_wrong_setting_is_named(flag: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_setting_is_named(flag: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         read_settings([flag], BASE | OIDC)
     assert ended.value.code == 2
     stderr = capsys.readouterr().err
-    assert said in stderr
+    assert message in stderr
     assert "secret@" not in stderr
     assert "=secret" not in stderr
 

@@ -84,17 +84,17 @@ def test_when_the_session_ends_the_page_says_how_to_sign_in(page: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said", "next_step"),
+    ("data", "message", "next_step"),
     [
         (b'{"schema_version": 1, "ranks": [{"rank": 0, "sou', "not a fleetprof report", ""),
         (b'{"schema_version": 99}', "upgrade", ""),
     ],
 )
 def test_a_report_that_cannot_be_read_says_why(
-    page: Page, copy: MemoryStore, data: bytes, said: str, next_step: str
+    page: Page, copy: MemoryStore, data: bytes, message: str, next_step: str
 ) -> None:
     copy.put(keys.report_key(*COPY), data)
-    expect_failure(page, ADDRESS, 422, said, next_step)
+    expect_failure(page, ADDRESS, 422, message, next_step)
     fetched = page.request.get(f"{ADDRESS}/files/report.json")
     assert fetched.body() == data
 
@@ -117,8 +117,10 @@ def test_a_timeline_without_its_files_says_what_is_missing(page: Page, copy: Mem
     expect(page.get_by_role("alert")).to_contain_text("analyse the capture again")
 
 
-@pytest.mark.parametrize(("at", "said"), [(0, "A part is missing"), (-40, "The list of what rank 2 ran is missing")])
-def test_a_damaged_part_of_a_timeline_is_a_gap_that_says_so(page: Page, copy: MemoryStore, at: int, said: str) -> None:
+@pytest.mark.parametrize(("at", "message"), [(0, "A part is missing"), (-40, "The list of what rank 2 ran is missing")])
+def test_a_damaged_part_of_a_timeline_is_a_gap_that_says_so(
+    page: Page, copy: MemoryStore, at: int, message: str
+) -> None:
     key = keys.rank_timeline_key(*COPY, 2)
     whole = bytearray(copy.get(key))
     body = 28 + int.from_bytes(whole[8:12], "little")
@@ -126,7 +128,7 @@ def test_a_damaged_part_of_a_timeline_is_a_gap_that_says_so(page: Page, copy: Me
     whole[start : start + 40] = bytes(40)
     copy.put(key, bytes(whole))
     page.goto(f"{ADDRESS}/timeline")
-    expect(page.get_by_text(re.compile(f"{said}: .*checksum"))).to_be_visible()
+    expect(page.get_by_text(re.compile(f"{message}: .*checksum"))).to_be_visible()
     expect(page.locator(".timeline-scroll canvas")).to_be_visible()
 
 

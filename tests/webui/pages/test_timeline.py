@@ -145,10 +145,10 @@ def test_an_address_opens_the_same_view_again(page: Page) -> None:
     wait_for_state(page, "%22mark%22%3A%5B")
     page.get_by_label(re.compile("Group below")).fill("12")
     before = wait_for_state(page, "%22group%22%3A12")
-    said = page.locator(".timeline-chosen").inner_text()
+    caption = page.locator(".timeline-chosen").inner_text()
     pixels = open_timeline(page, page.url).evaluate(PIXELS)
     assert state_of(page) == before
-    expect(page.locator(".timeline-chosen")).to_have_text(said, use_inner_text=True)
+    expect(page.locator(".timeline-chosen")).to_have_text(caption, use_inner_text=True)
     assert open_timeline(page, page.url).evaluate(PIXELS) == pixels
 
 

@@ -81,10 +81,10 @@ class ClusterAccess:
         try:
             seen = (await self._review_self(request, viewer))["status"]["userInfo"]
         except (ApiRefused, ApiUnreachable, KeyError) as error:
-            said = make_printable(str(error))
+            message = make_printable(str(error))
             # Without writes the API server need not know the provider.
             problem = (
-                "" if self._writes == "none" else f"the API server does not know you ({said}): it takes no capture"
+                "" if self._writes == "none" else f"the API server does not know you ({message}): it takes no capture"
             )
             return SeenSubject(viewer.name, viewer.groups, "this service's mapping", problem)
         name = str(seen.get("username", ""))

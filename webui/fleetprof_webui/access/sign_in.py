@@ -144,8 +144,8 @@ class SignIn:
             await self._read_metadata()
             token = await self._client.authorize_access_token(request, claims_options=expected, leeway=_LEEWAY_S)
         except OAuthError as error:
-            said = make_printable(f"{error.error}: {error.description}")[:200]
-            raise _refuse(f"the identity provider did not sign you in ({said})", "sign in again") from None
+            message = make_printable(f"{error.error}: {error.description}")[:200]
+            raise _refuse(f"the identity provider did not sign you in ({message})", "sign in again") from None
         except JoseError as error:
             log.warning("an ID token is refused: %s", error)
             raise _refuse("the identity provider's token is not good", "the service's log says why") from None

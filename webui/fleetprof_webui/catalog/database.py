@@ -63,8 +63,8 @@ def _explain(error: Exception) -> CatalogUnusable:
         return CatalogUnusable(
             f"the catalog is of another version of fleetprof ({error}); make it anew: fleetprof catalog rebuild"
         )
-    said = error.orig if isinstance(error, DatabaseError) else error
-    return CatalogUnusable(f"the catalog's database does not answer: {said}; look at its address, and that it runs")
+    cause = error.orig if isinstance(error, DatabaseError) else error
+    return CatalogUnusable(f"the catalog's database does not answer: {cause}; look at its address, and that it runs")
 
 
 def migration_config(engine: Engine) -> Config:

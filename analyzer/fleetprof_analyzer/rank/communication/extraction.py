@@ -87,9 +87,9 @@ def extract_operations(
     source = read_source(trace, marks or HostMarks())
     if source is None:
         return None
-    said = read_metadata(trace, source)
-    iterations, iteration = assign_iterations(found, source.launch_ns, said.kind, said.group)
-    position = position_in_program(iteration, said.kind, len(iterations))
+    metadata = read_metadata(trace, source)
+    iterations, iteration = assign_iterations(found, source.launch_ns, metadata.kind, metadata.group)
+    position = position_in_program(iteration, metadata.kind, len(iterations))
     end = source.start_ns + source.duration_ns
     work = Work(
         source.row_start_ns,
@@ -102,7 +102,7 @@ def extract_operations(
     )
     chain = build_chain(work, find_joins(work, position))
     previous_end = _previous_end(source.place, source.start_ns, end)
-    after_local = follows_chain(source, chain.reached_ns, said.kind)
+    after_local = follows_chain(source, chain.reached_ns, metadata.kind)
     ready = np.where(after_local, np.maximum(chain.reached_ns, previous_end), previous_end)
     launched = np.maximum(ready, source.launch_ns)
     behind = find_behind(source.place, launched, source.start_ns, end, position)
@@ -124,11 +124,11 @@ def extract_operations(
     bounds = [(i.start_ns, i.start_ns + i.duration_ns) for i in found.iterations] if found.iterations else []
     columns = Columns(
         iteration=iteration,
-        kind=said.kind,
-        group=said.group,
-        sequence=said.sequence,
-        elements=said.elements,
-        peer=said.peer,
+        kind=metadata.kind,
+        group=metadata.group,
+        sequence=metadata.sequence,
+        elements=metadata.elements,
+        peer=metadata.peer,
         place=source.place,
         behind=behind,
         after_local=after_local,
@@ -160,7 +160,7 @@ def extract_operations(
         kind=source.kind,
         iterations=iterations,
         indices_proven=found.index_from in ("agent", "profiler_step"),
-        groups=said.groups,
+        groups=metadata.groups,
         columns=columns,
         work=work_by_iteration(trace, source.local, source.local_launch_ns, bounds),
         clock_megahertz=clock_by_iteration(samples, bounds) if trace.time_origin == "unix" else [],

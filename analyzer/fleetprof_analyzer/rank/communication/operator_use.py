@@ -79,13 +79,15 @@ def _read_inputs(trace: Trace, shapes: Int32s) -> tuple[tuple[int, ...], str]:
     total = int(counts.sum())
     if total == 0 or total < _LEAST_SAID * len(shapes):
         return (), ""
-    said = [(trace.inputs[number], count) for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)]
-    width = max(len(inputs.elements) for inputs, _ in said)
+    known_inputs = [
+        (trace.inputs[number], count) for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
+    ]
+    width = max(len(inputs.elements) for inputs, _ in known_inputs)
     sums = [0] * width
-    for inputs, count in said:
+    for inputs, count in known_inputs:
         for place, elements in enumerate(inputs.elements):
             sums[place] += count * elements
-    return tuple(one // total for one in sums), max(said, key=lambda one: one[1] * sum(one[0].elements))[0].text
+    return tuple(one // total for one in sums), max(known_inputs, key=lambda one: one[1] * sum(one[0].elements))[0].text
 
 
 def own_times(start_ns: Int64s, end_ns: Int64s) -> Int64s:

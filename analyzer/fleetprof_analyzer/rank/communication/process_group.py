@@ -32,16 +32,16 @@ def group_of(collective: Collective, configured: Mapping[str, tuple[int, ...]]) 
 def peer_of(collective: Collective, kind: int, group: Group) -> int:
     """The global rank of the other side of a send or receive; -1 where it is not said, and for everything else."""
     if kind == KINDS.index("send"):
-        said = collective.target
+        peer = collective.target
     elif kind == KINDS.index("receive"):
-        said = collective.source
+        peer = collective.source
     else:
         return -1
-    if said is None:
+    if peer is None:
         return -1
     # A number that is no member counts members.
-    inside = not group.members or said in group.members or said >= len(group.members)
-    return said if inside else group.members[said]
+    inside = not group.members or peer in group.members or peer >= len(group.members)
+    return peer if inside else group.members[peer]
 
 
 def _listed(text: str) -> tuple[int, ...]:

@@ -73,8 +73,8 @@ def measure_communication(trace: Trace, works: Sequence[DeviceWork]) -> list[Com
         rows = trace.rows.select(~trace.rows.on_device & ranges[trace.rows.name])
         _add_rows(found, rows, np.zeros(len(rows), np.int64))
     groups: dict[tuple[str, str, int | None, str, int | None], list[int]] = {}
-    for (name, said), sums in found.items():
-        collective = trace.collectives[said] if said >= 0 else _UNSAID
+    for (name, number), sums in found.items():
+        collective = trace.collectives[number] if number >= 0 else _UNSAID
         kind = KINDS[kind_of(collective.name, trace.names[name])]
         size = group_of(collective, trace.metadata.groups).size
         group = collective.group_name[:_GROUP_CHARACTERS]
@@ -129,9 +129,9 @@ def _add_rows(found: dict[tuple[int, int], list[int]], rows: Rows, overlap: Int6
     np.add.at(overlapped, owner, overlap)
     np.minimum.at(shortest, owner, rows.duration_ns)
     sums = np.stack((np.bincount(owner), total, shortest, overlapped)).T.tolist()
-    for (name, said), (count, total_ns, min_ns, overlapped_ns) in zip(keys.T.tolist(), sums, strict=True):
-        have = found.setdefault((name, said), [0, 0, min_ns, 0])
-        found[name, said] = [
+    for (name, number), (count, total_ns, min_ns, overlapped_ns) in zip(keys.T.tolist(), sums, strict=True):
+        have = found.setdefault((name, number), [0, 0, min_ns, 0])
+        found[name, number] = [
             have[0] + count, have[1] + total_ns, min(have[2], min_ns), have[3] + overlapped_ns
         ]  # fmt: skip
 

@@ -42,12 +42,12 @@ def measure_copies(trace: Trace, works: Sequence[DeviceWork]) -> list[CopyStatis
             mine = kinds == number
             if not mine.any():
                 continue
-            said = mine & (rows.detail >= 0)
+            sized = mine & (rows.detail >= 0)
             total = sums.setdefault(key, [0, 0, 0, 0])
             total[0] += int(mine.sum())
             total[1] += int(rows.duration_ns[mine].sum())
-            total[2] += int(rows.detail[said].sum())
-            total[3] += int(rows.duration_ns[said].sum())
+            total[2] += int(rows.detail[sized].sum())
+            total[3] += int(rows.duration_ns[sized].sum())
     made = [
         CopyStatistics(
             kind=kind,
@@ -55,9 +55,9 @@ def measure_copies(trace: Trace, works: Sequence[DeviceWork]) -> list[CopyStatis
             count=count,
             total_ns=total_ns,
             bytes=size,
-            bytes_per_s=size * 10**9 // said_ns if said_ns else None,
+            bytes_per_s=size * 10**9 // sized_ns if sized_ns else None,
         )
-        for (kind, pageable), (count, total_ns, size, said_ns) in sums.items()
+        for (kind, pageable), (count, total_ns, size, sized_ns) in sums.items()
     ]
     return sorted(made, key=lambda copy: (-copy.total_ns, copy.kind, copy.pageable))
 

@@ -81,21 +81,21 @@ class Columns:
         category = bytes(codes.translate(None, _NOT_KEPT))
         on_device = category.translate(_ON_DEVICE)
         # One plain loop per column: a call per event would take longer than decoding it.
-        said = [event.args or _NOTHING_SAID for event in kept]
-        of_device = list(compress(said, on_device))
+        arguments = [event.args or _NOTHING_SAID for event in kept]
+        of_device = list(compress(arguments, on_device))
         numbers = map(self.vocabulary.names.__getitem__, [event.name for event in kept])
         name = pack_numbers(numbers, len(kept))
         place = self._add_places(kept, of_device, on_device)
         pending = self._pending
         pending.place = place
-        self._add_tensors(said, name, category)
+        self._add_tensors(arguments, name, category)
         pending.category += category
         pending.name += name
         pending.starts.append(join_tokens([event.ts for event in kept]))
         pending.durations += pack_durations([event.dur for event in kept])
-        pending.sequence_number += pack_counts([args.sequence_number for args in said])
-        pending.correlation += pack_counts([args.correlation for args in said])
-        pending.external_id += pack_counts([args.external_id for args in said])
+        pending.sequence_number += pack_counts([args.sequence_number for args in arguments])
+        pending.correlation += pack_counts([args.correlation for args in arguments])
+        pending.external_id += pack_counts([args.external_id for args in arguments])
         pending.byte_count += pack_counts([args.bytes for args in of_device])
         pending.shape += pack_numbers(self._number_shapes(of_device), len(of_device))
         if len(pending.category) >= _ENOUGH_ROWS or place is not None:
@@ -228,16 +228,16 @@ class Columns:
             numbers.append(number)
         return numbers
 
-    def _add_tensors(self, said: list[EventArgs], name: bytes, category: bytes) -> None:
+    def _add_tensors(self, arguments: list[EventArgs], name: bytes, category: bytes) -> None:
         """Numbers what rows say of a collective and of their inputs; to be called before they are added."""
-        telling = [at for at, args in enumerate(said) if args.dimensions or args.collective]
+        telling = [at for at, args in enumerate(arguments) if args.dimensions or args.collective]
         if not telling:
             return
         vocabulary, pending = self.vocabulary, self._pending
         communicates = vocabulary.names.communicate(read_numbers(name)).tobytes()
         before, inputs = len(pending.category), vocabulary.inputs
         for at in telling:
-            args, code = said[at], category[at]
+            args, code = arguments[at], category[at]
             if code == Category.OPERATOR and args.dimensions:
                 pending.inputs[before + at] = inputs[bytes(args.dimensions)]
             if (communicates[at] or args.collective) and code != Category.RUNTIME:

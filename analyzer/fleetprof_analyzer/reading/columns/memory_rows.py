@@ -30,12 +30,12 @@ class MemoryColumns:
 
     def add(self, events: list[Instant]) -> None:
         """Adds instants named `NAME`."""
-        said = [event.args or _NOTHING_SAID for event in events]
+        arguments = [event.args or _NOTHING_SAID for event in events]
         self.append(
             parse_microseconds([event.ts for event in events]),
-            np.array([self.device_number(args.device_type, args.device_id) for args in said], np.int64),
-            read_counts(pack_counts([args.total_allocated for args in said])),
-            read_counts(pack_counts([args.total_reserved for args in said])),
+            np.array([self.device_number(args.device_type, args.device_id) for args in arguments], np.int64),
+            read_counts(pack_counts([args.total_allocated for args in arguments])),
+            read_counts(pack_counts([args.total_reserved for args in arguments])),
         )
 
     def append(self, at_ns: Int64s, device: Int64s, allocated: Int64s, reserved: Int64s) -> None:

@@ -103,7 +103,7 @@ class Rewriter:
                 if (pid, tid) in self.places.threads:
                     yield pid, tid, self._join(fields, None, pid, tid)
 
-    def processes_said(self) -> dict[tuple[str, str], str]:
+    def process_texts(self) -> dict[tuple[str, str], str]:
         """What the trace says of processes: (process, "name" or "labels") -> its words."""
         found: dict[tuple[str, str], str] = {}
         for fields in self.naming:

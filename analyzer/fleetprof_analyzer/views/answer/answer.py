@@ -44,17 +44,17 @@ def give_answer(report: Report) -> Answer:
     if not report.ranks:
         return Answer(_say_nothing(report), [], "")
     late, spent = say_lateness(report), say_time(report)
-    missing = " ".join(said for said in (say_missing(report), _say_unknown(report)) if said)
+    missing = " ".join(sentence for sentence in (say_missing(report), _say_unknown(report)) if sentence)
     if say_missing(report) and late == NOBODY:
         late = f"None of the {len(report.ranks)} ranks that are here is late."
     named = report.stragglers is not None and report.stragglers.verdict in _NAMED
     if named:
-        said = [late, missing, _say_more(report)]
+        sentences = [late, missing, _say_more(report)]
     elif report.stragglers is not None and report.stragglers.is_hidden:
-        said = [spent, late, missing]
+        sentences = [spent, late, missing]
     else:
-        said = [late, missing, spent]
-    sentence = " ".join(part for part in said if part) or _UNTIMED
+        sentences = [late, missing, spent]
+    sentence = " ".join(part for part in sentences if part) or _UNTIMED
     speaks = [*_evidence(report), *([spent] if named and spent else [])]
     return Answer(plain(sentence, _MOST_WORDS), speaks[:_MOST_EVIDENCE], _next_step(report))
 
@@ -105,20 +105,20 @@ def _say_nothing(report: Report) -> str:
 
 def _evidence(report: Report) -> list[str]:
     found = report.stragglers
-    said = _of_stragglers(found) if found is not None else []
-    said += [
+    evidence = _of_stragglers(found) if found is not None else []
+    evidence += [
         f"The host runs nothing for {duration(silence.time_ns)} in all {silence.words}"
         + (f", at {name_place(silence.place)}." if silence.place is not None else ".")
         for silence in (find_silences(report.ranks) if _is_hosts(report) else [])[:2]
     ]
     first = report.findings[0] if report.findings else None
-    if not said and first is not None and first.measure != "stragglers" and first.kind not in _OF_PARTS:
-        said.append(f"{say_finding(first)}.")
-    return said
+    if not evidence and first is not None and first.measure != "stragglers" and first.kind not in _OF_PARTS:
+        evidence.append(f"{say_finding(first)}.")
+    return evidence
 
 
 def _of_stragglers(found: Stragglers) -> list[str]:
-    said = []
+    sentences = []
     for one in found.ranks[:2]:
         who = f"Rank {one.rank}: " if len(found.ranks) > 1 else ""
         parts = [plain(evidence(shown, one.peers), 300) for shown in one.evidence]
@@ -126,10 +126,10 @@ def _of_stragglers(found: Stragglers) -> list[str]:
             share = percent(100 * one.place.samples / one.place.of_samples)
             parts.append(f"{share} of {one.place.of_samples} samples of its main thread are at {name_place(one.place)}")
         parts.append(f"the other ranks wait {duration(one.lateness_ns)} for it in each iteration")
-        said += [f"{who}{part}." if who else f"{part[:1].upper()}{part[1:]}." for part in parts]
+        sentences += [f"{who}{part}." if who else f"{part[:1].upper()}{part[1:]}." for part in parts]
     if found.verdict == "nobody" and found.smallest_gain is not None and not found.is_hidden:
-        said.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
-    return said
+        sentences.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
+    return sentences
 
 
 def _is_hosts(report: Report) -> bool:

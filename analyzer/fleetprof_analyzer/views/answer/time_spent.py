@@ -96,8 +96,8 @@ def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
     stages = sorted(add_stages(ranks), key=lambda stage: -stage[1])
     whole = sum(time for _, time, _ in stages)
     if not whole:
-        said = waits or f"{share(time_ns.compute, time_ns.span)} of the ranks' time is operators"
-        return f"{said[:1].upper()}{said[1:]}."
+        sentence = waits or f"{share(time_ns.compute, time_ns.span)} of the ranks' time is operators"
+        return f"{sentence[:1].upper()}{sentence[1:]}."
     shown = [
         f"{percent(100 * time / whole)} is {_STAGES.get(words, words)}{_where(words, ranks, report)}"
         for words, time, _ in stages[:2]
@@ -106,10 +106,10 @@ def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
     of_stages = f"of an iteration, {' and '.join(shown)}"
     own = stages[0][0].startswith(("data loading", "host"))
     if not waits or (own and stages[0][1] * time_ns.span >= time_ns.exposed_communication * whole):
-        said = f"{of_stages}; {waits}" if waits else of_stages
+        sentence = f"{of_stages}; {waits}" if waits else of_stages
     else:
-        said = f"{waits}; {of_stages}"
-    return f"{said[:1].upper()}{said[1:]}."
+        sentence = f"{waits}; {of_stages}"
+    return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def _where(words: str, ranks: Sequence[Rank], report: Report) -> str:

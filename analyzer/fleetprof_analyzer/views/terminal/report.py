@@ -49,7 +49,7 @@ def render_text(report: Report, width: int = 100) -> str:
         [*list_memory(report), *list_data_loading(report)],
         _ranks(report, width),
         list_differences(report.heterogeneity),
-        [line for said in list_energy(report) for line in wrap(f"Energy: {said}", width, subsequent_indent="  ")],
+        [line for energy in list_energy(report) for line in wrap(f"Energy: {energy}", width, subsequent_indent="  ")],
         _start(report),
         _cost(report, width),
         _ledger(report, width),
@@ -83,8 +83,8 @@ def _head(report: Report) -> list[str]:
 def _answer(report: Report, width: int) -> list[str]:
     answer = give_answer(report)
     lines = wrap(answer.sentence, width, break_on_hyphens=False)
-    for said in answer.evidence:
-        lines += wrap(said, width, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
+    for sentence in answer.evidence:
+        lines += wrap(sentence, width, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
     if answer.next_step:
         lines += wrap(f"What to try: {answer.next_step}.", width, subsequent_indent="    ")
     return lines
@@ -115,8 +115,8 @@ def _findings(report: Report, width: int) -> list[str]:
     lines = ["What is worth doing, and how much of the time it can save at most"] if report.findings else []
     for finding in report.findings:
         advice = f". Try: {plain(finding.advice, 300)}" if finding.advice else ""
-        said = f"{share(finding.gain_permille, 1000):>7}  {say_finding(finding)}{advice}"
-        lines += wrap(said, width, initial_indent="  ", subsequent_indent=" " * 11, break_on_hyphens=False)
+        text = f"{share(finding.gain_permille, 1000):>7}  {say_finding(finding)}{advice}"
+        lines += wrap(text, width, initial_indent="  ", subsequent_indent=" " * 11, break_on_hyphens=False)
     return lines
 
 

@@ -99,9 +99,9 @@ def list_causes(idle_ns: IdleCauses) -> list[Cause]:
     for name, words, meaning in _CAUSES:
         time_ns = getattr(idle_ns, name)
         parts = [(text, getattr(idle_ns, part)) for part, text in _PARTS.get(name, ())]
-        said = ", ".join(f"{text} {share(part, time_ns)}" for text, part in parts if part)
+        shares = ", ".join(f"{text} {share(part, time_ns)}" for text, part in parts if part)
         if time_ns:
-            causes.append(Cause(words, time_ns, meaning, f"of it {said}" if said else ""))
+            causes.append(Cause(words, time_ns, meaning, f"of it {shares}" if shares else ""))
     return sorted(causes, key=lambda cause: -cause.time_ns)
 
 

@@ -25,5 +25,5 @@ def name_place(place: PlaceInCode | None) -> str:
 
 def in_brackets(place: PlaceInCode | None) -> str:
     """The same as an addition to a sentence: ` (train.py:41 read_batch)`."""
-    said = name_place(place)
-    return f" ({said})" if said else ""
+    location = name_place(place)
+    return f" ({location})" if location else ""

@@ -11,18 +11,18 @@ from fleetprof_analyzer.views.text import amount, plain
 
 def list_energy(report: Report) -> list[str]:
     """Sentences; none where nothing is known."""
-    said = []
+    sentences = []
     energy = report.energy
     if energy is not None:
         samples = energy.samples_per_iteration
         each = f", {amount(round(1000 * energy.mean_mj / samples), 'µJ')} per training sample" if samples else ""
         ranks = f"{energy.ranks} rank{'s' if energy.ranks != 1 else ''}"
-        said.append(f"{amount(energy.mean_mj, 'mJ')} per iteration{each}, over the sampled devices of {ranks}.")
-    if said_of_ranks := _say_ranks(report.ranks):
-        said.append(said_of_ranks)
+        sentences.append(f"{amount(energy.mean_mj, 'mJ')} per iteration{each}, over the sampled devices of {ranks}.")
+    if of_ranks := _say_ranks(report.ranks):
+        sentences.append(of_ranks)
     if report.worst_gpu is not None:
-        said.append(_say_worst(report.worst_gpu))
-    return said
+        sentences.append(_say_worst(report.worst_gpu))
+    return sentences
 
 
 def _say_ranks(ranks: Sequence[Rank]) -> str:

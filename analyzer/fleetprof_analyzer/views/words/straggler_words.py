@@ -100,13 +100,15 @@ def gain(one: Straggler) -> str:
 
 def notes(found: Stragglers) -> list[str]:
     """What limits the section: what cannot be told, and how rough it is."""
-    said = [f"{text}." for text in found.unidentifiable]
+    sentences = [f"{text}." for text in found.unidentifiable]
     if found.verdict in ("nobody", "moving_imbalance") and found.smallest_gain is not None:
-        said.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
+        sentences.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
     if found.approximate and found.fidelity is not None:
         off = percent(abs(100 * (found.fidelity - 1)))
-        said.append(f"Replayed, the window is {off} {'longer' if found.fidelity > 1 else 'shorter'}: costs are rough.")
-    return said
+        sentences.append(
+            f"Replayed, the window is {off} {'longer' if found.fidelity > 1 else 'shorter'}: costs are rough."
+        )
+    return sentences
 
 
 def say_power(smallest_gain: float, iterations: int) -> str:

@@ -72,8 +72,8 @@ async def _capture(
             request, kind = await _make(connection, target, selector, wishes)
             if kind is not None:
                 await require_workload(connection, kind, split_target(target)[1])
-        said = target or (f"-l {selector}" if selector else _say_target(request.spec.target))
-        await require_injected(connection, request.spec.target, said)
+        description = target or (f"-l {selector}" if selector else _say_target(request.spec.target))
+        await require_injected(connection, request.spec.target, description)
         requests = Requests(connection)
         state = await requests.create(_as_document(request, connection.namespace))
         return await follow(requests, state) if wait else state

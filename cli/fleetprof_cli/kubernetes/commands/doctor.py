@@ -43,18 +43,18 @@ def command(target: str | None, selector: str, ask_torch: bool, output: str, **f
     sys.exit(ExitCode.FAILED if any(check.verdict == Verdict.FAIL for check in checks) else ExitCode.DONE)
 
 
-async def _look(place: Place, said: str, selector: str, ask_torch: bool) -> list[Check]:
+async def _look(place: Place, reference: str, selector: str, ask_torch: bool) -> list[Check]:
     async with connect(place) as connection:
         document: dict[str, Any] = {"selector": parse_selector(selector)} if selector else {}
-        if said:
-            word, name = split_target(said)
+        if reference:
+            word, name = split_target(reference)
             kind = await find_kind(connection, word)
             document = {"workload": {"apiVersion": kind.api_version, "kind": kind.kind, "name": name}}
         try:
             target = Target.model_validate(document)
         except ValidationError as error:
             message = error.errors(include_url=False)[0]["msg"]
-            raise Failure(f"{said or selector}: {message}", code=ExitCode.INVALID) from None
+            raise Failure(f"{reference or selector}: {message}", code=ExitCode.INVALID) from None
         facts = await observe(connection, target, ask_torch=ask_torch)
         return [
             *judge_installation(facts),

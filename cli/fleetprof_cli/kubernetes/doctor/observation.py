@@ -194,7 +194,7 @@ async def _ask_torch(connection: Connection, pod: Pod) -> str | Unknown:
     container = pod["spec"]["containers"][max(0, choose_trainer(pod).index)]["name"]
     try:
         async with WsApiClient(connection.client.configuration) as client:
-            said: str = await CoreV1Api(client).connect_get_namespaced_pod_exec(
+            output: str = await CoreV1Api(client).connect_get_namespaced_pod_exec(
                 pod["metadata"]["name"],
                 connection.namespace,
                 container=container,
@@ -206,7 +206,7 @@ async def _ask_torch(connection: Connection, pod: Pod) -> str | Unknown:
             )
     except (ApiException, OSError) as error:
         return Unknown(f"container {container} could not be asked: {error}")
-    return said.strip()
+    return output.strip()
 
 
 async def _find_latest(connection: Connection, target: Target) -> RequestState | None:

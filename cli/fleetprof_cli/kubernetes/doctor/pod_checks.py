@@ -105,11 +105,11 @@ def _judge_sidecar(name: str, pod: Pod) -> Check:
         advice = f"make {image} reachable for the node (registry, imagePullSecrets); the pod does not start without it"
         return Check(name, Verdict.FAIL, f"its sidecar's image cannot be pulled: {waiting.get('message', '')}", advice)
     if waiting.get("reason") == "CrashLoopBackOff":
-        said = " ".join(str(last.get("message") or "").split())[-_LAST_WORDS:]
+        message = " ".join(str(last.get("message") or "").split())[-_LAST_WORDS:]
         found = f"its sidecar keeps ending, the last time with code {last.get('exitCode')}"
         metadata = pod["metadata"]
         logs = f"kubectl logs {metadata['name']} -n {metadata['namespace']} -c {SIDECAR_CONTAINER} --previous"
-        return Check(name, Verdict.FAIL, f"{found}: {said}" if said else found, f"the training is not affected; {logs}")
+        return Check(name, Verdict.FAIL, f"{found}: {message}" if message else found, f"the training is not affected; {logs}")
     if trouble := explain(dict(status)):
         step = f"kubectl describe {name.replace(' ', '/')} -n {pod['metadata']['namespace']}"
         return Check(name, Verdict.FAIL, f"does not run: {trouble}", step)
@@ -172,29 +172,29 @@ def _judge_link(name: str, metadata: Mapping[str, Any], log: str | Unknown | Non
 
 
 def _advise_link(message: str) -> str:
-    said = message.lower()
-    if "unauthenticated" in said or "token" in said:
+    text = message.lower()
+    if "unauthenticated" in text or "token" in text:
         return "the hub refuses the pod's token: the operator's log says why; is the pod's service account still there?"
-    if "certificate" in said or "ssl" in said or "handshake" in said:
+    if "certificate" in text or "ssl" in text or "handshake" in text:
         return "the certificate is not from the CA that the pod got at its creation: start the job again"
-    if "resolve" in said or "dns" in said or "name or service" in said:
+    if "resolve" in text or "dns" in text or "name or service" in text:
         return "the hub's name cannot be resolved: does the pod use the cluster's DNS (dnsPolicy)?"
     return "does the operator run? does a NetworkPolicy of this namespace forbid egress to it (port 8443)?"
 
 
-def _judge_torch(name: str, pod: Pod, said: str | Unknown | None) -> Iterator[Check]:
-    if said is None:
+def _judge_torch(name: str, pod: Pod, version: str | Unknown | None) -> Iterator[Check]:
+    if version is None:
         return
-    if isinstance(said, Unknown):
-        yield Check(name, Verdict.OK, f"PyTorch not asked for: {said.why}")
+    if isinstance(version, Unknown):
+        yield Check(name, Verdict.OK, f"PyTorch not asked for: {version.why}")
         return
-    kind, _, rest = said.partition(" ")
+    kind, _, rest = version.partition(" ")
     if kind == "torch":
         judged = judge_torch(rest, kineto=True)
         yield Check(f"{name} pytorch", judged.verdict, judged.found, judged.advice)
     else:
         advice = "the interpreter on PATH has no PyTorch; does the job train with another one?"
-        yield Check(f"{name} pytorch", Verdict.OK, f"not found: {said[:200]}", advice)
+        yield Check(f"{name} pytorch", Verdict.OK, f"not found: {version[:200]}", advice)
 
 
 def _message(line: str) -> str:

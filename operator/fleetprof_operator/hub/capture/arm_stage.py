@@ -40,8 +40,8 @@ async def resolve_and_arm(state: CaptureState) -> bool:
         now = hub.clock()
         if state.ledger.cancelled_unix_ns:
             state.leave_queue()
-            said = f"cancelled by {state.ledger.cancelled_by} before any rank was asked"
-            state.book.conclude("False", "Cancelled", said, now)
+            sentence = f"cancelled by {state.ledger.cancelled_by} before any rank was asked"
+            state.book.conclude("False", "Cancelled", sentence, now)
             return False
         found = hub.resolve(state.request, state.ledger.namespace, state.ledger.uid)
         others_since = (others_since or now) if found.others else 0

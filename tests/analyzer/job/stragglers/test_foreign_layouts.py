@@ -54,8 +54,8 @@ def test_pairs_that_say_nobody_leave_the_collectives_matched_and_are_said() -> N
     assert found is not None
     assert found.verdict == "nobody"
     assert found.unmatched == 2 * len(sends)  # and the receives at their other ends
-    (said,) = (text for text in found.unidentifiable if "send" in text)
-    assert said.startswith(f"For {found.unmatched:,} of {found.operations:,} operations (")
+    (sentence,) = (text for text in found.unidentifiable if "send" in text)
+    assert sentence.startswith(f"For {found.unmatched:,} of {found.operations:,} operations (")
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -47,14 +47,16 @@ OTHERS = [rank(0, {STEP: 2}), rank(2, {STEP: 2})]
 def test_the_silence_of_a_late_rank(
     cause: Cause, silent_ms: dict[tuple[str, str], int], found: tuple[tuple[str, str], int, int] | None
 ) -> None:
-    said = added(late(cause), [*OTHERS, rank(1, silent_ms)])
+    changed = added(late(cause), [*OTHERS, rank(1, silent_ms)])
     if found is None:
-        assert said == late(cause)
+        assert changed == late(cause)
         return
     (after, before), own_ms, usual_ms = found
     words = f"its main thread runs nothing between {after or 'the start'} and {before}"
-    assert said.evidence == [Evidence(measure=words, value=own_ms * MS, usual=usual_ms * MS, unit="ns per iteration")]
-    assert said.place == HERE
+    assert changed.evidence == [
+        Evidence(measure=words, value=own_ms * MS, usual=usual_ms * MS, unit="ns per iteration")
+    ]
+    assert changed.place == HERE
 
 
 def test_a_line_that_samples_told_stays() -> None:
@@ -62,8 +64,8 @@ def test_a_line_that_samples_told_stays() -> None:
 
 
 def test_a_slow_loader_has_the_line_of_its_stage() -> None:
-    said = added(late("data_loading"), [*OTHERS, rank(1, {STEP: 42}, loading=THERE)])
-    assert said == msgspec.structs.replace(late("data_loading"), place=THERE)
+    changed = added(late("data_loading"), [*OTHERS, rank(1, {STEP: 42}, loading=THERE)])
+    assert changed == msgspec.structs.replace(late("data_loading"), place=THERE)
 
 
 def test_without_stages_or_others_nothing_is_added() -> None:

@@ -75,10 +75,10 @@ def trace_of(rank: int, rows: list[dict[str, Any]], lengths: dict[int, float], o
     for row in sorted(rows, key=lambda one: (one["step"], one["start_ts"])):
         if row["duration"] <= 0 or row["optype"] in ("gc", "layernorm-grads-all-reduce"):
             continue
-        said = describe(row)
-        number = -1 if said is None else collectives.setdefault(said, len(collectives))
-        name = row["optype"] if said is None else f"ncclDevKernel_{row['optype']}"
-        stream = "7" if said is None else row["optype"]
+        arguments = describe(row)
+        number = -1 if arguments is None else collectives.setdefault(arguments, len(collectives))
+        name = row["optype"] if arguments is None else f"ncclDevKernel_{row['optype']}"
+        stream = "7" if arguments is None else row["optype"]
         add(Category.KERNEL, name, ("0", stream), begin[row["step"]] + row["start_ts"], row["duration"], number)
     columns = {name: [one.get(name, -1) for one in table] for name in COLUMNS}
     return Trace(

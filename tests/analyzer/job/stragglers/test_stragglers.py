@@ -181,13 +181,13 @@ def told_by_the_host(trace: Trace) -> Trace:
     launches = np.flatnonzero(rows.category == Category.RUNTIME)
     by_correlation = dict(zip(rows.correlation[launches].tolist(), launches.tolist(), strict=True))
     around = rows.take(np.array([by_correlation[number] for number in rows.correlation[kernels].tolist()]))
-    said = replace(
+    operators = replace(
         around, category=np.full(len(kernels), Category.OPERATOR, np.int8),
         name=np.full(len(kernels), len(trace.names), np.int32), collective=rows.collective[kernels],
         start_ns=around.start_ns - 1000, duration_ns=around.duration_ns + 2000,
     )  # fmt: skip
     silent = replace(rows, collective=np.full(len(rows), -1, np.int32))
-    both = Rows(*(np.concatenate((getattr(silent, column), getattr(said, column))) for column in COLUMNS))
+    both = Rows(*(np.concatenate((getattr(silent, column), getattr(operators, column))) for column in COLUMNS))
     return replace(trace, rows=both, names=[*trace.names, "record_param_comms"])
 
 

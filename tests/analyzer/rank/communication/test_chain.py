@@ -47,8 +47,8 @@ CHAINS = {
 def test_the_chain_waits_where_the_work_did(name: str) -> None:
     rows, operations, marks = CHAINS[name]
     found = chain_of(rows, operations)
-    said = zip(found.mark_operation.tolist(), found.mark_joins.tolist(), found.own_ns.tolist(), strict=True)
-    assert list(said) == marks
+    chain = zip(found.mark_operation.tolist(), found.mark_joins.tolist(), found.own_ns.tolist(), strict=True)
+    assert list(chain) == marks
 
 
 def test_an_operation_that_ended_early_is_joined_where_the_program_joins_it() -> None:

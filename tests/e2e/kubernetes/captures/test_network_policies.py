@@ -114,8 +114,8 @@ def test_each_component_reaches_what_it_needs_and_nothing_else(
     metadata = pods[caller]["metadata"]
     where = (metadata["name"], "-n", metadata["namespace"])
 
-    said = api.kubectl("exec", *where, "--", "python3", "-c", DIAL, wanted)
+    output = api.kubectl("exec", *where, "--", "python3", "-c", DIAL, wanted)
 
-    assert dict(zip((*may, *may_not), json.loads(said), strict=True)) == dict.fromkeys(may, True) | dict.fromkeys(
+    assert dict(zip((*may, *may_not), json.loads(output), strict=True)) == dict.fromkeys(may, True) | dict.fromkeys(
         may_not, False
     )

@@ -135,8 +135,8 @@ class Api:
             timeout=timeout_s,
             check=False,
         )
-        said = f"`{' '.join(command)}` ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-        assert (done.returncode != 0) == fails, said
+        report = f"`{' '.join(command)}` ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        assert (done.returncode != 0) == fails, report
         return done.stdout + done.stderr if fails else done.stdout
 
 

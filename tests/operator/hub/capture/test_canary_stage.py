@@ -45,7 +45,7 @@ async def _finish(ground: Any, sidecar: Any, arm: pb.Arm, **cost: int) -> pb.Cap
     return status
 
 
-def _said(status: pb.CaptureStatus, kind: str = "Succeeded") -> str:
+def _text(status: pb.CaptureStatus, kind: str = "Succeeded") -> str:
     return next(c.message for c in status.conditions if c.type == kind)
 
 
@@ -58,7 +58,7 @@ async def test_the_others_follow_when_it_is_unharmed(ground: Any, kit: Any) -> N
     assert [order.rank for order in canary.orders] == [0]
     assert (canary.window.iterations, list(canary.collect), canary.max_slowdown_percent) == (1, ["Shapes"], 200)
     status = await ground.status(uid)
-    assert _said(status) == "canary: rank 0 records one iteration first"
+    assert _text(status) == "canary: rank 0 records one iteration first"
     assert kit.condition(status, "TargetsResolved") == ("False", "Canary")
     assert not status.ranks
     assert status.canary.rank == 0
@@ -68,7 +68,7 @@ async def test_the_others_follow_when_it_is_unharmed(ground: Any, kit: Any) -> N
     assert (await sidecar.expect("release")).capture_id == canary.capture_id
     assert (arm.capture_id, arm.canary, [order.rank for order in arm.orders]) == (uid, False, [0, 1])
     assert (arm.estimate.events_per_iteration, arm.estimate.trace_bytes_per_iteration) == (2000, 600_000)
-    resolved = _said(await ground.status(uid), "TargetsResolved")
+    resolved = _text(await ground.status(uid), "TargetsResolved")
     assert "canary: rank 0's recorded iteration took 65 ms, 50 ms before (+30 %), then a stall of 20 ms" in resolved
 
     status = await _finish(ground, sidecar, arm)
@@ -95,7 +95,7 @@ async def test_what_a_capture_cost_spares_the_next_one_its_canary(ground: Any, k
     second = await _submit(ground, kit)
     arm = await sidecar.expect("arm")
     assert (arm.capture_id, arm.estimate.events_per_iteration) == (second, 1800)
-    assert f"no canary: capture {uid} tells what one costs (+10 %)" in _said(
+    assert f"no canary: capture {uid} tells what one costs (+10 %)" in _text(
         await ground.status(second), "TargetsResolved"
     )
     await _finish(ground, sidecar, arm, iteration_ns=160 * MS)
@@ -145,7 +145,7 @@ async def test_nobody_follows_one_that_is_harmed(
     await _record(sidecar, canary, **fields)
     status = await ground.await_end(uid)
     assert kit.succeeded(status) == ("False", reason)
-    assert says in _said(status)
+    assert says in _text(status)
     assert not status.ranks
     assert (await sidecar.expect("release")).capture_id == canary.capture_id
     assert not [m for m in sidecar.received if m.HasField("arm")]
@@ -170,7 +170,7 @@ async def test_one_without_a_trace_ends_the_capture(
     await sidecar.say_all(canary, "FAILED", reason=reason, message="so it was", **times)
     status = await ground.await_end(uid)
     assert kit.succeeded(status) == ("False", outcome)
-    assert "so it was" in _said(status)
+    assert "so it was" in _text(status)
     assert not status.ranks
 
 
@@ -182,7 +182,7 @@ async def test_a_process_that_is_gone_afterwards_was_harmed(ground: Any, kit: An
     await sidecar.beat()
     status = await ground.await_end(uid)
     assert kit.succeeded(status) == ("False", "CanaryHarmed")
-    assert "the process ended right after its canary was recorded" in _said(status)
+    assert "the process ended right after its canary was recorded" in _text(status)
 
 
 @pytest.mark.parametrize("reason", ["TooLate", "NotPolling", "Busy", "CancelledByUserProfiler", "EmptyTrace"])
@@ -197,7 +197,7 @@ async def test_one_that_recorded_nothing_through_nobodys_fault_is_repeated_once(
     await sidecar.say_all(again, "FAILED", reason="TooLate", message="late again")
     status = await ground.await_end(uid)
     assert kit.succeeded(status) == ("False", "CanaryFailed")
-    assert "has no trace (TooLate): late again" in _said(status)
+    assert "has no trace (TooLate): late again" in _text(status)
 
 
 async def test_its_repetition_waits_for_the_gap_between_the_cycles_of_the_jobs_own_profiler(
@@ -208,7 +208,7 @@ async def test_its_repetition_waits_for_the_gap_between_the_cycles_of_the_jobs_o
     await sidecar.beat()
     await ground.await_fleet(lambda fleet: fleet[0].processes[0].busy)
     await sidecar.say_all(canary, "FAILED", reason="Busy", message="the job profiles itself")
-    await ground.await_status(uid, lambda status: "are being profiled by their job" in _said(status, "TargetsResolved"))
+    await ground.await_status(uid, lambda status: "are being profiled by their job" in _text(status, "TargetsResolved"))
 
     sidecar.processes[0].busy = False
     await sidecar.beat()
@@ -275,7 +275,7 @@ async def test_there_is_none_where_it_would_tell_nothing(
     uid = await _submit(ground, kit, **spec)
     arm = await sidecar.expect("arm")
     assert (arm.capture_id, arm.canary) == (uid, False)
-    assert says in _said(await ground.status(uid), "TargetsResolved")
+    assert says in _text(await ground.status(uid), "TargetsResolved")
 
 
 async def test_one_that_was_asked_for_and_cannot_be_is_said(ground: Any, kit: Any) -> None:

@@ -114,9 +114,9 @@ async def test_who_waits_for_the_same_ranks_gets_them_in_turn(ground: Any, kit: 
         wanted = kit.make_request(ranks={"list": [1]})
         uids.append((await ground.hub.submit(wanted, "team", fail_fast=False)).uid)
         if place:
-            said = f"place {place} in the queue for these ranks: "
+            message = f"place {place} in the queue for these ranks: "
             status = await ground.await_status(uids[-1], lambda s, place=place: s.queue_position == place)
-            assert any(said in c.message for c in status.conditions)
+            assert any(message in c.message for c in status.conditions)
     for uid in uids:
         orders.append(await sidecar.expect("arm"))
         assert orders[-1].capture_id == uid

@@ -95,7 +95,7 @@ class AnalyzerFault:
     """An exception that nobody foresaw: its type and what it said."""
 
     kind: str
-    said: str
+    message: str
 
 
 Reason = (

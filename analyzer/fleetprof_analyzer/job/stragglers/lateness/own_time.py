@@ -96,11 +96,11 @@ def _turns(rank: Int64s, iteration: Int64s) -> Int64s:
     return np.asarray(numbers - np.maximum.accumulate(np.where(begins, numbers, 0)))
 
 
-def _by_iteration(replay: Replay, said_by: Callable[[RankOperations], Sequence[float | None]]) -> Floats:
+def _by_iteration(replay: Replay, values_of: Callable[[RankOperations], Sequence[float | None]]) -> Floats:
     matched = replay.matched
     table = np.full((len(matched.ranks), len(matched.iterations)), np.nan)
     for number, one in enumerate(matched.ranks):
-        values = said_by(one)
+        values = values_of(one)
         columns = one.columns
         if len(values) != len(one.iterations):
             continue

@@ -79,9 +79,9 @@ class Replay:
     def _with_hosts(self) -> Bools:
         """The ranks whose hosts are followed, shape (R,): those that lead, and where most do all that say theirs."""
         ranks = self.matched.ranks
-        said = np.array([bool((one.columns.tail_work_ns > HALF_NEVER).any()) for one in ranks])
+        follows = np.array([bool((one.columns.tail_work_ns > HALF_NEVER).any()) for one in ranks])
         leads = np.array([one.leads for one in ranks])
-        return leads | (said & bool(said.any() and leads[said].mean() >= _LEADING))
+        return leads | (follows & bool(follows.any() and leads[follows].mean() >= _LEADING))
 
     def _times_of_marks(self) -> None:
         """The marks' times, the owner of each; of a mark that was left out they belong to the next one."""
