@@ -1,7 +1,7 @@
 """A group of commands that loads only the one that is called, and ends by Ctrl-C as a shell's command does."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -11,12 +11,17 @@ from fleetprof_cli.messages import Failure
 
 
 class Commands(click.Group):
-    """Commands by name, each `command` of the module of its name within `package`; `table` has their one-line help."""
+    """Commands by name: `commands_table` has their one-line help, `packages` the commands of each package.
 
-    def __init__(self, *arguments: Any, commands_table: Mapping[str, str], package: str, **options: Any) -> None:
+    Each is `command` in the module of its name.
+    """
+
+    def __init__(
+        self, *arguments: Any, commands_table: Mapping[str, str], packages: Mapping[str, Iterable[str]], **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
         self._table = commands_table
-        self._package = package
+        self._modules = {name: f"{package}.{name}" for package, names in packages.items() for name in names}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names in the table's order."""
@@ -27,7 +32,7 @@ class Commands(click.Group):
         if cmd_name not in self._table:
             return None
         try:
-            module = importlib.import_module(f"{self._package}.{cmd_name}")
+            module = importlib.import_module(self._modules[cmd_name])
         except ModuleNotFoundError as missing:
             if missing.name is None or missing.name.startswith("fleetprof_"):
                 raise

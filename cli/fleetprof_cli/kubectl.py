@@ -25,14 +25,14 @@ COMMANDS: Final = {
     "doctor": "Find why pods cannot be captured and say what to do.",
     "completion": "Show how to complete these commands in a shell.",
 }
-_PACKAGE: Final = "fleetprof_cli.kubernetes.commands"
+_PACKAGES: Final = {"fleetprof_cli.kubernetes.commands": tuple(COMMANDS)}
 _NO_FILES: Final = ":4"  # kubectl's directive: nothing but these words completes here
 
 
 @click.command(
     cls=Commands,
     commands_table=COMMANDS,
-    package=_PACKAGE,
+    packages=_PACKAGES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="kubectl fleetprof")

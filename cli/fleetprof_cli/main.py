@@ -28,15 +28,17 @@ COMMANDS: Final = {
     "demo": "Train a small model on four ranks, capture it and show the report.",
     "completion": "Print the shell completion script.",
 }
-
-
-_PACKAGE: Final = "fleetprof_cli.commands"
+_PACKAGES: Final = {
+    "fleetprof_cli.commands.local": ("up", "run", "capture", "list", "top", "demo"),
+    "fleetprof_cli.commands.reports": ("report", "ui", "analyze", "diff", "catalog"),
+    "fleetprof_cli.commands.installation": ("inject", "doctor", "completion"),
+}
 
 
 @click.command(
     cls=Commands,
     commands_table=COMMANDS,
-    package=_PACKAGE,
+    packages=_PACKAGES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="fleetprof")

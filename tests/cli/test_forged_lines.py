@@ -5,7 +5,7 @@ import re
 
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_cli.commands.list import _capture_table
+from fleetprof_cli.commands.local.list import _capture_table
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.terminal.progress import Progress
 from fleetprof_cli.terminal.status_text import failure_lines, view
@@ -67,8 +67,8 @@ def test_words_of_a_sidecar_stay_in_their_cell_of_a_display() -> None:
 @given(st.text())
 def test_say_is_one_line_whatever_it_says(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        said: list[str] = []
-        patch.setattr("click.echo", lambda line, err: said.append(line))
+        lines: list[str] = []
+        patch.setattr("click.echo", lambda line, err: lines.append(line))
         say(text)
-    (line,) = said
+    (line,) = lines
     assert line.isprintable()

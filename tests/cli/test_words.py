@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from fleetprof_api.process.address import HostPort
 from fleetprof_api.request import parse_request
 from fleetprof_cli.capture.request_flags import Job, Wishes, find_contradiction, make_document, parse_ranks
-from fleetprof_cli.commands import capture as local_capture
+from fleetprof_cli.commands.local import capture as local_capture
 from fleetprof_cli.kubernetes.commands import capture as cluster_capture
 from fleetprof_cli.local.network import advertise
 from fleetprof_cli.local.run.job_name import as_label, name_job

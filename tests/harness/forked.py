@@ -26,10 +26,10 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
         "harness.kubernetes.operator_child",
-        "fleetprof_cli.commands.capture",
-        "fleetprof_cli.commands.doctor",
-        "fleetprof_cli.commands.list",
-        "fleetprof_cli.commands.report",
+        "fleetprof_cli.commands.local.capture",
+        "fleetprof_cli.commands.installation.doctor",
+        "fleetprof_cli.commands.local.list",
+        "fleetprof_cli.commands.reports.report",
         "fleetprof_cli.kubernetes.commands.capture",
     ]
 )

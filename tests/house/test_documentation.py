@@ -1,6 +1,5 @@
 """What the documentation lists is what there is: documented or fail."""
 
-import importlib
 import re
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from fleetprof_api.request.fields import FieldRow, list_fields
 from fleetprof_cli.capture.request_flags import Wishes
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubectl import COMMANDS as ON_KUBERNETES
-from fleetprof_cli.main import COMMANDS
+from fleetprof_cli.kubectl import group as plugin
+from fleetprof_cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[2]
 CLI = (ROOT / "docs/cli.md").read_text()
@@ -22,9 +22,10 @@ REASONS = (ROOT / "docs/reasons.md").read_text()
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), ROOT / "examples/README.md"])
 
 
-def load_command(name: str, package: str = "fleetprof_cli.commands") -> click.Command:
-    command = importlib.import_module(f"{package}.{name}").command
-    assert isinstance(command, click.Command)
+def load_command(name: str, group: click.Command = main) -> click.Command:
+    assert isinstance(group, click.Group)
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
     return command
 
 
@@ -46,7 +47,7 @@ def test_every_option_has_help_and_is_documented(name: str) -> None:
 
 @pytest.mark.parametrize("name", ON_KUBERNETES)
 def test_every_command_and_option_of_the_plug_in_is_documented(name: str) -> None:
-    command = load_command(name, "fleetprof_cli.kubernetes.commands")
+    command = load_command(name, plugin)
     assert f"| `kubectl fleetprof {name}" in KUBECTL
     assert (command.help or "").split()[:3] == ON_KUBERNETES[name].split()[:3]
     for parameter in command.params:

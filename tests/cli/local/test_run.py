@@ -269,23 +269,23 @@ def test_two_runs_of_one_script_have_two_names(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["run"], "Missing argument"),
         (["run", "--name", "My Job", "--", "true"], "for example 'my-job'"),
         (["run", "--label", "x", "--", "true"], "must be KEY=VALUE"),
     ],
 )
-def test_a_wrong_command_line_is_code_2(fleetprof: Callable[..., Finished], words: list[str], said: str) -> None:
+def test_a_wrong_command_line_is_code_2(fleetprof: Callable[..., Finished], words: list[str], message: str) -> None:
     done = fleetprof(*words)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_it_costs_the_job_little_to_start(fleetprof: Callable[..., Finished]) -> None:
     # What `run` imports is what a job waits for: none of the heavy packages may be among it.
     code = (
-        "import sys; import fleetprof_cli.main, fleetprof_cli.commands.run; "
+        "import sys; import fleetprof_cli.main, fleetprof_cli.commands.local.run; "
         "print([m for m in ('grpc', 'numpy', 'pydantic', 'boto3', 'rich', 'aiohttp') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,0 +1,1 @@
+"""Commands for whoever sets fleetprof up: manifests, checks, shell completion."""

@@ -1,0 +1,1 @@
+"""Commands over captures that there are: reports, comparisons, the web UI and its catalog."""
