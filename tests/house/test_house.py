@@ -8,18 +8,11 @@ from pathlib import Path
 
 import pytest
 from fleetprof_api import __version__
+from harness.repository import ROOT, source_files, tracked_files
 
-ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
 # What belongs to one machine or one workplace. Spelled in pieces, so that this file is not its own finding.
 FORBIDDEN = [rf"(^|[^A-Za-z0-9_.-])/{name}/" for name in ("work", "farm")] + ["/tmp/" + "tv", "/root/" + r"\."]
-
-
-def tracked_files() -> list[str]:
-    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
-    if done.returncode != 0:
-        pytest.skip("not a git checkout")
-    return [name for name in done.stdout.decode().split("\0") if name]
 
 
 def test_a_bare_make_lists_every_target_with_its_help() -> None:
@@ -63,7 +56,7 @@ def test_nothing_tracked_names_a_machine() -> None:
     found = []
     for name in tracked_files():
         path = ROOT / name
-        if path.is_symlink() or not path.is_file() or path.suffix in (".png", ".gz"):
+        if path.is_symlink() or path.suffix in (".png", ".gz"):
             continue
         for match in pattern.finditer(path.read_text(errors="replace")):
             found.append(f"{name}: {match[0]!r}")
@@ -72,14 +65,7 @@ def test_nothing_tracked_names_a_machine() -> None:
 
 def test_no_source_is_left_for_later() -> None:
     pattern = re.compile(r"\b(TO" + "DO|FIX" + r"ME|NotImplemented" + r"Error)\b")
-    found = [
-        name
-        for name in tracked_files()
-        if name.endswith(".py")
-        and "_pb2" not in name
-        and (ROOT / name).is_file()
-        and pattern.search((ROOT / name).read_text())
-    ]
+    found = [name for name in source_files() if pattern.search((ROOT / name).read_text())]
     assert found == []
 
 

@@ -2,11 +2,9 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-from tests.house.test_house import ROOT, tracked_files
+from harness.repository import ROOT, source_files
 
 # Each hides what it is a name of: a message, an answer, a file, a number?
 VERBS = {"said"}
@@ -38,8 +36,7 @@ def test_every_way_to_give_a_name_is_seen(code: str) -> None:
 
 def test_no_name_is_a_verb_that_hides_what_it_holds() -> None:
     found = []
-    for path in tracked_files():
-        if path.endswith(".py") and "_pb2" not in path and (ROOT / path).is_file():
-            names = bound_names(ast.parse(Path(ROOT / path).read_text()))
-            found += [f"{path}:{line}: {name}" for name, line in names if name.strip("_") in VERBS]
+    for path in source_files():
+        names = bound_names(ast.parse((ROOT / path).read_text()))
+        found += [f"{path}:{line}: {name}" for name, line in names if name.strip("_") in VERBS]
     assert found == [], "name what it holds: message, answer, warnings, output, ledger"

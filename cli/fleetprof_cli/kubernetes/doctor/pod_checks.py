@@ -109,7 +109,9 @@ def _judge_sidecar(name: str, pod: Pod) -> Check:
         found = f"its sidecar keeps ending, the last time with code {last.get('exitCode')}"
         metadata = pod["metadata"]
         logs = f"kubectl logs {metadata['name']} -n {metadata['namespace']} -c {SIDECAR_CONTAINER} --previous"
-        return Check(name, Verdict.FAIL, f"{found}: {message}" if message else found, f"the training is not affected; {logs}")
+        return Check(
+            name, Verdict.FAIL, f"{found}: {message}" if message else found, f"the training is not affected; {logs}"
+        )
     if trouble := explain(dict(status)):
         step = f"kubectl describe {name.replace(' ', '/')} -n {pod['metadata']['namespace']}"
         return Check(name, Verdict.FAIL, f"does not run: {trouble}", step)
