@@ -185,8 +185,9 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ApiServer]
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps a folder's tests on an API server in one worker, so that it is started once; skips what lacks PyTorch.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keeps a folder's tests on an API server in one worker, so that it is started once; skips what lacks PyTorch;
+    leaves out what runs at night, unless `-m` asks for it.
 
     The same for what renders the chart: each set of values is rendered once.
     """
@@ -195,6 +196,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name} {marker}"))
     _skip_torch(items)
+    if "nightly" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
 
 
 def _skip_torch(items: list[pytest.Item]) -> None:

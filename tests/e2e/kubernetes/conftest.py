@@ -27,14 +27,6 @@ _CLUSTER = pytest.StashKey[Cluster | Refusal | Failure]()
 _STAYS = pytest.StashKey[bool]()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what runs at night, unless `-m` asks for it."""
-    if "nightly" in config.option.markexpr:
-        return
-    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
-    items[:] = [item for item in items if not item.get_closest_marker("nightly")]
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Makes the cluster before any test's time runs: minutes the first time, or while another run has it."""
