@@ -201,4 +201,4 @@ def test_top_shows_the_ranks_of_a_job_that_lets_them_be_told_and_completes_its_n
             review = ("auth", "can-i", *right, "-n", NAMESPACE, f"--as={person}")
             assert api.kubectl(*review, fails=may == "no").split()[0] == may
     raw = f"/api/v1/namespaces/{NAMESPACE}/services/fleetprof-top:http/proxy/figures"
-    assert "Unauthorized" in api.kubectl("get", "--raw", raw, fails=True)
+    assert "provide credentials" in api.kubectl("get", "--raw", raw, fails=True)
