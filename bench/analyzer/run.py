@@ -127,7 +127,7 @@ class Bench:
             gpu = gzip.decompress((SHARED / "nccl_a100/nccl_data.json.gz").read_bytes())
             stacks = gzip.decompress((SHARED / "inference_h100_mi300/h100_falconsai.json.gz").read_bytes())
         else:
-            from harness.traces.planted_traces import plant
+            from harness.traces.planted.traces import plant
 
             gpu = stacks = plant(0, iterations=40).text().encode()
         self.gpu, self.stacks = Source.of(gpu), Source.of(stacks, one_line=True)

@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from harness.traces import baselines  # noqa: E402
 from harness.traces.foreign_layouts import KINDS, LAYOUTS, draw_foreign  # noqa: E402
-from harness.traces.planted_faults import CAUSES, FAULTS, LARGE_SHAPES, NO_FAULTS, OFTEN, SHAPES, draw, operations_of  # noqa: E402
+from harness.traces.planted.faults import CAUSES, FAULTS, LARGE_SHAPES, NO_FAULTS, OFTEN, SHAPES, draw, operations_of  # noqa: E402
 from harness.traces.straggler_sections import stragglers_of  # noqa: E402
 
 LEAST_GAIN = 0.012

@@ -55,7 +55,7 @@ def make_captures(folder: Path) -> DirectoryStore:
 def _read_trace() -> bytes:
     if SHARED.is_dir():
         return gzip.decompress((SHARED / "nccl_a100/nccl_data.json.gz").read_bytes())
-    from harness.traces.planted_traces import plant
+    from harness.traces.planted.traces import plant
 
     return plant(0, iterations=40).text().encode()
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from fleetprof_api.request import parse_request
 from fleetprof_api.stored_request import ProfileRequest
-from harness.kubernetes.request_documents import RIGHT, with_value
+from harness.kubernetes.documents.requests import RIGHT, with_value
 
 CASES = [
     *RIGHT,

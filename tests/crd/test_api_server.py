@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from harness.kubernetes.api_server import ApiServer, since
-from harness.kubernetes.request_documents import REQUESTS, VALID
+from harness.kubernetes.documents.requests import REQUESTS, VALID
 
 pytestmark = pytest.mark.cluster
 

@@ -7,7 +7,7 @@ import pytest
 from fleetprof_api.policy import Budget, InvalidPolicy, PolicyStatus, ProfilePolicy, dump_template, parse_policy
 from fleetprof_api.request.fields import FieldRow, list_fields
 from harness.kubernetes.api_server import ApiServer
-from harness.kubernetes.policy_documents import POLICIES, RIGHT, VALID, WRONG, with_value
+from harness.kubernetes.documents.policies import POLICIES, RIGHT, VALID, WRONG, with_value
 
 ROWS = [*list_fields(ProfilePolicy), *list_fields(PolicyStatus, "status.")]
 IDS = [f"{path}={value!r}"[:60] for path, value, _, _ in WRONG]

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 from fleetprof_api.request import ProfileRequest
 from harness.kubernetes.api_server import ApiServer
-from harness.kubernetes.crd_documents import as_json_schema, documents
-from harness.kubernetes.request_documents import REQUESTS, VALID
+from harness.kubernetes.documents.crds import as_json_schema, documents
+from harness.kubernetes.documents.requests import REQUESTS, VALID
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fleetprof_api.request import InvalidRequest, parse_request
 from harness.kubernetes.api_server import ApiServer
-from harness.kubernetes.request_documents import REQUESTS, RIGHT, WRONG, with_value
+from harness.kubernetes.documents.requests import REQUESTS, RIGHT, WRONG, with_value
 
 IDS = [f"{path}={value!r}"[:60] for path, value, _, _ in WRONG]
 each_right_one = pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.traces.planted_jobs import Job
-from harness.traces.planted_shapes import Fault, Shape
-from harness.traces.planted_traces_of_jobs import Clarity, json_of, traces_of
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.traces_of_jobs import Clarity, json_of, traces_of
 
 
 @pytest.fixture(scope="session")

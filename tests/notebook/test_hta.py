@@ -19,10 +19,10 @@ from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_api import keys
 from fleetprof_api.report.report import Rank, Report, TimeBreakdown
 from fleetprof_store.memory import MemoryStore
-from harness.traces.planted_jobs import Job
-from harness.traces.planted_shapes import Fault, Shape
-from harness.traces.planted_traces import plant, plant_capture
-from harness.traces.planted_traces_of_jobs import Clarity, json_of, traces_of
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.traces import plant, plant_capture
+from harness.traces.planted.traces_of_jobs import Clarity, json_of, traces_of
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fleetprof"

@@ -12,7 +12,7 @@ from fleetprof_api.report.report import Report, UnreadableReport, write_report
 from fleetprof_store.base import StoreError
 from fleetprof_store.captures import NoSuchCapture
 from fleetprof_store.directory import DirectoryStore
-from harness.traces.planted_traces import plant, plant_capture
+from harness.traces.planted.traces import plant, plant_capture
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from fleetprof_analyzer.rank.stored_summary import unpack_summary
 from fleetprof_api import keys
 from fleetprof_api.report.report import Rank, TimeBreakdown
 from fleetprof_store.memory import MemoryStore
-from harness.traces.planted_traces import plant_capture
+from harness.traces.planted.traces import plant_capture
 
 
 def put_summaries(store: MemoryStore, uid: str, folder: Path, first_step: int) -> None:

@@ -22,7 +22,7 @@ from fleetprof_api.report.report import Report
 from fleetprof_api.samples import MOST_BYTES
 from fleetprof_store.directory import DirectoryStore
 from fleetprof_store.memory import MemoryStore
-from harness.traces.planted_traces import plant_capture
+from harness.traces.planted.traces import plant_capture
 
 pytestmark = pytest.mark.attack
 SMALL = Limits(cpu_s=0.3, cpu_s_per_mib=0.0)

@@ -22,7 +22,7 @@ from fleetprof_api.report.report import Report, read_report, write_report
 from fleetprof_store.base import ObjectInfo, StoreError
 from fleetprof_store.directory import DirectoryStore
 from fleetprof_store.memory import MemoryStore
-from harness.traces.planted_traces import plant_capture
+from harness.traces.planted.traces import plant_capture
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fleetprof_analyzer.capture.store import summarise_ranks
 from fleetprof_store.directory import DirectoryStore
-from harness.traces.planted_traces import plant_capture
+from harness.traces.planted.traces import plant_capture
 
 _MERGE = """
 import sys

@@ -15,7 +15,7 @@ from fleetprof_analyzer.capture.folder import analyze_directory
 from fleetprof_analyzer.capture.memory import free_share
 from fleetprof_analyzer.capture.workers import work_in_processes
 from harness.reference import piecework
-from harness.traces.planted_traces import plant
+from harness.traces.planted.traces import plant
 
 _STARTER = """
 import sys

@@ -17,7 +17,7 @@ from fleetprof_api.report.report import Iteration, Rank, Report, TimeBreakdown, 
 from fleetprof_api.report.report_tables import Stages, StageTime
 from fleetprof_store.memory import MemoryStore
 from harness.traces.kept_traces import traces_in
-from harness.traces.planted_traces import plant_capture
+from harness.traces.planted.traces import plant_capture
 from hypothesis import given
 from hypothesis import strategies as st
 

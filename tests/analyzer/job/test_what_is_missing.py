@@ -8,11 +8,11 @@ import pytest
 from fleetprof_analyzer.capture.folder import SeveralJobs, analyze_directory
 from fleetprof_analyzer.job.stragglers.missing import find_missing
 from fleetprof_analyzer.views.page.headline import describe
-from harness.traces.planted_faults import operations_of
-from harness.traces.planted_jobs import Job
-from harness.traces.planted_ranks import Rank, write_ranks
-from harness.traces.planted_shapes import Fault, Shape
-from harness.traces.planted_traces_of_jobs import Clarity, traces_of
+from harness.traces.planted.faults import operations_of
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.ranks import Rank, write_ranks
+from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.traces_of_jobs import Clarity, traces_of
 
 MISSING = [
     # the job's size as said, members of groups without operations, ranks that have a trace -> missing

@@ -9,7 +9,7 @@ from fleetprof_api import keys
 from fleetprof_api.report.report import Iteration, Rank, Report, TimeBreakdown
 from fleetprof_store.base import StoreError
 from fleetprof_store.memory import MemoryStore
-from harness.traces.planted_traces import plant_capture
+from harness.traces.planted.traces import plant_capture
 
 
 def make_rank(number: int, starts: list[int], length_ns: int = 100) -> Rank:

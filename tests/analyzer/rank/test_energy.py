@@ -11,7 +11,7 @@ from fleetprof_analyzer.rank.measures.energy import LONGEST_GAP_NS, Energies, me
 from fleetprof_api import keys
 from fleetprof_api.samples import DeviceColumns
 from fleetprof_store.memory import MemoryStore
-from harness.traces.planted_traces import plant_capture
+from harness.traces.planted.traces import plant_capture
 from hypothesis import given
 from hypothesis import strategies as st
 

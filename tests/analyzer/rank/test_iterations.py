@@ -8,7 +8,7 @@ from fleetprof_analyzer.rank.iterations import Asked, Iterations, find_iteration
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_api.samples import RankSamples, StepColumns
-from harness.traces.planted_traces import START_NS, event, plant
+from harness.traces.planted.traces import START_NS, event, plant
 
 MS = 1_000_000
 STEP = "Optimizer.step#AdamW.step"

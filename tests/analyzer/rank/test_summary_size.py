@@ -16,7 +16,7 @@ from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import IdleCauses, Iteration, TimeBreakdown
 from fleetprof_api.report.report_tables import Silence
-from harness.traces.planted_traces import plant
+from harness.traces.planted.traces import plant
 
 DICE = random.Random(7)
 LETTERS = "abcdefghij<>_:,"

@@ -35,7 +35,7 @@ from fleetprof_api.report.report import Rank
 from harness.reference.naive_events import load, read_rows
 from harness.reference.naive_tables import naive_communication, naive_copies, naive_kernels, naive_launches
 from harness.traces.kept_traces import GENERATED, traces_in
-from harness.traces.planted_traces import plant
+from harness.traces.planted.traces import plant
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -18,7 +18,7 @@ from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import COLUMNS, Trace
 from harness.reference.mutated_traces import mutate
 from harness.traces.kept_traces import COMMITTED, SHARED
-from harness.traces.planted_traces import plant
+from harness.traces.planted.traces import plant
 
 CASES = int(os.environ.get("FLEETPROF_FUZZ_CASES", "200"))
 _LARGE_BYTES = 900_000

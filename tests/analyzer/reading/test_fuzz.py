@@ -20,7 +20,7 @@ from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.report.report import json_schema, read_report, write_report
 from harness.reference.mutated_traces import mutate
-from harness.traces.planted_traces import plant
+from harness.traces.planted.traces import plant
 from jsonschema import Draft202012Validator
 
 CASES = int(os.environ.get("FLEETPROF_FUZZ_CASES", "200"))

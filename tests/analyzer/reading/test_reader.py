@@ -14,7 +14,7 @@ from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.limits import Limits, Refused
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
-from harness.traces.planted_traces import BASE_NS, plant
+from harness.traces.planted.traces import BASE_NS, plant
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

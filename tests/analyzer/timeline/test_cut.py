@@ -11,8 +11,8 @@ from fleetprof_analyzer.timeline.trace_window import cut_directory
 from fleetprof_analyzer.timeline.window import NoSuchPart, parse_window
 from fleetprof_analyzer.trace.problems import Problems
 from harness.reference.perfetto_rules import Imported, import_trace
-from harness.traces.planted_ranks import BASE_NS, ITERATION_NS, MS, Rank, lasting, plant_rank, write_ranks
-from harness.traces.planted_traces import Digits, microseconds, to_json
+from harness.traces.planted.ranks import BASE_NS, ITERATION_NS, MS, Rank, lasting, plant_rank, write_ranks
+from harness.traces.planted.traces import Digits, microseconds, to_json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

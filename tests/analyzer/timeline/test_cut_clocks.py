@@ -6,11 +6,11 @@ from fleetprof_analyzer.timeline.merged_trace import MergedTrace, Wanted
 from fleetprof_analyzer.timeline.trace_window import cut_directory
 from fleetprof_analyzer.timeline.window import parse_window
 from harness.reference.perfetto_rules import Imported, import_trace
-from harness.traces.planted_jobs import Job
-from harness.traces.planted_ranks import BASE_NS, ITERATION_NS, MS, Rank, collective_end_ns, write_ranks
-from harness.traces.planted_shapes import Fault, Shape
-from harness.traces.planted_traces import Digits, microseconds, to_json
-from harness.traces.planted_traces_of_jobs import Clarity, json_of, traces_of
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.ranks import BASE_NS, ITERATION_NS, MS, Rank, collective_end_ns, write_ranks
+from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.traces import Digits, microseconds, to_json
+from harness.traces.planted.traces_of_jobs import Clarity, json_of, traces_of
 
 SECOND = 10**9
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"

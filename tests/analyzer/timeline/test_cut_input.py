@@ -16,9 +16,9 @@ from fleetprof_api.report.stragglers import Straggler, Stragglers
 from harness.reference.mutated_traces import mutate
 from harness.reference.perfetto_rules import Imported, import_trace
 from harness.traces.kept_traces import traces_in
-from harness.traces.planted_ranks import Rank as PlantedRank
-from harness.traces.planted_ranks import plant_rank, write_ranks
-from harness.traces.planted_traces import plant, to_json
+from harness.traces.planted.ranks import Rank as PlantedRank
+from harness.traces.planted.ranks import plant_rank, write_ranks
+from harness.traces.planted.traces import plant, to_json
 
 MOST_EVENTS = 3000
 

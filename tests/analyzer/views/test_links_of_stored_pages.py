@@ -14,7 +14,7 @@ from fleetprof_store.base import Store
 from fleetprof_store.directory import DirectoryStore
 from fleetprof_store.memory import MemoryStore
 from harness.reference.written_reports import job
-from harness.traces.planted_traces import plant_capture
+from harness.traces.planted.traces import plant_capture
 
 IN_KUBERNETES = RequestInfo(uid="u-1", name="look", namespace="team-a")
 LOCAL = RequestInfo(uid="u-1", name="look", namespace="local")

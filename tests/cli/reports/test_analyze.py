@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fleetprof_cli.terminal.reading_progress import show_reading
-from harness.traces.planted_traces import plant
+from harness.traces.planted.traces import plant
 from harness.waiting import wait_until
 from rich.console import Console
 

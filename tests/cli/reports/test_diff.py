@@ -15,7 +15,7 @@ from fleetprof_cli.kubernetes.commands import diff as on_kubernetes
 from fleetprof_cli.main import main
 from fleetprof_store.directory import DirectoryStore
 from harness.reference.simulated_reports import simulate
-from harness.traces.planted_traces import plant
+from harness.traces.planted.traces import plant
 from jsonschema import Draft202012Validator
 
 FASTER, SLOWER = simulate(1), simulate(2, compute=1.1)

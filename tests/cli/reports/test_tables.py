@@ -9,7 +9,7 @@ from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.report.report import Rank, Report, TimeBreakdown, write_report
 from fleetprof_cli.local.state import StateDirectory
-from harness.traces.planted_traces import plant
+from harness.traces.planted.traces import plant
 from msgspec import json
 
 RANK = Rank(rank=5, source="ranks/5/trace.json.gz", kind="gpu", time_basis="device", time_ns=TimeBreakdown(idle=7))

@@ -11,8 +11,8 @@ from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.main import main
 from fleetprof_store.directory import DirectoryStore
 from harness.reference.perfetto_rules import import_trace
-from harness.traces.planted_ranks import Rank, write_ranks
-from harness.traces.planted_traces import plant_capture
+from harness.traces.planted.ranks import Rank, write_ranks
+from harness.traces.planted.traces import plant_capture
 
 Fleetprof = Callable[..., subprocess.CompletedProcess[str]]
 

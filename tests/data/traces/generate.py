@@ -18,10 +18,10 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from harness.traces.planted_jobs import Job  # noqa: E402
-from harness.traces.planted_shapes import Fault, Shape  # noqa: E402
-from harness.traces.planted_traces import plant  # noqa: E402
-from harness.traces.planted_traces_of_jobs import Clarity, json_of, traces_of  # noqa: E402
+from harness.traces.planted.jobs import Job  # noqa: E402
+from harness.traces.planted.shapes import Fault, Shape  # noqa: E402
+from harness.traces.planted.traces import plant  # noqa: E402
+from harness.traces.planted.traces_of_jobs import Clarity, json_of, traces_of  # noqa: E402
 
 MAIN, AUTOGRAD = 11, 12
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"

@@ -18,7 +18,7 @@ from fleetprof_operator.policies.triggers.figures import Job, JobFigures
 from fleetprof_store.base import StoreError
 from fleetprof_store.memory import MemoryStore
 
-from harness.kubernetes.policy_documents import with_value
+from harness.kubernetes.documents.policies import with_value
 
 SECOND = 10**9
 Json = dict[str, Any]

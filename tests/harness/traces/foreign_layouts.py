@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from fleetprof_analyzer.trace.trace import Trace
 
-from harness.traces.planted_faults import Case, draw
-from harness.traces.planted_jobs import Job
-from harness.traces.planted_shapes import Shape
+from harness.traces.planted.faults import Case, draw
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.shapes import Shape
 
 KINDS = ("slow_gpu", "slow_host", "data_loader", "none")
 _HYBRID = (

@@ -27,7 +27,7 @@ from fleetprof_store.directory import DirectoryStore
 from fleetprof_store.granted import GrantedStore
 from fleetprof_store.memory import MemoryStore
 from harness.kubernetes.memory_cluster import MemoryCluster
-from harness.traces.planted_traces import plant_capture
+from harness.traces.planted.traces import plant_capture
 
 OURS = "fleetprof-system"
 MINE = AnalysedCapture("default", "a", "report")

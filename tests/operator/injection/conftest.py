@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fleetprof_operator.injection.pods.change import Change, change_pod
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
-from harness.kubernetes.pods_to_inject import SETTINGS, Inject
+from harness.kubernetes.documents.pods_to_inject import SETTINGS, Inject
 
 
 @pytest.fixture

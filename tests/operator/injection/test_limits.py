@@ -19,7 +19,7 @@ from fleetprof_operator.injection.turns import MOST_WAITING_OF_ONE, WORKERS, Bus
 from fleetprof_operator.injection.webhook import Webhook
 from fleetprof_operator.web import connections
 from fleetprof_operator.web.connections import Connections
-from harness.kubernetes.pods_to_inject import SETTINGS, make_review
+from harness.kubernetes.documents.pods_to_inject import SETTINGS, make_review
 
 
 def pod(containers: int = 1, *, env: int = 0, mounts: int = 0, volumes: int = 0, **more: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from aiohttp import web
 from fleetprof_operator.identity.certificates import Certificates, renew_certificates
 from fleetprof_operator.injection.arrivals import MAX_BODY_BYTES
 from fleetprof_operator.injection.outline import MAX_CONTAINERS
-from harness.kubernetes.pods_to_inject import make_review
+from harness.kubernetes.documents.pods_to_inject import make_review
 
 MOST_MEMORY_BYTES = 192 << 20
 """Of the 256 MiB that the chart gives it."""

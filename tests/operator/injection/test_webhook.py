@@ -17,7 +17,7 @@ from fleetprof_operator.injection.pods.nodes import Node
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 from fleetprof_operator.injection.webhook import Webhook
 from fleetprof_operator.web.probes import make_probes
-from harness.kubernetes.pods_to_inject import SETTINGS
+from harness.kubernetes.documents.pods_to_inject import SETTINGS
 
 POD = {"metadata": {"generateName": "t-"}, "spec": {"containers": [{"name": "train", "image": "x"}]}}
 

@@ -7,7 +7,7 @@ from typing import Any
 from fleetprof_sidecar.hub.address import HubAddress
 from fleetprof_sidecar.settings import read_settings
 from fleetprof_sidecar.sockets.directory import check_path, trainer_environment
-from harness.kubernetes.pods_to_inject import Inject
+from harness.kubernetes.documents.pods_to_inject import Inject
 
 FIELDS = {
     "metadata.namespace": "team-a",

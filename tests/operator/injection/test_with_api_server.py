@@ -17,7 +17,7 @@ from fleetprof_operator.identity.certificates import Certificates, renew_certifi
 from fleetprof_operator.injection.cluster_nodes import ClusterNodes
 from fleetprof_operator.kubernetes.cluster import Cluster, make_client
 from harness.kubernetes.api_server import ApiServer
-from harness.kubernetes.pods_to_inject import pods
+from harness.kubernetes.documents.pods_to_inject import pods
 from harness.waiting import wait_until
 from hypothesis import HealthCheck, event, given, settings
 from kubernetes.aio.client import Configuration

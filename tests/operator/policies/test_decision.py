@@ -7,7 +7,7 @@ import pytest
 from fleetprof_api.policy import Mode, PolicySpec, PolicyStatus, Suppression, parse_policy
 from fleetprof_operator.policies.decision import Firing, Order, Refusal, count_ranks, decide, name_request
 from fleetprof_operator.policies.log import DAY_NS, Capture, PolicyLog, read_log, write_log
-from harness.kubernetes.policy_documents import with_value
+from harness.kubernetes.documents.policies import with_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

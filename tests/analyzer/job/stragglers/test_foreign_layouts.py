@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.rank.communication.operations import KINDS
 from harness.traces.foreign_layouts import draw_foreign
-from harness.traces.planted_faults import CAUSES, OFTEN, draw, operations_of
-from harness.traces.planted_jobs import Job
-from harness.traces.planted_shapes import Fault, Shape
-from harness.traces.planted_traces_of_jobs import Clarity, traces_of
+from harness.traces.planted.faults import CAUSES, OFTEN, draw, operations_of
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.traces_of_jobs import Clarity, traces_of
 from harness.traces.straggler_sections import stragglers_of
 
 RIGHT = [

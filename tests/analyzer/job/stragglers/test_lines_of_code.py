@@ -20,9 +20,9 @@ from fleetprof_api.report.report import Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import Silence, Stages, StageTime
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 from fleetprof_api.samples import CodePlace, RankSamples, ThreadColumns
-from harness.traces.planted_faults import draw, operations_of
-from harness.traces.planted_loop import US, iteration, measure, read, row
-from harness.traces.planted_shapes import Shape
+from harness.traces.planted.faults import draw, operations_of
+from harness.traces.planted.loop import US, iteration, measure, read, row
+from harness.traces.planted.shapes import Shape
 from harness.traces.straggler_sections import stragglers_of
 
 SITE = "/opt/venv/lib/python3.11/site-packages"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.replay.matching import match
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from harness.traces.planted_faults import draw, operations_of
-from harness.traces.planted_shapes import Shape
+from harness.traces.planted.faults import draw, operations_of
+from harness.traces.planted.shapes import Shape
 
 SHAPES = (
     Shape(dp=3, layers=2), Shape(dp=2, tp=2, layers=2), Shape(dp=2, pp=3, microbatches=3, layers=1),

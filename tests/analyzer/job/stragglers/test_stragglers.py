@@ -17,10 +17,10 @@ from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import COLUMNS, Category, Rows, Trace
 from fleetprof_analyzer.views.words.straggler_words import list_stragglers
 from fleetprof_api.report.stragglers import Stragglers
-from harness.traces.planted_faults import CAUSES, FAULTS, NO_FAULTS, Case, draw, operations_of
-from harness.traces.planted_jobs import Job
-from harness.traces.planted_shapes import Fault, Shape
-from harness.traces.planted_traces_of_jobs import Clarity, json_of, samples_of, traces_of
+from harness.traces.planted.faults import CAUSES, FAULTS, NO_FAULTS, Case, draw, operations_of
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.traces_of_jobs import Clarity, json_of, samples_of, traces_of
 from harness.traces.straggler_sections import stragglers_of, stragglers_of_summaries
 from hypothesis import given
 from hypothesis import strategies as st

@@ -8,10 +8,10 @@ from fleetprof_analyzer.job.stragglers.undecided import find_power
 from fleetprof_analyzer.job.student import student_quantile, student_tail
 from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, say_iterations
 from fleetprof_api.report.stragglers import Stragglers
-from harness.traces.planted_faults import operations_of
-from harness.traces.planted_jobs import Job
-from harness.traces.planted_shapes import Fault, Shape
-from harness.traces.planted_traces_of_jobs import Clarity, traces_of
+from harness.traces.planted.faults import operations_of
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.traces_of_jobs import Clarity, traces_of
 from harness.traces.straggler_sections import stragglers_of
 
 LATE = 2

@@ -5,10 +5,10 @@ import pytest
 from fleetprof_analyzer.capture.store import analyze_capture, merge_capture, summarise_ranks
 from fleetprof_api import keys
 from fleetprof_store.memory import MemoryStore
-from harness.traces.planted_jobs import Job
-from harness.traces.planted_shapes import Fault, Shape
-from harness.traces.planted_traces import plant_capture
-from harness.traces.planted_traces_of_jobs import Clarity, json_of, traces_of
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.traces import plant_capture
+from harness.traces.planted.traces_of_jobs import Clarity, json_of, traces_of
 
 
 def store_job() -> tuple[MemoryStore, str]:

@@ -18,7 +18,7 @@ from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Category, Metadata, Rows, Trace
 from fleetprof_api.report.report import TimeBreakdown
 from harness.traces.kept_traces import GENERATED, RECORDED, traces_in, truth_of
-from harness.traces.planted_traces import plant
+from harness.traces.planted.traces import plant
 from hypothesis import given
 from hypothesis import strategies as st
 

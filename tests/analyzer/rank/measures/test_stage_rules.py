@@ -7,7 +7,7 @@ from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.report.report import Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import Silence, Stages, StageTime
-from harness.traces.planted_loop import MAIN, measure, read, row, times
+from harness.traces.planted.loop import MAIN, measure, read, row, times
 
 GLOO = 3
 Events = list[dict[str, Any]]

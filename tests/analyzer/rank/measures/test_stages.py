@@ -20,7 +20,7 @@ from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.stage_names import function_of, is_loss_like
 from harness.traces.kept_traces import find, traces_in, truth_of
-from harness.traces.planted_loop import AUTOGRAD, MAIN, US, iteration, kernel, launch, measure, read, row, times
+from harness.traces.planted.loop import AUTOGRAD, MAIN, US, iteration, kernel, launch, measure, read, row, times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
-from harness.traces.planted_loop import measure
+from harness.traces.planted.loop import measure
 
 pytestmark = pytest.mark.torch
 

@@ -24,7 +24,7 @@ from fleetprof_api.report.report import DeviceTime, IdleCauses, Iteration
 from harness.reference.naive_events import load, read_rows
 from harness.reference.naive_idle import naive_idle, naive_idle_within
 from harness.traces.kept_traces import GENERATED, traces_in, truth_of
-from harness.traces.planted_traces import plant
+from harness.traces.planted.traces import plant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

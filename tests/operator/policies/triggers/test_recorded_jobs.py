@@ -8,9 +8,9 @@ import pytest
 from fleetprof_api.policy import Trigger, parse_policy
 from fleetprof_operator.policies.triggers.evaluation import JobEvaluation
 from fleetprof_operator.policies.triggers.figures import Job, JobFigures
-from harness.kubernetes.policy_documents import with_value
+from harness.kubernetes.documents.policies import with_value
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 FILES = sorted((ROOT / "tests/data/telemetry").glob("*.json"))
 CHANGES_S = 600
 """The jobs that change do so later than this."""

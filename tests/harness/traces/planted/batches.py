@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from harness.traces.planted_traces import BASE_NS, Digits, microseconds, to_json
+from harness.traces.planted.traces import BASE_NS, Digits, microseconds, to_json
 
 US = 1_000
 FEATURES = 512

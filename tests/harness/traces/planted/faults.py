@@ -13,9 +13,9 @@ from fleetprof_analyzer.rank.iterations import Asked, find_iterations
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 
-from harness.traces.planted_jobs import Job
-from harness.traces.planted_shapes import Fault, Shape, without_fault
-from harness.traces.planted_traces_of_jobs import Clarity, samples_of, traces_of
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.shapes import Fault, Shape, without_fault
+from harness.traces.planted.traces_of_jobs import Clarity, samples_of, traces_of
 
 FAULTS = ("slow_gpu", "slow_host", "data_loader", "garbage_collection", "slow_link", "throttling", "heavier_stage")
 OFTEN = ("collection_often", "throttling_often")  # in most iterations, but not in all

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.traces.planted_traces import Digits, microseconds, to_json
+from harness.traces.planted.traces import Digits, microseconds, to_json
 
 BASE_NS = 1_790_857_026_000_000_000
 MS = 1_000_000

@@ -14,11 +14,11 @@ from fleetprof_analyzer.rank.iterations import Asked
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.views.words.straggler_words import evidence
 from fleetprof_api.report.stragglers import Stragglers
-from harness.traces.planted_batches import Pace, plant_batches
-from harness.traces.planted_faults import operations_of
-from harness.traces.planted_jobs import Job
-from harness.traces.planted_shapes import Fault, Shape
-from harness.traces.planted_traces_of_jobs import Clarity, traces_of
+from harness.traces.planted.batches import Pace, plant_batches
+from harness.traces.planted.faults import operations_of
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.traces_of_jobs import Clarity, traces_of
 from harness.traces.straggler_sections import stragglers_of, stragglers_of_summaries
 
 LATE_RANK = 2

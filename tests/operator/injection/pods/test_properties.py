@@ -8,7 +8,7 @@ from fleetprof_operator.injection.pods.change import change_pod
 from fleetprof_operator.injection.pods.json_patch import make_patch
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
 from fleetprof_operator.injection.pods.resources import find_class
-from harness.kubernetes.pods_to_inject import SETTINGS, pods
+from harness.kubernetes.documents.pods_to_inject import SETTINGS, pods
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,7 +6,7 @@ import pytest
 from fleetprof_api import __version__
 from fleetprof_operator.injection.admission import MAX_WARNING
 from fleetprof_operator.injection.pods.change import Change
-from harness.kubernetes.pods_to_inject import SETTINGS, Inject
+from harness.kubernetes.documents.pods_to_inject import SETTINGS, Inject
 
 AGENT = "/run/fleetprof/agent"
 HUB = "fleetprof-hub.fleetprof-system.svc"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
-from harness.kubernetes.pods_to_inject import Inject
+from harness.kubernetes.documents.pods_to_inject import Inject
 
 SMALL = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
 EQUAL = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}

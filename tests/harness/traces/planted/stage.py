@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.traces.planted_shapes import Recorded
+from harness.traces.planted.shapes import Recorded
 
 if TYPE_CHECKING:
-    from harness.traces.planted_jobs import Job
+    from harness.traces.planted.jobs import Job
 
 US = 1_000
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.traces.planted_shapes import Fault, Shape
-from harness.traces.planted_stage import Stage
+from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.stage import Stage
 
 
 class Job:

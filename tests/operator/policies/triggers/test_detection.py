@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from fleetprof_api.policy import Trigger, parse_policy
 from fleetprof_operator.policies.triggers.evaluation import JobEvaluation
-from harness.kubernetes.policy_documents import with_value
+from harness.kubernetes.documents.policies import with_value
 from harness.policies.generated_jobs import STORIES, tell
 
-PAGE = Path(__file__).parents[3] / "docs/policy.md"
+PAGE = Path(__file__).parents[4] / "docs/policy.md"
 RUNS = 20
 KINDS = {"low": "LowUtilization", "behind": "Straggler", "drift": "IterationTimeDrift"}
 TRIGGERS: list[Trigger] = parse_policy(

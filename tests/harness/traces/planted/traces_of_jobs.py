@@ -20,8 +20,8 @@ from fleetprof_analyzer.trace.trace import (
 )
 from fleetprof_api.samples import DeviceColumns, RankSamples
 
-from harness.traces.planted_jobs import Job
-from harness.traces.planted_traces import Digits, microseconds, to_json
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.traces import Digits, microseconds, to_json
 
 BASE_NS = 1_790_857_026_000_000_000
 _HOST_PLACES = {"host": ("77", "77"), "gloo": ("77", "78")}

@@ -6,7 +6,7 @@ import pytest
 from fleetprof_operator.injection.pods.change import change_pod
 from fleetprof_operator.injection.pods.nodes import Node, name_in_full, read_node
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
-from harness.kubernetes.pods_to_inject import SETTINGS
+from harness.kubernetes.documents.pods_to_inject import SETTINGS
 
 IMAGE = "ghcr.io/fleetprof/sidecar:0.1.0"
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fleetprof_operator.policies.triggers.persistence import Persistence, mean_looks_to_alarm
 
-PAGE = Path(__file__).parents[3] / "docs/policy.md"
+PAGE = Path(__file__).parents[4] / "docs/policy.md"
 
 
 @pytest.mark.parametrize(
