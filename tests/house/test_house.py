@@ -123,6 +123,8 @@ def test_the_plug_in_for_kubectl_comes_without_server_parts() -> None:
         ("charts/fleetprof/Chart.yaml", 'appVersion: "{}"'),
         ("CHANGELOG.md", "## {}"),
         ("docs/quickstart.md", "ghcr.io/fleetprof/$part:{}"),
+        ("docs/gitops.md", "targetRevision: {}"),
+        ("accelerator/Cargo.toml", 'version = "{}"'),
     ],
 )
 def test_everything_is_of_the_one_version(path: str, line: str) -> None:
