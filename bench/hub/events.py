@@ -75,7 +75,7 @@ async def _tell(ranks: int, profile: cProfile.Profile | None) -> tuple[float, li
     records = []
     for number in range(-(-ranks // RANKS_EACH)):
         link = Link()
-        records.append((hub.connect(_hello(number, ranks), link), link))
+        records.append((hub.sessions.connect(_hello(number, ranks), link), link))
     request = parse_request(
         {
             "apiVersion": "fleetprof.io/v1alpha1",
@@ -107,7 +107,7 @@ async def _tell(ranks: int, profile: cProfile.Profile | None) -> tuple[float, li
         profile.enable()
     began = time.process_time()
     for record, data in events:
-        await hub.receive(record, parse_message(data))
+        await hub.sessions.receive(record, parse_message(data))
         await asyncio.sleep(0)  # the next one comes from another stream
     await hub.captures.find(uid).flush(60 * 10**9)
     spent = time.process_time() - began

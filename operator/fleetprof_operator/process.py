@@ -9,25 +9,23 @@ every unfinished capture to the next operator, with its ledger in the store.
 
 import asyncio
 import logging
-import signal
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, Final
 
 import grpc.aio
 import kopf
 import msgspec
 from fleetprof_api.hub.analyses_pb2_grpc import add_AnalysesServicer_to_server
-from fleetprof_api.process.address import HostPort
 from fleetprof_store.base import Store, StoreError
 
-from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds, Wish
+from fleetprof_operator.analyses.analyses import Wish
 from fleetprof_operator.analyses.service import AnalysesService
+from fleetprof_operator.assembly import bound_hub, make_analyses, make_leadership, make_otlp
 from fleetprof_operator.hub.access.authentication import Authenticator
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.planning.target_pods import TargetPods
-from fleetprof_operator.hub.server import MOST_CONNECTIONS, RunningServer, serve
-from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
+from fleetprof_operator.hub.server import RunningServer, serve
+from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.telemetry.snapshot import take_snapshot
 from fleetprof_operator.identity.account_tokens import AccountTokens
@@ -35,12 +33,9 @@ from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
 from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable, wait_to_try_again
 from fleetprof_operator.metrics import Metrics
-from fleetprof_operator.ownership.leadership import Deposed, Leadership
-from fleetprof_operator.ownership.lease import Holder
 from fleetprof_operator.ownership.relay import Relay
 from fleetprof_operator.ownership.territory import Territory
 from fleetprof_operator.policies.assembly import Policies
-from fleetprof_operator.policies.control import MOST_CALLERS
 from fleetprof_operator.profilerequests.control import Control
 from fleetprof_operator.profilerequests.later_changes import LaterChanges
 from fleetprof_operator.profilerequests.life import Surroundings
@@ -50,16 +45,13 @@ from fleetprof_operator.profilerequests.retention import Retention
 from fleetprof_operator.profilerequests.status import is_finished
 from fleetprof_operator.profilerequests.target_pods import LOOKING
 from fleetprof_operator.settings import Settings
+from fleetprof_operator.standby import Standby
+from fleetprof_operator.tasks import await_first_end, heed_signals, run_unless_stopped
 from fleetprof_operator.web.connections import Connections
 from fleetprof_operator.web.figures_page import serve_figures
 from fleetprof_operator.web.probes import serve_probes
 
-if TYPE_CHECKING:
-    from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
-
 log = logging.getLogger(__name__)
-
-_ANALYSIS_MARGIN_S: Final = 300  # for a Job to be scheduled and noticed, beyond its own deadline
 
 
 class Operator:
@@ -87,21 +79,22 @@ class Operator:
         self._certificates = certificates
         self._readers = readers
         self._obstacle = "starting"
-        self._leadership = _make_leadership(settings, cluster)
+        self._leadership = make_leadership(settings, cluster)
+        self._standby = Standby(settings, self._leadership) if self._leadership is not None else None
         namespaced = bool(settings.namespaces)
         self._territory = Territory(cluster, namespaced=namespaced, own_lease="".join(settings.leases[:1]))
         self._records = Records()
         self._retention = Retention(cluster)
-        self._analyses = self._make_analyses()
+        self._analyses = make_analyses(settings, cluster, self._find_wish, self._count_job)
         self._desk = self._make_desk(store, analysis_authenticator)
         self.hub = Hub(
             store=store,
             authenticate=authenticator,
             analyze=self._analyze if self._analyses is not None else None,
             find_pods=self._find_pods,
-            settings=hub_settings or _bound(settings),
+            settings=hub_settings or bound_hub(settings),
         )
-        self._otlp = _make_otlp(settings, self.hub)
+        self._otlp = make_otlp(settings, self.hub)
         self._metrics = Metrics(self._records.count_states, self.hub, self._otlp)
         policies = Policies.assemble(settings, cluster, self.hub, self._metrics)
         policies.register(self._metrics.registry)
@@ -119,7 +112,6 @@ class Operator:
             requesters=Requesters(cluster, settings.requester_guard),
             analyses=self._analyses,
         )
-        self.relay: Relay | None = None
         self.hub_server: RunningServer | None = None
         self.probe_server: Connections | None = None
 
@@ -129,6 +121,11 @@ class Operator:
         # Whoever may ask sees all namespaces: no more of ranks than their owners let be told.
         figures = await self.hub.figures(namespace, workload, every_rank=False)
         return await asyncio.to_thread(msgspec.json.encode, figures)
+
+    @property
+    def relay(self) -> Relay | None:
+        """What hands callers on, while this process stands by."""
+        return None if self._standby is None else self._standby.relay
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set, or SIGTERM or SIGINT come. Raises OSError when it cannot listen."""
@@ -150,13 +147,13 @@ class Operator:
             if self._readers is not None:
                 figures = await serve_figures(self._settings.figures_listen, self._read_figures, self._readers.admit)
                 cleanup.push_async_callback(figures.close)
-            _heed_signals(stop)
-            if self._leadership is not None:
-                cleanup.callback(asyncio.create_task(_lead(self._leadership, stop)).cancel)
-                if not await _unless_stopped(self._stand_by(self._leadership), stop):
+            heed_signals(stop)
+            if self._standby is not None:
+                cleanup.callback(asyncio.create_task(self._standby.lead(stop)).cancel)
+                if not await run_unless_stopped(self._standby.wait(), stop):
                     return
             cleanup.callback(asyncio.create_task(self._territory.run()).cancel)
-            if not await _unless_stopped(self._prepare(), stop):
+            if not await run_unless_stopped(self._prepare(), stop):
                 return
             tls = self._certificates.current if self._certificates is not None else None
             self.hub_server = await serve(
@@ -190,32 +187,13 @@ class Operator:
         tasks = await kopf.spawn_tasks(
             registry=registry, standalone=True, clusterwide=not namespaces, namespaces=namespaces, stop_flag=stop
         )
-        _heed_signals(stop)  # kopf has set its own, which do not bear a second signal
-        await _until_first_ends(tasks)
+        heed_signals(stop)  # kopf has set its own, which do not bear a second signal
+        await await_first_end(tasks)
 
     def _find_obstacle(self) -> str:
         if self._leadership is not None and not self._leadership.held.is_set():
             return self._leadership.find_obstacle()
         return self._obstacle
-
-    async def _stand_by(self, leadership: Leadership) -> None:
-        """Until this process serves; callers are handed on to the one that does."""
-        alerts = self._settings.alerts_listen
-
-        def find_receiver() -> HostPort | None:
-            hub = leadership.first_hub()
-            return hub and HostPort(hub.host, alerts.port)
-
-        async with AsyncExitStack() as relays:
-            self.relay = Relay(leadership.first_hub, most=MOST_CONNECTIONS)
-            relays.push_async_callback(self.relay.close)
-            if self._settings.alerts_token_file is not None:
-                receiver = Relay(find_receiver, most=MOST_CALLERS)
-                relays.push_async_callback(receiver.close)
-                await receiver.start(alerts)
-            await self.relay.start(self._settings.hub_listen)
-            await leadership.held.wait()
-        self.relay = None
 
     async def _prepare(self) -> None:
         """Certificates, and what the store knows of the requests that have not ended: for as long as it takes."""
@@ -248,25 +226,8 @@ class Operator:
             return TargetPods(reason=LOOKING, message="the operator has not looked for the pods yet")
         return watch.current()
 
-    def _make_analyses(self) -> Analyses | None:
-        settings = self._settings
-        if settings.analyzer_pod is None:
-            return None
-        return Analyses(
-            self._cluster,
-            settings.namespace,
-            settings.analyzer_pod,
-            AnalysisBounds(
-                deadline_s=settings.analysis_deadline_seconds,
-                ttl_s=settings.analysis_ttl_seconds,
-                history=settings.analysis_history,
-                max_parallelism=settings.analysis_max_parallelism,
-                max_resources=settings.analysis_max_resources,
-                at_a_time_per_namespace=settings.max_analyses_per_namespace,
-            ),
-            self._find_wish,
-            on_write=lambda: self._metrics.writes.labels("job").inc(),
-        )
+    def _count_job(self) -> None:
+        self._metrics.writes.labels("job").inc()
 
     def _make_desk(self, store: Store, authenticator: Authenticator | None) -> AnalysesService | None:
         if self._analyses is None or authenticator is None:
@@ -288,77 +249,3 @@ class Operator:
         request, status = self.hub.look_up(uid)
         uploaded = sum(bool(event.uploaded_unix_ns) for event in status.ranks)
         return Wish(name=status.name, ranks=uploaded, analysis=request.spec.analysis)
-
-
-def _bound(settings: Settings) -> HubSettings:
-    """The hub's bounds as this installation has them. A map and a reduce take two Jobs, and others may come first."""
-    turns = 1 + settings.max_captures_per_namespace // settings.max_analyses_per_namespace
-    analysis_s = turns * (2 * settings.analysis_deadline_seconds + _ANALYSIS_MARGIN_S)
-    return HubSettings(
-        namespaces=settings.namespaces,
-        telemetry_interval_ns=settings.telemetry_interval_seconds * SECOND_NS,
-        max_unfinished=settings.max_captures,
-        max_unfinished_per_namespace=settings.max_captures_per_namespace,
-        bounds=settings.bounds,
-        store_authority=settings.store_authority,
-        analysis_patience_ns=analysis_s * SECOND_NS,
-    )
-
-
-def _make_otlp(settings: Settings, hub: Hub) -> "OtlpExport | None":
-    if not settings.otlp_endpoint:
-        return None
-    from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
-
-    return OtlpExport(settings.otlp_endpoint, settings.otlp_interval_seconds, hub.telemetry, settings.identity)
-
-
-def _make_leadership(settings: Settings, cluster: Cluster) -> Leadership | None:
-    if not settings.leases:
-        return None
-    return Leadership(cluster, settings.leases, Holder(settings.identity, settings.owner, settings.advertise))
-
-
-async def _lead(leadership: Leadership, stop: asyncio.Event) -> None:
-    """Holds the Leases; ends the operator when another process has taken one."""
-    try:
-        await leadership.run()
-    except Deposed as error:
-        log.critical("this process ends, because another serves: %s", error)
-        stop.set()
-
-
-def _heed_signals(stop: asyncio.Event) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-
-
-async def _until_first_ends(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """Waits until one of kopf's tasks has ended, then ends the others. Raises what any of them raised.
-
-    kopf.run_tasks does the same and then cancels every other task of the event loop, the hub's among them.
-    """
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    for outcome in outcomes:
-        if isinstance(outcome, Exception):
-            raise outcome
-
-
-async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
-    """Does the work. False when it was stopped first."""
-    tasks = {asyncio.create_task(work), asyncio.create_task(stop.wait())}
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            if task.done():
-                task.result()
-        return not stop.is_set()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

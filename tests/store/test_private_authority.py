@@ -75,7 +75,7 @@ def connect(authority: Path, folder: Path) -> tuple[UploadConnections, pb.Welcom
     sent: list[pb.HubMessage] = []
     link: Any = SimpleNamespace(send=sent.append)
     identity = pb.Identity(namespace="team", pod_name="p", pod_uid="u")
-    hub.connect(pb.Hello(protocol_version=PROTOCOL_VERSION, sidecar_id="s", identity=identity), link)
+    hub.sessions.connect(pb.Hello(protocol_version=PROTOCOL_VERSION, sidecar_id="s", identity=identity), link)
     return UploadConnections(HubAddress(target="hub:1", token_file=folder / "token")), sent[0].welcome
 
 

@@ -24,14 +24,13 @@ from fleetprof_operator.hub.capture.environment import Analyze, CaptureEnvironme
 from fleetprof_operator.hub.capture.request_capture import RequestCapture
 from fleetprof_operator.hub.capture_registry import CaptureRegistry
 from fleetprof_operator.hub.ledger.ledger_book import LedgerBook
-from fleetprof_operator.hub.planning.canary import find_owner
-from fleetprof_operator.hub.planning.orders import build_release
 from fleetprof_operator.hub.planning.target_pods import FindPods
+from fleetprof_operator.hub.restoration import restore_all
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
-from fleetprof_operator.hub.sidecars.messages import PROTOCOL_VERSION, ProtocolError
-from fleetprof_operator.hub.sidecars.sidecar_registry import Link, SidecarRecord, SidecarRegistry
+from fleetprof_operator.hub.sidecar_sessions import SidecarSessions
+from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord, SidecarRegistry
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
-from fleetprof_operator.hub.storage.stored_requests import list_stored, read_stored
+from fleetprof_operator.hub.storage.stored_requests import list_stored
 from fleetprof_operator.hub.storage.workload_costs import WorkloadRecords
 from fleetprof_operator.hub.submission import (
     ALREADY,
@@ -94,6 +93,7 @@ class Hub:
             find_holder=self.captures.describe_holder,
             find_earlier=self.captures.find_earlier,
         )
+        self.sessions = SidecarSessions(self._registry, self.captures, self.telemetry, self.settings, clock)
 
     # ------------------------------------------------------------ for people
 
@@ -121,7 +121,9 @@ class Hub:
         A namespace, uid and name as Kubernetes makes them; `requester` for the ledger. Raises InvalidRequest,
         CaptureRefused, StoreError (then nothing was begun).
         """
-        if uid not in self.captures.by_uid and not await self._restore_all([(namespace, uid)]):
+        if uid not in self.captures.by_uid and not await restore_all(
+            self.captures, self._environment, [(namespace, uid)]
+        ):
             if problems := find_unsupported(request):
                 raise InvalidRequest(problems)
             self._check_budget(namespace)
@@ -241,72 +243,6 @@ class Hub:
         await asyncio.gather(*running, return_exceptions=True)
         self._calls.close()
 
-    # ------------------------------------------------------------ for sidecars
-
-    def connect(self, hello: pb.Hello, link: Link, *, proved_pod_uid: str = "") -> SidecarRecord:
-        """A sidecar's stream begins. The caller gives the record back with every message and at the end.
-
-        `proved_pod_uid` is the pod's by its token; it has one stream. Raises ProtocolError when the sidecar's id is
-        that of a sidecar in another namespace or pod, OverBudget when too much would be kept of it.
-        """
-        known = self._registry.find(hello.sidecar_id)
-        if known is not None and known.identity.namespace != hello.identity.namespace:
-            raise ProtocolError("hello.sidecar_id: is that of a sidecar in another namespace")
-        if known is not None and known.identity.pod_uid != hello.identity.pod_uid:
-            raise ProtocolError("hello.sidecar_id: is that of a sidecar in another pod")
-        self._registry.forget(self._clock() - self.settings.sidecar_forgotten_ns)
-        record = self._registry.connect(hello, link, self._clock(), proved_pod_uid=proved_pod_uid)
-        link.send(
-            pb.HubMessage(
-                welcome=pb.Welcome(
-                    protocol_version=PROTOCOL_VERSION,
-                    heartbeat_interval_ns=self.settings.heartbeat_interval_ns,
-                    telemetry_interval_ns=self.settings.telemetry_interval_ns,
-                    store_authority=self.settings.store_authority,
-                )
-            )
-        )
-        held: dict[str, list[pb.CaptureEvent]] = {}
-        for event in hello.held:
-            if not self._hear_canary(event, record):
-                held.setdefault(event.capture_id, []).append(event)
-        for uid in held:
-            if uid not in self.captures.by_uid:
-                # `restore` read everything, so this request was deleted from the store: nobody waits for it.
-                link.send(build_release(uid))
-        for uid, capture in list(self.captures.by_uid.items()):
-            same_namespace = capture.ledger.namespace == record.identity.namespace
-            if same_namespace and (uid in held or not capture.finished):
-                capture.welcome(record, held.get(uid, []))
-        return record
-
-    async def receive(self, record: SidecarRecord, message: pb.SidecarMessage) -> None:
-        """One message of a connected sidecar. Uploads take as long as the store does. Raises OverBudget."""
-        match message.WhichOneof("body"):
-            case "heartbeat":
-                self._registry.beat(record, message.heartbeat, self._clock())
-            case "telemetry":
-                now = self._clock()
-                self.telemetry.sweep(now)
-                self.telemetry.take(record, message.telemetry, now)
-            case "event":
-                if self._hear_canary(message.event, record):
-                    return
-                if capture := self._known(message.event.capture_id, record):
-                    capture.hear(message.event, record)
-            case "upload_request":
-                if capture := self._known(message.upload_request.capture_id, record):
-                    await capture.grant(message.upload_request, record)
-            case "upload_done":
-                if capture := self._known(message.upload_done.capture_id, record):
-                    await capture.accept(message.upload_done, record)
-
-    def disconnect(self, record: SidecarRecord, link: Link) -> None:
-        """The end of a sidecar's stream."""
-        now = self._clock()
-        self._registry.disconnect(record, link, now)
-        self._registry.forget(now - self.settings.sidecar_forgotten_ns)
-
     # ------------------------------------------------------------ inside
 
     def _check_budget(self, namespace: str) -> None:
@@ -330,22 +266,6 @@ class Hub:
         await asyncio.sleep(0)  # so that the status already says what it waits for, or that it is armed
         return capture.status()
 
-    def _hear_canary(self, event: pb.CaptureEvent, record: SidecarRecord) -> bool:
-        """Takes a word about a canary; False when it is about something else, or about a canary of nobody's."""
-        capture = self.captures.by_uid.get(find_owner(event.capture_id))
-        if capture is None or capture.ledger.namespace != record.identity.namespace:
-            return False
-        capture.hear_canary(event, record)
-        return True
-
-    def _known(self, uid: str, record: SidecarRecord) -> RequestCapture | None:
-        capture = self.captures.by_uid.get(uid)
-        if capture is None:
-            if record.link is not None:
-                record.link.send(build_release(uid))
-            return None
-        return capture if capture.ledger.namespace == record.identity.namespace else None
-
     def _refuse_what_would_wait(self, request: ProfileRequest, namespace: str) -> None:
         """Raises CaptureRefused."""
         found = self._environment.resolve(request, namespace, "")
@@ -356,36 +276,4 @@ class Hub:
             raise CaptureRefused(ALREADY, holder)
 
     async def _restore_all(self, places: Sequence[tuple[str, str]]) -> bool:
-        """Takes up those of the requests (namespace, uid) that the store has. False when it has none. StoreError."""
-        room = asyncio.Semaphore(16)
-        # A request that was killed before its ledger was written has its place in the queue from the order of `places`.
-        now = self._clock()
-        work = [self._restore_one(namespace, uid, now + n, room) for n, (namespace, uid) in enumerate(places)]
-        restored = await asyncio.gather(*work)
-        # The newest are remembered, and all that is unfinished goes on.
-        found = sorted((c for c in restored if c is not None), key=lambda c: c.ledger.submitted_unix_ns)
-        finished = [capture for capture in found if capture.finished]
-        for capture in finished[-self.settings.max_remembered :]:
-            self.captures.by_uid[capture.ledger.uid] = capture
-        for capture in found:
-            if not capture.finished:
-                log.info("request %s goes on", capture.ledger.uid)
-                self.captures.begin(capture)
-        return bool(found)
-
-    async def _restore_one(
-        self, namespace: str, uid: str, submitted_unix_ns: int, room: asyncio.Semaphore
-    ) -> RequestCapture | None:
-        """`submitted_unix_ns`: where no ledger says when."""
-        async with room:
-            stored = await read_stored(self._calls, namespace, uid)
-        if stored is None:
-            return None
-        ledger = stored.ledger or Ledger(
-            uid=uid, name=name_capture(stored.request), namespace=namespace, submitted_unix_ns=submitted_unix_ns
-        )
-        book = LedgerBook(ledger)
-        capture = RequestCapture(stored.request, stored.request_json, book, self._environment, restored=True)
-        if book.ledger.outcome:
-            capture.remember_finished()
-        return capture
+        return await restore_all(self.captures, self._environment, places)

@@ -149,14 +149,14 @@ class Streams:
                 if first.WhichOneof("body") != "hello":
                     raise ProtocolError("the first message must be hello")
                 _check_identity(principal, first.hello.identity)
-                record = self._hub.connect(first.hello, link, proved_pod_uid=principal.pod_uid or "")
+                record = self._hub.sessions.connect(first.hello, link, proved_pod_uid=principal.pod_uid or "")
                 del first
             async for data in messages:
                 async with pace.turn(data):
                     message = parse_message(data)
                     if message.WhichOneof("body") == "hello":
                         raise ProtocolError("hello may come once only")
-                    work = self._hub.receive(record, message)
+                    work = self._hub.sessions.receive(record, message)
                     takes_long = message.WhichOneof("body") in ("upload_request", "upload_done")
                     if not takes_long:
                         await work
@@ -187,7 +187,7 @@ class Streams:
                 task.cancel()
             await asyncio.gather(*uploads, return_exceptions=True)
             if record is not None:
-                self._hub.disconnect(record, link)
+                self._hub.sessions.disconnect(record, link)
 
 
 def _check_identity(principal: Principal, identity: pb.Identity) -> None:

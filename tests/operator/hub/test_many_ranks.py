@@ -58,7 +58,7 @@ async def begin(ranks: int) -> tuple[Hub, str, list[SidecarRecord]]:
     for number in range(ranks // EACH):
         link = Link()
         processes = [make_process(rank, world_size=ranks) for rank in range(number * EACH, (number + 1) * EACH)]
-        records.append(hub.connect(make_hello(number, processes), link))
+        records.append(hub.sessions.connect(make_hello(number, processes), link))
         links.append(link)
     uid = (await hub.submit(make_request(), "team", fail_fast=False)).uid
     async with asyncio.timeout(30):
@@ -93,7 +93,9 @@ async def cost_of_events(ranks: int) -> float:
                     event = pb.CaptureEvent(
                         capture_id=uid, process_id=process.process_id, rank=process.rank, state=state
                     )
-                    await hub.receive(record, parse_message(pb.SidecarMessage(event=event).SerializeToString()))
+                    await hub.sessions.receive(
+                        record, parse_message(pb.SidecarMessage(event=event).SerializeToString())
+                    )
                     await asyncio.sleep(0)  # the next one comes from another stream
 
     calls = await count_calls(tell)
@@ -111,7 +113,7 @@ async def cost_of_coming_back(ranks: int) -> float:
                 pb.CaptureEvent(capture_id=uid, process_id=p.process_id, rank=p.rank, state=pb.ARMED)
                 for p in record.processes.values()
             ]
-            hub.connect(make_hello(number, list(record.processes.values()), held), Link())
+            hub.sessions.connect(make_hello(number, list(record.processes.values()), held), Link())
             await asyncio.sleep(0)
 
     calls = await count_calls(reconnect)
@@ -124,7 +126,7 @@ async def cost_of_a_deadline(ranks: int) -> float:
     hub, uid, records = await begin(ranks)
     for record in records:
         assert record.link is not None
-        hub.disconnect(record, record.link)
+        hub.sessions.disconnect(record, record.link)
 
     async def give_up() -> None:
         capture = hub.captures.find(uid)
@@ -154,7 +156,7 @@ async def test_a_look_at_many_ranks_makes_only_lines_that_changed() -> None:
 
     async def tell_and_look() -> None:
         event = pb.CaptureEvent(capture_id=uid, process_id=first.process_id, rank=first.rank, state=pb.ARMED)
-        await hub.receive(records[0], pb.SidecarMessage(event=event))
+        await hub.sessions.receive(records[0], pb.SidecarMessage(event=event))
         assert capture.status().ranks[0].state == pb.ARMED
 
     calls = await count_calls(tell_and_look)

@@ -1,0 +1,74 @@
+"""Parts of the operator as an installation's settings want them: bounds of the hub, analyses, export, Leases.
+
+Guarantees: a part that is not set up is None, and nothing of it is imported or begun.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds, Wish
+from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
+from fleetprof_operator.kubernetes.cluster import Cluster
+from fleetprof_operator.ownership.leadership import Leadership
+from fleetprof_operator.ownership.lease import Holder
+from fleetprof_operator.settings import Settings
+
+if TYPE_CHECKING:
+    from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
+
+_ANALYSIS_MARGIN_S: Final = 300  # for a Job to be scheduled and noticed, beyond its own deadline
+
+
+def bound_hub(settings: Settings) -> HubSettings:
+    """The hub's bounds as this installation has them. A map and a reduce take two Jobs, and others may come first."""
+    turns = 1 + settings.max_captures_per_namespace // settings.max_analyses_per_namespace
+    analysis_s = turns * (2 * settings.analysis_deadline_seconds + _ANALYSIS_MARGIN_S)
+    return HubSettings(
+        namespaces=settings.namespaces,
+        telemetry_interval_ns=settings.telemetry_interval_seconds * SECOND_NS,
+        max_unfinished=settings.max_captures,
+        max_unfinished_per_namespace=settings.max_captures_per_namespace,
+        bounds=settings.bounds,
+        store_authority=settings.store_authority,
+        analysis_patience_ns=analysis_s * SECOND_NS,
+    )
+
+
+def make_analyses(
+    settings: Settings, cluster: Cluster, find_wish: Callable[[str], Wish], on_write: Callable[[], None]
+) -> Analyses | None:
+    """None: this installation makes no reports."""
+    if settings.analyzer_pod is None:
+        return None
+    return Analyses(
+        cluster,
+        settings.namespace,
+        settings.analyzer_pod,
+        AnalysisBounds(
+            deadline_s=settings.analysis_deadline_seconds,
+            ttl_s=settings.analysis_ttl_seconds,
+            history=settings.analysis_history,
+            max_parallelism=settings.analysis_max_parallelism,
+            max_resources=settings.analysis_max_resources,
+            at_a_time_per_namespace=settings.max_analyses_per_namespace,
+        ),
+        find_wish,
+        on_write=on_write,
+    )
+
+
+def make_otlp(settings: Settings, hub: Hub) -> "OtlpExport | None":
+    """None: figures go to no collector."""
+    if not settings.otlp_endpoint:
+        return None
+    from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
+
+    return OtlpExport(settings.otlp_endpoint, settings.otlp_interval_seconds, hub.telemetry, settings.identity)
+
+
+def make_leadership(settings: Settings, cluster: Cluster) -> Leadership | None:
+    """None: this installation has one replica, which serves at once."""
+    if not settings.leases:
+        return None
+    return Leadership(cluster, settings.leases, Holder(settings.identity, settings.owner, settings.advertise))
