@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
 from capture import captures, fanout  # noqa: E402
-from cost import idle_cost, telemetry_in_job, thread_samples  # noqa: E402
+from cost import idle_cost, sidecar_telemetry, telemetry_in_job, thread_samples  # noqa: E402
 from figures import Figure  # noqa: E402
 from harness.training.local_system import Local, make_local  # noqa: E402
 from hub import events, neighbours, telemetry  # noqa: E402
@@ -60,7 +60,7 @@ def main() -> None:
     if "hub" in only:
         figures += events.measure(1000 if arguments.quick else events.RANKS) + neighbours.measure()
     if "telemetry" in only:
-        figures += telemetry_in_job.measure() + telemetry.measure()
+        figures += telemetry_in_job.measure() + _with_system(sidecar_telemetry.measure) + telemetry.measure()
     _print(figures)
     if not arguments.quick:
         _write(figures)

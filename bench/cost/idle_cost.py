@@ -162,9 +162,11 @@ def measure_polling(local: Local, seconds: float) -> float:
         return 100 * (_cpu_ns(trainer.pid) - before) / (seconds * 1e9)
 
 
-def measure_sidecar(local: Local, processes: int, seconds: float) -> tuple[float, float]:
+def measure_sidecar(local: Local, processes: int, seconds: float, device: str = "cpu") -> tuple[float, float]:
     """RSS (MiB) and CPU time (percent of a core) of a sidecar that serves simulated processes and captures nothing."""
-    simulate = f'exec {sys.executable} {SIMULATION} --directory "$KINETO_IPC_SOCKET_DIR" --ranks {processes}'
+    simulate = (
+        f'exec {sys.executable} {SIMULATION} --directory "$KINETO_IPC_SOCKET_DIR" --ranks {processes} --device {device}'
+    )
     job = local.run_command("resting", "sh", "-c", simulate)
     try:
         pid = job.sidecar_pid()

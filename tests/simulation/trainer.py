@@ -64,6 +64,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--poll-ms", type=float, default=1000.0)
     parser.add_argument("--steps-per-iteration", type=int, default=1)
     parser.add_argument("--no-agent", action="store_true")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda: what the agent says")
     parser.add_argument("--seconds", type=float, default=0.0)
     parser.add_argument("--started-unix-ns", type=int, default=0, help="when step 0 was, the same for all ranks")
     parser.add_argument("--fault", type=_parse_fault, action="append", default=[], metavar="NAME[=VALUE]")
@@ -75,6 +76,7 @@ def main(arguments: list[str]) -> int:
         poll_s=options.poll_ms / 1000,
         steps_per_iteration=options.steps_per_iteration,
         agent=not options.no_agent,
+        device_kind=options.device,
         started_unix_ns=options.started_unix_ns or time.time_ns(),
     )
     faults = Faults(**dict(options.fault))
