@@ -58,7 +58,7 @@ function columns(): Column<Policy>[] {
     { id: "ready", header: "State", width: "200px", cell: (row) => <Name text={row.ready ? (row.mode === "DryRun" ? "dry run" : "watching") : row.message || "not seen yet"} most={120} /> },
     { id: "fired", header: "Fired", width: "72px", numeric: true, cell: ({ fired }) => formatCount(fired) },
     { id: "captured", header: "Captured", width: "84px", numeric: true, cell: ({ captured }) => formatCount(captured) },
-    { id: "suppressed", header: "Suppressed", width: "96px", numeric: true, cell: ({ suppressed }) => formatCount(suppressed) },
+    { id: "suppressed", header: "Suppressed", width: "116px", numeric: true, cell: ({ suppressed }) => formatCount(suppressed) },
     {
       id: "last",
       header: "Last fired",

@@ -8,7 +8,7 @@ import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { Empty, Loaded } from "@/parts/States";
 import { formatDate } from "@/units/dates";
-import { sentenceCase } from "@/units/text";
+import { joinSentences, sentenceCase } from "@/units/text";
 
 export function PolicyPage() {
   const { namespace, name } = useParams({ from: "/policies/$namespace/$name" });
@@ -68,7 +68,7 @@ const COLUMNS: Column<PolicyAction>[] = [
   {
     id: "action",
     header: "Outcome",
-    width: "190px",
+    width: "240px",
     cell: ({ namespace, action, reason, count, uid }) => {
       const said = `${sentenceCase(action)}${reason && `: ${reason}`}${count > 1 ? ` (${count} times)` : ""}`;
       return uid ? (
@@ -80,5 +80,5 @@ const COLUMNS: Column<PolicyAction>[] = [
       );
     },
   },
-  { id: "why", header: "Why", cell: ({ message, headline }) => <Name text={headline ? `${message}. ${headline}` : message} most={300} /> },
+  { id: "why", header: "Why", cell: ({ message, headline }) => <Name text={joinSentences(message, headline)} most={300} /> },
 ];

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import type { ScaleTime } from "d3-scale";
 import { type ReactNode, useState } from "react";
 import type { PolicyAction } from "@/api/models";
-import { visibleText } from "@/units/text";
+import { joinSentences, visibleText } from "@/units/text";
 import { type DayMark, MARK_SIZE as SIZE, namedMarks, nameOf } from "./marks";
 
 const [HEIGHT, MIDDLE] = [26, 13];
@@ -11,7 +11,7 @@ const [HEIGHT, MIDDLE] = [26, 13];
 export function DayMarks({ marks, x, width, left }: { marks: readonly DayMark[]; x: ScaleTime<number, number>; width: number; left: number }) {
   const [looked, setLooked] = useState<DayMark>();
   const shown = looked ?? marks.at(-1);
-  const named = namedMarks(marks.map(({ at, action }) => ({ at: x(at), letters: action.trigger.length })), width);
+  const named = namedMarks(marks.map(({ from, at, action }) => ({ from: Math.max(left, x(from)), at: x(at), letters: action.trigger.length })), width);
   return (
     <figure className="day-marks">
       <figcaption>
@@ -47,5 +47,5 @@ function MarkLink({ action, onLook, children }: { action: PolicyAction; onLook: 
 }
 
 function sayMark({ action, at }: DayMark): string {
-  return `${new Date(at).toLocaleString()} · ${nameOf(action)} · ${visibleText(action.headline ? `${action.message}. ${action.headline}` : action.message)}`;
+  return `${new Date(at).toLocaleString()} · ${nameOf(action)} · ${visibleText(joinSentences(action.message, action.headline))}`;
 }

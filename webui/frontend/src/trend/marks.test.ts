@@ -25,7 +25,8 @@ test.each([
 });
 
 test("of names that would lie over each other the latest stays", () => {
-  const places = [{ at: 10, letters: 3 }, { at: 80, letters: 3 }, { at: 95, letters: 3 }];
+  const places = [{ from: 10, at: 10, letters: 3 }, { from: 80, at: 80, letters: 3 }, { from: 95, at: 95, letters: 3 }];
   expect(namedMarks(places, 200)).toEqual([true, false, true]);
-  expect(namedMarks([{ at: 195, letters: 3 }], 200)).toEqual([false]);
+  expect(namedMarks([{ from: 195, at: 195, letters: 3 }], 200)).toEqual([false]);
+  expect(namedMarks([{ from: 10, at: 10, letters: 3 }, { from: 20, at: 150, letters: 3 }], 200)).toEqual([false, true]);
 });

@@ -29,14 +29,14 @@ export function nameOf({ trigger, action, reason, count }: PolicyAction): string
   return visibleText(`${trigger}: ${sentenceCase(action)}${reason && `: ${reason}`}${count > 1 ? ` (${count} times)` : ""}`);
 }
 
-/** Which marks have room for their names: from the right, because the latest matter most. */
-export function namedMarks(places: readonly { at: number; letters: number }[], right: number): boolean[] {
+/** Which marks have room for their names: from the right, because the latest matter most. `from`: where the mark begins. */
+export function namedMarks(places: readonly { from: number; at: number; letters: number }[], right: number): boolean[] {
   let free = right;
   return places
     .toReversed()
-    .map(({ at, letters }) => {
+    .map(({ from, at, letters }) => {
       const fits = at + MARK_SIZE + 4 + letters * LETTER_WIDTH <= free;
-      free = Math.min(free, at - MARK_SIZE - 4);
+      free = Math.min(free, from - MARK_SIZE - 4);
       return fits;
     })
     .toReversed();

@@ -46,6 +46,11 @@ export function measureName(measure: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+/** Two sentences, of which the first may have no full stop and the second may be empty. */
+export function joinSentences(first: string, second: string): string {
+  return second ? `${first.replace(/\.$/, "")}. ${second}` : first;
+}
+
 /** A sentence of the analyzer's at the beginning of a line. */
 export function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);

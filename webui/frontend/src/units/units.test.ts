@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { formatAgo, unixMillis } from "./dates";
 import { axisUnit, formatDuration } from "./durations";
 import { formatBytes, formatChange, formatMeasure, formatPower, formatRate, formatShare, plural } from "./quantities";
-import { measureName, middleCut, sentenceCase, visibleText } from "./text";
+import { joinSentences, measureName, middleCut, sentenceCase, visibleText } from "./text";
 
 test.each([
   [null, "–"],
@@ -95,6 +95,13 @@ describe("text of a trace", () => {
     ["something_new", "Something new"],
   ])("measure %s is %s", (measure, name) => {
     expect(measureName(measure)).toBe(name);
+  });
+  test.each([
+    ["It fires: low use.", "It waits.", "It fires: low use. It waits."],
+    ["12 % of activity", "It waits.", "12 % of activity. It waits."],
+    ["12 % of activity", "", "12 % of activity"],
+  ])("%j and %j are %j", (first, second, joined) => {
+    expect(joinSentences(first, second)).toBe(joined);
   });
   test("abbreviations keep their case", () => {
     expect(sentenceCase("slow_gpu")).toBe("Slow GPU");
