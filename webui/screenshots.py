@@ -1,7 +1,8 @@
 """Takes the pictures of the pages that the docs show, of the demo in build/demo: `make screenshots`.
 
 One picture per page, light, 1400 px wide, with a palette of 128 colours, so that each weighs little. What is shown is
-what the service serves and Chromium draws; nothing is painted over.
+what the service serves and Chromium draws; nothing is painted over. Telemetry and policies, which a demo of a minute
+does not have, are made up (planted_day.py), and the docs say so.
 """
 
 import json
@@ -9,6 +10,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -16,7 +19,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
+from fleetprof_store.directory import DirectoryStore
 from PIL import Image
+from planted_day import list_uids, plant_day
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 ROOT: Final = Path(__file__).parents[1]
@@ -63,6 +68,8 @@ def take(page: Page, address: str) -> None:
     page.locator("td a").first.click()
     page.get_by_role("heading", name="Over time").wait_for()
     keep(page, "trend")
+    page.evaluate("document.querySelector('#day').scrollIntoView()")
+    keep(page, "day")
     page.go_back()
     verdict.click()
     page.get_by_role("heading", name="Time by rank").wait_for()
@@ -82,6 +89,12 @@ def take(page: Page, address: str) -> None:
     page.get_by_role("heading", name="Stages").wait_for()
     keep(page, "request")
     origin = report.partition("/reports/")[0]
+    page.goto(f"{origin}/policies")
+    page.get_by_role("link", name="starved").wait_for()
+    keep(page, "policies")
+    page.get_by_role("link", name="starved").click()
+    page.get_by_role("heading", name="What it did").wait_for()
+    keep(page, "policy")
     page.goto(f"{origin}/requests?capture=new")
     page.get_by_label("The same as YAML").wait_for()
     keep(page, "new-capture")
@@ -90,10 +103,27 @@ def take(page: Page, address: str) -> None:
     keep(page, "diff")
 
 
+@contextmanager
+def copy_demo(demo: Path) -> Iterator[Path]:
+    """The state directory of a copy that has telemetry and policies; it is gone after the block."""
+    if not (demo / "state" / "store.json").is_file():
+        sys.exit("there is no demo: run `make demo` first")
+    with tempfile.TemporaryDirectory(prefix="fleetprof-pictures-") as folder:
+        copy = Path(folder)
+        shutil.copytree(demo / "store", copy / "store")
+        shutil.copytree(demo / "state", copy / "state", ignore=shutil.ignore_patterns("catalog-*", "lock"))
+        place = copy / "state" / "store.json"
+        place.write_text(json.dumps(json.loads(place.read_text()) | {"directory": str(copy / "store")}))
+        store = DirectoryStore(copy / "store", (copy / "state" / "secret").read_bytes().strip(), "")
+        plant_day(store, list_uids(copy / "store")[0], time.time_ns())
+        yield copy / "state"
+
+
 def main() -> None:
     """Takes all of them anew."""
     program = shutil.which("chromium") or sys.exit("no chromium: run .ci/browser")
-    with serve(ROOT / "build" / "demo" / "state") as address, sync_playwright() as playwright:
+    demo = ROOT / "build" / "demo"
+    with copy_demo(demo) as state, serve(state) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-lcd-text"])
         page = browser.new_page(viewport=SIZE, color_scheme="light", reduced_motion="reduce")
         take(page, address)
