@@ -56,7 +56,7 @@ def say_obstacle(found: Obstacle) -> str:
             return f"{_PROPERTIES[what]} differs: {some(before)} before, {some(after)} after"
         case OtherCollection(before, after):
             return (
-                "the captures recorded different things, which costs different time: "
+                "the captures recorded different things, which changes what recording costs: "
                 f"{_say_collected(before)} before, {_say_collected(after)} after; capture with the same --collect"
             )
         case Sampled(side):

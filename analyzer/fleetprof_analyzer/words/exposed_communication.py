@@ -8,7 +8,7 @@ from typing import Final
 from fleetprof_analyzer.job.findings.found import ExposedCommunication
 
 _SMALL_BYTES: Final = 1 << 20  # a message below it takes about as long as an empty one (docs/measures.md#findings)
-_EXPOSED: Final = "no computing hides the communication"
+_EXPOSED: Final = "no computation hides the communication"
 
 
 def say_exposed_communication(found: ExposedCommunication) -> tuple[str, str]:
@@ -19,7 +19,7 @@ def say_exposed_communication(found: ExposedCommunication) -> tuple[str, str]:
         case "waiting":
             return (
                 "the ranks wait for each other in their collectives, now for one and now for another",
-                "make work and pauses even over the ranks; what is sent takes the smaller part of that time",
+                "make work and pauses even over the ranks; sending takes the smaller part of that time",
             )
         case "on_host":
             return _EXPOSED, ""

@@ -38,8 +38,8 @@ def test_captures_that_recorded_different_things_are_not_compared() -> None:
     before, after = simulate(1), simulate(2)
     stacks = compare(with_request(before, collect=[]), with_request(after, collect=["Stacks"]))
     assert stacks.reasons == [
-        "the captures recorded different things, which costs different time: nothing more before, Stacks after; "
-        "capture with the same --collect"
+        "the captures recorded different things, which changes what recording costs: nothing more before, Stacks "
+        "after; capture with the same --collect"
     ]
     assert compare(with_request(before, collect=None), with_request(after, collect=["Stacks"])).comparable
 

@@ -130,7 +130,7 @@ def test_what_is_said_of_energy() -> None:
     )
     assert list_energy(report) == [
         "64.0 J per iteration, 1.00 J per training sample, over the sampled devices of 2 ranks.",
-        "Of a training sample a rank takes between 400 mJ (rank 0) and 600 mJ (rank 1).",
+        "The energy of one training sample is, by rank, between 400 mJ (rank 0) and 600 mJ (rank 1).",
         "The GPU of rank 5 on node node�-5 takes 1.20 times the energy of an iteration and runs at 0.91 times the "
         "clock of 5 others with the same kernels: drain the node, and have the GPU and its cooling looked at.",
     ]

@@ -87,7 +87,7 @@ ANSWERS = {
     "nobody late, the GPU idle": (job(Stragglers(verdict="nobody")), f"Nobody is late. {IDLE_GPU}"),
     "nobody late, ranks missing": (
         job(Stragglers(verdict="nobody", not_captured=[4, 5])),
-        "None of the 4 ranks that are here is late. Only 4 of the job's 6 ranks are here: what is late on ranks 4 and "
+        "None of the 4 ranks that are here is late. Only 4 of the job's 6 ranks are here: lateness of ranks 4 and "
         "5 cannot be seen. "
         + IDLE_GPU,
     ),
@@ -95,7 +95,7 @@ ANSWERS = {
         job(late(LOADING), ledger=ASKED),
         "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
         "with it as fast as the others, an iteration would take 310 ms instead of 450 ms. Only 4 of 6 ranks were "
-        "captured: what is late on ranks 4 and 5 cannot be seen.",
+        "captured: lateness of ranks 4 and 5 cannot be seen.",
     ),
     "one rank, busy": (
         job(time_ns=BUSY, ranks=1, kernels=[GEMM]),
@@ -103,7 +103,7 @@ ANSWERS = {
     ),
     "communication": (
         job(Stragglers(verdict="nobody"), EXPOSED, communication=[REDUCED]),
-        "Nobody is late. 40.0 % of the GPUs' time is communication that no computing hides, most of it "
+        "Nobody is late. 40.0 % of the GPUs' time is communication that no computation hides, most of it "
         "all-reduce in group dp.",
     ),
     "no GPU": (
@@ -119,7 +119,7 @@ ANSWERS = {
     ),
     "ranks that cannot be compared": (
         job(Stragglers(reason="the traces hold a sample of the operations only")),
-        f"Whether a rank is late cannot be told: the traces hold a sample of the operations only. {IDLE_GPU}",
+        f"It cannot be told whether a rank is late: the traces hold a sample of the operations only. {IDLE_GPU}",
     ),
     "a device that nobody knows": (
         job(ranks=1, time_ns=BUSY, kernels=[GEMM], problems=[Problem(kind="unknown_device", message="…")]),

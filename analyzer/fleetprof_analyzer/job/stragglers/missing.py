@@ -1,4 +1,4 @@
-"""Which ranks of the job left no trace at all: what is late on them cannot be seen.
+"""Which ranks of the job left no trace at all; nothing shows whether they are late.
 
 From the members of process groups, the job's size where traces say it, and gaps in the ranks' own numbers. Guarantees:
 pure; a rank whose trace is cut short was captured.

@@ -25,7 +25,7 @@ _OF_PARTS: Final = ("exposed_communication", "exposed_copies")
 """The answer says what they say."""
 _OF_HOST: Final = ("python", "launch_bound", "optimizer")
 _UNKNOWN: Final = "unknown_device"
-_UNTIMED: Final = "The traces hold no work whose time could be told."
+_UNTIMED: Final = "The traces hold no work whose time could be measured."
 _MOST_EVIDENCE: Final = 6
 _MOST_WORDS: Final = 700
 
@@ -77,15 +77,13 @@ def say_missing(report: Report) -> str:
         if not asked:
             return ""
         of = len({entry.rank for entry in report.ledger})
-        return (
-            f"Only {of - len(asked)} of {of} ranks were captured: what is late on {name_ranks(asked)} cannot be seen."
-        )
+        return f"Only {of - len(asked)} of {of} ranks were captured: lateness of {name_ranks(asked)} cannot be seen."
     missing = [] if report.stragglers is None else report.stragglers.not_captured
     if not missing:
         return ""
     of = len(report.ranks) + len(missing)
     here_of = f"{len(report.ranks)} of the job's {of} ranks"
-    return f"Only {here_of} are here: what is late on {name_ranks(missing)} cannot be seen."
+    return f"Only {here_of} are here: lateness of {name_ranks(missing)} cannot be seen."
 
 
 def _say_unknown(report: Report) -> str:
@@ -145,5 +143,5 @@ def _next_step(report: Report) -> str:
     advice: Sequence[str] = [finding.advice for finding in report.findings if finding.advice]
     candidate = None if report.stragglers is None else report.stragglers.candidate
     if candidate is not None:
-        return "capture more iterations, on a machine where less else runs if there is one"
+        return "capture more iterations, if possible on a machine where less else runs"
     return plain(advice[0], 300) if advice else ""

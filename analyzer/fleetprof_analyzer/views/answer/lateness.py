@@ -63,7 +63,7 @@ def say_lateness(report: Report) -> str:
             needed = say_iterations(one.iterations_needed)
             return f"Cannot tell yet whether rank {one.rank} is late: it may cost {say_cost(one)}; {needed}."
         case "nobody" if found.gain:
-            return f"Nobody is late by itself, but {found.reason}{_then(found, report)}."
+            return f"No rank is late by itself, but {found.reason}{_then(found, report)}."
         case "nobody" if found.is_hidden:
             return f"{say_hidden(found)}."
         case "undecided":
@@ -71,7 +71,7 @@ def say_lateness(report: Report) -> str:
         case "nobody":
             return NOBODY
         case "not_judged" if found.reason:
-            return f"Whether a rank is late cannot be told: {found.reason}."
+            return f"It cannot be told whether a rank is late: {found.reason}."
     return ""
 
 

@@ -59,7 +59,7 @@ def _say_device(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
         return f"{share(time_ns.idle, span)} of {whose} is idle{because}."
     if most == "communication":
         exposed = share(time_ns.exposed_communication, span)
-        return f"{exposed} of {whose} is communication that no computing hides{_which(report)}."
+        return f"{exposed} of {whose} is communication that no computation hides{_which(report)}."
     return f"{share(time_ns.exposed_memory, span)} of {whose} is copies that nothing hides."
 
 

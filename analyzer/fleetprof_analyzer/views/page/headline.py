@@ -69,7 +69,7 @@ def _ledger_sentence(report: Report) -> list[str]:
     if len(asked) < 2:
         return []
     if asked - {rank.rank for rank in report.ranks}:
-        return ["Why ranks are missing stands in the ledger."]
+        return ["The ledger says why ranks are missing."]
     return [f"All {len(asked)} ranks that were asked delivered a trace."]
 
 
@@ -78,7 +78,7 @@ def _start_sentence(start: StartSkew) -> list[str]:
         return []
     # When they began says their clocks, which may differ by more than the starts: that stands further below.
     if start.same_first_iteration is None:
-        return ["Whether all ranks recorded the same first iteration cannot be told from these traces."]
+        return ["These traces do not tell whether all ranks recorded the same first iteration."]
     if not start.same_first_iteration:
         return ["The ranks did not record the same first iteration."]
     how = "the agent's step times" if start.verified_by == "agent_steps" else "ProfilerStep numbers"
@@ -91,12 +91,12 @@ def _cost_sentence(cost: CaptureCost) -> list[str]:
     within = cost.during_ratio_interval
     shown = change(cost.during_ratio) + ("" if within is None else f" [{change(within.low)}, {change(within.high)}]")
     if within is not None and within.low <= 1 <= within.high:
-        sentence = f"What recording cost does not show beside the noise: an iteration took {shown}"
+        sentence = f"The cost of recording does not show above the noise: an iteration took {shown}"
     else:
         sentence = f"While recording, an iteration took {shown}"
         sentence += "" if within is not None else ", of too few iterations for an interval"
     if cost.stall_ns:
-        sentence += f"; the trace's writing held one up by {duration(cost.stall_ns)} at most"
+        sentence += f"; writing the trace held one iteration up by {duration(cost.stall_ns)} at most"
     return [f"{sentence}; {_after(cost)}."]
 
 

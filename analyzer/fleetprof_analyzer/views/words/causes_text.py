@@ -16,7 +16,7 @@ from fleetprof_analyzer.views.text import duration, plain, share
 
 _CAUSES: Final = (
     ("data_loading", "data loading", "the host waited for the next batch"),
-    ("synchronization", "synchronisation", "the host waited for the device, and then had to begin anew"),
+    ("synchronization", "synchronisation", "the host waited for the device, and then had to start again"),
     ("launching", "launching", "the launch call itself, and the way from it to the device"),
     ("host", "host", "the host had not come to the launch yet"),
     ("optimizer", "optimizer", "the host was inside the optimizer"),

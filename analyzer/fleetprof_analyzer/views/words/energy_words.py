@@ -33,7 +33,7 @@ def _say_ranks(ranks: Sequence[Rank]) -> str:
     by_energy = sorted(parts, key=lambda part: part[0])
     (least, first), (most, last) = by_energy[0], by_energy[-1]
     return (
-        f"Of a training sample a rank takes between {amount(least, 'µJ')} (rank {_name(first)}) and "
+        f"The energy of one training sample is, by rank, between {amount(least, 'µJ')} (rank {_name(first)}) and "
         f"{amount(most, 'µJ')} (rank {_name(last)})."
     )
 

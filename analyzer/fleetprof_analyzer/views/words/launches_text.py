@@ -60,7 +60,7 @@ def list_sampled(ranks: Sequence[Rank]) -> list[str]:
     if not sampled:
         return []
     shown = ", ".join(sampled[:_MOST_RANKS]) + (", …" if len(sampled) > _MOST_RANKS else "")
-    return [f"    Rank {shown}: a sample of the operators only; idle causes and launches mean little there"]
+    return [f"    Rank {shown}: the trace has only a sample of the operators, so idle causes and launches mean little"]
 
 
 def list_launches(report: Report) -> list[str]:

@@ -44,7 +44,7 @@ def describe_memory(report: Report) -> MemoryCost | None:
         peak=f"+{size(_grown(cost))}",
         peak_context=f"{peak}; {ranks}",
         kept=f"+{size(_kept(kept))}",
-        kept_context=f"rank {keeper}: {size(kept.memory_after_bytes)} after the writing, what was free given back",
+        kept_context=f"rank {keeper}: {size(kept.memory_after_bytes)} after the writing, with free memory given back",
     )
 
 

@@ -106,7 +106,7 @@ def notes(found: Stragglers) -> list[str]:
     if found.approximate and found.fidelity is not None:
         off = percent(abs(100 * (found.fidelity - 1)))
         sentences.append(
-            f"Replayed, the window is {off} {'longer' if found.fidelity > 1 else 'shorter'}: costs are rough."
+            f"The replayed window is {off} {'longer' if found.fidelity > 1 else 'shorter'}, so costs are rough."
         )
     return sentences
 

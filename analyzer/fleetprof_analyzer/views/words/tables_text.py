@@ -28,7 +28,7 @@ def list_operators(report: Report, width: int) -> list[str]:
 def list_asked_classes(report: Report, width: int) -> list[str]:
     """The classes of kernels that were asked for."""
     classes = [f"{plain(entry.pattern, 60)} is {entry.work_class}" for entry in report.asked_kernel_classes]
-    return wrap(f"Classes of kernels as asked: {', '.join(classes)}", width) if classes else []
+    return wrap(f"Classes of kernels from the request: {', '.join(classes)}", width) if classes else []
 
 
 def list_memory(report: Report) -> list[str]:

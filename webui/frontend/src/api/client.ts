@@ -47,7 +47,7 @@ async function problemOf(response: Response): Promise<Problem> {
       Array.isArray(fields) ? fields.map(String) : [],
     );
   } catch {
-    return new Problem(response.status, fallback, "", "Try again; if it stays, look at the service's log.");
+    return new Problem(response.status, fallback, "", "Try again; if that does not help, look at the service's log.");
   }
 }
 

@@ -25,7 +25,7 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 
 export function Failed({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const problem =
-    error instanceof Problem ? error : new Problem(0, "This page failed", String(error), "Reload it; if it stays, report it.");
+    error instanceof Problem ? error : new Problem(0, "This page failed", String(error), "Reload the page; if the error stays, report it.");
   const signIn = problem.status === 401 ? signInAddress(problem.nextStep, location) : undefined;
   return (
     <div className="failed" role="alert">

@@ -51,7 +51,7 @@ function Detail({ detail, namespace, uid }: { detail: RequestDetail; namespace: 
       {detail.next_step && !request.has_report && <p className="next-step">{capital(detail.next_step)}</p>}
       {!request.finished && (
         <p className="quiet" role="status">
-          {following === "events" ? "Live: each change is shown as it happens." : "Events do not come through; asked anew every 3 seconds."}
+          {following === "events" ? "Live: each change is shown as it happens." : "Events do not arrive; this page asks every 3 seconds."}
         </p>
       )}
       <Section id="ledger" title="Ranks" note={plural(ledger.rank.length, "rank")}
