@@ -18,7 +18,7 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     import boto3
-    from fleetprof_store.s3 import S3Store
+    from fleetprof_store.s3.store import S3Store
     from harness.kubernetes.api_server import ApiServer
 
 # No test asserts a wall time, an example of a property no more than others. The examples are the same in each run, so
@@ -125,7 +125,7 @@ class S3Server:
 
     def make_store(self, bucket: str, prefix: str = "", *, secret_key: str = "") -> "S3Store":
         """A store over one of its buckets."""
-        from fleetprof_store.s3 import S3Store
+        from fleetprof_store.s3.store import S3Store
 
         return S3Store(bucket, prefix, self.endpoint_url, session=self.session(secret_key), patience_s=2)
 

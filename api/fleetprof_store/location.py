@@ -115,7 +115,7 @@ def open_location(location: StoreLocation, *, secret: bytes | None = None) -> "S
         if secret:
             store.prepare()
         return store
-    from fleetprof_store.s3 import S3Store
+    from fleetprof_store.s3.store import S3Store
 
     return S3Store(
         location.bucket,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from fleetprof_store.base import UploadPart
-from fleetprof_store.s3 import S3Store
+from fleetprof_store.s3.store import S3Store
 
 pytestmark = pytest.mark.s3
 

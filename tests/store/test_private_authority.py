@@ -25,7 +25,7 @@ from fleetprof_sidecar.hub.address import HubAddress
 from fleetprof_sidecar.hub.link import PROTOCOL_VERSION
 from fleetprof_store.base import StoreError, UploadPart
 from fleetprof_store.memory import MemoryStore
-from fleetprof_store.s3 import S3Store
+from fleetprof_store.s3.store import S3Store
 
 pytestmark = pytest.mark.s3
 

@@ -11,7 +11,7 @@ import boto3
 import pytest
 import urllib3
 from fleetprof_store.base import NotFound, Store, StoreError, UploadPart
-from fleetprof_store.s3 import S3Store
+from fleetprof_store.s3.store import S3Store
 
 pytestmark = pytest.mark.s3
 

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from fleetprof_store.base import PartGrant
 from fleetprof_store.memory import MemoryStore
-from fleetprof_store.s3 import S3Store
+from fleetprof_store.s3.store import S3Store
 from fleetprof_webui.access.local import LocalAccess
 from fleetprof_webui.app import create_application
 from fleetprof_webui.catalog.catalog import Catalog

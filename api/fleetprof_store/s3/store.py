@@ -1,4 +1,4 @@
-"""The object store in S3 or anything that speaks its protocol. boto3 is imported here and nowhere else.
+"""The object store in S3 or anything that speaks its protocol.
 
 Guarantees beyond `base`: parts are presigned with their Content-Length and x-amz-checksum-sha256 among the signed
 headers, so the server itself refuses other bytes; completion names each part's checksum again; errors say what to do.
@@ -12,43 +12,21 @@ import io
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import boto3
 import botocore.exceptions
 from botocore.config import Config
 
-from fleetprof_store.base import Grant, NotFound, ObjectInfo, PartGrant, StoreError, UploadPart
+from fleetprof_store.base import Grant, ObjectInfo, PartGrant, StoreError, UploadPart
 from fleetprof_store.checks import check_key, check_parts, find_write_problem
+from fleetprof_store.s3.errors import ABSENT, TRANSIENT, S3Errors, code_of
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import CompletedPartTypeDef, ObjectIdentifierTypeDef
 
 _DELETE_AT_ONCE: Final = 1000  # S3's limit for DeleteObjects
-_CREDENTIALS: Final = frozenset(
-    {
-        "AccessDenied",
-        "InvalidAccessKeyId",
-        "SignatureDoesNotMatch",
-        "ExpiredToken",
-        "InvalidToken",
-        "AuthFailure",
-        "403",
-    }
-)
-_TRANSIENT: Final = frozenset(
-    {
-        "InternalError",
-        "ServiceUnavailable",
-        "SlowDown",
-        "Throttling",
-        "ThrottlingException",
-        "RequestTimeout",
-        "OperationAborted",
-    }
-)
-_ABSENT: Final = frozenset({"NoSuchKey", "NotFound", "404"})
 
 
 class S3Store:
@@ -74,7 +52,8 @@ class S3Store:
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         if self._prefix:
             check_key(self._prefix[:-1])
-        self._endpoint = endpoint_url or "Amazon S3"
+        self._where = f"bucket {bucket!r} at {endpoint_url or 'Amazon S3'}"
+        self._errors = S3Errors(self._where)
         use_path_style = endpoint_url is not None if path_style is None else path_style
         # 0.4 ms of Python each: several threads that sign at once would hold up everybody else in the process.
         self._signing = threading.Lock()
@@ -90,7 +69,7 @@ class S3Store:
             max_pool_connections=32,
         )
         chosen = session or boto3.Session()
-        with self._errors():
+        with self._errors.explained():
             # A region must be signed; endpoints other than Amazon's ignore which.
             self._client = chosen.client(
                 "s3", endpoint_url=endpoint_url, region_name=region or chosen.region_name or "us-east-1", config=config
@@ -98,17 +77,17 @@ class S3Store:
 
     def put(self, key: str, data: bytes) -> None:
         """Writes a small object, replacing what is there."""
-        with self._errors():
+        with self._errors.explained():
             self._client.put_object(Bucket=self._bucket, Key=self._key(key), Body=data)
 
     def get(self, key: str) -> bytes:
         """Reads an object whole. Raises NotFound."""
-        with self.open(key) as body, self._errors(key):
+        with self.open(key) as body, self._errors.explained(key):
             return body.read()
 
     def open(self, key: str) -> IO[bytes]:
         """Opens an object for streaming reads. Raises NotFound; reads raise StoreError."""
-        with self._errors(key):
+        with self._errors.explained(key):
             answer = self._client.get_object(Bucket=self._bucket, Key=self._key(key))
         # A BufferedReader gives what callers of IO[bytes] expect (readinto, peek, readline) over botocore's stream.
         return cast(IO[bytes], io.BufferedReader(_Body(answer["Body"], self._errors), buffer_size=1 << 18))
@@ -117,13 +96,13 @@ class S3Store:
         """Reads a part of an object. Raises NotFound."""
         if length <= 0:
             return b""
-        with self._errors(key):
+        with self._errors.explained(key):
             try:
                 answer = self._client.get_object(
                     Bucket=self._bucket, Key=self._key(key), Range=f"bytes={start}-{start + length - 1}"
                 )
             except botocore.exceptions.ClientError as error:
-                if _code(error) == "InvalidRange":  # it ends before
+                if code_of(error) == "InvalidRange":  # it ends before
                     return b""
                 raise
             with closing(answer["Body"]) as body:
@@ -131,13 +110,13 @@ class S3Store:
 
     def head(self, key: str) -> ObjectInfo:
         """One object as it would be listed. Raises NotFound."""
-        with self._errors(key):
+        with self._errors.explained(key):
             answer = self._client.head_object(Bucket=self._bucket, Key=self._key(key))
         return ObjectInfo(key, answer["ContentLength"], answer["ETag"].strip('"'))
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """All objects below a prefix, in key order, a page at a time."""
-        with self._errors():
+        with self._errors.explained():
             pages = self._client.get_paginator("list_objects_v2").paginate(
                 Bucket=self._bucket, Prefix=self._prefix + prefix
             )
@@ -149,15 +128,15 @@ class S3Store:
         """Deletes objects; absent ones are no error."""
         for at in range(0, len(keys), _DELETE_AT_ONCE):
             names: list[ObjectIdentifierTypeDef] = [{"Key": self._key(key)} for key in keys[at : at + _DELETE_AT_ONCE]]
-            with self._errors():
+            with self._errors.explained():
                 answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": names, "Quiet": True})
-            failed = [error for error in answer.get("Errors", []) if error.get("Code") not in _ABSENT]
+            failed = [error for error in answer.get("Errors", []) if error.get("Code") not in ABSENT]
             if failed:
                 first = failed[0]
                 raise StoreError(
-                    f"{self._where()}: {len(failed)} objects could not be deleted, the first is {first.get('Key')!r}: "
+                    f"{self._where}: {len(failed)} objects could not be deleted, the first is {first.get('Key')!r}: "
                     f"{first.get('Code')}",
-                    retryable=first.get("Code") in _TRANSIENT,
+                    retryable=first.get("Code") in TRANSIENT,
                 )
 
     def locate(self, key: str) -> str:
@@ -170,7 +149,7 @@ class S3Store:
         check_parts(parts)
         # Counted from before the first signature, so that no URL expires earlier than said.
         expires = time.time_ns() + lifetime_s * 1_000_000_000
-        with self._errors():
+        with self._errors.explained():
             begun = self._client.create_multipart_upload(Bucket=self._bucket, Key=name, ChecksumAlgorithm="SHA256")
             upload_id = begun["UploadId"]
             grants = []
@@ -196,27 +175,27 @@ class S3Store:
             {"PartNumber": number, "ETag": etag, "ChecksumSHA256": base64.b64encode(part.sha256).decode()}
             for number, (part, etag) in enumerate(zip(parts, etags, strict=True), 1)
         ]
-        with self._errors():
+        with self._errors.explained():
             try:
                 self._client.complete_multipart_upload(
                     Bucket=self._bucket, Key=name, UploadId=upload_id, MultipartUpload={"Parts": named}
                 )
             except botocore.exceptions.ClientError as error:
-                code = _code(error)
+                code = code_of(error)
                 if code == "NoSuchUpload" and self._holds(name, parts, etags):
                     return
                 if code in ("NoSuchUpload", "InvalidPart", "InvalidPartOrder", "EntityTooSmall", "BadDigest"):
-                    message = f"{self._where()}: the parts of {key!r} are not as announced ({code}); begin again"
+                    message = f"{self._where}: the parts of {key!r} are not as announced ({code}); begin again"
                     raise StoreError(message, retryable=False) from None
                 raise
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         """Drops an unfinished upload; an unknown one is no error."""
-        with self._errors():
+        with self._errors.explained():
             try:
                 self._client.abort_multipart_upload(Bucket=self._bucket, Key=self._key(key), UploadId=upload_id)
             except botocore.exceptions.ClientError as error:
-                if _code(error) != "NoSuchUpload":
+                if code_of(error) != "NoSuchUpload":
                     raise
 
     def sign_read(self, key: str, *, lifetime_s: int, saved_as: str = "") -> PartGrant:
@@ -224,7 +203,7 @@ class S3Store:
         parameters = {"Bucket": self._bucket, "Key": self._key(key)}
         if saved_as:
             parameters["ResponseContentDisposition"] = f'attachment; filename="{saved_as}"'
-        with self._errors():
+        with self._errors.explained():
             return PartGrant(self._client.generate_presigned_url("get_object", parameters, lifetime_s))
 
     def sign_write(self, key: str, data: UploadPart, *, lifetime_s: int) -> PartGrant:
@@ -239,21 +218,18 @@ class S3Store:
             "ContentLength": data.size_bytes,
             "ChecksumSHA256": checksum,
         }
-        with self._errors():
+        with self._errors.explained():
             url = self._client.generate_presigned_url("put_object", parameters, lifetime_s)
         return PartGrant(url, {"Content-Length": str(data.size_bytes), "x-amz-checksum-sha256": checksum})
 
     def _key(self, key: str) -> str:
         return self._prefix + check_key(key)
 
-    def _where(self) -> str:
-        return f"bucket {self._bucket!r} at {self._endpoint}"
-
     def _holds(self, name: str, parts: Sequence[UploadPart], etags: Sequence[str]) -> bool:
         try:
             head = self._client.head_object(Bucket=self._bucket, Key=name, ChecksumMode="ENABLED")
         except botocore.exceptions.ClientError as error:
-            if _code(error) in _ABSENT:
+            if code_of(error) in ABSENT:
                 return False
             raise
         if head["ContentLength"] != sum(part.size_bytes for part in parts):
@@ -265,50 +241,11 @@ class S3Store:
         digests = b"".join(bytes.fromhex(etag.strip('"')) for etag in etags)
         return head["ETag"].strip('"') == f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(etags)}"
 
-    @contextmanager
-    def _errors(self, key: str = "") -> Iterator[None]:
-        try:
-            yield
-        except botocore.exceptions.ClientError as error:
-            raise self._explained(error, key) from None
-        except (botocore.exceptions.NoCredentialsError, botocore.exceptions.PartialCredentialsError) as error:
-            raise StoreError(
-                f"{self._where()}: no credentials ({error}); set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-                "or run where a role is attached",
-                retryable=False,
-            ) from None
-        except (botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError, OSError) as error:
-            raise StoreError(
-                f"{self._where()} cannot be reached: {error}; check the address and that the store runs", retryable=True
-            ) from None
-        except (botocore.exceptions.BotoCoreError, ValueError) as error:
-            raise StoreError(f"{self._where()}: {error}; check the store's settings", retryable=False) from None
-
-    def _explained(self, error: botocore.exceptions.ClientError, key: str) -> StoreError:
-        code = _code(error)
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        if code == "NoSuchBucket":
-            return StoreError(f"{self._where()} does not exist; create it or correct its name", retryable=False)
-        if code in _ABSENT:
-            return NotFound(key)
-        if code == "RequestTimeTooSkewed":
-            return StoreError(f"{self._where()}: this machine's clock is wrong; set it", retryable=False)
-        if code in _CREDENTIALS or status in (401, 403):
-            return StoreError(
-                f"{self._where()} refuses these credentials ({code}); check the access key, its secret and its "
-                "permissions on the bucket (get, put, list, delete objects)",
-                retryable=False,
-            )
-        return StoreError(
-            f"{self._where()}: {error.operation_name} failed with {code} ({status})",
-            retryable=code in _TRANSIENT or status >= 500,
-        )
-
 
 class _Body(io.RawIOBase):
     """A response's body as a raw stream; errors in the middle of a read become StoreError."""
 
-    def __init__(self, body: Any, errors: Any) -> None:
+    def __init__(self, body: Any, errors: S3Errors) -> None:
         self._body = body
         self._errors = errors
 
@@ -316,7 +253,7 @@ class _Body(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with self._errors():
+        with self._errors.explained():
             data: bytes = self._body.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -325,7 +262,3 @@ class _Body(io.RawIOBase):
         if not self.closed:
             self._body.close()
         super().close()
-
-
-def _code(error: botocore.exceptions.ClientError) -> str:
-    return str(error.response.get("Error", {}).get("Code", ""))
