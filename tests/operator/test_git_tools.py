@@ -10,7 +10,7 @@ from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_operator.policies.policy_state import PolicyState
 from fleetprof_operator.profilerequests.status import Fact, build_status, finish, from_capture
 from harness.gitops import argo_cd, flux
-from harness.kubernetes.policy_documents import VALID
+from harness.kubernetes.documents.policies import VALID
 
 _PAGE: Final = Path(__file__).parents[2] / "docs/request.md"
 _AT: Final = 1_795_000_000 * 10**9
