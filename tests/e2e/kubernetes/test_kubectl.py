@@ -191,8 +191,15 @@ def test_top_shows_the_ranks_of_a_job_that_lets_them_be_told_and_completes_its_n
     lines = plugin(*words).stdout.splitlines()
     assert [line.split()[0] for line in lines if line[:1].isdigit()] == ["0", "1", "2", "3"]
     asked = ["kubectl", "__complete", "fleetprof", "top", "-n", training.namespace, "job/"]
-    offered = subprocess.run(asked, env=environment_of(api, tmp_path), capture_output=True, text=True, check=True)
-    assert f"job/{training.name}" in offered.stdout.splitlines()
+    environment = environment_of(api, tmp_path)
+    # An answer that takes more than some seconds is not waited for.
+    wait_until(
+        lambda: (
+            f"job/{training.name}"
+            in subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+        ),
+        "the job's name to be offered",
+    )
     api.kubectl("create", "rolebinding", "topper", "-n", NAMESPACE, "--role=fleetprof-top", "--user=topper")
     proxied = ("get", "services/fleetprof-top:http", "--subresource=proxy")
     token = ("create", "serviceaccounts/fleetprof-top", "--subresource=token")
