@@ -47,7 +47,7 @@ def group() -> None:
 
 
 def main() -> None:
-    """The program."""
+    """Runs `kubectl fleetprof`."""
     group(prog_name="kubectl fleetprof")
 
 

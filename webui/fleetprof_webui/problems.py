@@ -31,7 +31,7 @@ class Refused(Exception):
 
 
 def say_problem(problem: ProblemDetails) -> Response:
-    """The answer."""
+    """Makes the problem document (RFC 9457) of an error."""
     return Response(msgspec.json.encode(problem), status_code=problem.status, media_type=MEDIA_TYPE)
 
 

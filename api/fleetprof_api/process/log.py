@@ -42,7 +42,7 @@ class JsonLines(logging.Formatter):
     """A record as one line. `capture` and `process_id` may also come as the record's own attributes (`extra`)."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """The record as one line of JSON."""
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line: dict[str, Any] = {
             "time": f"{seconds}.{int(record.msecs):03d}Z",

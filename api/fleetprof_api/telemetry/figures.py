@@ -42,7 +42,7 @@ class WorstGpu(msgspec.Struct, frozen=True):
 
 
 class RankFigures(msgspec.Struct, frozen=True):
-    """One rank now."""
+    """The latest figures of one rank."""
 
     rank: int | None
     pod: str

@@ -28,7 +28,7 @@ class Job:
     namespace: str
 
     def target(self) -> dict[str, Any]:
-        """It as the target of a request."""
+        """The workload as a request's `spec.target`."""
         return {"workload": {"apiVersion": self.api_version, "kind": self.kind, "name": self.name}}
 
 

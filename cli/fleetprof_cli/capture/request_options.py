@@ -34,7 +34,7 @@ _MILLISECOND_NS: Final = 10**6
 
 
 def read_ranks(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[int] | None:
-    """The callback of `--ranks`."""
+    """Reads the text of `--ranks` into rank numbers; click's callback, so a wrong text is a usage error."""
     try:
         return None if value is None else parse_ranks(value)
     except ValueError as error:

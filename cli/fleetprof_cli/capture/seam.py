@@ -37,4 +37,4 @@ class Captures(Protocol[State]):
         """Has it taken back. Raises Away, Failure."""
 
     def view(self, state: State) -> CaptureView:
-        """For the display."""
+        """The capture as the progress display shows it."""

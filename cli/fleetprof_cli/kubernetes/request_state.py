@@ -96,7 +96,7 @@ class RequestState:
         return f"{counted}: {succeeded.reason}" + (f", {succeeded.message}" if succeeded.message else "")
 
     def view(self) -> CaptureView:
-        """For the display."""
+        """The request as the progress display shows it."""
         status, counts = self.status, self.counts
         shown = [
             Count(number=number, words=words, style=style)

@@ -88,7 +88,7 @@ class Requests:
                     raise
 
     def view(self, state: RequestState) -> CaptureView:
-        """For the display."""
+        """The request as the progress display shows it."""
         return state.view()
 
     def _of(self, known: RequestState, item: Mapping[str, Any] | None) -> RequestState:

@@ -31,5 +31,5 @@ class HubCaptures:
             await hub.cancel(state.uid)
 
     def view(self, state: pb.CaptureStatus) -> CaptureView:
-        """For the display."""
+        """The capture as the progress display shows it."""
         return view(state)

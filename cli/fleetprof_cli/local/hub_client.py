@@ -35,7 +35,7 @@ _DENIED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DE
 
 
 class NoHub(Away):
-    """No hub answers."""
+    """No hub answers, or it does not accept the token."""
 
     def __init__(self, message: str, next_step: str = _START_IT) -> None:
         super().__init__(message, next_step)

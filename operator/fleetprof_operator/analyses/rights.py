@@ -37,7 +37,7 @@ class AnalysedCapture:
     command: str
 
     def prefix(self) -> str:
-        """Of all its keys."""
+        """The prefix of all keys of this capture."""
         return keys.request_prefix(self.namespace, self.uid)
 
 

@@ -95,7 +95,7 @@ class Engine:
             await self._captures.close()
 
     async def turn(self) -> None:
-        """One turn."""
+        """Looks once at every policy and job, and makes or suppresses captures."""
         now = self._clock()
         await self._exemptions.refresh(self._figures.list_pods().items(), now)
         alerts, self._alerts = list(self._alerts.values()), {}

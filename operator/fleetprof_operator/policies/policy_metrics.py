@@ -28,7 +28,7 @@ class PolicyMetrics(Collector):
         return [_exempt(), _reports(), _lost(0)]
 
     def collect(self) -> Iterator[Metric]:
-        """As it is now."""
+        """The metrics of the present state, for a scrape."""
         exempt = _exempt()
         for job in self._exemptions.list_exempt()[:MOST_SERIES]:
             exempt.add_metric([job.namespace, job.name, job.kind], 1)

@@ -51,7 +51,7 @@ class PolicyState:
 
     @property
     def name(self) -> str:
-        """Its name there."""
+        """The policy's name in its namespace."""
         return str(self.metadata["name"])
 
     @property

@@ -37,7 +37,7 @@ async def serve_figures(listen: HostPort, read: ReadFigures, admit: Admit) -> Co
 
 
 def make_figures(read: ReadFigures, admit: Admit) -> web.Application:
-    """The application."""
+    """Makes the web application that serves the figures."""
     kept: dict[tuple[str, str], tuple[bytes, float]] = {}  # a document, and until when it is good
     turn = asyncio.Lock()
 

@@ -43,12 +43,12 @@ class CollectorMarks:
         self._callback = self._hear
 
     def begin(self) -> None:
-        """From now on."""
+        """Begins to note garbage collections."""
         if self._callback not in gc.callbacks:
             gc.callbacks.append(self._callback)
 
     def end(self) -> None:
-        """No more."""
+        """Stops noting them."""
         if self._callback in gc.callbacks:
             gc.callbacks.remove(self._callback)
 

@@ -15,7 +15,7 @@ _MOST: Final = 1024
 
 
 class Experience:
-    """By process."""
+    """What earlier captures of each process cost."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[frozenset[str], RecordingEstimate]] = {}

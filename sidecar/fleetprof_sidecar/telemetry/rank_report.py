@@ -56,7 +56,7 @@ class DeviceState:
 
 
 class RankReport:
-    """Of one process, from report to report."""
+    """The telemetry of one process, as differences from report to report."""
 
     def __init__(self) -> None:
         self._steps: StepView | None = None

@@ -75,7 +75,7 @@ class _PublicScheme:
         self._scheme = scheme
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hands on."""
+        """Passes the request on to the application."""
         await self._app({**scope, "scheme": self._scheme} if scope["type"] == "http" else scope, receive, send)
 
 

@@ -100,7 +100,7 @@ class CanaryState(Model):
 
 
 class RequestDetail(Model):
-    """One request, whole."""
+    """One request with its ledger, stages and next step."""
 
     request: Request
     version: Annotated[str, Meta(description="of the ledger: the id of its event in the stream")]

@@ -22,7 +22,7 @@ class Numbers:
         self._last = 0
 
     def take(self) -> int:
-        """The next one."""
+        """The next number, counted up."""
         self._last += 1
         return self._last
 

@@ -49,7 +49,7 @@ def judge_pods(facts: Facts, target: str) -> Iterable[Check]:
 
 
 def judge_pod(facts: PodFacts, around: Facts) -> Iterator[Check]:
-    """One pod."""
+    """The findings about one pod: its sidecar, its trainer's environment, its link to the hub."""
     pod = facts.pod
     name = f"pod {pod['metadata']['name']}"
     phase = (pod.get("status") or {}).get("phase")

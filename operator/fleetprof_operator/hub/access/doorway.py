@@ -67,7 +67,7 @@ class Guest(asyncio.Protocol):
         self._inner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The end."""
+        """Frees the connection's place."""
         self._gone(self)
         self._inner.connection_lost(exc)
 

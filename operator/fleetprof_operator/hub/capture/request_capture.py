@@ -79,7 +79,7 @@ class RequestCapture:
     # ------------------------------------------------------------ what others see
 
     def status(self) -> pb.CaptureStatus:
-        """As it stands."""
+        """The capture's present status."""
         location = ""
         if self._state.report_made:
             key = keys.report_key(self.ledger.namespace, self.ledger.uid)

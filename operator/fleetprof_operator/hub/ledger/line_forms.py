@@ -80,7 +80,7 @@ class _FormCache:
                 self._of[place], self.forms[place] = entry, self._make(entry)
 
     def clear(self) -> None:
-        """Forgets all."""
+        """Forgets all lines' forms, so that each is made again."""
         self._of, self.forms = [], []
 
 

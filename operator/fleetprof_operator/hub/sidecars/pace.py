@@ -33,7 +33,7 @@ class _Share:
 
 
 class StreamPace:
-    """That of one stream."""
+    """How fast one stream is read."""
 
     def __init__(self, share: _Share) -> None:
         self._own = Bucket(STREAM_BURST, STREAM_PER_S, time.monotonic())
@@ -54,7 +54,7 @@ class StreamPace:
 
 
 class StreamPaces:
-    """Those of all streams."""
+    """How fast all streams are read, by namespace."""
 
     def __init__(self) -> None:
         self._shares: dict[str, _Share] = {}

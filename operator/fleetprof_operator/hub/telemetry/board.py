@@ -30,7 +30,7 @@ def find_key(identity: pb.Identity) -> Key:
 
 
 class TelemetryBoard:
-    """All workloads."""
+    """The latest telemetry of all workloads."""
 
     def __init__(self) -> None:
         self._workloads: dict[Key, WorkloadBoard] = {}

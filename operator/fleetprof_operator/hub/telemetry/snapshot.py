@@ -27,7 +27,7 @@ class Snapshot(Collector):
         self._metrics = metrics
 
     def collect(self) -> list[Metric]:
-        """All of them."""
+        """The figures of all workloads at this moment."""
         return self._metrics
 
 

@@ -55,7 +55,7 @@ class ValueTable:
         return [number for number in self._columns[column] if number == number]
 
     def get(self, key: Hashable, column: str) -> float | None:
-        """One number."""
+        """The value in one cell."""
         row = self._row_of.get(key)
         number = nan if row is None else self._columns[column][row]
         return None if number != number else number

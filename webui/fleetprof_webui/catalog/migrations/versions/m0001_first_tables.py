@@ -12,7 +12,7 @@ depends_on: Sequence[str] | None = None
 
 
 def upgrade() -> None:
-    """To this version."""
+    """Makes the first tables."""
     op.create_table(
         "workloads",
         sa.Column("id", sa.Integer(), nullable=False),

@@ -12,7 +12,7 @@ depends_on: Sequence[str] | None = None
 
 
 def upgrade() -> None:
-    """To this version."""
+    """Adds the labels of workloads."""
     op.create_table(
         "labels",
         sa.Column("workload_id", sa.Integer(), nullable=False),
