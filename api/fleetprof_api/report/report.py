@@ -67,7 +67,7 @@ class IdleCauses(msgspec.Struct, kw_only=True, frozen=True):
     """
 
     data_loading: Annotated[int, Meta(description="the host waited for the next batch", ge=0)] = 0
-    synchronization: Annotated[int, Meta(description="the host waited for the device, and began anew", ge=0)] = 0
+    synchronization: Annotated[int, Meta(description="the host waited for the device, and started again", ge=0)] = 0
     launching: Annotated[int, Meta(description="in the launch call, and from it to the start", ge=0)] = 0
     host: Annotated[int, Meta(description="Python, operators, allocation and other calls before the launch", ge=0)] = 0
     optimizer: Annotated[int, Meta(description="the host was in Optimizer.step or zero_grad", ge=0)] = 0

@@ -13,7 +13,7 @@ WORDS: Final[dict[str, str]] = {
     "asked_first_step": "optimizer step that the window should begin with",
     "asked_iterations": "iterations that were asked for",
     "asked_start_unix_ns": "when the window should begin, where no steps are known",
-    "asked_unix_ns": "when the rank was told of; 0: never",
+    "asked_unix_ns": "when the rank was asked for a trace; 0: never",
     "at_unix_ns": "middle of the time bucket",
     "box_max": "the largest",
     "box_median": "the median",
