@@ -88,7 +88,9 @@ def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check
         )
         yield Check(name, Verdict.WARN, found, advice)
     elif stepping < len(trainers):
-        yield Check(name, Verdict.WARN, found, "captures of iterations start once every rank has done its first")
+        yield Check(
+            name, Verdict.WARN, found, "a capture of iterations waits for the first optimizer steps of all ranks"
+        )
     else:
         yield Check(name, Verdict.OK, found)
     if ranked < len(trainers):
