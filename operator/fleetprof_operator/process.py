@@ -31,7 +31,7 @@ from fleetprof_operator.hub.telemetry.snapshot import take_snapshot
 from fleetprof_operator.identity.account_tokens import AccountTokens
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable, wait_to_try_again
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable, wait_to_try_again
 from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.ownership.relay import Relay
 from fleetprof_operator.ownership.territory import Territory
@@ -205,7 +205,7 @@ class Operator:
                     await self._certificates.ensure()
                 await self.hub.restore(await self._list_unfinished())
                 return
-            except (Refused, Unreachable, StoreError) as error:
+            except (ApiRefused, Unreachable, StoreError) as error:
                 self._obstacle = f"cannot begin yet: {error}"
                 log.warning("%s", self._obstacle)
             await wait_to_try_again(tries)

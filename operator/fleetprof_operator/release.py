@@ -21,7 +21,7 @@ from typing import Final
 from fleetprof_api.process.settings import SettingsParser, split_names
 
 from fleetprof_operator.analyses.analyzer_job import select_jobs
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
 from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.ownership.territory import choose_finalizer
 from fleetprof_operator.profilerequests.records import CANCEL_ANNOTATION, PATH, PLURAL, UNINSTALLED, request_path
@@ -63,7 +63,7 @@ class Release:
 
 
 async def release(cluster: Cluster, ours: Release, *, patience_s: float = PATIENCE_S) -> None:
-    """Cancels and frees the requests of a release. Raises Refused, Unreachable."""
+    """Cancels and frees the requests of a release. Raises ApiRefused, Unreachable."""
     until = time.monotonic() + patience_s
     while unfinished := [body for body in await _list(cluster, ours) if not is_finished(body.get("status"))]:
         for body in unfinished:
@@ -89,7 +89,7 @@ async def _remove_jobs(cluster: Cluster, path: str, selector: str) -> None:
     for job in (await cluster.list(path, {"labelSelector": selector}, metadata_only=True))[0]:
         try:
             await cluster.delete(f"{path}/{job['metadata']['name']}")
-        except Refused as refusal:
+        except ApiRefused as refusal:
             if refusal.status != _GONE:
                 raise
 
@@ -111,7 +111,7 @@ async def _merge(cluster: Cluster, body: Json, metadata: Json) -> bool:
     """False when somebody was faster; a request that is gone needs nothing more."""
     try:
         await cluster.merge(_path(body), {"metadata": metadata})
-    except Refused as refusal:
+    except ApiRefused as refusal:
         if refusal.status not in (_GONE, _CONFLICT):
             raise
         return refusal.status == _GONE
@@ -124,7 +124,7 @@ async def _list(cluster: Cluster, ours: Release) -> list[Json]:
     for root in [f"{PATH}/namespaces/{namespace}" for namespace in ours.namespaces] or [PATH]:
         try:
             found += (await cluster.list(f"{root}/{PLURAL}"))[0]
-        except Refused as refusal:
+        except ApiRefused as refusal:
             if refusal.status != _GONE:  # the kind is gone already, and all requests with it
                 raise
     return [body for body in found if ours.owns(body)]
@@ -142,7 +142,7 @@ async def _run(ours: Release) -> int:
     cluster = await Cluster.connect()
     try:
         await release(cluster, ours)
-    except (Refused, Unreachable) as error:
+    except (ApiRefused, Unreachable) as error:
         log.error("the requests cannot be released: %s; `helm uninstall --no-hooks` goes on without", error)
         return 1
     finally:

@@ -17,7 +17,7 @@ from fleetprof_webui.app import create_application
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database, sqlite_url
 from fleetprof_webui.reports.reading import ReportReader
-from fleetprof_webui.service import Captures, Service
+from fleetprof_webui.service import CaptureRequests, Service
 from fleetprof_webui.telemetry.prometheus import Prometheus
 from harness.postgres.server import PostgresServer, run_postgres
 from starlette.testclient import TestClient
@@ -195,7 +195,7 @@ def make_site(store: MemoryStore, tmp_path: Path) -> Iterator[Callable[..., Site
     made: list[Site] = []
 
     def make(
-        captures: Captures | None = None, static: Path | None = None, prometheus: Prometheus | None = None
+        captures: CaptureRequests | None = None, static: Path | None = None, prometheus: Prometheus | None = None
     ) -> Site:
         catalog = Catalog(store, open_database(sqlite_url(tmp_path / f"service-{len(made)}.sqlite")), prometheus)
         catalog.refresh()

@@ -20,7 +20,7 @@ from fleetprof_webui.catalog.fleet import FleetQuery
 from fleetprof_webui.catalog.ingestion import Changes
 from fleetprof_webui.catalog.requests import RequestQuery
 from fleetprof_webui.catalog.schema import metadata
-from fleetprof_webui.problems import Refused
+from fleetprof_webui.problems import RequestRefused
 from sqlalchemy import inspect, text
 from webui.conftest import make_ledger, put_ledger, request_document
 
@@ -203,13 +203,13 @@ def test_a_page_goes_on_where_the_one_before_ended_whatever_came_since(catalog: 
 
 @pytest.mark.parametrize("after", ["x", "AAAA", "WyJuYW1lIiwgMSwgMV0", "WyJzdWJtaXR0ZWQiLCAieCIsIDFd", "A" * 2000])
 def test_a_made_up_cursor_is_refused(read_catalog: Catalog, after: str) -> None:
-    with pytest.raises(Refused, match="not of this list"):
+    with pytest.raises(RequestRefused, match="not of this list"):
         read_catalog.requests(request_query(after=after), None)
 
 
 @pytest.mark.parametrize("sort", ["", "id", "uid", "submitted desc", "--name"])
 def test_only_offered_orders_are_sorted_by(read_catalog: Catalog, sort: str) -> None:
-    with pytest.raises(Refused, match="not offered"):
+    with pytest.raises(RequestRefused, match="not offered"):
         read_catalog.requests(request_query(sort=sort), None)
 
 

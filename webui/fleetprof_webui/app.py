@@ -21,7 +21,7 @@ from fleetprof_webui.access.guard import Guard
 from fleetprof_webui.metrics import Metrics
 from fleetprof_webui.openapi import make_document
 from fleetprof_webui.pages import STATIC, Pages
-from fleetprof_webui.problems import Refused, not_found, say_problem
+from fleetprof_webui.problems import RequestRefused, not_found, say_problem
 from fleetprof_webui.routes import diff, files, fleet, health, policies, reports, requests, session, telemetry
 from fleetprof_webui.service import Service
 
@@ -88,7 +88,7 @@ async def _look(service: Service, every_s: float) -> None:
 
 def _add_errors(app: FastAPI) -> None:
     handlers: dict[Any, Any] = {
-        Refused: _say_refused,
+        RequestRefused: _say_refused,
         RequestValidationError: _say_invalid,
         InvalidKeyPart: _say_bad_key,
         StoreError: _say_store,
@@ -100,13 +100,13 @@ def _add_errors(app: FastAPI) -> None:
         app.add_exception_handler(kind, handler)
 
 
-async def _say_refused(_request: Request, error: Refused) -> Response:
+async def _say_refused(_request: Request, error: RequestRefused) -> Response:
     return say_problem(error.problem)
 
 
 async def _say_invalid(_request: Request, error: RequestValidationError) -> Response:
     fields = [f"{one['loc'][-1]}: {one['msg']}"[:_MOST_SHOWN] for one in error.errors()]
-    refused = Refused(
+    refused = RequestRefused(
         HTTPStatus.UNPROCESSABLE_ENTITY, "parameters are not as they must be", "see /openapi.json", fields=fields
     )
     return say_problem(refused.problem)
@@ -118,7 +118,7 @@ async def _say_bad_key(_request: Request, _error: InvalidKeyPart) -> Response:
 
 async def _say_store(_request: Request, error: StoreError) -> Response:
     log.warning("the store failed: %s", error)
-    refused = Refused(
+    refused = RequestRefused(
         HTTPStatus.SERVICE_UNAVAILABLE, "the object store does not answer", "try again; the service's log says why"
     )
     return say_problem(refused.problem)
@@ -126,7 +126,7 @@ async def _say_store(_request: Request, error: StoreError) -> Response:
 
 async def _say_database(_request: Request, error: SQLAlchemyError) -> Response:
     log.warning("the catalog's database failed: %s", error)
-    refused = Refused(
+    refused = RequestRefused(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "the catalog's database does not answer",
         "reports can be read by their own address; the service's log says why",
@@ -135,7 +135,7 @@ async def _say_database(_request: Request, error: SQLAlchemyError) -> Response:
 
 
 async def _say_http(_request: Request, error: HTTPException) -> Response:
-    refused = Refused(HTTPStatus(error.status_code), str(error.detail), "see /openapi.json")
+    refused = RequestRefused(HTTPStatus(error.status_code), str(error.detail), "see /openapi.json")
     response = say_problem(refused.problem)
     response.headers.update(error.headers or {})
     return response
@@ -143,5 +143,5 @@ async def _say_http(_request: Request, error: HTTPException) -> Response:
 
 async def _say_fault(_request: Request, error: Exception) -> Response:
     log.error("a request failed", exc_info=error)
-    refused = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "the service failed", "the service's log says where")
+    refused = RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "the service failed", "the service's log says where")
     return say_problem(refused.problem)

@@ -19,7 +19,7 @@ from fleetprof_webui.app import create_application
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database
 from fleetprof_webui.reports.reading import ReportReader
-from fleetprof_webui.service import Captures, Service
+from fleetprof_webui.service import CaptureRequests, Service
 
 USUAL_PORT: Final = 8770
 _HOST: Final = "127.0.0.1"
@@ -49,7 +49,7 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serve_locally(
-    store: Store, catalog_url: str, *, port: int | None, captures: Captures | None, look_every_s: float
+    store: Store, catalog_url: str, *, port: int | None, captures: CaptureRequests | None, look_every_s: float
 ) -> AsyncIterator[LocalSite]:
     """A service over `store` until the block ends; `port` None: the usual one, else any.
 

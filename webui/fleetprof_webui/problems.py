@@ -15,7 +15,7 @@ from fleetprof_webui.models.person import ProblemDetails
 MEDIA_TYPE: Final = "application/problem+json"
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is answered with an error: its status, a sentence, and the next step."""
 
     def __init__(self, status: HTTPStatus, detail: str, next_step: str = "", *, fields: Sequence[str] = ()) -> None:
@@ -35,6 +35,6 @@ def say_problem(problem: ProblemDetails) -> Response:
     return Response(msgspec.json.encode(problem), status_code=problem.status, media_type=MEDIA_TYPE)
 
 
-def not_found(what: str, next_step: str = "see what there is: /requests") -> Refused:
+def not_found(what: str, next_step: str = "see what there is: /requests") -> RequestRefused:
     """The same words whether it is not there or the person may not see it."""
-    return Refused(HTTPStatus.NOT_FOUND, f"there is no {what} here that you may see", next_step)
+    return RequestRefused(HTTPStatus.NOT_FOUND, f"there is no {what} here that you may see", next_step)

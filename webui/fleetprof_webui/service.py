@@ -22,7 +22,7 @@ class CaptureRefused(Exception):
         self.details = details
 
 
-class Captures(Protocol):
+class CaptureRequests(Protocol):
     """Asks for captures in the person's name. All raise CaptureRefused."""
 
     async def check(self, yaml: str, namespace: str) -> CaptureCheck:
@@ -38,7 +38,7 @@ class Captures(Protocol):
 class PersonalCaptures(Protocol):
     """Captures of a service that many people use."""
 
-    def open_door(self, request: Request, viewer: Viewer) -> Captures | None:
+    def open_door(self, request: Request, viewer: Viewer) -> CaptureRequests | None:
         """The door for this person, who sent this request; None where they have none."""
 
 
@@ -55,12 +55,12 @@ class Service:
     catalog: Catalog
     access: Access
     reports: ReportReader
-    captures: Captures | None
+    captures: CaptureRequests | None
     personal: PersonalCaptures | None = None
     prometheus: Prometheus | None = None
     signs_traces: bool = False
 
-    def find_captures(self, request: Request, viewer: Viewer) -> Captures | None:
+    def find_captures(self, request: Request, viewer: Viewer) -> CaptureRequests | None:
         """The door to captures for this person."""
         if not viewer.may_capture:
             return None

@@ -20,12 +20,12 @@ from fleetprof_analyzer.timeline.choice import choose_traces
 from fleetprof_analyzer.timeline.document import begin_document, draw_marks, end_document, name_process, name_thread
 from fleetprof_analyzer.timeline.events.clocks import Clocks, tie_clocks
 from fleetprof_analyzer.timeline.events.copies import Cut, Rewriter
-from fleetprof_analyzer.timeline.events.facts import Facts, find_facts
+from fleetprof_analyzer.timeline.events.facts import TraceFacts, find_facts
 from fleetprof_analyzer.timeline.events.marks import Span
 from fleetprof_analyzer.timeline.events.numbering import ArrowIds, Numbers, Places
 from fleetprof_analyzer.timeline.events.verdict_marks import mark_findings, mark_straggler
 from fleetprof_analyzer.timeline.events.waits import Waits
-from fleetprof_analyzer.timeline.plan import EVERYTHING, Place, choose_origin, extend, place_ranks
+from fleetprof_analyzer.timeline.plan import EVERYTHING, RankShare, choose_origin, extend, place_ranks
 from fleetprof_analyzer.timeline.window import NoSuchPart, Window, describe, find_iterations
 from fleetprof_analyzer.trace.limits import Limits, Refused
 from fleetprof_analyzer.trace.problems import Kind, Problems
@@ -83,7 +83,7 @@ def write_merged_trace(
     clocks = tie_clocks(operations, entries, report.ranks)
     places = place_ranks(wanted.window, iterations, entries, clocks)
     waits = Waits(clocks.matched)
-    facts: dict[str, Facts] = {}
+    facts: dict[str, TraceFacts] = {}
     placed = {place.entry.source for place in places}
     left_out = [f"{_name(one)}: its trace holds none of it" for one in entries if one.source not in placed]
     for place in places:
@@ -110,8 +110,8 @@ class _Writer:
         self,
         report: Report,
         clocks: Clocks,
-        places: Sequence[Place],
-        facts: Mapping[str, Facts],
+        places: Sequence[RankShare],
+        facts: Mapping[str, TraceFacts],
         window: str,
         write: Write,
     ) -> None:
@@ -156,12 +156,12 @@ class _Writer:
         marks = mark_findings(self._report, self._window, clocks, (begin, end))
         self._put(draw_marks(marks, self._numbers, pid, -self._origin))
 
-    def _drawn(self, place: Place) -> Span:
+    def _drawn(self, place: RankShare) -> Span:
         """The window on the rank's own clock as it is drawn: of all, what there is."""
         facts = self._facts[place.entry.source]
         return (facts.first_ns, facts.last_ns) if place.span == EVERYTHING else place.span
 
-    def _copy(self, place: Place, position: int, opened: Open) -> CutRank:
+    def _copy(self, place: RankShare, position: int, opened: Open) -> CutRank:
         entry, facts, problems = place.entry, self._facts[place.entry.source], Problems()
         shift = place.offset_ns - self._origin
         pid = self._numbers.take()
@@ -184,7 +184,7 @@ class _Writer:
         self._problems += problems.entries(entry.source, entry.rank)
         return CutRank(entry.rank, entry.source, place.offset_ns, rewriter.kept, place.apart)
 
-    def _name(self, place: Place, rewriter: Rewriter, sort: int) -> None:
+    def _name(self, place: RankShare, rewriter: Rewriter, sort: int) -> None:
         """Names for the processes and threads that have events."""
         named = set()
         for pid, tid, text in rewriter.thread_events():
@@ -221,7 +221,7 @@ class _Writer:
         }
 
 
-def describe_clocks(clocks: Clocks, places: Sequence[Place]) -> str:
+def describe_clocks(clocks: Clocks, places: Sequence[RankShare]) -> str:
     """How well the clocks of the ranks agree, in words."""
     if len(places) == 1:
         return "one rank: nothing to align"

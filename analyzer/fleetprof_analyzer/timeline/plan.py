@@ -20,7 +20,7 @@ _PROVEN: Final = ("agent", "profiler_step")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankShare:
     """One rank's share: the window on its own clock, and what is added to its times to be on the common one."""
 
     entry: Rank
@@ -36,7 +36,7 @@ class Place:
 
 def place_ranks(
     window: Window, iterations: tuple[int, int] | None, entries: Sequence[Rank], clocks: Clocks
-) -> list[Place]:
+) -> list[RankShare]:
     """One for each entry that holds something of the window, in their order."""
     spans = {entry.source: _own_span(window, iterations, entry) for entry in entries}
     common = _common_span(window, entries, spans, clocks)
@@ -46,11 +46,11 @@ def place_ranks(
         if offset is not None and common is not None:
             span = common[0] - offset, common[1] - offset
         if span is not None:
-            placed.append(Place(entry, span, offset or 0, clocks.apart.get(entry.source, "")))
+            placed.append(RankShare(entry, span, offset or 0, clocks.apart.get(entry.source, "")))
     return _bring_together(placed)
 
 
-def extend(places: Sequence[Place], end_ns: Mapping[str, int]) -> list[Place]:
+def extend(places: Sequence[RankShare], end_ns: Mapping[str, int]) -> list[RankShare]:
     """Lets the windows reach as far as `end_ns` (by source, own clocks); of tied ranks all as far as the farthest."""
     tied = [place.offset_ns + end_ns[place.entry.source] for place in places if not place.apart]
     farthest = max(tied, default=0)
@@ -89,7 +89,7 @@ def _common_span(
     return min(span[0] + offset for span, offset in shifted), max(span[1] + offset for span, offset in shifted)
 
 
-def _bring_together(places: list[Place]) -> list[Place]:
+def _bring_together(places: list[RankShare]) -> list[RankShare]:
     """A clock that is neither tied nor Unix time shows nothing: such windows begin where the first one does."""
     lost = [place for place in places if place.apart and place.entry.time_origin == "trace"]
     known = [place for place in places if place not in lost] or lost[:1]
@@ -104,5 +104,5 @@ def _bring_together(places: list[Place]) -> list[Place]:
     ]
 
 
-def _begin(place: Place) -> int:
+def _begin(place: RankShare) -> int:
     return place.entry.start_ns if place.span == EVERYTHING else place.span[0]

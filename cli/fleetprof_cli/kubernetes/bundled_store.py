@@ -22,7 +22,7 @@ import msgspec
 from fleetprof_store.location import StoreLocation
 
 from fleetprof_cli.exit_codes import ExitCode
-from fleetprof_cli.kubernetes.connection import Place
+from fleetprof_cli.kubernetes.connection import ClusterPlace
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.store_location import open_store
 
@@ -38,7 +38,7 @@ _CALL_S: Final = 30
 
 
 @contextmanager
-def reach_bundled_store(location: StoreLocation, place: Place) -> "Iterator[Store]":
+def reach_bundled_store(location: StoreLocation, place: ClusterPlace) -> "Iterator[Store]":
     """The store as it is reached from here, while the block runs. Raises Failure."""
     found = _IN_CLUSTER.fullmatch(location.endpoint or "")
     if found is None:
@@ -69,7 +69,7 @@ def reach_bundled_store(location: StoreLocation, place: Place) -> "Iterator[Stor
 class _Kubectl:
     """kubectl itself, with the user's kubeconfig and context, in one namespace."""
 
-    def __init__(self, place: Place, namespace: str) -> None:
+    def __init__(self, place: ClusterPlace, namespace: str) -> None:
         program = shutil.which("kubectl")
         if program is None:
             raise Failure("--port-forward: there is no kubectl on PATH", next_step="install it, or forward the port")

@@ -11,9 +11,9 @@ import click
 from click.shell_completion import CompletionItem
 from fleetprof_api.plain_text import make_printable
 from fleetprof_api.telemetry.figures import WorkloadFigures
-from fleetprof_operator.kubernetes.cluster import Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Unreachable
 
-from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.figures import FiguresReader
 from fleetprof_cli.kubernetes.kinds import known_kind
 from fleetprof_cli.messages import Failure
@@ -24,16 +24,16 @@ LONGEST_S: Final = 3.0
 def complete_workload(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """`job/llama`, of the namespace that the line names so far; of all with `-A`."""
     given = context.params
-    place = Place(kubeconfig=given["kubeconfig"], context=given["context_name"], namespace=given["namespace"])
+    place = ClusterPlace(kubeconfig=given["kubeconfig"], context=given["context_name"], namespace=given["namespace"])
     try:
         found = asyncio.run(_find(place, given["everywhere"], given["system_namespace"], given["service"]))
-    except (Failure, Refused, Unreachable, TimeoutError, OSError):
+    except (Failure, ApiRefused, Unreachable, TimeoutError, OSError):
         return []
     names = sorted({_name(one) for one in found})
     return [CompletionItem(make_printable(name)) for name in names if name.startswith(incomplete)]
 
 
-async def _find(place: Place, everywhere: bool, system_namespace: str, service: str) -> list[WorkloadFigures]:
+async def _find(place: ClusterPlace, everywhere: bool, system_namespace: str, service: str) -> list[WorkloadFigures]:
     async with asyncio.timeout(LONGEST_S), connect(place) as connection:
         reader = FiguresReader(connection.cluster, system_namespace=system_namespace, service=service)
         return (await reader.read("" if everywhere else connection.namespace, "")).workloads

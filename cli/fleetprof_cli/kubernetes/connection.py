@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable, make_client
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable, make_client
 
 from fleetprof_cli.capture.seam import Away
 from fleetprof_cli.exit_codes import ExitCode
@@ -28,7 +28,7 @@ _OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ClusterPlace:
     """Which cluster and namespace: what `--kubeconfig`, `--context` and `-n` said; None is kubectl's own default."""
 
     kubeconfig: str | None = None
@@ -56,7 +56,7 @@ def requests_path(namespace: str, name: str = "") -> str:
 
 
 @asynccontextmanager
-async def connect(place: Place) -> AsyncIterator[Connection]:
+async def connect(place: ClusterPlace) -> AsyncIterator[Connection]:
     """Opens what the kubeconfig names; inside a pod without one, the pod's own account. Raises Failure."""
     require_kubeconfig(place)
     configuration, namespace = await _read_config(place)
@@ -70,14 +70,14 @@ async def connect(place: Place) -> AsyncIterator[Connection]:
         await client.close()
 
 
-def require_kubeconfig(place: Place) -> None:
+def require_kubeconfig(place: ClusterPlace) -> None:
     """Raises Failure where there is none and this is no pod either."""
     named = place.kubeconfig or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     if not any(Path(name).is_file() for name in named.split(os.pathsep) if name) and not _OWN_NAMESPACE.is_file():
         raise Failure(f"there is no kubeconfig {named}", next_step=_OTHER, code=ExitCode.NO_HUB)
 
 
-async def _read_config(place: Place) -> "tuple[Configuration, str]":
+async def _read_config(place: ClusterPlace) -> "tuple[Configuration, str]":
     from kubernetes.aio import config
     from kubernetes.aio.client import Configuration
 
@@ -107,7 +107,7 @@ def explain_refusals(namespace: str) -> Iterator[None]:
     """Turns what the API says within the block into a Failure; `namespace` is the one that next steps name."""
     try:
         yield
-    except Refused as error:
+    except ApiRefused as error:
         raise explain_refusal(error, namespace) from None
     except Unreachable as error:
         raise Away(
@@ -115,7 +115,7 @@ def explain_refusals(namespace: str) -> Iterator[None]:
         ) from None
 
 
-def explain_refusal(error: Refused, namespace: str) -> Failure:
+def explain_refusal(error: ApiRefused, namespace: str) -> Failure:
     """The sentence and next step for a refusal."""
     text = str(error)
     if error.status == 401:

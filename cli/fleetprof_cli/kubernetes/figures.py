@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import msgspec
 from fleetprof_api.telemetry.figures import AUDIENCE, HEADER, FleetFigures
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
@@ -38,7 +38,7 @@ class FiguresReader:
         self._made_at = 0.0
 
     async def read(self, namespace: str, workload: str) -> FleetFigures:
-        """Those of a namespace, "" for all; of one workload with its ranks. Raises Failure, Refused, Unreachable."""
+        """Those of a namespace, "" for all; of one workload with its ranks. Raises Failure, ApiRefused, Unreachable."""
         query = urlencode({"namespace": namespace, "workload": workload})
         path = f"/api/v1/namespaces/{self._namespace}/services/{self._service}:{_PORT}/proxy/figures?{query}"
         for tries in range(_TRIES):
@@ -47,7 +47,7 @@ class FiguresReader:
             try:
                 headers = {HEADER: await self._find_token()}
                 return msgspec.convert(await self._cluster.get(path, headers=headers), FleetFigures)
-            except Refused as refusal:
+            except ApiRefused as refusal:
                 if refusal.status != 503:
                     raise self._explain(refusal) from None
             except msgspec.ValidationError:
@@ -68,7 +68,7 @@ class FiguresReader:
             self._token, self._made_at = str((await self._cluster.create(path, asked))["status"]["token"]), now
         return self._token
 
-    def _explain(self, refusal: Refused) -> Failure | Refused:
+    def _explain(self, refusal: ApiRefused) -> Failure | ApiRefused:
         if refusal.status in (401, 403):
             return Failure(
                 str(refusal),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import click
-from fleetprof_operator.kubernetes.cluster import Refused
+from fleetprof_operator.kubernetes.cluster import ApiRefused
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.connection import Connection
@@ -85,7 +85,7 @@ async def find_kind(connection: Connection, word: str) -> Kind:
         for item in (await connection.cluster.get(f"/apis/{version}"))["resources"]:
             if resource in (item["name"], item.get("singularName"), *(item.get("shortNames") or ())):
                 return Kind(version, item["kind"], item["name"])
-    except Refused as error:
+    except ApiRefused as error:
         if error.status != 404:
             raise
         raise Failure(f"this cluster has no API group {group}", code=ExitCode.INVALID) from None

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fleetprof_cli.kubernetes.connection import Place
+from fleetprof_cli.kubernetes.connection import ClusterPlace
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,9 +24,9 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def read_place(flags: dict[str, Any]) -> Place:
+def read_place(flags: dict[str, Any]) -> ClusterPlace:
     """What those options said; they are taken out of `flags`."""
-    return Place(
+    return ClusterPlace(
         kubeconfig=flags.pop("kubeconfig"), context=flags.pop("context_name"), namespace=flags.pop("namespace")
     )
 
@@ -37,7 +37,7 @@ class StoreChoice:
 
     store: str = ""
     s3_endpoint: str = ""
-    forward: Place | None = None
+    forward: ClusterPlace | None = None
 
 
 def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def read_store(flags: dict[str, Any], place: Place) -> StoreChoice:
+def read_store(flags: dict[str, Any], place: ClusterPlace) -> StoreChoice:
     """What the options of the store said; they are taken out of `flags`."""
     forward = place if flags.pop("port_forward") else None
     return StoreChoice(store=flags.pop("store"), s3_endpoint=flags.pop("s3_endpoint"), forward=forward)

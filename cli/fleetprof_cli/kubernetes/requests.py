@@ -7,7 +7,7 @@ was made anew under the same name is not taken for the old one.
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from fleetprof_operator.kubernetes.cluster import Refused
+from fleetprof_operator.kubernetes.cluster import ApiRefused
 from fleetprof_operator.profilerequests.records import CANCEL_ANNOTATION
 
 from fleetprof_cli.exit_codes import ExitCode
@@ -73,7 +73,7 @@ class Requests:
                     yield latest
                     if latest.finished:
                         return
-            except Refused as error:
+            except ApiRefused as error:
                 if error.status != 410:  # the watch fell too far behind; the caller begins anew
                     raise
 
@@ -83,7 +83,7 @@ class Requests:
         with explain_refusals(self._connection.namespace):
             try:
                 await self._cluster.merge(self._connection.requests_path(state.name), change)
-            except Refused as error:
+            except ApiRefused as error:
                 if error.status not in (404, 409):  # it is gone, or another one has its name
                     raise
 

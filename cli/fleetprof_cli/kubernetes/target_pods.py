@@ -8,7 +8,7 @@ from typing import Any
 
 from fleetprof_api.pods import INJECTED_ANNOTATION
 from fleetprof_api.request import Target
-from fleetprof_operator.kubernetes.cluster import Refused
+from fleetprof_operator.kubernetes.cluster import ApiRefused
 from fleetprof_operator.kubernetes.owners import CannotFollow, Owners
 from fleetprof_operator.kubernetes.workloads import find_query
 
@@ -21,7 +21,7 @@ Pod = dict[str, Any]
 
 
 async def list_pods(connection: Connection, target: Target, *, metadata_only: bool = False) -> list[Pod]:
-    """The target's pods, whatever their state, by name. Raises Refused, Unreachable, Failure."""
+    """The target's pods, whatever their state, by name. Raises ApiRefused, Unreachable, Failure."""
     query = find_query(target)
     asked = {"labelSelector": query.label_selector, "fieldSelector": query.field_selector}
     path = f"/api/v1/namespaces/{connection.namespace}/pods"
@@ -41,7 +41,7 @@ async def require_workload(connection: Connection, kind: Kind, name: str) -> Non
     """Raises Failure when there is no such workload. Somebody who may not read it is not held up."""
     try:
         await connection.cluster.get(kind.path(connection.namespace, name), metadata_only=True)
-    except Refused as error:
+    except ApiRefused as error:
         if error.status == 404:
             missing = f"there is no {kind.kind} {name} in namespace {connection.namespace}"
             if not error.reason:
@@ -56,7 +56,7 @@ async def require_injected(connection: Connection, target: Target, description: 
     """Raises Failure when none of the target's pods can answer. Somebody who may not list pods is not held up."""
     try:
         pods = await list_pods(connection, target, metadata_only=True)
-    except Refused as error:
+    except ApiRefused as error:
         if error.status == 403:
             return
         raise

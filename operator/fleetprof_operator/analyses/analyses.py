@@ -30,7 +30,7 @@ from fleetprof_operator.analyses.analyzer_job import (
 )
 from fleetprof_operator.analyses.outcome import Outcome, find_sentence, read_end, read_outcome
 from fleetprof_operator.analyses.rights import AnalysedCapture
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable, wait_to_try_again
 from fleetprof_operator.kubernetes.pod_trouble import explain
 
 log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ class Analyses:
     async def _has_begun(self, uid: str) -> bool:
         try:
             jobs, _ = await self._cluster.list(self._jobs, {"labelSelector": f"{UID_LABEL}={uid}"}, metadata_only=True)
-        except (Refused, Unreachable):
+        except (ApiRefused, Unreachable):
             return False
         return bool(jobs)
 
@@ -142,7 +142,7 @@ class Analyses:
             for job in jobs:
                 await self._cluster.delete(f"{self._jobs}/{job['metadata']['name']}")
                 self._on_write()
-        except (Refused, Unreachable) as error:
+        except (ApiRefused, Unreachable) as error:
             log.warning("the analyzer Jobs of request %s are left to their time to live: %s", uid, error)
 
     async def _remove_oldest(self) -> None:
@@ -155,7 +155,7 @@ class Analyses:
             for job in ended[: max(0, len(ended) - self._bounds.history)]:
                 await self._cluster.delete(f"{self._jobs}/{job['metadata']['name']}")
                 self._on_write()
-        except (Refused, Unreachable) as error:
+        except (ApiRefused, Unreachable) as error:
             log.warning("finished analyzer Jobs are left to their time to live: %s", error)
 
     async def _run(self, command: str, namespace: str, uid: str, wish: Wish, shards: Shards | None) -> Outcome:
@@ -191,7 +191,7 @@ class Analyses:
                 await self._cluster.create(self._jobs, job)
                 self._on_write()
                 return
-            except Refused as refusal:
+            except ApiRefused as refusal:
                 if refusal.status == 409:
                     return  # made before a restart
                 if refusal.status < 500 and refusal.status != 429:
@@ -230,7 +230,7 @@ class Analyses:
                     if kind != "BOOKMARK":
                         yield read_outcome(job)
                 await asyncio.sleep(_PAUSE_S)
-            except (Refused, Unreachable) as error:
+            except (ApiRefused, Unreachable) as error:
                 log.warning("the analyzer Job %s cannot be followed: %s", name, error)
                 await wait_to_try_again(tries)
                 tries += 1
@@ -241,7 +241,7 @@ class Analyses:
     async def _list_pods(self, name: str) -> list[Json]:
         try:
             pods, _ = await self._cluster.list(self._pods, {"labelSelector": f"batch.kubernetes.io/job-name={name}"})
-        except (Refused, Unreachable):
+        except (ApiRefused, Unreachable):
             return []
         return pods
 

@@ -25,7 +25,7 @@ from fleetprof_operator.hub.access.authentication import Authenticator, Principa
 from fleetprof_operator.hub.access.call_authentication import CallAuthentication, Context
 from fleetprof_operator.hub.access.call_refusals import CallRefusals
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ class AnalysesService(AnalysesServicer):
             pods, _ = await self._cluster.list(
                 f"/api/v1/namespaces/{self._namespace}/pods", {"fieldSelector": f"metadata.name={name}"}
             )
-        except (Refused, Unreachable) as error:
+        except (ApiRefused, Unreachable) as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, f"the pod cannot be looked up: {error}")
         job = find_job(pods, uid)
         if not job:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fleetprof_operator.hub.server import ServerTls
 from fleetprof_operator.identity.certificates import Certificates, join_authorities, renew_certificates
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
 
 LOOK_EVERY_S: Final = 3600.0
 _AGAIN_AFTER_S: Final = 5.0
@@ -65,7 +65,7 @@ class CertificateKeeper:
         return self._serving
 
     async def ensure(self) -> None:
-        """Makes what is missing or due. Raises Refused, Unreachable."""
+        """Makes what is missing or due. Raises ApiRefused, Unreachable."""
         certificates = await self._ensure_secret()
         self._serving = ServerTls(certificate_chain=certificates.tls_crt, private_key=certificates.tls_key)
         if self._configuration:
@@ -78,7 +78,7 @@ class CertificateKeeper:
             try:
                 await self.ensure()
                 pause_s = LOOK_EVERY_S
-            except (Refused, Unreachable) as problem:
+            except (ApiRefused, Unreachable) as problem:
                 self.trouble = f"the certificates cannot be kept: {problem}"
                 log.warning("%s", self.trouble)
                 pause_s = _AGAIN_AFTER_S
@@ -127,7 +127,7 @@ class CertificateKeeper:
         version = {"metadata": {"resourceVersion": document["metadata"]["resourceVersion"]}}
         try:
             await self._cluster.merge(path, {**version, **change})
-        except Refused as refused:
+        except ApiRefused as refused:
             if refused.status == _CONFLICT:
                 return False
             raise

@@ -19,7 +19,7 @@ from fleetprof_api.pods import AUDIENCE
 
 from fleetprof_operator.hub.access.authentication import CannotAuthenticate, Principal
 from fleetprof_operator.identity.pod_tokens import MAX_TOKEN_CHARACTERS, read_claims
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
 
 REFRESH_AFTER_S: Final = 30.0
 AGAIN_AFTER_S: Final = 2.0
@@ -87,7 +87,7 @@ class IssuerKeys:
         try:
             issuer = (await self._cluster.get("/.well-known/openid-configuration"))["issuer"]
             documents = (await self._cluster.get("/openid/v1/jwks"))["keys"]
-        except (Refused, Unreachable, KeyError) as problem:
+        except (ApiRefused, Unreachable, KeyError) as problem:
             self._failed_at = self._clock()
             raise CannotAuthenticate(f"the API server does not give its issuer's keys: {problem}") from None
         keys = {}

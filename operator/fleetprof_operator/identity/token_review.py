@@ -22,7 +22,7 @@ from fleetprof_api.pods import AUDIENCE
 
 from fleetprof_operator.hub.access.authentication import Authenticator, CannotAuthenticate, Principal
 from fleetprof_operator.identity.pod_tokens import MAX_TOKEN_CHARACTERS, read_expiry, read_review_user
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
 
 MOST_REMEMBERED_S: Final = 60.0
 REFUSAL_REMEMBERED_S: Final = 5.0
@@ -95,7 +95,7 @@ class TokenReviews:
         }
         try:
             answer = await self._cluster.create(_PATH, review)
-        except (Refused, Unreachable) as problem:
+        except (ApiRefused, Unreachable) as problem:
             raise CannotAuthenticate(f"the API server does not review tokens: {problem}") from None
         return answer.get("status") or {}
 

@@ -21,7 +21,7 @@ from fleetprof_operator.injection.store_address import StoreAddress
 from fleetprof_operator.injection.webhook import Webhook
 from fleetprof_operator.injection.webhook_certificate import WebhookCertificate
 from fleetprof_operator.injection.webhook_settings import WebhookSettings, read_settings
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
 from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.web.connections import Connections
 from fleetprof_operator.web.probes import serve_probes
@@ -100,7 +100,7 @@ async def _ask_for_native_sidecars(cluster: Cluster) -> bool | None:
     try:
         version = await cluster.get("/version")
         numbers = [int("".join(filter(str.isdigit, version[part]))) for part in ("major", "minor")]
-    except (Refused, Unreachable, KeyError, ValueError) as problem:
+    except (ApiRefused, Unreachable, KeyError, ValueError) as problem:
         log.warning("the API server does not tell its version: %s", problem)
         return None
     return tuple(numbers) >= _NATIVE_SIDECARS

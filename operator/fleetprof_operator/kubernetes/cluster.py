@@ -2,7 +2,7 @@
 
 The typed models are left aside: pods are read as metadata only (a tenth of the memory), and custom resources have none.
 
-Guarantees: every refusal of the API is a `Refused` with its status and sentence; what did not arrive at all is an
+Guarantees: every refusal of the API is a `ApiRefused` with its status and sentence; what did not arrive at all is an
 `Unreachable`; lists are read in pages; a watch ends when the server ends it and is for the caller to begin again.
 """
 
@@ -29,7 +29,7 @@ class Unreachable(Exception):
     """The API server did not answer; the message says how."""
 
 
-class Refused(Exception):
+class ApiRefused(Exception):
     """The API server's refusal: HTTP status, reason (`NotFound`, `Conflict`, `Expired` …) and sentence."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
@@ -66,30 +66,30 @@ class Cluster:
         await self._client.close()
 
     async def get(self, path: str, *, metadata_only: bool = False, headers: Mapping[str, str] | None = None) -> Json:
-        """One object. `headers` are for who answers behind the API server's proxy. Raises Refused, Unreachable."""
+        """One object. `headers` are for who answers behind the API server's proxy. Raises ApiRefused, Unreachable."""
         accept = _METADATA.format(kind="") if metadata_only else ""
         return await self._call("GET", path, accept=accept, more=headers)
 
     async def create(self, path: str, body: Json) -> Json:
-        """A new object. Raises Refused (409 when it is there), Unreachable."""
+        """A new object. Raises ApiRefused (409 when it is there), Unreachable."""
         return await self._call("POST", path, body=body)
 
     async def merge(self, path: str, body: Json) -> Json:
-        """A merge patch. Raises Refused, Unreachable."""
+        """A merge patch. Raises ApiRefused, Unreachable."""
         return await self._call("PATCH", path, body=body, content="application/merge-patch+json")
 
     async def patch(self, path: str, operations: Sequence[Json]) -> Json:
-        """A JSON patch (RFC 6902). Raises Refused (422 when a `test` of it fails), Unreachable."""
+        """A JSON patch (RFC 6902). Raises ApiRefused (422 when a `test` of it fails), Unreachable."""
         return await self._call("PATCH", path, body=list(operations), content="application/json-patch+json")
 
     async def delete(self, path: str, options: Json | None = None) -> None:
-        """Deletes an object, or those of a collection's path. Raises Refused, Unreachable."""
+        """Deletes an object, or those of a collection's path. Raises ApiRefused, Unreachable."""
         await self._call("DELETE", path, body=options or {"propagationPolicy": "Background"})
 
     async def list(
         self, path: str, query: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> tuple[list[Json], str]:
-        """All objects and the resource version that a watch goes on from. Raises Refused, Unreachable."""
+        """All objects and the resource version that a watch goes on from. Raises ApiRefused, Unreachable."""
         found: list[Json] = []
         version = ""
         async for items, version in self.pages(path, query, metadata_only=metadata_only):  # noqa: B007
@@ -99,7 +99,7 @@ class Cluster:
     async def pages(
         self, path: str, query: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> AsyncIterator[tuple[Sequence[Json], str]]:
-        """The same a page at a time, for lists that are not to be held whole. Raises Refused, Unreachable."""
+        """The same a page at a time, for lists that are not to be held whole. Raises ApiRefused, Unreachable."""
         accept = _METADATA.format(kind="List") if metadata_only else ""
         more = ""
         while True:
@@ -113,7 +113,7 @@ class Cluster:
     async def watch(
         self, path: str, query: Mapping[str, str], version: str, *, metadata_only: bool = False
     ) -> AsyncIterator[tuple[str, Json]]:
-        """(ADDED, MODIFIED, DELETED or BOOKMARK; object) until the server ends it. Raises Refused, Unreachable."""
+        """(ADDED, MODIFIED, DELETED or BOOKMARK; object) until the server ends it. Raises ApiRefused, Unreachable."""
         asked = {
             **query,
             "watch": "true",
@@ -202,8 +202,8 @@ async def _read_error(response: aiohttp.ClientResponse) -> Json:
     return document if isinstance(document, dict) else {"message": text[:500]}
 
 
-def _refusal(status: int, document: Json) -> Refused:
-    return Refused(
+def _refusal(status: int, document: Json) -> ApiRefused:
+    return ApiRefused(
         int(status), str(document.get("reason") or ""), str(document.get("message") or f"HTTP status {status}")[:1000]
     )
 

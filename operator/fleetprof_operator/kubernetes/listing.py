@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, Generic, TypeVar
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable, wait_to_try_again
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Listing(Generic[_Kept]):
                 tries = 0
                 while True:
                     version = await self._watch(version)
-            except Refused as refusal:
+            except ApiRefused as refusal:
                 if refusal.status != 410:  # what the watch would go on from is too long ago
                     self._note(f"{self._path} cannot be listed: {refusal}")
             except Unreachable as error:

@@ -12,7 +12,7 @@ from typing import Final
 
 from fleetprof_api.request import WorkloadReference
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json
 
 MAX_DEPTH: Final = 8
 
@@ -65,7 +65,7 @@ class Owners:
                 return []
             path = f"{root}/namespaces/{self._namespace}/{resource}/{name}"
             metadata = (await self._cluster.get(path, metadata_only=True))["metadata"]
-        except Refused as refusal:
+        except ApiRefused as refusal:
             if refusal.status == 404:
                 return []
             if refusal.status == 403:

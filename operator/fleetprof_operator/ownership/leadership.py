@@ -14,7 +14,7 @@ from typing import Final
 
 from fleetprof_api.process.address import HostPort, parse_host_port
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
 from fleetprof_operator.ownership.lease import (
     LEASE,
     RENEW_S,
@@ -89,7 +89,7 @@ class Leadership:
                 lease = await self._cluster.get(path)
                 if read_holder(lease) == self._me:
                     await self._cluster.merge(path, build_farewell(lease))
-            except (Refused, Unreachable) as error:
+            except (ApiRefused, Unreachable) as error:
                 log.warning("the Lease in %s cannot be freed: %s", namespace, error)
         self._ours.clear()
 
@@ -105,10 +105,10 @@ class Leadership:
                 self._give_way(namespace, holder, ours=ours)
                 return False
             await self._cluster.merge(path, build_claim(lease, self._me, time.time_ns()))
-        except (Refused, Unreachable) as error:
-            if isinstance(error, Refused) and error.status == _CONFLICT:
+        except (ApiRefused, Unreachable) as error:
+            if isinstance(error, ApiRefused) and error.status == _CONFLICT:
                 return ours  # the next look tells whose it is
-            missing = isinstance(error, Refused) and error.status == _NOT_FOUND
+            missing = isinstance(error, ApiRefused) and error.status == _NOT_FOUND
             problem = "it is not there; the chart makes it" if missing else str(error)
             self._say(f"the Lease {LEASE} in {namespace}: {problem}")
             return ours

@@ -11,7 +11,7 @@ from fleetprof_operator.hub.server import ServerTls
 from fleetprof_operator.hub.submission import UnknownCapture
 from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.metrics import Metrics
-from fleetprof_operator.policies.captures import Captures
+from fleetprof_operator.policies.captures import PolicyCaptures
 from fleetprof_operator.policies.control import PolicyControl
 from fleetprof_operator.policies.engine import Engine
 from fleetprof_operator.policies.exemption import Exemptions
@@ -39,7 +39,7 @@ class Policies:
             hub.sidecars, lambda job, measure: hub.telemetry.measure((job.namespace, job.kind, job.name), measure)
         )
         exemptions = Exemptions(cluster)
-        captures = Captures(
+        captures = PolicyCaptures(
             cluster,
             figures,
             Notifier(settings.notifications),

@@ -18,7 +18,7 @@ from typing import Any, Final
 from fleetprof_api.pods import POLICY_LABEL
 from fleetprof_api.policy import Mode, Suppression, dump_template
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
 from fleetprof_operator.policies.decision import Order
 from fleetprof_operator.policies.log import Capture
 from fleetprof_operator.policies.notifications.notification import Notifier
@@ -37,7 +37,7 @@ _GIVE_UP_NS: Final = 600 * 10**9  # a request that could not be made by then is 
 _LATER: Final = (429, 500, 503, 504)
 
 
-class Captures:
+class PolicyCaptures:
     """Those of all policies. `count_bytes(uid)` tells what a request's ranks have written, None when nobody knows;
     `on_write` is told the kind of each object that was written.
     """
@@ -105,8 +105,8 @@ class Captures:
         own = {"op": "test", "path": "/metadata/uid", "value": policy.metadata["uid"]}
         try:
             await self._cluster.patch(f"{policy.path}/status", [own, {"op": "add", "path": "/status", "value": status}])
-        except (Refused, Unreachable) as error:
-            if not (isinstance(error, Refused) and error.status == 404):
+        except (ApiRefused, Unreachable) as error:
+            if not (isinstance(error, ApiRefused) and error.status == 404):
                 log.warning("the status of policy %s/%s cannot be written: %s", policy.namespace, policy.name, error)
             return False
         self._on_write("status")
@@ -136,7 +136,7 @@ class Captures:
             except Unreachable as error:
                 log.warning("the request %s cannot be made yet: %s", capture.request, error)
                 return
-            except Refused as refusal:
+            except ApiRefused as refusal:
                 if refusal.status in _LATER:
                     log.warning("the request %s cannot be made yet: %s", capture.request, refusal)
                     return
@@ -156,7 +156,7 @@ class Captures:
         """The request as the API server has it, also where an operator before a restart has made it."""
         try:
             made = await self._cluster.create(path, document)
-        except Refused as refusal:
+        except ApiRefused as refusal:
             if refusal.status != 409:
                 raise
             name = document["metadata"]["name"]
@@ -193,7 +193,7 @@ class Captures:
             path = f"{PATH}/namespaces/{policy.namespace}/{REQUESTS}"
             try:
                 found, _ = await self._cluster.list(path, {"labelSelector": f"{POLICY_LABEL}={policy.name}"})
-            except (Refused, Unreachable) as error:
+            except (ApiRefused, Unreachable) as error:
                 log.warning("the requests of policy %s/%s cannot be read: %s", policy.namespace, policy.name, error)
                 continue
             bodies = {body["metadata"]["name"]: body for body in found}
@@ -250,8 +250,8 @@ class Captures:
         try:
             await self._cluster.create(f"/api/v1/namespaces/{metadata['namespace']}/events", event)
             self._on_write("event")
-        except (Refused, Unreachable) as error:
-            if not (isinstance(error, Refused) and error.status == 409):
+        except (ApiRefused, Unreachable) as error:
+            if not (isinstance(error, ApiRefused) and error.status == 409):
                 log.warning("no Event %s: %s", reason, error)
 
 

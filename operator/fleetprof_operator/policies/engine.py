@@ -15,7 +15,7 @@ from typing import Final
 from fleetprof_api.policy import Mode, Suppression, TriggerType
 
 from fleetprof_operator.kubernetes.cluster import Json
-from fleetprof_operator.policies.captures import Captures
+from fleetprof_operator.policies.captures import PolicyCaptures
 from fleetprof_operator.policies.decision import Firing, Order, Refusal, decide
 from fleetprof_operator.policies.exemption import Exemptions
 from fleetprof_operator.policies.policy_state import PolicyState
@@ -39,7 +39,7 @@ class Engine:
         self,
         figures: Figures,
         exemptions: Exemptions,
-        captures: Captures,
+        captures: PolicyCaptures,
         stored: StoredPolicies,
         *,
         on_firing: Callable[[str, str], None],

@@ -10,7 +10,7 @@ from typing import Final
 
 from fleetprof_api.pods import ALERTS_ANNOTATION, ALERTS_OFF
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
 from fleetprof_operator.policies.triggers.figures import Job
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Exemptions:
         known, _ = self._known.get(job, (False, 0))
         try:
             found = await self._cluster.get(f"/api/v1/namespaces/{job.namespace}/pods/{pod}", metadata_only=True)
-        except (Refused, Unreachable) as error:
+        except (ApiRefused, Unreachable) as error:
             log.debug("the annotations of pod %s/%s cannot be read: %s", job.namespace, pod, error)
         else:
             known = (found["metadata"].get("annotations") or {}).get(ALERTS_ANNOTATION) == ALERTS_OFF

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
 from fleetprof_operator.profilerequests.records import request_path
 from fleetprof_operator.profilerequests.status import build_status, is_finished
 
@@ -77,7 +77,7 @@ class LaterChanges:
         name = f"{metadata['namespace']}/{metadata['name']}"
         try:
             await self._cluster.patch(f"{request_path(metadata['namespace'], metadata['name'])}/status", [own, status])
-        except Refused as refusal:
+        except ApiRefused as refusal:
             if refusal.status in (404, 422):  # gone, or another has its name
                 return True
             log.warning("the generation of request %s cannot be written yet: %s", name, refusal)

@@ -10,7 +10,7 @@ import logging
 import time
 from typing import Final
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
 from fleetprof_operator.profilerequests.status import format_time
 
 log = logging.getLogger(__name__)
@@ -72,8 +72,8 @@ class Notices:
         path = f"/api/v1/namespaces/{self._metadata['namespace']}/events"
         try:
             await self._cluster.create(path, build_notice(self._metadata, kind, reason, message, time.time_ns()))
-        except (Refused, Unreachable) as error:
-            if not (isinstance(error, Refused) and error.status == 409):
+        except (ApiRefused, Unreachable) as error:
+            if not (isinstance(error, ApiRefused) and error.status == 409):
                 log.warning("no Event %s: %s", reason, error)
             return False
         return True

@@ -14,7 +14,7 @@ from fleetprof_api.pods import REQUESTED_BY_ANNOTATION
 from fleetprof_api.request import Status
 from fleetprof_api.request.fields import longest
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable, wait_to_try_again
 from fleetprof_operator.profilerequests.status import parse_time
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Requesters:
         for tries in range(_TRIES if self._guard else 0):
             try:
                 return name_requester(request, await self._cluster.get(self._guard), self._settled_s)
-            except Refused as refusal:
+            except ApiRefused as refusal:
                 log.warning("nobody vouches for requesters: %s", refusal)
                 return UNKNOWN
             except Unreachable as error:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
 from fleetprof_operator.profilerequests.records import request_path
 from fleetprof_operator.profilerequests.status import parse_time
 
@@ -96,7 +96,7 @@ class Retention:
         try:
             await self._cluster.delete(request_path(due.namespace, due.name), {"preconditions": {"uid": uid}})
             log.info("request %s/%s (%s) is deleted: its time to live is over", due.namespace, due.name, uid)
-        except Refused as refusal:
+        except ApiRefused as refusal:
             if refusal.status not in (404, 409):
                 log.warning("request %s/%s cannot be deleted yet: %s", due.namespace, due.name, refusal)
                 return

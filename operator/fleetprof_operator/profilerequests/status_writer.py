@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable, wait_to_try_again
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable, wait_to_try_again
 from fleetprof_operator.profilerequests.status import differ_much
 
 log = logging.getLogger(__name__)
@@ -66,8 +66,8 @@ class StatusWriter:
                     await self._write(wanted)
                 self._written_at = time.monotonic()
                 tries = 0
-            except (Refused, Unreachable) as error:
-                self.gone = isinstance(error, Refused) and await self._is_gone(error)
+            except (ApiRefused, Unreachable) as error:
+                self.gone = isinstance(error, ApiRefused) and await self._is_gone(error)
                 if not self.gone:
                     log.warning("the status cannot be written and will be tried again: %s", error)
                     self._wishes.set()
@@ -82,14 +82,14 @@ class StatusWriter:
         self._on_write()
         self.known = status
 
-    async def _is_gone(self, refusal: Refused) -> bool:
+    async def _is_gone(self, refusal: ApiRefused) -> bool:
         """Whether that is why a write was refused: 404, or 422 because the uid is another's."""
         if refusal.status != 422:
             return refusal.status == 404
         path, _, name = self._path.rpartition("/")
         try:
             found, _ = await self._cluster.list(path, {"fieldSelector": f"metadata.name={name}"}, metadata_only=True)
-        except (Refused, Unreachable):
+        except (ApiRefused, Unreachable):
             return False
         return all(body["metadata"]["uid"] != self._uid for body in found)
 

@@ -17,7 +17,7 @@ from fleetprof_api.pods import INJECTED_ANNOTATION
 from fleetprof_api.request import ProfileRequest
 
 from fleetprof_operator.hub.planning.target_pods import Pod, TargetPods
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
 from fleetprof_operator.kubernetes.listing import Listing
 from fleetprof_operator.kubernetes.owners import CannotFollow, Owners
 from fleetprof_operator.kubernetes.pod_trouble import explain
@@ -151,7 +151,7 @@ class TargetPodsWatch:
     async def _explain(self, name: str) -> str:
         try:
             pod = await self._cluster.get(f"{self._path}/{name}")
-        except (Refused, Unreachable):
+        except (ApiRefused, Unreachable):
             return ""  # gone meanwhile, or told by the listing's own trouble
         return explain(pod.get("status") or {})
 

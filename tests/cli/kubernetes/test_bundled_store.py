@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from fleetprof_cli.kubernetes.bundled_store import reach_bundled_store
-from fleetprof_cli.kubernetes.connection import Place
+from fleetprof_cli.kubernetes.connection import ClusterPlace
 from fleetprof_cli.messages import Failure
 from fleetprof_store.location import parse_location
 
@@ -103,7 +103,7 @@ def test_the_port_is_forwarded_and_only_the_store_has_the_reader_s_keys(
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "mine")
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
-    place = Place(kubeconfig="/k", context="c", namespace="team-a")
+    place = ClusterPlace(kubeconfig="/k", context="c", namespace="team-a")
     with serve_objects() as (port, shown):
         kubectl.answer(port_forward=f"Forwarding from 127.0.0.1:{port} -> 7071")
         with reach_bundled_store(parse_location(IN_CLUSTER), place) as store:
@@ -122,7 +122,7 @@ def test_the_port_is_forwarded_and_only_the_store_has_the_reader_s_keys(
 
 
 def test_what_kubectl_says_of_each_connection_does_not_stop_it(kubectl: Kubectl) -> None:
-    with reach_bundled_store(parse_location(IN_CLUSTER), Place()):
+    with reach_bundled_store(parse_location(IN_CLUSTER), ClusterPlace()):
         while not kubectl.has_handled():
             time.sleep(0.01)
 
@@ -140,11 +140,14 @@ def test_what_kubectl_says_of_each_connection_does_not_stop_it(kubectl: Kubectl)
 )
 def test_what_is_missing_is_said(kubectl: Kubectl, location: str, answers: dict[str, Any], message: str) -> None:
     kubectl.answer(**answers)
-    with pytest.raises(Failure, match=message), reach_bundled_store(parse_location(location), Place()):
+    with pytest.raises(Failure, match=message), reach_bundled_store(parse_location(location), ClusterPlace()):
         raise AssertionError("it must not get so far")
 
 
 def test_without_kubectl_the_next_step_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(Failure, match="no kubectl on PATH"), reach_bundled_store(parse_location(IN_CLUSTER), Place()):
+    with (
+        pytest.raises(Failure, match="no kubectl on PATH"),
+        reach_bundled_store(parse_location(IN_CLUSTER), ClusterPlace()),
+    ):
         raise AssertionError("it must not get so far")

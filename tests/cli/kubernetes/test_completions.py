@@ -10,7 +10,7 @@ from fleetprof_api.telemetry.figures import FleetFigures, WorkloadFigures
 from fleetprof_cli import kubectl
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes import completions
-from fleetprof_cli.kubernetes.connection import Place
+from fleetprof_cli.kubernetes.connection import ClusterPlace
 from fleetprof_cli.messages import Failure
 
 JOBS = {
@@ -25,7 +25,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
 
     @asynccontextmanager
-    async def connect(place: Place) -> AsyncIterator[Any]:
+    async def connect(place: ClusterPlace) -> AsyncIterator[Any]:
         yield SimpleNamespace(namespace=place.namespace or "team", cluster=None)
 
     class Reader:

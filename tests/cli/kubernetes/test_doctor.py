@@ -5,7 +5,7 @@ import json
 import pytest
 from fleetprof_api import __version__
 from fleetprof_cli.doctor.checks import Verdict
-from fleetprof_cli.kubernetes.doctor.observation import Facts, PodFacts, Unknown
+from fleetprof_cli.kubernetes.doctor.observation import Observation, PodFacts, Unknown
 from fleetprof_cli.kubernetes.doctor.pod_checks import judge_pods
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
 from harness.kubernetes.doctor_facts import (
@@ -36,7 +36,7 @@ FULL: Json = {
 }
 
 # what is special, the sentence, the next step
-SILENT: list[tuple[str, Facts, str, str]] = [
+SILENT: list[tuple[str, Observation, str, str]] = [
     ("no pod", make_facts(), "Job/train has no pod", "is the job running, in this namespace"),
     ("pods unreadable", make_facts(pods=Unknown("pods is forbidden")), "cannot be read: pods is forbidden", ""),
     (
@@ -176,7 +176,7 @@ SILENT: list[tuple[str, Facts, str, str]] = [
 
 
 @pytest.mark.parametrize(("facts", "found", "advice"), [row[1:] for row in SILENT], ids=[row[0] for row in SILENT])
-def test_why_a_pod_does_not_answer(facts: Facts, found: str, advice: str) -> None:
+def test_why_a_pod_does_not_answer(facts: Observation, found: str, advice: str) -> None:
     failures = [check for check in judge_pods(facts, "Job/train") if check.verdict == Verdict.FAIL]
     assert len(failures) == 1, say(failures)
     assert found in failures[0].found
@@ -203,7 +203,7 @@ def test_why_a_pod_does_not_answer(facts: Facts, found: str, advice: str) -> Non
         ),
     ],
 )
-def test_what_fails_nothing(facts: Facts, verdict: str, found: str) -> None:
+def test_what_fails_nothing(facts: Observation, verdict: str, found: str) -> None:
     checks = list(judge_pods(facts, "Job/train"))
     assert any(check.verdict == verdict and found in check.found for check in checks), say(checks)
     assert not any(check.verdict == Verdict.FAIL for check in checks)

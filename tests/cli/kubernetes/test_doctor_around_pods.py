@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fleetprof_cli.doctor.checks import Verdict
 from fleetprof_cli.kubernetes.doctor.installation_checks import judge_installation, judge_namespace
-from fleetprof_cli.kubernetes.doctor.observation import Facts, Unknown
+from fleetprof_cli.kubernetes.doctor.observation import Observation, Unknown
 from fleetprof_cli.kubernetes.doctor.pod_checks import judge_latest
 from fleetprof_cli.kubernetes.request_state import RequestState
 from harness.kubernetes.doctor_facts import NAMESPACE, NO_LABEL, Json, make_facts, say
@@ -49,7 +49,7 @@ def make_deployment(name: str, wanted: int, ready: int) -> Json:
         (make_facts(deployments=Unknown("forbidden")), "ok", "not looked at: forbidden", "ask an administrator"),
     ],
 )
-def test_what_is_said_of_the_installation(facts: Facts, verdict: str, found: str, advice: str) -> None:
+def test_what_is_said_of_the_installation(facts: Observation, verdict: str, found: str, advice: str) -> None:
     checks = list(judge_installation(facts))
     assert any(c.verdict == verdict and found in c.found and advice in c.advice for c in checks), say(checks)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fleetprof_cli.kubernetes.figures import FiguresReader
 from fleetprof_cli.messages import Failure
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster
 
 SYSTEM = "/api/v1/namespaces/fleetprof-system"
 FIGURES: dict[str, Any] = {"at_unix_ns": 1, "interval_ns": 5, "workloads": []}
@@ -15,7 +15,7 @@ FIGURES: dict[str, Any] = {"at_unix_ns": 1, "interval_ns": 5, "workloads": []}
 class ScriptedProxy(Cluster):
     """What the API server and the operator behind it answer, in this order; the last for ever."""
 
-    def __init__(self, *answers: dict[str, Any] | Refused, token: Refused | None = None) -> None:
+    def __init__(self, *answers: dict[str, Any] | ApiRefused, token: ApiRefused | None = None) -> None:
         self.answers = list(answers)
         self.refused_token = token
         self.asked: list[str] = []
@@ -27,7 +27,7 @@ class ScriptedProxy(Cluster):
         self.asked.append(path)
         self.tokens.append((headers or {})["Fleetprof-Token"])
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Refused):
+        if isinstance(answer, ApiRefused):
             raise answer
         return answer
 
@@ -44,7 +44,7 @@ def reader(cluster: Cluster) -> FiguresReader:
 
 
 async def test_one_token_serves_many_looks_and_replicas_that_stand_by() -> None:
-    cluster = ScriptedProxy(Refused(503, "", "this replica stands by"), FIGURES)
+    cluster = ScriptedProxy(ApiRefused(503, "", "this replica stands by"), FIGURES)
     asking = reader(cluster)
     for _ in range(2):
         assert (await asking.read("team", "Job/llama")).workloads == []
@@ -56,11 +56,15 @@ async def test_one_token_serves_many_looks_and_replicas_that_stand_by() -> None:
 @pytest.mark.parametrize(
     ("cluster", "message", "next_step"),
     [
-        (ScriptedProxy(FIGURES, token=Refused(403, "Forbidden", "may not")), "may not", "the Role fleetprof-top"),
-        (ScriptedProxy(Refused(403, "Forbidden", "may not")), "may not", "the Role fleetprof-top"),
-        (ScriptedProxy(Refused(401, "", "no good token")), "no good token", "the Role fleetprof-top"),
-        (ScriptedProxy(FIGURES, token=Refused(404, "NotFound", "none")), "there are no figures", "--system-namespace"),
-        (ScriptedProxy(Refused(503, "", "stands by")), "no operator answers", "is it there?"),
+        (ScriptedProxy(FIGURES, token=ApiRefused(403, "Forbidden", "may not")), "may not", "the Role fleetprof-top"),
+        (ScriptedProxy(ApiRefused(403, "Forbidden", "may not")), "may not", "the Role fleetprof-top"),
+        (ScriptedProxy(ApiRefused(401, "", "no good token")), "no good token", "the Role fleetprof-top"),
+        (
+            ScriptedProxy(FIGURES, token=ApiRefused(404, "NotFound", "none")),
+            "there are no figures",
+            "--system-namespace",
+        ),
+        (ScriptedProxy(ApiRefused(503, "", "stands by")), "no operator answers", "is it there?"),
     ],
 )
 async def test_a_refusal_says_what_to_do(cluster: Cluster, message: str, next_step: str) -> None:

@@ -12,7 +12,7 @@ from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.connection import Connection, explain_refusal, requests_path
 from fleetprof_cli.kubernetes.requests import Requests
 from fleetprof_cli.messages import Failure
-from fleetprof_operator.kubernetes.cluster import Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Unreachable
 from harness.kubernetes.memory_cluster import MemoryCluster
 
 DOCUMENT: dict[str, Any] = {"metadata": {"name": "look", "namespace": "team"}, "spec": {}}
@@ -64,7 +64,7 @@ async def test_one_that_has_ended_already_is_not_waited_for(cluster: MemoryClust
 
 @pytest.mark.parametrize(
     "broken",
-    [None, Refused(410, "Expired", "too old"), Unreachable("the watch broke")],
+    [None, ApiRefused(410, "Expired", "too old"), Unreachable("the watch broke")],
     ids=["ended", "expired", "lost"],
 )
 async def test_a_watch_that_ends_is_begun_again(
@@ -126,7 +126,7 @@ async def test_ctrl_c_of_somebody_who_only_waits_leaves_the_request_alone(
 async def test_somebody_who_may_not_take_it_back_is_told_and_a_second_ctrl_c_leaves(
     cluster: MemoryCluster, requests: Requests, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster.refusals["PATCH", PATH] = Refused(403, "Forbidden", "profilerequests is forbidden: cannot patch")
+    cluster.refusals["PATCH", PATH] = ApiRefused(403, "Forbidden", "profilerequests is forbidden: cannot patch")
     following = asyncio.create_task(follow(requests, await requests.create(DOCUMENT)))
     await watching(cluster)
     os.kill(os.getpid(), signal.SIGINT)
@@ -154,31 +154,31 @@ GROUP = "profilerequests.fleetprof.io"
 @pytest.mark.parametrize(
     ("refused", "code", "step"),
     [
-        (Refused(401, "Unauthorized", "Unauthorized"), ExitCode.NO_HUB, "log in to the cluster again"),
+        (ApiRefused(401, "Unauthorized", "Unauthorized"), ExitCode.NO_HUB, "log in to the cluster again"),
         (
-            Refused(403, "Forbidden", f'{GROUP} is forbidden: User "me" cannot create resource "profilerequests"'),
+            ApiRefused(403, "Forbidden", f'{GROUP} is forbidden: User "me" cannot create resource "profilerequests"'),
             ExitCode.REFUSED,
             "the ClusterRole fleetprof-editor",
         ),
         (
-            Refused(403, "Forbidden", f'{GROUP} is forbidden: User "me" cannot list resource "profilerequests"'),
+            ApiRefused(403, "Forbidden", f'{GROUP} is forbidden: User "me" cannot list resource "profilerequests"'),
             ExitCode.REFUSED,
             "the ClusterRole fleetprof-viewer",
         ),
         (
-            Refused(403, "Forbidden", 'admission webhook "x" denied the request: no'),
+            ApiRefused(403, "Forbidden", 'admission webhook "x" denied the request: no'),
             ExitCode.REFUSED,
             "admission rules",
         ),
-        (Refused(404, "", "404 page not found"), ExitCode.REFUSED, "docs/install.md"),
-        (Refused(404, "NotFound", f'{GROUP} "look" not found'), ExitCode.REFUSED, "kubectl fleetprof list -n team"),
-        (Refused(409, "AlreadyExists", "already exists"), ExitCode.REFUSED, "metadata.name"),
-        (Refused(422, "Invalid", "spec.window: wrong"), ExitCode.INVALID, "kubectl explain profreq.spec"),
-        (Refused(500, "InternalError", "boom"), ExitCode.FAILED, ""),
+        (ApiRefused(404, "", "404 page not found"), ExitCode.REFUSED, "docs/install.md"),
+        (ApiRefused(404, "NotFound", f'{GROUP} "look" not found'), ExitCode.REFUSED, "kubectl fleetprof list -n team"),
+        (ApiRefused(409, "AlreadyExists", "already exists"), ExitCode.REFUSED, "metadata.name"),
+        (ApiRefused(422, "Invalid", "spec.window: wrong"), ExitCode.INVALID, "kubectl explain profreq.spec"),
+        (ApiRefused(500, "InternalError", "boom"), ExitCode.FAILED, ""),
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_every_refusal_names_the_next_step(refused: Refused, code: ExitCode, step: str) -> None:
+def test_every_refusal_names_the_next_step(refused: ApiRefused, code: ExitCode, step: str) -> None:
     failure = explain_refusal(refused, "team")
     assert failure.exit_code == code
     assert step in failure.next_step

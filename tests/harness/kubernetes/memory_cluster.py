@@ -5,7 +5,7 @@ import copy
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from fleetprof_operator.kubernetes.cluster import Refused
+from fleetprof_operator.kubernetes.cluster import ApiRefused
 
 Json = dict[str, Any]
 
@@ -22,7 +22,7 @@ class MemoryCluster:
     async def get(self, path: str, *, metadata_only: bool = False) -> Json:
         self._refuse("GET", path)
         if path not in self.objects:
-            raise Refused(404, "NotFound", f"{path} not found")
+            raise ApiRefused(404, "NotFound", f"{path} not found")
         return copy.deepcopy(self.objects[path])
 
     async def create(self, path: str, body: Json) -> Json:
@@ -30,7 +30,7 @@ class MemoryCluster:
         document = copy.deepcopy(body)
         name = document["metadata"]["name"]
         if f"{path}/{name}" in self.objects:
-            raise Refused(409, "AlreadyExists", f"{name} already exists")
+            raise ApiRefused(409, "AlreadyExists", f"{name} already exists")
         self._version += 1
         document["metadata"] |= {"uid": f"uid-{self._version}", "creationTimestamp": "2026-11-21T09:45:12Z"}
         self.put(f"{path}/{name}", document)
@@ -41,7 +41,7 @@ class MemoryCluster:
         self._refuse("PATCH", path)
         document = await self.get(path)
         if body["metadata"].get("uid") not in (None, document["metadata"]["uid"]):
-            raise Refused(409, "Conflict", "the UID in the precondition does not match")
+            raise ApiRefused(409, "Conflict", "the UID in the precondition does not match")
         document["metadata"].setdefault("annotations", {}).update(body["metadata"]["annotations"])
         self.put(path, document)
         return copy.deepcopy(document)
@@ -49,7 +49,7 @@ class MemoryCluster:
     async def delete(self, path: str, options: Json | None = None) -> None:
         self._refuse("DELETE", path)
         if path not in self.objects:
-            raise Refused(404, "NotFound", f"{path} not found")
+            raise ApiRefused(404, "NotFound", f"{path} not found")
         self._tell("DELETED", self.objects.pop(path), path)
 
     async def list(

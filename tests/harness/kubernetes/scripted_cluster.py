@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
 
 
 class ScriptedCluster(Cluster):
@@ -21,7 +21,7 @@ class ScriptedCluster(Cluster):
     ) -> dict[str, Any]:
         self._note("GET", path)
         if path not in self.objects:
-            raise Refused(404, "NotFound", f"{path} not found")
+            raise ApiRefused(404, "NotFound", f"{path} not found")
         return self.objects[path]
 
     async def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -33,7 +33,7 @@ class ScriptedCluster(Cluster):
         self.before_write()
         found = self.objects[path]
         if body["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
-            raise Refused(409, "Conflict", "the object has been modified")
+            raise ApiRefused(409, "Conflict", "the object has been modified")
         version = str(int(found["metadata"]["resourceVersion"]) + 1)
         body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
         self.objects[path] = _merge(found, body)

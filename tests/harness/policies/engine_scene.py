@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetprof_api.policy import JobSelector
-from fleetprof_operator.kubernetes.cluster import Refused, Unreachable
-from fleetprof_operator.policies.captures import Captures
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Unreachable
+from fleetprof_operator.policies.captures import PolicyCaptures
 from fleetprof_operator.policies.engine import Engine
 from fleetprof_operator.policies.exemption import Exemptions
 from fleetprof_operator.policies.notifications.notification import Notifier
@@ -53,9 +53,9 @@ class PolicyApi:
         if how == "before":
             raise Unreachable("away")
         if how == "refused":
-            raise Refused(422, "Invalid", "spec.window: not within the bounds")
+            raise ApiRefused(422, "Invalid", "spec.window: not within the bounds")
         if name in self.requests:
-            raise Refused(409, "AlreadyExists", f"{name} already exists")
+            raise ApiRefused(409, "AlreadyExists", f"{name} already exists")
         made = copy.deepcopy(body)
         made["metadata"]["uid"] = f"uid-{name}"
         self.requests[name] = made
@@ -132,7 +132,7 @@ class Scene:
     def start(self) -> None:
         """Another operator, which knows what the API knows."""
         cluster: Any = self.api
-        captures = Captures(
+        captures = PolicyCaptures(
             cluster,
             self.jobs,
             self.notifier,

@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.certificates import Certificates, renew_certificates
-from fleetprof_operator.kubernetes.cluster import Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Unreachable
 from harness.kubernetes.scripted_cluster import ScriptedCluster
 
 SECRET = "/api/v1/namespaces/fleetprof-system/secrets/fleetprof-tls"
@@ -163,7 +163,7 @@ async def test_a_refusal_is_the_callers_to_hear_and_the_pair_stays(world: World)
     assert keeper.current() == before
     world.cluster.is_away = False
     del world.cluster.objects[SECRET]
-    with pytest.raises(Refused, match="not found"):
+    with pytest.raises(ApiRefused, match="not found"):
         await keeper.ensure()
 
 

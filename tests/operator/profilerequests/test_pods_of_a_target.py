@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 from fleetprof_api.request import Target, WorkloadReference
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster
 from fleetprof_operator.kubernetes.owners import MAX_DEPTH, CannotFollow, Owners
 from fleetprof_operator.kubernetes.pod_trouble import explain
 from fleetprof_operator.kubernetes.workloads import PodQuery, find_query
@@ -82,7 +82,7 @@ class FakeApi:
         kind, name = parts[-2][:-1].upper(), parts[-1]
         self.read.append(f"{kind}/{name}")
         if code := self.refused.get(f"{kind}/{name}", 0 if f"{kind}/{name}" in self.objects else 404):
-            raise Refused(code, "", "no")
+            raise ApiRefused(code, "", "no")
         return {"metadata": {"uid": f"{kind}/{name}", "ownerReferences": self.objects[f"{kind}/{name}"]}}
 
 

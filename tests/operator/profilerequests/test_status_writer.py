@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
-from fleetprof_operator.kubernetes.cluster import Cluster, Refused, Unreachable
+from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
 from fleetprof_operator.profilerequests import status_writer
 from fleetprof_operator.profilerequests.status_writer import StatusWriter
 
@@ -84,7 +84,9 @@ async def test_counts_wait_where_conditions_do_not(monkeypatch: pytest.MonkeyPat
 
 
 async def test_a_failed_write_is_repeated_with_the_newest() -> None:
-    api = FakeApi(Unreachable("no route"), Refused(500, "InternalError", "no"), Refused(422, "Invalid", "not this one"))
+    api = FakeApi(
+        Unreachable("no route"), ApiRefused(500, "InternalError", "no"), ApiRefused(422, "Invalid", "not this one")
+    )
     async with writing(api) as writer:
         writer.want(status("Capturing"))
         await asyncio.sleep(0.1)
@@ -94,7 +96,10 @@ async def test_a_failed_write_is_repeated_with_the_newest() -> None:
 
 
 async def test_an_object_that_is_gone_or_anothers_ends_the_writing() -> None:
-    for api in (FakeApi(Refused(404, "NotFound", "gone")), FakeApi(Refused(422, "Invalid", "test failed"), uid="v")):
+    for api in (
+        FakeApi(ApiRefused(404, "NotFound", "gone")),
+        FakeApi(ApiRefused(422, "Invalid", "test failed"), uid="v"),
+    ):
         async with writing(api) as writer:
             writer.want(status("Capturing"))
             await writer.flush()

@@ -8,7 +8,7 @@ from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.access.reviews import AT_ONCE, NO_S, YES_S, Reviews
 from fleetprof_webui.access.subject import Subject
 from fleetprof_webui.kubernetes_api import ApiUnreachable, Json, KubernetesApi
-from fleetprof_webui.problems import Refused
+from fleetprof_webui.problems import RequestRefused
 from fleetprof_webui.requests.events import stream_changes
 
 ANN = Subject("ann", ("team",))
@@ -72,14 +72,14 @@ async def test_eight_namespaces_are_asked_about_at_a_time() -> None:
 async def test_nobody_may_read_when_nobody_can_be_asked() -> None:
     api = ScriptedApi("", "a")
     api.away = True
-    with pytest.raises(Refused, match="does not say what you may read"):
+    with pytest.raises(RequestRefused, match="does not say what you may read"):
         await Reviews(api).may_everywhere(ANN, "list")
 
 
 @pytest.mark.attack
 async def test_a_stream_ends_when_nobody_can_be_asked() -> None:
     async def may_read() -> bool:
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the API server is away")
+        raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "the API server is away")
 
     events = [event async for event in stream_changes(MemoryStore(), "team", "uid", "", may_read)]
     assert events == [b"retry: 2000\n\n"]

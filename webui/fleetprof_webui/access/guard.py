@@ -18,7 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fleetprof_webui.metrics import Metrics
-from fleetprof_webui.problems import Refused, say_problem
+from fleetprof_webui.problems import RequestRefused, say_problem
 
 WRITE_HEADER: Final = "x-fleetprof-request"
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -73,11 +73,11 @@ class Guard:
         else:
             await self._app(scope, receive, send_guarded)
 
-    def _refuse(self, scope: Scope) -> Refused | None:
+    def _refuse(self, scope: Scope) -> RequestRefused | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         if host not in self._hosts:
-            return Refused(
+            return RequestRefused(
                 HTTPStatus.BAD_REQUEST,
                 "this service is not known by that name",
                 "use the address that it printed",
@@ -85,7 +85,7 @@ class Guard:
         if scope["method"] in _SAFE:
             return None
         if headers.get("origin") != f"{scope['scheme']}://{host}" or WRITE_HEADER not in headers:
-            return Refused(
+            return RequestRefused(
                 HTTPStatus.FORBIDDEN,
                 "a write must come from this service's own pages",
                 f"send Origin: {scope['scheme']}://{host} and {WRITE_HEADER}: 1",

@@ -24,7 +24,7 @@ from starlette.requests import Request
 
 from fleetprof_webui.access.sign_in import ALGORITHMS
 from fleetprof_webui.access.subject import ClaimNames, Subject, UnusableClaims
-from fleetprof_webui.problems import Refused
+from fleetprof_webui.problems import RequestRefused
 
 IDENTITY_HEADERS: Final = frozenset(
     {
@@ -84,7 +84,7 @@ class Proxy:
         )
 
     async def recognise(self, request: Request) -> Subject | None:
-        """Who the proxy says it is; None without a word of the proxy. Raises Refused (400, 503)."""
+        """Who the proxy says it is; None without a word of the proxy. Raises RequestRefused (400, 503)."""
         token = request.headers.get(self._settings.header, "")
         if not token:
             refuse_identity_headers(request)
@@ -115,7 +115,7 @@ class Proxy:
 
     def _decode(self, token: str) -> jwt.Token:
         if self._keys is None:
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.SERVICE_UNAVAILABLE, "the proxy's keys cannot be read", "the service's log says why"
             )
         return jwt.decode(token, self._keys, algorithms=list(ALGORITHMS))
@@ -140,16 +140,16 @@ class Proxy:
 
 
 def refuse_identity_headers(request: Request) -> None:
-    """Raises Refused (400) where a header names a person: whoever sends that has not proved to be our proxy."""
+    """Raises RequestRefused (400) where a header names a person: whoever sends that has not proved to be our proxy."""
     named = sorted(IDENTITY_HEADERS.intersection(request.headers.keys()))
     if named:
         raise _forged(request, named, "no proof of a proxy")
 
 
-def _forged(request: Request, headers: list[str], why: str) -> Refused:
+def _forged(request: Request, headers: list[str], why: str) -> RequestRefused:
     sender = request.client.host if request.client else None
     audit.warning("%s", json.dumps({"identity_refused": headers, "why": why[:200], "from": sender}))
-    return Refused(
+    return RequestRefused(
         HTTPStatus.BAD_REQUEST,
         f"{', '.join(headers)}: this service takes nobody's word for who you are",
         "come through the proxy that signs you in, or leave the header out",

@@ -21,7 +21,7 @@ from fleetprof_webui.kubernetes_api import (
     ApiUnreachable,
     KubernetesApi,
 )
-from fleetprof_webui.problems import Refused
+from fleetprof_webui.problems import RequestRefused
 
 YES_S: Final = 30.0
 NO_S: Final = 5.0
@@ -44,7 +44,7 @@ class Reviews:
         self._known: OrderedDict[_Question, tuple[bool, float]] = OrderedDict()
 
     async def find_permitted(self, subject: Subject, verb: str, among: Collection[str]) -> frozenset[str]:
-        """Those of these namespaces whose ProfileRequests the person may `verb`. Raises Refused (503)."""
+        """Those of these namespaces whose ProfileRequests the person may `verb`. Raises RequestRefused (503)."""
         room = asyncio.Semaphore(AT_ONCE)
 
         async def ask(namespace: str) -> bool:
@@ -56,7 +56,7 @@ class Reviews:
         return frozenset(name for name, allowed in zip(names, answers, strict=True) if allowed)
 
     async def may_everywhere(self, subject: Subject, verb: str) -> bool:
-        """Whether they may in all namespaces. Raises Refused (503)."""
+        """Whether they may in all namespaces. Raises RequestRefused (503)."""
         return await self._may(subject, verb, _EVERYWHERE)
 
     async def _may(self, subject: Subject, verb: str, namespace: str) -> bool:
@@ -86,7 +86,7 @@ class Reviews:
             status = (await self._api.ask(_PATH, review)).get("status") or {}
         except (ApiRefused, ApiUnreachable) as error:
             log.warning("the API server does not review who may read what: %s", error)
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "the Kubernetes API server does not say what you may read",
                 "try again; the service's log says why",

@@ -27,7 +27,7 @@ from starlette.responses import RedirectResponse, Response
 
 from fleetprof_webui.access.sessions import Sessions
 from fleetprof_webui.access.subject import ClaimNames, UnusableClaims
-from fleetprof_webui.problems import Refused
+from fleetprof_webui.problems import RequestRefused
 
 SESSION_COOKIE: Final = "__Host-fleetprof"
 SIGN_IN_COOKIE: Final = "__Host-fleetprof-sign-in"
@@ -81,7 +81,7 @@ class SignIn:
         )
 
     async def start(self, request: Request, then: str) -> Response:
-        """To the provider; `then` is the page to come back to. Raises Refused (503)."""
+        """To the provider; `then` is the page to come back to. Raises RequestRefused (503)."""
         request.scope["session"] = {}
         try:
             await self._read_metadata()
@@ -95,7 +95,7 @@ class SignIn:
         return response
 
     async def finish(self, request: Request) -> Response:
-        """Back from the provider, into a new session. Raises Refused (401, 503)."""
+        """Back from the provider, into a new session. Raises RequestRefused (401, 503)."""
         kept = self._unseal(request.cookies.get(SIGN_IN_COOKIE, ""))
         request.scope["session"] = kept["session"]
         id_token, claims = await self._fetch_claims(request)
@@ -177,12 +177,14 @@ def _set_cookie(response: Response, name: str, value: str, most_s: int | None) -
     response.set_cookie(name, value, max_age=most_s, path="/", secure=True, httponly=True, samesite="lax")
 
 
-def _refuse(detail: str, next_step: str) -> Refused:
-    return Refused(HTTPStatus.UNAUTHORIZED, detail, f"{next_step}: {START_PATH}" if "again" in next_step else next_step)
+def _refuse(detail: str, next_step: str) -> RequestRefused:
+    return RequestRefused(
+        HTTPStatus.UNAUTHORIZED, detail, f"{next_step}: {START_PATH}" if "again" in next_step else next_step
+    )
 
 
-def _unavailable(error: Exception) -> Refused:
+def _unavailable(error: Exception) -> RequestRefused:
     log.warning("the identity provider cannot be asked: %s: %s", type(error).__name__, error)
-    return Refused(
+    return RequestRefused(
         HTTPStatus.SERVICE_UNAVAILABLE, "the identity provider does not answer", "try again; the service's log says why"
     )

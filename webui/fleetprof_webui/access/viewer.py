@@ -11,7 +11,7 @@ from typing import Annotated, Protocol, cast
 
 from fastapi import Depends, Request, Response
 
-from fleetprof_webui.problems import Refused, not_found
+from fleetprof_webui.problems import RequestRefused, not_found
 
 audit = logging.getLogger("fleetprof.audit")
 
@@ -31,7 +31,7 @@ class Viewer:
     may_capture: bool
 
     def check_namespace(self, namespace: str, what: str) -> None:
-        """Raises Refused where they may not read it, as if it were not there."""
+        """Raises RequestRefused where they may not read it, as if it were not there."""
         if self.namespaces is not None and namespace not in self.namespaces:
             audit.info("%s", json.dumps({"who": self.name, "may_not_read": namespace, "what": what}))
             raise not_found(what)
@@ -54,7 +54,7 @@ class Access(Protocol):
     """What somebody does who is not recognised."""
 
     async def identify(self, request: Request) -> Viewer | None:
-        """Who sent this request; None where that is not known. Raises Refused."""
+        """Who sent this request; None where that is not known. Raises RequestRefused."""
 
     async def see_subject(self, request: Request, viewer: Viewer) -> SeenSubject:
         """As the API server sees the person, where it can be asked."""
@@ -70,11 +70,13 @@ class Access(Protocol):
 
 
 async def find_viewer(request: Request) -> Viewer:
-    """The person, for routes. Raises Refused (401)."""
+    """The person, for routes. Raises RequestRefused (401)."""
     access = cast(Access, request.app.state.service.access)
     viewer = await access.identify(request)
     if viewer is None:
-        raise Refused(HTTPStatus.UNAUTHORIZED, "you are not signed in, or your session has ended", access.next_step)
+        raise RequestRefused(
+            HTTPStatus.UNAUTHORIZED, "you are not signed in, or your session has ended", access.next_step
+        )
     request.state.viewer = viewer
     return viewer
 

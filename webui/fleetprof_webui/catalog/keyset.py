@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import msgspec
 from sqlalchemy import Row, Select, Table, and_, or_
 
-from fleetprof_webui.problems import Refused
+from fleetprof_webui.problems import RequestRefused
 
 _MOST_CURSOR: Final = 1024
 
@@ -33,10 +33,10 @@ class Order:
 
     @classmethod
     def parse(cls, sort: str, offered: Mapping[str, str]) -> Self:
-        """`busy` ascending, `-busy` descending. Raises Refused with what is offered."""
+        """`busy` ascending, `-busy` descending. Raises RequestRefused with what is offered."""
         name = sort.removeprefix("-")
         if name not in offered:
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
                 f"sort {name!r} is not offered",
                 f"sort by one of {', '.join(offered)}, with - before it for descending",
@@ -68,7 +68,7 @@ class Order:
             cursor = _Cursor("", 0, 0)
         numbers = [cursor.row_id, *([cursor.value] if isinstance(cursor.value, int) else [])]
         if cursor.sort != self.sort or type(cursor.value) is not kind or any(abs(n) >= 1 << 63 for n in numbers):
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
                 "`after` is not of this list and this order",
                 "begin again without it",

@@ -18,7 +18,7 @@ from fleetprof_webui.access.viewer import Viewer
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.kubernetes_api import ApiRefused, ApiUnreachable, Json, KubernetesApi, requests_path
 from fleetprof_webui.models.requests import CaptureAnswer, CaptureCheck
-from fleetprof_webui.service import CaptureRefused, Captures
+from fleetprof_webui.service import CaptureRefused, CaptureRequests
 from fleetprof_webui.wanted import read_capture
 
 CANCEL_ANNOTATION: Final = "fleetprof.io/cancel"
@@ -36,7 +36,7 @@ class ClusterCaptures:
         self._catalog = catalog
         self._writes = writes
 
-    def open_door(self, request: Request, viewer: Viewer) -> Captures | None:
+    def open_door(self, request: Request, viewer: Viewer) -> CaptureRequests | None:
         """For the person who sent this request; None where their token is not here any more."""
         namespace = str(request.path_params.get("namespace", ""))
         if self._writes == "impersonate":

@@ -13,7 +13,7 @@ from fleetprof_api.report.report import Report
 from fleetprof_api.report.report_tables import KernelOutlier, KernelStatistics
 
 from fleetprof_webui.models.tables import KernelPage, KernelRow
-from fleetprof_webui.problems import Refused, not_found
+from fleetprof_webui.problems import RequestRefused, not_found
 
 _ALL: Final = "(all)"
 _MOST_OUTLIERS: Final = 8
@@ -39,7 +39,7 @@ class KernelQuery:
 
 
 def find_kernels(report: Report, query: KernelQuery) -> KernelPage:
-    """One page. Raises Refused for a rank that is not in the report, or an `after` that is no row."""
+    """One page. Raises RequestRefused for a rank that is not in the report, or an `after` that is no row."""
     rows, classes = _of_all(report) if query.rank is None else _of_rank(report, query.rank)
     wanted = [row for row in rows if query.text.lower() in row.name.lower()]
     wanted.sort(key=lambda row: row.name)
@@ -83,7 +83,7 @@ def _read_after(after: str) -> int:
     if not after:
         return 0
     if not after.isdecimal() or len(after) > 9:
-        raise Refused(
+        raise RequestRefused(
             HTTPStatus.UNPROCESSABLE_ENTITY, "`after` is not of this list", "begin again without it", fields=["after"]
         )
     return int(after)

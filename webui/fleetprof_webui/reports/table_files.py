@@ -15,7 +15,7 @@ from pathlib import Path
 from fleetprof_analyzer.views.parquet import PyArrowMissing, write_tables
 from fleetprof_api.report.report import Report
 
-from fleetprof_webui.problems import Refused
+from fleetprof_webui.problems import RequestRefused
 
 
 @cache
@@ -25,13 +25,13 @@ def can_write_tables() -> bool:
 
 
 def pack_tables(report: Report) -> bytes:
-    """A zip archive with `<table>.parquet` for each table (docs/tables.md). Raises Refused, UnreadableReport."""
+    """A zip archive with `<table>.parquet` for each table (docs/tables.md). Raises RequestRefused, UnreadableReport."""
     packed = BytesIO()
     with tempfile.TemporaryDirectory(prefix="fleetprof-tables-") as folder:
         try:
             written = write_tables(report, Path(folder))
         except PyArrowMissing as error:
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.NOT_IMPLEMENTED,
                 str(error),
                 "install it beside the service, or run `fleetprof report --tables DIR` where it is",

@@ -15,7 +15,7 @@ from fleetprof_api.ledger import Ledger, LedgerEntry
 from fleetprof_store.base import Store, StoreError
 
 from fleetprof_webui.models.requests import LedgerChange
-from fleetprof_webui.problems import Refused
+from fleetprof_webui.problems import RequestRefused
 from fleetprof_webui.reports.reading import read_ledger
 from fleetprof_webui.requests.detail import columns, describe_request, list_conditions, list_stages, read_document
 
@@ -42,7 +42,7 @@ async def stream_changes(
             if not await may_read():
                 yield _ENDED
                 return
-        except Refused:
+        except RequestRefused:
             return  # the browser comes back, and is told why
         found = await asyncio.to_thread(_quietly, lambda: _look(store, namespace, uid, looked))  # noqa: B023
         if found is not None:

@@ -9,7 +9,7 @@ from fleetprof_analyzer.assembly.diff import compare
 from fleetprof_api.report.report import Report
 
 from fleetprof_webui.access.viewer import CurrentViewer, Viewer
-from fleetprof_webui.problems import Refused
+from fleetprof_webui.problems import RequestRefused
 from fleetprof_webui.routes.reports import read_report_of
 from fleetprof_webui.service import CurrentService, Service
 
@@ -43,5 +43,7 @@ def _read(service: Service, viewer: Viewer, reference: str) -> Report:
     namespace, _, uid = reference.partition("/")
     viewer.check_namespace(namespace, "report")
     if ".." in reference:
-        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, "a name cannot hold '..'", "give NAMESPACE/UID of a report")
+        raise RequestRefused(
+            HTTPStatus.UNPROCESSABLE_ENTITY, "a name cannot hold '..'", "give NAMESPACE/UID of a report"
+        )
     return read_report_of(service, namespace, uid).report

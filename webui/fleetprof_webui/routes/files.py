@@ -16,7 +16,7 @@ from fleetprof_store.base import NotFound, ObjectInfo, SigningStore, Store
 from starlette.responses import RedirectResponse, StreamingResponse
 
 from fleetprof_webui.access.viewer import CurrentViewer
-from fleetprof_webui.problems import Refused, not_found
+from fleetprof_webui.problems import RequestRefused, not_found
 from fleetprof_webui.reports.stored_files import Download, find_download, find_timeline_file
 from fleetprof_webui.routes.parameters import Namespace, Uid
 from fleetprof_webui.service import CurrentService
@@ -151,7 +151,7 @@ def _read_range(request: Request, info: ObjectInfo, tag: str) -> _Part | None:
         start = int(found[1])
         end = min(info.size_bytes, int(found[2]) + 1) if found[2] else info.size_bytes
     if start >= end:
-        raise Refused(
+        raise RequestRefused(
             HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
             f"the file has {info.size_bytes} bytes, and none of them is in the range",
             "fetch the index again: the timeline may have been made anew",

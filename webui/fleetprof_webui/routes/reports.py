@@ -19,7 +19,7 @@ from fleetprof_webui.models.tables import (
     RankColumns,
     SamplePage,
 )
-from fleetprof_webui.problems import Refused, not_found
+from fleetprof_webui.problems import RequestRefused, not_found
 from fleetprof_webui.reports.boxes import list_boxes
 from fleetprof_webui.reports.iterations import list_iterations
 from fleetprof_webui.reports.kernels import KernelQuery, find_kernels
@@ -141,7 +141,7 @@ def show_samples(
 
 
 def _read(service: Service, viewer: Viewer, namespace: str, uid: str) -> StoredReport:
-    """The report. Raises Refused where it is not there, not yet, or cannot be read."""
+    """The report. Raises RequestRefused where it is not there, not yet, or cannot be read."""
     viewer.check_namespace(namespace, "report")
     return read_report_of(service, namespace, uid)
 
@@ -154,7 +154,7 @@ def read_report_of(service: Service, namespace: str, uid: str) -> StoredReport:
     except NotFound:
         raise not_found("report", f"see how far its capture is: /requests/{namespace}/{uid}") from None
     except UnreadableReport as error:
-        raise Refused(
+        raise RequestRefused(
             HTTPStatus.UNPROCESSABLE_ENTITY,
             f"the report cannot be read: {error}",
             f"fetch it as it is: /reports/{namespace}/{uid}/files/report.json",

@@ -17,12 +17,12 @@ from fleetprof_webui.models.requests import (
     RequestDetail,
     RequestPage,
 )
-from fleetprof_webui.problems import Refused
+from fleetprof_webui.problems import RequestRefused
 from fleetprof_webui.requests.detail import check_request, read_detail
 from fleetprof_webui.requests.events import stream_changes
 from fleetprof_webui.routes.body import read_body
 from fleetprof_webui.routes.parameters import After, Filter, Limit, Namespace, Sort, Text, Uid
-from fleetprof_webui.service import CaptureRefused, Captures, CurrentService, Service
+from fleetprof_webui.service import CaptureRefused, CaptureRequests, CurrentService, Service
 from fleetprof_webui.wanted import check_fields
 
 router = APIRouter(tags=["requests"])
@@ -114,10 +114,10 @@ async def _may_still_read(request: Request, service: Service, namespace: str) ->
     return viewer is not None and (viewer.namespaces is None or namespace in viewer.namespaces)
 
 
-def _find_captures(request: Request, service: Service, viewer: Viewer) -> Captures:
+def _find_captures(request: Request, service: Service, viewer: Viewer) -> CaptureRequests:
     captures = service.find_captures(request, viewer)
     if captures is None:
-        raise Refused(
+        raise RequestRefused(
             HTTPStatus.FORBIDDEN,
             "this service takes no captures",
             "start `fleetprof up` and use its address; on Kubernetes: kubectl apply -f REQUEST.yaml",
@@ -125,6 +125,6 @@ def _find_captures(request: Request, service: Service, viewer: Viewer) -> Captur
     return captures
 
 
-def _refuse(error: CaptureRefused) -> Refused:
+def _refuse(error: CaptureRefused) -> RequestRefused:
     status = HTTPStatus.UNPROCESSABLE_ENTITY if error.details else HTTPStatus.CONFLICT
-    return Refused(status, str(error), error.next_step, fields=error.details)
+    return RequestRefused(status, str(error), error.next_step, fields=error.details)

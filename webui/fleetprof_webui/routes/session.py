@@ -8,7 +8,7 @@ from fleetprof_api import __version__
 from fleetprof_webui.access.viewer import CurrentViewer
 from fleetprof_webui.answers import answer, describes, takes
 from fleetprof_webui.models.person import SignedOut, SignIn, Whoami
-from fleetprof_webui.problems import Refused
+from fleetprof_webui.problems import RequestRefused
 from fleetprof_webui.routes.body import read_body
 from fleetprof_webui.service import CurrentService
 
@@ -39,7 +39,7 @@ async def open_session(request: Request, service: CurrentService) -> Response:
     sign_in = await read_body(request, SignIn)
     response = Response(status_code=HTTPStatus.NO_CONTENT)
     if not service.access.exchange(sign_in.token, request, response):
-        raise Refused(
+        raise RequestRefused(
             HTTPStatus.UNAUTHORIZED, "this address was used before, or is of another service", service.access.next_step
         )
     return response

@@ -17,7 +17,7 @@ _LONG_NS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TraceFacts:
     """Of one trace; times are those of the rank's own clock."""
 
     base_ns: int  # the file's times are that much less
@@ -29,7 +29,7 @@ class Facts:
     marks: list[Mark]
 
 
-def find_facts(trace: Trace, entry: Rank, span: Span, waits: Waits) -> Facts:
+def find_facts(trace: Trace, entry: Rank, span: Span, waits: Waits) -> TraceFacts:
     """The facts of one rank, with its marks in the window."""
     rows = trace.rows
     calls = find_calls(trace)
@@ -37,7 +37,7 @@ def find_facts(trace: Trace, entry: Rank, span: Span, waits: Waits) -> Facts:
     long = rows.select(rows.on_device & (rows.duration_ns > _LONG_NS))
     reached = span[0], end
     marks = [*mark_rank(trace, entry, calls, reached), *waits.mark(trace.source, trace.places, reached)]
-    return Facts(
+    return TraceFacts(
         base_ns=trace.base_ns,
         first_ns=int(rows.start_ns.min()) if len(rows) else entry.start_ns,
         last_ns=int(rows.end_ns.max()) if len(rows) else entry.start_ns,

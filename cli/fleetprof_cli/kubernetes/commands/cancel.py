@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from fleetprof_cli.exit_codes import ExitCode
-from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.options import place_options, read_place
 from fleetprof_cli.kubernetes.requests import Requests
 from fleetprof_cli.messages import say
@@ -26,7 +26,7 @@ def command(names: tuple[str, ...], **flags: Any) -> None:
         sys.exit(ExitCode.INVALID)
 
 
-async def _cancel(place: Place, names: tuple[str, ...]) -> bool:
+async def _cancel(place: ClusterPlace, names: tuple[str, ...]) -> bool:
     """Whether there was something to take back in every one."""
     clean = True
     async with connect(place) as connection:

@@ -18,7 +18,7 @@ from fleetprof_cli.capture.following import follow
 from fleetprof_cli.capture.request_flags import Wishes, make_document
 from fleetprof_cli.capture.request_options import read_file, read_wishes, refuse_invalid, request_options
 from fleetprof_cli.exit_codes import ExitCode
-from fleetprof_cli.kubernetes.connection import Connection, Place, connect
+from fleetprof_cli.kubernetes.connection import ClusterPlace, Connection, connect
 from fleetprof_cli.kubernetes.kinds import Kind, find_kind, known_kind, parse_selector, split_target
 from fleetprof_cli.kubernetes.options import place_options, read_place
 from fleetprof_cli.kubernetes.output import print_document, print_end, print_request
@@ -65,7 +65,7 @@ def command(**flags: Any) -> None:
 
 
 async def _capture(
-    place: Place, request: ProfileRequest | None, target: str, selector: str, wishes: Wishes, *, wait: bool
+    place: ClusterPlace, request: ProfileRequest | None, target: str, selector: str, wishes: Wishes, *, wait: bool
 ) -> RequestState:
     async with connect(place) as connection:
         if request is None:
@@ -90,7 +90,7 @@ async def _make(
 
 
 async def _make_offline(
-    place: Place, request: ProfileRequest | None, target: str, selector: str, wishes: Wishes
+    place: ClusterPlace, request: ProfileRequest | None, target: str, selector: str, wishes: Wishes
 ) -> dict[str, Any]:
     """The request without asking the cluster, unless the kind must be looked up in it."""
     namespace = place.namespace or ""
@@ -132,7 +132,7 @@ def _as_document(request: ProfileRequest, namespace: str) -> dict[str, Any]:
     return document
 
 
-def _agree(place: Place, request: ProfileRequest) -> Place:
+def _agree(place: ClusterPlace, request: ProfileRequest) -> ClusterPlace:
     """The namespace of the file, which `-n` may repeat. Raises Failure."""
     inside = request.metadata.namespace
     if inside and place.namespace not in (None, inside):

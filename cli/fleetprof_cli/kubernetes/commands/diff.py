@@ -10,7 +10,7 @@ from typing import Any
 import click
 from fleetprof_api.report.report import Report
 
-from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.options import StoreChoice, place_options, read_place, read_store, store_options
 from fleetprof_cli.kubernetes.request_state import RequestState
 from fleetprof_cli.kubernetes.requests import Requests
@@ -38,13 +38,13 @@ def command(before: str, after: str, fail_above: float | None, output: str, **fl
     show_diff(first, second, output, fail_above)
 
 
-def _read(name: str, place: Place, choice: StoreChoice) -> Report:
+def _read(name: str, place: ClusterPlace, choice: StoreChoice) -> Report:
     if Path(name).is_file():
         return read_file(Path(name))
     state = asyncio.run(_find(place, name))
     return parse_report(Results.open(state, choice).report(), name)
 
 
-async def _find(place: Place, name: str) -> RequestState:
+async def _find(place: ClusterPlace, name: str) -> RequestState:
     async with connect(place) as connection:
         return await Requests(connection).find(name)

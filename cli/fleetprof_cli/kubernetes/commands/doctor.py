@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from fleetprof_cli.doctor.check_list import print_checks
 from fleetprof_cli.doctor.checks import Check, Verdict
 from fleetprof_cli.exit_codes import ExitCode
-from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.doctor.installation_checks import judge_installation, judge_namespace
 from fleetprof_cli.kubernetes.doctor.observation import observe
 from fleetprof_cli.kubernetes.doctor.pod_checks import judge_latest, judge_pods
@@ -43,7 +43,7 @@ def command(target: str | None, selector: str, ask_torch: bool, output: str, **f
     sys.exit(ExitCode.FAILED if any(check.verdict == Verdict.FAIL for check in checks) else ExitCode.DONE)
 
 
-async def _look(place: Place, reference: str, selector: str, ask_torch: bool) -> list[Check]:
+async def _look(place: ClusterPlace, reference: str, selector: str, ask_torch: bool) -> list[Check]:
     async with connect(place) as connection:
         document: dict[str, Any] = {"selector": parse_selector(selector)} if selector else {}
         if reference:

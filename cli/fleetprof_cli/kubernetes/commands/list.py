@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetprof_cli.durations import say_duration
-from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.options import place_options, read_place
 from fleetprof_cli.kubernetes.request_state import RequestState
 from fleetprof_cli.kubernetes.requests import Requests
@@ -35,7 +35,7 @@ def command(everywhere: bool, output: str, **flags: Any) -> None:
         click.echo(f"No capture{where} yet. Take one: kubectl fleetprof capture job/NAME -n {namespace}")
 
 
-async def _list(place: Place, everywhere: bool) -> tuple[list[RequestState], str]:
+async def _list(place: ClusterPlace, everywhere: bool) -> tuple[list[RequestState], str]:
     """The requests, and the namespace that is meant where none is said."""
     async with connect(place) as connection:
         return await Requests(connection).list(everywhere=everywhere), connection.namespace

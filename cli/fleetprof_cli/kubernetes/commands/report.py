@@ -15,7 +15,7 @@ from fleetprof_api.plain_text import make_printable
 from fleetprof_api.report.report import Report, UnreadableReport, read_report
 
 from fleetprof_cli.exit_codes import ExitCode
-from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.options import place_options, read_place, read_store, store_options
 from fleetprof_cli.kubernetes.request_state import RequestState, headline_lines
 from fleetprof_cli.kubernetes.requests import LATEST, Requests
@@ -102,7 +102,7 @@ def _understand(data: bytes) -> Report:
         raise Failure(str(error)) from None
 
 
-async def _find(place: Place, name: str) -> RequestState:
+async def _find(place: ClusterPlace, name: str) -> RequestState:
     async with connect(place) as connection:
         return await Requests(connection).find(name)
 

@@ -7,7 +7,7 @@ import click
 from fleetprof_api.telemetry.figures import FleetFigures
 
 from fleetprof_cli.kubernetes.completions import complete_workload
-from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.figures import SERVICE, SYSTEM_NAMESPACE, FiguresReader
 from fleetprof_cli.kubernetes.kinds import known_kind
 from fleetprof_cli.kubernetes.options import place_options, read_place
@@ -32,7 +32,9 @@ def command(job: str, everywhere: bool, output: str, system_namespace: str, serv
     asyncio.run(_show(read_place(flags), job, everywhere, output, system_namespace, service))
 
 
-async def _show(place: Place, job: str, everywhere: bool, output: str, system_namespace: str, service: str) -> None:
+async def _show(
+    place: ClusterPlace, job: str, everywhere: bool, output: str, system_namespace: str, service: str
+) -> None:
     async with connect(place) as connection:
         namespace = "" if everywhere else connection.namespace
 

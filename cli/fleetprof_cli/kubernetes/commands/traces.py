@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from fleetprof_cli.capture.request_options import read_ranks
-from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.options import place_options, read_place, read_store, store_options
 from fleetprof_cli.kubernetes.request_state import RequestState
 from fleetprof_cli.kubernetes.requests import Requests
@@ -52,6 +52,6 @@ def command(name: str, out: Path, ranks: list[int] | None, **flags: Any) -> None
     say(f"{files} files, {size_text(size_bytes)}")
 
 
-async def _find(place: Place, name: str) -> RequestState:
+async def _find(place: ClusterPlace, name: str) -> RequestState:
     async with connect(place) as connection:
         return await Requests(connection).find(name)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from fleetprof_cli.capture.following import follow
-from fleetprof_cli.kubernetes.connection import Place, connect
+from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.options import place_options, read_place
 from fleetprof_cli.kubernetes.output import print_end
 from fleetprof_cli.kubernetes.request_state import RequestState
@@ -29,7 +29,7 @@ def command(name: str, output: str, **flags: Any) -> None:
     sys.exit(state.exit_code())
 
 
-async def _wait(place: Place, name: str) -> RequestState:
+async def _wait(place: ClusterPlace, name: str) -> RequestState:
     async with connect(place) as connection:
         requests = Requests(connection)
         return await follow(requests, await requests.find(name), takes_back=False)

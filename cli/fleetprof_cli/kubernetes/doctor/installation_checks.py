@@ -9,13 +9,13 @@ from typing import Any, Final
 from fleetprof_api.pods import INJECT_LABEL
 
 from fleetprof_cli.doctor.checks import Check, Verdict
-from fleetprof_cli.kubernetes.doctor.observation import Facts, Unknown
+from fleetprof_cli.kubernetes.doctor.observation import Observation, Unknown
 
 _INSTALL: Final = "install it with the chart: docs/install.md"
 _NOT_SEEN: Final = "ask an administrator, who may look"
 
 
-def judge_installation(facts: Facts) -> Iterable[Check]:
+def judge_installation(facts: Observation) -> Iterable[Check]:
     """Kind, rights, webhook, operator."""
     yield _judge_kind(facts)
     if facts.has_kind is True:
@@ -24,7 +24,7 @@ def judge_installation(facts: Facts) -> Iterable[Check]:
         yield from _judge_deployments(facts.deployments)
 
 
-def _judge_kind(facts: Facts) -> Check:
+def _judge_kind(facts: Observation) -> Check:
     if isinstance(facts.has_kind, Unknown):
         return Check("fleetprof", Verdict.WARN, f"cannot be looked for: {facts.has_kind.why}", _NOT_SEEN)
     if not facts.has_kind:
@@ -82,7 +82,7 @@ def _judge_deployments(deployments: Any) -> Iterable[Check]:
             yield Check(component, Verdict.FAIL, found, f"kubectl describe deployment {name} -n {namespace}")
 
 
-def judge_namespace(facts: Facts, name: str) -> Iterable[Check]:
+def judge_namespace(facts: Observation, name: str) -> Iterable[Check]:
     """Whether pods of the namespace get sidecars."""
     if isinstance(facts.namespace, Unknown):
         yield Check("namespace", Verdict.OK, f"not looked at: {facts.namespace.why}")

@@ -12,7 +12,7 @@ from fleetprof_operator.injection.pods.change import change_pod
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 
-from fleetprof_cli.kubernetes.doctor.observation import Facts, Unknown
+from fleetprof_cli.kubernetes.doctor.observation import Observation, Unknown
 
 _ANY_AUTHORITY: Final = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"
 # Whether a pod is left alone does not depend on image, hub and certificates.
@@ -26,7 +26,7 @@ _ADVICE: Final = {
 NEW_PODS: Final = "only new pods are injected: start the job again"
 
 
-def explain_missing(pod: Mapping[str, Any], around: Facts) -> tuple[str, str]:
+def explain_missing(pod: Mapping[str, Any], around: Observation) -> tuple[str, str]:
     """What was found, and what to do."""
     for found, advice in _find_reasons(pod, around):
         return found, advice
@@ -38,7 +38,7 @@ def explain_missing(pod: Mapping[str, Any], around: Facts) -> tuple[str, str]:
     return found, advice
 
 
-def _find_reasons(pod: Mapping[str, Any], around: Facts) -> Iterator[tuple[str, str]]:
+def _find_reasons(pod: Mapping[str, Any], around: Observation) -> Iterator[tuple[str, str]]:
     own = (pod["metadata"].get("labels") or {}).get(INJECT_LABEL)
     if own not in ("true", "false") and isinstance(around.namespace, Mapping):
         namespace = around.namespace["metadata"]

@@ -11,7 +11,7 @@ from fleetprof_api.pods import INJECTED_ANNOTATION, SIDECAR_CONTAINER
 from fleetprof_api.request import Target
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
 from fleetprof_operator.injection.pods.trainer_container import choose_trainer
-from fleetprof_operator.kubernetes.cluster import Refused
+from fleetprof_operator.kubernetes.cluster import ApiRefused
 
 from fleetprof_cli.kubernetes.connection import GROUP, PLURAL, Connection
 from fleetprof_cli.kubernetes.request_state import RequestState
@@ -54,7 +54,7 @@ class PodFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Observation:
     """Everything that was looked at. A list that is empty was read and is empty."""
 
     namespace: Mapping[str, Any] | Unknown
@@ -67,12 +67,12 @@ class Facts:
     latest: RequestState | None = None
 
 
-async def observe(connection: Connection, target: Target, *, ask_torch: bool) -> Facts:
+async def observe(connection: Connection, target: Target, *, ask_torch: bool) -> Observation:
     """Looks at everything. Raises Unreachable when nobody answers."""
     cluster, namespace = connection.cluster, connection.namespace
     webhooks = await _read_list(connection, _WEBHOOKS, {"labelSelector": "app.kubernetes.io/part-of=fleetprof"})
     has_kind = await _has_kind(connection)
-    return Facts(
+    return Observation(
         namespace=await _read(cluster.get(f"/api/v1/namespaces/{namespace}")),
         limits=await _read_limits(connection),
         has_kind=has_kind,
@@ -87,7 +87,7 @@ async def observe(connection: Connection, target: Target, *, ask_torch: bool) ->
 async def _read(call: Any) -> Any:
     try:
         return await call
-    except Refused as error:
+    except ApiRefused as error:
         return Unknown(str(error))
 
 
@@ -96,7 +96,7 @@ async def _read_list(
 ) -> Sequence[Mapping[str, Any]] | Unknown:
     try:
         items, _ = await connection.cluster.list(path, query)
-    except Refused as error:
+    except ApiRefused as error:
         return Unknown(str(error))
     return items
 
@@ -113,7 +113,7 @@ async def _read_limits(connection: Connection) -> NamespaceLimits | Unknown:
 async def _has_kind(connection: Connection) -> bool | Unknown:
     try:
         resources = (await connection.cluster.get(f"/apis/{GROUP}/v1alpha1"))["resources"]
-    except Refused as error:
+    except ApiRefused as error:
         return False if error.status == 404 else Unknown(str(error))
     return any(item["name"] == PLURAL for item in resources)
 
@@ -155,7 +155,7 @@ async def _read_deployments(
 async def _read_pods(connection: Connection, target: Target, *, ask_torch: bool) -> Sequence[PodFacts] | Unknown:
     try:
         pods = await list_pods(connection, target)
-    except (Refused, Failure) as error:
+    except (ApiRefused, Failure) as error:
         return Unknown(str(error))
     # Those that are in trouble or alive first: a finished pod has nothing to say.
     pods.sort(key=lambda pod: (pod.get("status", {}).get("phase") in ("Succeeded", "Failed"), pod["metadata"]["name"]))

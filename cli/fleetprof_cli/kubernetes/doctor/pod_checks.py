@@ -21,7 +21,7 @@ from fleetprof_operator.kubernetes.pod_trouble import explain
 
 from fleetprof_cli.doctor.checks import Check, Verdict, judge_torch
 from fleetprof_cli.kubernetes.doctor.missing_sidecar import explain_missing
-from fleetprof_cli.kubernetes.doctor.observation import Facts, PodFacts, Unknown
+from fleetprof_cli.kubernetes.doctor.observation import Observation, PodFacts, Unknown
 from fleetprof_cli.kubernetes.request_state import RequestState
 
 Pod = Mapping[str, Any]
@@ -32,7 +32,7 @@ _SHOWN: Final = 8
 _KINETO_CONFIG: Final = f"{SOCKET_DIRECTORY}/{KINETO_CONFIG_FILE}"
 
 
-def judge_pods(facts: Facts, target: str) -> Iterable[Check]:
+def judge_pods(facts: Observation, target: str) -> Iterable[Check]:
     """Every pod; where there are many, the first ones and how many more."""
     if isinstance(facts.pods, Unknown):
         yield Check("pods", Verdict.FAIL, f"those of {target} cannot be read: {facts.pods.why}")
@@ -48,7 +48,7 @@ def judge_pods(facts: Facts, target: str) -> Iterable[Check]:
         yield Check("pods", Verdict.OK, f"{len(facts.pods)} in all, {injected} of them injected")
 
 
-def judge_pod(facts: PodFacts, around: Facts) -> Iterator[Check]:
+def judge_pod(facts: PodFacts, around: Observation) -> Iterator[Check]:
     """The findings about one pod: its sidecar, its trainer's environment, its link to the hub."""
     pod = facts.pod
     name = f"pod {pod['metadata']['name']}"
@@ -87,7 +87,7 @@ def judge_latest(state: RequestState | None) -> Iterable[Check]:
         yield Check(name, Verdict.WARN, f"ended with {state.sentence()}", advice)
 
 
-def _judge_missing(name: str, pod: Pod, around: Facts) -> Check:
+def _judge_missing(name: str, pod: Pod, around: Observation) -> Check:
     """Why a pod has no sidecar."""
     found, advice = explain_missing(pod, around)
     return Check(name, Verdict.FAIL, f"has no sidecar: {found}", advice)
