@@ -1,7 +1,8 @@
-"""What Argo CD and Flux make of our objects, by the snippets of docs/request.md, run as they run them."""
+"""What Argo CD and Flux make of our objects by the snippets of the docs, run as they run them, and of theirs there."""
 
 import re
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, Final
 
 import pytest
@@ -10,17 +11,23 @@ from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_operator.policies.policy_state import PolicyState
 from fleetprof_operator.profilerequests.status import Fact, build_status, finish, from_capture
 from harness.gitops import argo_cd, flux
+from harness.kubernetes.api_server import ApiServer
 from harness.kubernetes.documents.policies import VALID
+from harness.kubernetes.foreign_kinds import install_kinds
 
-_PAGE: Final = Path(__file__).parents[2] / "docs/request.md"
+_DOCS: Final = Path(__file__).parents[2] / "docs"
 _AT: Final = 1_795_000_000 * 10**9
 _KINDS: Final = ("ProfileRequest", "ProfilePolicy")
 
 
+def _read_blocks(page: str) -> list[str]:
+    """The indented blocks of a page."""
+    return [dedent(block) for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", (_DOCS / page).read_text(), re.M)]
+
+
 def _read_snippet(key: str) -> Any:
-    """The value of `key` in the indented block of YAML that has it."""
-    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", _PAGE.read_text(), re.M)
-    (block,) = [block for block in blocks if key in block]
+    """The value of `key` in the block of docs/request.md that has it."""
+    (block,) = [block for block in _read_blocks("request.md") if key in block]
     document = yaml.safe_load(block)
     return (document.get("data") or document["spec"])[key]
 
@@ -139,3 +146,28 @@ def test_flux_with_the_expressions_of_the_docs() -> None:
 def test_flux_by_kstatus_own_rules() -> None:
     says = flux.judge([document for _, document, *_ in _OBJECTS])
     assert dict(zip((each[0] for each in _OBJECTS), says, strict=True)) == {each[0]: each[4] for each in _OBJECTS}
+
+
+@pytest.mark.nightly
+@pytest.mark.cluster
+def test_the_objects_of_the_docs_are_those_of_argo_cd_and_flux(api: ApiServer) -> None:
+    (block,) = [block for block in _read_blocks("request.md") if "healthCheckExprs" in block]
+    beside = {"interval": "1h", "prune": True, "sourceRef": {"kind": "GitRepository", "name": "captures"}}
+    kustomization = {
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+        "kind": "Kustomization",
+        "metadata": {"name": "it"},
+    }
+    found = [kustomization | {"spec": beside | yaml.safe_load(block)["spec"]}]
+    for block in _read_blocks("gitops.md"):
+        if "kind: OCIRepository\n" in block or "kind: Application\n" in block:
+            found += [
+                each for each in yaml.safe_load_all(block) if each["kind"] != "HelmRelease"
+            ]  # in no module to be had
+    kinds = [document["kind"] for document in found]
+    assert kinds == ["Kustomization", "OCIRepository", "Application"]
+    install_kinds(api, *kinds)
+    for document in found:
+        document["metadata"]["namespace"] = "default"
+        done = api.kubectl("create", "--dry-run=server", "--validate=strict", "-f", "-", text=yaml.safe_dump(document))
+        assert done.returncode == 0, done.stderr

@@ -18,7 +18,10 @@ import pytest
 from harness.kubernetes.api_server import ApiServer
 from harness.waiting import wait_until
 
+ARGO_CD: Final = "github.com/argoproj/argo-cd/v3@v3.1.0"  # 25 MB
 CERT_MANAGER: Final = "github.com/cert-manager/cert-manager@v1.19.1"
+FLUX_KUSTOMIZE: Final = "github.com/fluxcd/kustomize-controller@v1.9.5"
+FLUX_SOURCE: Final = "github.com/fluxcd/source-controller@v1.9.5"
 JOBSET: Final = "sigs.k8s.io/jobset@v0.8.2"
 KUBERAY: Final = "github.com/ray-project/kuberay/ray-operator@v1.3.2"
 LEADER_WORKER_SET: Final = "sigs.k8s.io/lws@v0.6.0"
@@ -30,11 +33,14 @@ VOLCANO: Final = "volcano.sh/apis@v1.9.0"
 
 # Kind → where its CRD is. Volcano's is in no module that Go's proxy has.
 _PLACES: Final = {
+    "Application": (ARGO_CD, "manifests/crds/application-crd.yaml"),
     "Certificate": (CERT_MANAGER, "deploy/crds/cert-manager.io_certificates.yaml"),
     "Issuer": (CERT_MANAGER, "deploy/crds/cert-manager.io_issuers.yaml"),
     "JobSet": (JOBSET, "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml"),
+    "Kustomization": (FLUX_KUSTOMIZE, "config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml"),
     "LeaderWorkerSet": (LEADER_WORKER_SET, "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml"),
     "MPIJob": (MPI_OPERATOR, "manifests/base/kubeflow.org_mpijobs.yaml"),
+    "OCIRepository": (FLUX_SOURCE, "config/crd/bases/source.toolkit.fluxcd.io_ocirepositories.yaml"),
     "PrometheusRule": (
         PROMETHEUS_OPERATOR,
         "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
