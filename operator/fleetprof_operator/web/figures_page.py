@@ -4,7 +4,8 @@ At a port of its own, because a network policy cannot name the API server: the p
 Prometheus. The token comes in a header of its own, because the proxy takes `Authorization` away.
 
 Guarantees: nothing is told without a good token; answered from memory, one document at a time, and the same for KEPT_S;
-parameters are bounded; a replica that has no figures says so (503), so that whoever asks comes again.
+parameters are bounded; a replica that has no figures says so (503), so that whoever asks comes again. A refusal has a
+`message`, as one of the API server's has.
 """
 
 import asyncio
@@ -56,15 +57,15 @@ def make_figures(read: ReadFigures, admit: Admit) -> web.Application:
     async def figures(request: web.Request) -> web.Response:
         admitted = await admit(request.headers.get(HEADER, ""))
         if admitted is None:
-            return web.json_response({"error": "the token cannot be checked now"}, status=503)
+            return web.json_response({"message": "the token cannot be checked now"}, status=503)
         if not admitted:
-            return web.json_response({"error": f"{HEADER} holds no good token"}, status=401)
+            return web.json_response({"message": f"{HEADER} holds no good token"}, status=401)
         namespace, workload = (request.query.get(name, "") for name in ("namespace", "workload"))
         if max(len(namespace), len(workload)) > _MOST_NAME:
-            return web.json_response({"error": f"a name may have {_MOST_NAME} characters"}, status=400)
+            return web.json_response({"message": f"a name may have {_MOST_NAME} characters"}, status=400)
         document = await read_or_recall(namespace, workload)
         if document is None:
-            return web.json_response({"error": "this replica stands by"}, status=503)
+            return web.json_response({"message": "this replica stands by"}, status=503)
         return web.Response(body=document, content_type="application/json")
 
     application = web.Application()

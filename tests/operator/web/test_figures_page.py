@@ -21,12 +21,12 @@ async def admit(token: str) -> bool | None:
     [
         ("", GOOD, 200, '{"workloads":[]}'),
         ("?namespace=team&workload=Job/llama", GOOD, 200, '{"workloads":[1]}'),
-        ("?namespace=away", GOOD, 503, '{"error": "this replica stands by"}'),
-        (f"?workload={'x' * 321}", GOOD, 400, '{"error": "a name may have 320 characters"}'),
-        ("", {}, 401, '{"error": "Fleetprof-Token holds no good token"}'),
-        ("", {"Authorization": "Bearer good"}, 401, '{"error": "Fleetprof-Token holds no good token"}'),
-        ("", {"Fleetprof-Token": "bad"}, 401, '{"error": "Fleetprof-Token holds no good token"}'),
-        ("", {"Fleetprof-Token": "cannot tell"}, 503, '{"error": "the token cannot be checked now"}'),
+        ("?namespace=away", GOOD, 503, '{"message": "this replica stands by"}'),
+        (f"?workload={'x' * 321}", GOOD, 400, '{"message": "a name may have 320 characters"}'),
+        ("", {}, 401, '{"message": "Fleetprof-Token holds no good token"}'),
+        ("", {"Authorization": "Bearer good"}, 401, '{"message": "Fleetprof-Token holds no good token"}'),
+        ("", {"Fleetprof-Token": "bad"}, 401, '{"message": "Fleetprof-Token holds no good token"}'),
+        ("", {"Fleetprof-Token": "cannot tell"}, 503, '{"message": "the token cannot be checked now"}'),
     ],
 )
 async def test_only_a_good_token_is_told_figures(query: str, headers: dict[str, str], status: int, text: str) -> None:
