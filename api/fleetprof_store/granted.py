@@ -8,13 +8,12 @@ rather than used twice; no message contains one; deleting and multipart uploads 
 """
 
 import hashlib
-import io
 import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 import grpc
@@ -26,6 +25,7 @@ from fleetprof_api.process.backoff import Backoff
 
 from fleetprof_store.base import Grant, NotFound, ObjectInfo, StoreError, UploadPart
 from fleetprof_store.checks import check_key, find_write_problem
+from fleetprof_store.response_body import open_body
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +82,7 @@ class GrantedStore:
         """Opens an object for streaming reads. Raises NotFound; reads raise StoreError."""
         wanted = pb.SignReadRequest(key=check_key(key))
         answer = self._exchange("GET", key, lambda: self._ask(self._stub.SignRead, wanted), None)
-        return cast("IO[bytes]", io.BufferedReader(_Body(answer)))
+        return open_body(answer, _errors)
 
     def read_range(self, key: str, start: int, length: int) -> bytes:
         """Reads a part of an object, after all that lies before it. Raises NotFound."""
@@ -181,27 +181,6 @@ class GrantedStore:
             if not retryable and answer.status != 403:
                 break
         raise StoreError(problem, retryable=retryable)
-
-
-class _Body(io.RawIOBase):
-    """A response's body as a raw stream; errors in the middle of a read become StoreError."""
-
-    def __init__(self, answer: urllib3.BaseHTTPResponse) -> None:
-        self._answer = answer
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        with _errors():
-            data = self._answer.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._answer.close()
-        super().close()
 
 
 @contextmanager

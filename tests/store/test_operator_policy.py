@@ -20,7 +20,7 @@ OTHERS = "payroll/secret"
 
 def read_policy(bucket: str, user: str) -> str:
     """The page's block, for a bucket and a user of the test's."""
-    block = re.search(r"The operator's policy;.*?\n\n((?:    .*\n)+)", PAGE.read_text())
+    block = re.search(r"This is the operator's policy;.*?\n\n((?:    .*\n)+)", PAGE.read_text())
     assert block is not None
     policy = json.loads(block[1].replace(DOCUMENTED, bucket))
     for statement in policy["Statement"]:

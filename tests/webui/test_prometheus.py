@@ -4,9 +4,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from fleetprof_webui.telemetry.prometheus import (
     check_matchers,
     make_query,
 )
+from harness.http_answers import answering
 from harness.prometheus import find_program, run_prometheus
 from webui.conftest import Site
 
@@ -144,34 +143,6 @@ def test_the_list_of_jobs_is_prometheus_before_the_stores(
     assert {job.name for job in readable.items} == {"llama", "bert", "gpt"}, "of others nobody is told"
 
 
-@contextmanager
-def answering(status: int, body: bytes) -> Iterator[tuple[str, list[str]]]:
-    """A server that answers everything alike: its address, and the Authorization headers that it was sent."""
-    seen: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            seen.append(self.headers.get("Authorization", ""))
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(status)
-            self.send_header("Location", "http://127.0.0.1:9/")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", seen
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.mark.parametrize(
     ("status", "body", "problem"),
     [
@@ -207,16 +178,16 @@ def test_one_that_was_too_slow_is_left_alone_for_a_while() -> None:
             prometheus.find_day("team-a", "Job", "llama", STEP_NS)
         return str(failed.value)
 
-    with answering(200, b"rubbish") as (address, seen), asking(address, clock) as prometheus:
+    with answering(200, b"rubbish") as (address, authorizations), asking(address, clock) as prometheus:
         clock.passes_s = 11.0
         assert ask() == "it cannot be reached: no whole answer within 10 s"
         clock.passes_s = 0.0
         assert ask() == "it could not be reached, and is asked again in 30 s"
-        assert len(seen) == 1
+        assert len(authorizations) == 1
         clock.now_s += 30.0
         assert "nothing of Prometheus" in ask()
         assert "nothing of Prometheus" in ask(), "one that answers is asked again at once"
-        assert len(seen) == 3
+        assert len(authorizations) == 3
 
 
 def test_without_an_answer_the_stores_day_is_shown(make_site: Callable[..., Site], store: MemoryStore) -> None:
@@ -234,11 +205,14 @@ def test_without_an_answer_the_stores_day_is_shown(make_site: Callable[..., Site
 
 def test_the_token_is_read_anew_for_each_question(tmp_path: Path) -> None:
     token = tmp_path / "token"
-    with answering(200, b'{"status":"success"}') as (address, seen), asking(address, token_file=token) as prometheus:
+    with (
+        answering(200, b'{"status":"success"}') as (address, authorizations),
+        asking(address, token_file=token) as prometheus,
+    ):
         for text in ("one\n", "two\n"):
             token.write_text(text)
             assert prometheus.find_day("team-a", "Job", "llama", STEP_NS) == {}
-    assert seen == ["Bearer one", "Bearer two"]
+    assert authorizations == ["Bearer one", "Bearer two"]
 
 
 def test_names_stay_names_in_the_question() -> None:

@@ -89,11 +89,6 @@ class Container:
         packed = data[PREAMBLE_BYTES : PREAMBLE_BYTES + length]
         self._header = _decompress(packed, decoded, crc32, "the header")
 
-    @property
-    def body_bytes(self) -> int:
-        """Length of all blocks together."""
-        return len(self._body)
-
     def header(self, form: type[Header]) -> Header:
         """The header, of this form. Raises Unreadable."""
         try:

@@ -8,12 +8,11 @@ Source: Amazon S3 API reference, UploadPart and CompleteMultipartUpload.
 
 import base64
 import hashlib
-import io
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import IO, TYPE_CHECKING, Any, Final, cast
+from typing import IO, TYPE_CHECKING, Final
 
 import boto3
 import botocore.exceptions
@@ -21,6 +20,7 @@ from botocore.config import Config
 
 from fleetprof_store.base import Grant, ObjectInfo, PartGrant, StoreError, UploadPart
 from fleetprof_store.checks import check_key, check_parts, find_write_problem
+from fleetprof_store.response_body import open_body
 from fleetprof_store.s3.errors import ABSENT, TRANSIENT, S3Errors, code_of
 
 if TYPE_CHECKING:
@@ -89,8 +89,7 @@ class S3Store:
         """Opens an object for streaming reads. Raises NotFound; reads raise StoreError."""
         with self._errors.explained(key):
             answer = self._client.get_object(Bucket=self._bucket, Key=self._key(key))
-        # A BufferedReader gives what callers of IO[bytes] expect (readinto, peek, readline) over botocore's stream.
-        return cast(IO[bytes], io.BufferedReader(_Body(answer["Body"], self._errors), buffer_size=1 << 18))
+        return open_body(answer["Body"], self._errors.explained)
 
     def read_range(self, key: str, start: int, length: int) -> bytes:
         """Reads a part of an object. Raises NotFound."""
@@ -240,25 +239,3 @@ class S3Store:
         # A store that keeps no checksums: its multipart ETag is the MD5 of its parts' MD5s.
         digests = b"".join(bytes.fromhex(etag.strip('"')) for etag in etags)
         return head["ETag"].strip('"') == f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(etags)}"
-
-
-class _Body(io.RawIOBase):
-    """A response's body as a raw stream; errors in the middle of a read become StoreError."""
-
-    def __init__(self, body: Any, errors: S3Errors) -> None:
-        self._body = body
-        self._errors = errors
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        with self._errors.explained():
-            data: bytes = self._body.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._body.close()
-        super().close()

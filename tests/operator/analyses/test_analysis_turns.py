@@ -23,6 +23,18 @@ def end(cluster: MemoryCluster, uid: str) -> None:
     cluster.put(path, job | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}})
 
 
+def make_analyses(cluster: MemoryCluster, bounds: AnalysisBounds = BOUNDS) -> Analyses:
+    """As the operator makes them, for captures of one rank."""
+    return Analyses(
+        cluster,  # type: ignore[arg-type]
+        "fleetprof-system",
+        TEMPLATE,
+        bounds,
+        lambda uid: Wish(name=uid, ranks=1, analysis=None),
+        on_write=lambda: None,
+    )
+
+
 async def settle() -> None:
     for _ in range(50):
         await asyncio.sleep(0)
@@ -31,14 +43,7 @@ async def settle() -> None:
 @pytest.mark.attack
 async def test_one_namespace_waits_for_its_turn_and_another_does_not() -> None:
     cluster = MemoryCluster()
-    analyses = Analyses(
-        cluster,  # type: ignore[arg-type]
-        "fleetprof-system",
-        TEMPLATE,
-        BOUNDS,
-        lambda uid: Wish(name=uid, ranks=1, analysis=None),
-        on_write=lambda: None,
-    )
+    analyses = make_analyses(cluster)
     going = {uid: asyncio.create_task(analyses.analyze("team-a", uid)) for uid in ("a", "b", "c", "d")}
     await settle()
     going["x"] = asyncio.create_task(analyses.analyze("team-b", "x"))
@@ -91,14 +96,7 @@ async def test_the_oldest_finished_jobs_go_when_another_has_ended(history: int, 
     ended(cluster, "report", "h", "", "")
     cluster.put(f"{JOBS}/of-somebody-else", {"metadata": {"name": "of-somebody-else"}})
     bounds = dataclasses.replace(BOUNDS, history=history)
-    analyses = Analyses(
-        cluster,  # type: ignore[arg-type]
-        "fleetprof-system",
-        TEMPLATE,
-        bounds,
-        lambda uid: Wish(name=uid, ranks=1, analysis=None),
-        on_write=lambda: None,
-    )
+    analyses = make_analyses(cluster, bounds)
     ended(cluster, "report", "new", "2026-11-21T10:00:00Z")
     await analyses.analyze("team-a", "new")
     left = {path.rpartition("-")[2] for path in cluster.objects} - {"else"}
@@ -122,14 +120,7 @@ class HeldPods(MemoryCluster):
 async def test_a_failed_job_stays_until_its_reason_is_read() -> None:
     cluster = HeldPods()
     bounds = dataclasses.replace(BOUNDS, history=0)
-    analyses = Analyses(
-        cluster,  # type: ignore[arg-type]
-        "fleetprof-system",
-        TEMPLATE,
-        bounds,
-        lambda uid: Wish(name=uid, ranks=1, analysis=None),
-        on_write=lambda: None,
-    )
+    analyses = make_analyses(cluster, bounds)
     ended(cluster, "report", "bad", "2026-11-21T10:00:00Z", "Failed")
     failing = asyncio.create_task(analyses.analyze("team-a", "bad"))
     await settle()

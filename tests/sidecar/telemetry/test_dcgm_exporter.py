@@ -1,14 +1,11 @@
 """What is taken of a dcgm-exporter's text, for which rank, and what becomes of answers that are none."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
-from typing import Any
+from contextlib import suppress
 
 import pytest
 from fleetprof_sidecar.telemetry import dcgm_exporter
 from fleetprof_sidecar.telemetry.dcgm_exporter import STALE_NS, DcgmExporter, ExportedGpu, read_exposition
+from harness.http_answers import answering
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,30 +67,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         read_exposition(f"DCGM_FI_DEV_SM_CLOCK{text}\n{text}")
 
 
-@contextmanager
-def answering(status: int, body: bytes) -> Iterator[str]:
-    """A server that answers everything alike."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.send_header("Location", "http://127.0.0.1:9/")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/metrics"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 class Clock:
     now = 100 * S
 
@@ -102,8 +75,8 @@ class Clock:
 
 
 async def ask(body: bytes, *, status: int = 200, pod: str = "llama-0", clock: Clock | None = None) -> DcgmExporter:
-    with answering(status, body) as url:
-        exporter = DcgmExporter(url, "team", pod, clock or Clock())
+    with answering(status, body) as (address, _):
+        exporter = DcgmExporter(f"{address}/metrics", "team", pod, clock or Clock())
         await exporter.ask()
     return exporter
 
@@ -153,8 +126,8 @@ async def test_what_is_old_is_not_told() -> None:
 async def test_an_answer_that_is_none_is_said_once(
     status: int, body: bytes, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with answering(status, body) as url:
-        exporter = DcgmExporter(url, "team", "llama-0", Clock())
+    with answering(status, body) as (address, _):
+        exporter = DcgmExporter(f"{address}/metrics", "team", "llama-0", Clock())
         await exporter.ask()
         await exporter.ask()
     assert exporter.find(FIRST) is None
