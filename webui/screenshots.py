@@ -1,8 +1,8 @@
 """Takes the pictures of the pages that the docs show, of the demo in build/demo: `make screenshots`.
 
-One picture per page, light, 1400 px wide, with a palette of 128 colours, so that each weighs little. What is shown is
-what the service serves and Chromium draws; nothing is painted over. Telemetry and policies, which a demo of a minute
-does not have, are made up (planted_day.py), and the docs say so.
+The file report.html, and one picture per page, light, 1400 px wide, with a palette of 128 colours, so that each weighs
+little. What is shown is what the service serves and Chromium draws; nothing is painted over. Telemetry and policies, which a demo
+of a minute does not have, are made up (planted_day.py), and the docs say so.
 """
 
 import json
@@ -26,6 +26,7 @@ from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"
+DEMO: Final = ROOT / "build" / "demo"
 SIZE: Final[ViewportSize] = {"width": 1400, "height": 860}
 _COLOURS: Final = 128
 _TILES_MS: Final = 1500  # a canvas does not say when it has drawn its tiles
@@ -51,10 +52,10 @@ def serve(state: Path) -> Iterator[str]:
 
 
 def keep(page: Page, name: str) -> None:
-    """Writes what the tab shows to docs/webui-NAME.png."""
+    """Writes what the tab shows to docs/NAME.png."""
     page.wait_for_load_state("networkidle")
     picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
-    path = DOCS / f"webui-{name}.png"
+    path = DOCS / f"{name}.png"
     picture.quantize(_COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     sys.stdout.write(f"{path.relative_to(ROOT)}: {path.stat().st_size >> 10} KiB\n")
 
@@ -64,43 +65,50 @@ def take(page: Page, address: str) -> None:
     page.goto(address)
     verdict = page.locator("a.verdict-cell").first
     verdict.wait_for()
-    keep(page, "fleet")
+    keep(page, "webui-fleet")
     page.locator("td a").first.click()
     page.get_by_role("heading", name="Over time").wait_for()
-    keep(page, "trend")
+    keep(page, "webui-trend")
+    trend = page.url
     page.evaluate("document.querySelector('#day').scrollIntoView()")
-    keep(page, "day")
+    keep(page, "webui-day")
     page.go_back()
     verdict.click()
     page.get_by_role("heading", name="Time by rank").wait_for()
     report = page.url.partition("?")[0]
     late = int(page.get_by_role("link", name=re.compile("^Show rank ")).inner_text().rpartition(" ")[2])
-    keep(page, "report")
+    keep(page, "webui-report")
     page.locator("#spread").scroll_into_view_if_needed()
     page.locator(".box-plot").first.wait_for()
     page.evaluate("document.querySelector('#stragglers').scrollIntoView()")
-    keep(page, "report-pictures")
-    uid = "/".join(report.rsplit("/", 2)[1:])
+    keep(page, "webui-report-pictures")
     page.goto(f"{report}/timeline?{urlencode({'view': json.dumps({'version': 1, 'open': [late]})})}")
     page.locator("canvas").first.wait_for()
     page.wait_for_timeout(_TILES_MS)
-    keep(page, "timeline")
+    keep(page, "webui-timeline")
     page.goto(report.replace("/reports/", "/requests/"))
     page.get_by_role("heading", name="Stages").wait_for()
-    keep(page, "request")
+    keep(page, "webui-request")
     origin = report.partition("/reports/")[0]
     page.goto(f"{origin}/policies")
     page.get_by_role("link", name="starved").wait_for()
-    keep(page, "policies")
+    keep(page, "webui-policies")
     page.get_by_role("link", name="starved").click()
     page.get_by_role("heading", name="What it did").wait_for()
-    keep(page, "policy")
+    keep(page, "webui-policy")
     page.goto(f"{origin}/requests?capture=new")
     page.get_by_label("The same as YAML").wait_for()
-    keep(page, "new-capture")
-    page.goto(f"{origin}/diff?base={uid}&new={uid}")
-    page.locator("main h1").wait_for()
-    keep(page, "diff")
+    keep(page, "webui-new-capture")
+    page.goto(f"{origin}/requests")
+    page.get_by_role("region", name="Requests").wait_for()
+    keep(page, "webui-requests")
+    page.goto(trend)
+    page.get_by_role("button", name="Compare").last.click()
+    page.get_by_role("link", name="with this").first.click()
+    page.get_by_role("heading", name="Measures").wait_for()
+    keep(page, "webui-diff")
+    page.goto((DEMO / "report.html").as_uri())
+    keep(page, "report")
 
 
 @contextmanager
@@ -122,8 +130,7 @@ def copy_demo(demo: Path) -> Iterator[Path]:
 def main() -> None:
     """Takes all of them anew."""
     program = shutil.which("chromium") or sys.exit("no chromium: run .ci/browser")
-    demo = ROOT / "build" / "demo"
-    with copy_demo(demo) as state, serve(state) as address, sync_playwright() as playwright:
+    with copy_demo(DEMO) as state, serve(state) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-lcd-text"])
         page = browser.new_page(viewport=SIZE, color_scheme="light", reduced_motion="reduce")
         take(page, address)
