@@ -47,6 +47,11 @@ def is_own_frame(name: str) -> bool:
     return top is None or not (top[0] in _FOUNDATIONS or (top[0] in _PACKAGES and top[0] + ".py" != frame[0]))
 
 
+def is_module(name: str) -> bool:
+    """Tells whether a frame in a trace is the call of a module, by class and ordinal: `nn.Module: Linear_3`."""
+    return name.startswith("nn.Module: ")
+
+
 def tell_owner(file: str) -> int:
     """OWN, INSTALLED or FOUNDATION."""
     if _FOUNDATION.search(file):

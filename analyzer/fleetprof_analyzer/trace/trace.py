@@ -29,7 +29,7 @@ class Category(IntEnum):
     RUNTIME = 5  # a call of the host into CUDA or HIP; not work
     COLLECTION = 6  # a Python frame of the garbage collector
     FOREIGN = 7  # work of a device that is not known here: counted while a trace is read, and left out
-    FRAME = 8  # a long Python frame of the user's code, in Trace.frames alone; other frames are not kept
+    FRAME = 8  # a long Python frame of a module or the user's code, in Trace.frames alone; others are not kept
 
 
 # cuda_sync, gpu_user_annotation and overhead rows are not here: they are no work.

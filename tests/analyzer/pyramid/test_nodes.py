@@ -1,5 +1,7 @@
 """The tree of a rank: iterations, stages, operators, and the device's time that was launched in each."""
 
+import gzip
+import json
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +72,26 @@ def test_what_is_left_out_is_the_shortest_and_is_counted(monkeypatch: pytest.Mon
     assert len(rows) == 10
     assert cut.header.nodes.left_out == int((whole["kind"] == 2).sum()) - 10
     assert sorted(rows.tolist()) == sorted(whole["duration_ns"][whole["kind"] == 2].tolist())[-10:]
+
+
+def test_a_module_stands_between_its_stage_and_its_operators(tmp_path: Path) -> None:
+    trace = json.loads(gzip.decompress((TRACES / "gpu_loop/rank0.json.gz").read_bytes()))
+    linear = next(one for one in trace["traceEvents"] if one.get("name") == "aten::linear")
+    begin, end = linear["ts"], linear["ts"] + linear["dur"]
+    linear |= {"ts": begin + 3, "dur": end - begin - 6}
+    module = {"name": "nn.Module: Linear_0", "cat": "python_function", "ts": begin + 2, "dur": end - begin - 4}
+    dropouts = [{"name": "aten::dropout", "ts": at, "dur": 1} for at in (begin, end - 1)]
+    trace["traceEvents"] += [linear | one for one in (module, *dropouts)]
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(trace).encode()))
+
+    file = RankFile(write_rank(read_found(path), 0))
+
+    nodes, names = file.nodes(), file.header.names.text
+    of_row = [names[item] if kind == 2 else "" for kind, item in zip(nodes["kind"], nodes["item"], strict=True)]
+    at = of_row.index("nn.Module: Linear_0")
+    assert nodes["kind"][nodes["parent"][at]] == 1
+    assert "aten::linear" in [of_row[inner] for inner in np.flatnonzero(nodes["parent"] == at)]
 
 
 def test_where_nothing_trains_the_busiest_thread_is_the_main_one() -> None:

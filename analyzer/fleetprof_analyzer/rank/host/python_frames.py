@@ -18,8 +18,9 @@ _DEEPEST: Final = 100
 
 
 def look(trace: Trace, place: int, spans: Sequence[tuple[int, int]]) -> Track | None:
-    """Looks at evenly spaced times within the spans [start, end); None where the thread has no frames."""
-    frames = trace.frames.select(trace.frames.place == place)
+    """Looks at evenly spaced times within the spans [start, end); None where the thread has none with a line."""
+    named = [number for number in np.unique(trace.frames.name).tolist() if read_frame(trace.names[number])]
+    frames = trace.frames.select((trace.frames.place == place) & np.isin(trace.frames.name, named))
     if len(frames) == 0:
         return None
     frames = frames.take(np.lexsort((-frames.duration_ns, frames.start_ns)))

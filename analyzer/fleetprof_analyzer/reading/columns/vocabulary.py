@@ -13,7 +13,7 @@ from fleetprof_analyzer.reading.columns.dimensions import count_elements, read_d
 from fleetprof_analyzer.reading.event import LEFT_OUT, EventArgs, Scalar
 from fleetprof_analyzer.trace.classes import is_collection, is_host_communication
 from fleetprof_analyzer.trace.limits import Limits, refuse
-from fleetprof_analyzer.trace.own_code import is_own_frame
+from fleetprof_analyzer.trace.own_code import is_module, is_own_frame
 from fleetprof_analyzer.trace.trace import Bools, Category, Collective, Inputs, Int32s, Place, Shape
 
 _NAME_CHARACTERS: Final = 2048
@@ -119,10 +119,11 @@ class Collectives(dict[Collective, int]):
 
 
 class Frames(dict[str, int]):
-    """Name of a Python frame -> `Category.COLLECTION`, `Category.FRAME` for the user's code, or `LEFT_OUT`."""
+    """Name of a Python frame -> `Category.COLLECTION`, `Category.FRAME` of modules and the user's code, `LEFT_OUT`."""
 
     def __missing__(self, name: str) -> int:
-        answer = Category.COLLECTION if is_collection(name) else Category.FRAME if is_own_frame(name) else LEFT_OUT
+        kept = is_module(name) or is_own_frame(name)
+        answer = Category.COLLECTION if is_collection(name) else Category.FRAME if kept else LEFT_OUT
         if len(self) < _MOST_REMEMBERED:
             self[name] = answer
         return answer

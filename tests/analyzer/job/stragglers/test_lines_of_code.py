@@ -209,7 +209,7 @@ def test_whose_code_a_frame_of_a_trace_is(name: str, is_own: bool) -> None:
 
 
 @pytest.mark.parametrize("accelerated", [True, False])
-def test_of_frames_the_long_ones_of_the_users_code_are_kept_and_apart(
+def test_of_frames_the_long_ones_of_modules_and_the_users_code_are_kept_and_apart(
     accelerated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not accelerated:
@@ -218,15 +218,17 @@ def test_of_frames_the_long_ones_of_the_users_code_are_kept_and_apart(
         frame("train.py(9): main", 0, 9_000), frame("train.py(5): short", 10, 109),
         frame("train.py(5): short", 200, 300), frame("torch/x.py(1): f", 400, 9_000),
         frame("<built-in function collect>", 500, 520), row("aten::mm", 600, 700),
+        frame("nn.Module: Linear_0", 590, 710), frame("nn.Module: ReLU_0", 720, 730),
     ]  # fmt: skip
     trace = read(events)
-    assert [trace.names[name] for name in trace.frames.name] == ["train.py(9): main", "train.py(5): short"]
+    kept = ["train.py(9): main", "train.py(5): short", "nn.Module: Linear_0"]
+    assert [trace.names[name] for name in trace.frames.name] == kept
     assert (trace.frames.start_ns.tolist(), trace.frames.duration_ns.tolist()) == (
-        [0, 200 * US],
-        [9_000 * US, 100 * US],
+        [0, 200 * US, 590 * US],
+        [9_000 * US, 100 * US, 120 * US],
     )
     assert [trace.names[name] for name in trace.rows.name] == ["<built-in function collect>", "aten::mm"]
-    assert trace.names == ["train.py(9): main", "train.py(5): short", "<built-in function collect>", "aten::mm"]
+    assert sorted(trace.names) == sorted([*kept, "<built-in function collect>", "aten::mm"])
 
 
 def test_without_samples_the_traces_frames_name_the_function_of_a_silence() -> None:
