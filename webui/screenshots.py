@@ -1,8 +1,8 @@
 """Takes the pictures of the pages that the docs show, of the demo in build/demo: `make screenshots`.
 
-The file report.html, and one picture per page, light, 1400 px wide, with a palette of 128 colours, so that each weighs
-little. What is shown is what the service serves and Chromium draws; nothing is painted over. Telemetry and policies, which a demo
-of a minute does not have, are made up (planted_day.py), and the docs say so.
+The file report.html, and one picture per page, light, 1400 px wide, with a palette of 128 colours, so that each
+weighs little. What is shown is what the service serves and Chromium draws; nothing is painted over. Telemetry and
+policies, which a demo of a minute does not have, are made up (planted_day.py), and the docs say so.
 """
 
 import json
