@@ -5,7 +5,7 @@ import re
 
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_cli.commands.local.list import _capture_table
+from fleetprof_cli.commands.local.list import make_capture_table
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.terminal.progress import Progress
 from fleetprof_cli.terminal.status_text import failure_lines, view
@@ -57,7 +57,7 @@ def test_words_of_a_sidecar_stay_in_their_cell_of_a_display() -> None:
     terminal = Console(file=shown, force_terminal=True, width=400, height=50, color_system=None)
     with Progress(terminal) as progress:
         progress.show(view(status(FORGED)), 1)
-    terminal.print(_capture_table([status(FORGED)]))
+    terminal.print(make_capture_table([status(FORGED)]))
     printed = SEQUENCES.sub("", shown.getvalue())  # the display's own
     lines = printed.replace("\r", "\n").splitlines()
     assert all(line.isprintable() for line in lines)

@@ -52,6 +52,10 @@ class TokenReviews:
         self._keyless = False
         self._room = asyncio.Semaphore(_AT_ONCE)
 
+    def count_kept(self) -> int:
+        """Of how many tokens the answer is kept."""
+        return len(self._known)
+
     async def authenticate(self, token: str) -> Principal | None:
         """The pod, None when the token is not good. Raises CannotAuthenticate when nobody can tell."""
         if not token or len(token) > MAX_TOKEN_CHARACTERS:

@@ -40,7 +40,7 @@ class CollectorMarks:
         self._kept: list[tuple[int, int]] = []
         self._is_sent = False
         # A bound method is a new object each time, and the list of callbacks is searched for this one.
-        self._callback = self._hear
+        self._callback = self.hear
 
     def begin(self) -> None:
         """Begins to note garbage collections."""
@@ -65,7 +65,8 @@ class CollectorMarks:
             return self._is_sent
         return True
 
-    def _hear(self, phase: str, info: dict[str, Any]) -> None:
+    def hear(self, phase: str, info: dict[str, Any]) -> None:
+        """What gc.callbacks call: a collection begins ("start") or ends ("stop"). Raises nothing."""
         try:
             now = self._clock()
             if phase == "start":

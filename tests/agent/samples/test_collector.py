@@ -38,20 +38,20 @@ def heard(marks: CollectorMarks) -> list[dict[str, list[int]]]:
 def test_long_runs_are_told_once() -> None:
     marks = CollectorMarks(HERE, Clock(10 * MS, 10 * MS + LEAST_NS - 1, 20 * MS, 60 * MS))
     for phase in ("start", "stop", "start", "stop"):
-        marks._hear(phase, {})
+        marks.hear(phase, {})
     assert heard(marks) == [{"start_unix_ns": [20 * MS], "duration_ns": [40 * MS]}]
 
 
 def test_a_run_that_had_begun_before_is_not_told() -> None:
     marks = CollectorMarks(HERE, Clock(20 * MS))
-    marks._hear("stop", {})
+    marks.hear("stop", {})
     assert heard(marks) == []
 
 
 def test_what_could_not_be_sent_is_sent_later() -> None:
     marks = CollectorMarks(HERE, Clock(0 + MS, 5 * MS))
-    marks._hear("start", {})
-    marks._hear("stop", {})
+    marks.hear("start", {})
+    marks.hear("stop", {})
     assert not marks.flush(lambda kind, **fields: False)
     assert len(heard(marks)) == 1
 
@@ -60,8 +60,8 @@ def test_no_more_are_kept_than_fit_in_a_datagram() -> None:
     times = [MS + number * 10 * MS + half * 5 * MS for number in range(MOST_KEPT + 9) for half in (0, 1)]
     marks = CollectorMarks(HERE, Clock(*times))
     for _ in range(MOST_KEPT + 9):
-        marks._hear("start", {})
-        marks._hear("stop", {})
+        marks.hear("start", {})
+        marks.hear("stop", {})
     assert [len(one["start_unix_ns"]) for one in heard(marks)] == [MOST_KEPT]
 
 
@@ -82,7 +82,7 @@ def test_the_collector_is_heard_between_begin_and_end_only(monkeypatch: pytest.M
 
 def test_a_clock_that_fails_harms_nobody() -> None:
     marks = CollectorMarks(HERE, Clock())
-    marks._hear("start", {})
+    marks.hear("start", {})
     assert heard(marks) == []
 
 
@@ -120,6 +120,6 @@ def test_a_long_run_is_where_the_thread_asked_for_it() -> None:
 ])  # fmt: skip
 def test_which_runs_have_a_stack(lasted_ns: int, trains: bool, stacks: int) -> None:
     marks = CollectorMarks(HERE if trains else HERE + 1, Clock(10 * MS, 10 * MS + lasted_ns))
-    marks._hear("start", {})
-    marks._hear("stop", {})
+    marks.hear("start", {})
+    marks.hear("stop", {})
     assert [end for end, _ in marks.take_stacks()] == [10 * MS + lasted_ns] * stacks

@@ -50,7 +50,7 @@ def command(state: StateDirectory, *, output: str) -> None:
         return
     _print_whole(_job_table(jobs) if jobs else "No job can be captured now. Start one: fleetprof run -- COMMAND")
     click.echo()
-    _print_whole(_capture_table(captures) if captures else "No capture yet. Take one: fleetprof capture")
+    _print_whole(make_capture_table(captures) if captures else "No capture yet. Take one: fleetprof capture")
 
 
 def _print_whole(what: Table | str) -> None:
@@ -96,7 +96,8 @@ def _state_of(running: RunningJob) -> str:
     return "busy" if any(process.busy for process in trainers) else "ready" if trainers else "no trainer yet"
 
 
-def _capture_table(captures: list[pb.CaptureStatus]) -> Table:
+def make_capture_table(captures: list[pb.CaptureStatus]) -> Table:
+    """A line for each, with nothing of theirs that a terminal would obey."""
     table = Table("CAPTURE", "NAME", "RANKS", "STATE", "QUEUE", "AGE", box=None, pad_edge=False)
     now = time.time_ns()
     for capture in captures:

@@ -246,7 +246,7 @@ async def test_a_sidecar_that_does_not_read_is_turned_out(world: World, monkeypa
 
     monkeypatch.setattr(streams, "MOST_WAITING_BYTES", 256 << 10)
     call = await world.greet("evil/e", "s")
-    (record,) = world.hub._registry.list()
+    (record,) = world.hub.sidecars()
     for _ in range(3000):
         if record.link is None:
             break
