@@ -184,15 +184,15 @@ def test_top_shows_the_ranks_of_a_job_that_lets_them_be_told_and_completes_its_n
     training: Training, plugin: Plugin, api: Api, tmp_path: Path
 ) -> None:
     words = ("top", f"job/{training.name}", "-n", training.namespace)
-    said: list[subprocess.CompletedProcess[str]] = []
+    answers: list[subprocess.CompletedProcess[str]] = []
 
     def told() -> bool:
-        said[:] = [plugin(*words, "-o", "json")]
-        return said[0].returncode == 0
+        answers[:] = [plugin(*words, "-o", "json")]
+        return answers[0].returncode == 0
 
     # Sidecars report every five seconds, and the job may have begun just now.
-    wait_until(told, lambda: f"the job's figures: {said[0].stderr}")
-    (job,) = json.loads(said[0].stdout)["workloads"]
+    wait_until(told, lambda: f"the job's figures: {answers[0].stderr}")
+    (job,) = json.loads(answers[0].stdout)["workloads"]
     assert (job["kind"], job["name"], len(job["members"])) == ("Job", training.name, 4)
     assert job["figures"]["iterations_per_second"]["mean"] > 0
     lines = plugin(*words).stdout.splitlines()
