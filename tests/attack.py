@@ -48,8 +48,8 @@ def tell(threats: list[Threat], outcomes: Outcomes) -> bool:
             verdicts[verdict] += 1
             cases = sum(outcomes.seen.get(test, Counter()).values())
             print(f"  {verdict:9}  {cases:4}  {test}")
-    told = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in (RESISTED, SUCCEEDED, NOT_RUN))
-    print(f"\n{len(threats)} threats, {verdicts.total()} attacks: {told}")
+    counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in (RESISTED, SUCCEEDED, NOT_RUN))
+    print(f"\n{len(threats)} threats, {verdicts.total()} attacks: {counts}")
     return not verdicts[NOT_RUN]
 
 

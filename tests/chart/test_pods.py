@@ -95,9 +95,9 @@ def test_an_analysis_holds_a_token_for_the_operator_alone(values: tuple[str, ...
     assert [item["key"] for item in authority["secret"]["items"]] == ["ca.crt"]
     (container,) = spec["containers"]
     assert {"name": "identity", "mountPath": IDENTITY_DIRECTORY, "readOnly": True} in container["volumeMounts"]
-    told = {item["name"]: item["value"] for item in container["env"]}
-    assert told.keys() - {"SSL_CERT_FILE"} == {"FLEETPROF_HUB"}
-    assert told["FLEETPROF_HUB"].partition(":")[0].endswith(f"-hub.{NAMESPACE}.svc")
+    variables = {item["name"]: item["value"] for item in container["env"]}
+    assert variables.keys() - {"SSL_CERT_FILE"} == {"FLEETPROF_HUB"}
+    assert variables["FLEETPROF_HUB"].partition(":")[0].endswith(f"-hub.{NAMESPACE}.svc")
     account = objects.of_kind("ServiceAccount").get(spec["serviceAccountName"], {"metadata": {}})
     assert "annotations" not in account["metadata"]  # no cloud's role comes in by one
 
@@ -173,9 +173,9 @@ def test_a_daemon_set_has_every_node_keep_the_sidecar_s_image_and_does_nothing()
     daemon = render(VALUE_SETS["an image that is there first"]).one("DaemonSet", "fleetprof-prepull")
     spec = daemon["spec"]["template"]["spec"]
     (container,) = spec["containers"]
-    told = environment_of_the_webhook("an image that is there first")
-    assert container["image"] == told["FLEETPROF_SIDECAR_IMAGE"]
-    assert told["FLEETPROF_REQUIRE_IMAGE"] == "true"
+    variables = environment_of_the_webhook("an image that is there first")
+    assert container["image"] == variables["FLEETPROF_SIDECAR_IMAGE"]
+    assert variables["FLEETPROF_REQUIRE_IMAGE"] == "true"
     assert container["command"] == ["sleep", "infinity"]
     assert spec["tolerations"] == [{"operator": "Exists"}]
     assert spec["automountServiceAccountToken"] is False
@@ -222,7 +222,7 @@ def test_common_labels_are_on_every_object_and_pod_and_select_nothing() -> None:
 
 
 def test_who_reads_or_signs_for_a_private_store_has_its_authority() -> None:
-    told = {
+    authorities = {
         "fleetprof-operator": {"AWS_CA_BUNDLE", "FLEETPROF_STORE_AUTHORITY"},
         "fleetprof-webui": {"AWS_CA_BUNDLE"},
         "analyzer Jobs": {"SSL_CERT_FILE"},
@@ -238,7 +238,7 @@ def test_who_reads_or_signs_for_a_private_store_has_its_authority() -> None:
             volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
             source = volumes[mounts["/etc/fleetprof/store"]]["configMap"]
             assert source == {"name": "corporate-ca", "items": [{"key": "ca.crt", "path": "ca.crt"}]}, owner
-    assert found == told
+    assert found == authorities
 
 
 def test_a_change_of_the_analyzer_s_pod_restarts_the_operator_that_reads_it() -> None:

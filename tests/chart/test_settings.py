@@ -35,20 +35,22 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
     objects = render(VALUE_SETS[name])
     (deployment,) = (item for key, item in objects.of_kind("Deployment").items() if key.endswith("-operator"))
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    told = {item["name"]: item["value"] for item in container["env"] if "value" in item}
+    variables = {item["name"]: item["value"] for item in container["env"] if "value" in item}
     mounted = {}
     for flag, ending, file in (("ANALYZER_POD", "-analyzer", "pod.yaml"), ("BOUNDS", "-bounds", "bounds.yaml")):
         (text,) = (c["data"][file] for key, c in objects.of_kind("ConfigMap").items() if key.endswith(ending))
         path = tmp_path / file
         path.write_text(text)
         mounted[f"FLEETPROF_{flag}"] = str(path)
-    if "FLEETPROF_STORE_AUTHORITY" in told:
+    if "FLEETPROF_STORE_AUTHORITY" in variables:
         authority = tmp_path / "ca.crt"
         authority.write_bytes(renew_certificates(Certificates(), ["s3.corp"], datetime.now(UTC)).ca_crt)
         mounted["FLEETPROF_STORE_AUTHORITY"] = str(authority)
-    settings = read_settings([], told | {"FLEETPROF_NAMESPACE": NAMESPACE} | mounted)
+    settings = read_settings([], variables | {"FLEETPROF_NAMESPACE": NAMESPACE} | mounted)
     assert settings.bounds.of("team-a").max_iterations == (50 if name == "bounds" else 100)
-    assert settings.namespaces == tuple(told["FLEETPROF_NAMESPACES"].split(",") if told["FLEETPROF_NAMESPACES"] else ())
+    assert settings.namespaces == tuple(
+        variables["FLEETPROF_NAMESPACES"].split(",") if variables["FLEETPROF_NAMESPACES"] else ()
+    )
     assert settings.tls_names[0].endswith(f"-hub.{NAMESPACE}.svc")
     assert (settings.hub_listen.port, settings.http_listen.port, settings.figures_listen.port) == (8443, 8080, 8081)
     assert settings.analyzer_pod == objects.analyzer_pod()
@@ -62,7 +64,7 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
     assert settings.analyzer_pod is not None
     assert settings.analyzer_pod["metadata"]["labels"][RELEASE_LABEL] == name  # by which an uninstall knows them
     known = {f"FLEETPROF_{field.name.upper()}" for field in dataclasses.fields(settings)} | {"FLEETPROF_POD_IP"}
-    assert {key for key in told if key.startswith("FLEETPROF_")} <= known
+    assert {key for key in variables if key.startswith("FLEETPROF_")} <= known
 
 
 def variables(read: Callable[[list[str], dict[str, str]], object], capsys: pytest.CaptureFixture[str]) -> set[str]:
@@ -74,13 +76,13 @@ def variables(read: Callable[[list[str], dict[str, str]], object], capsys: pytes
 
 
 def test_sidecars_are_told_where_their_nodes_exporter_is() -> None:
-    told = environment(render(VALUE_SETS["DCGM"]), "fleetprof-webhook")
-    assert read_webhook_settings([], told).sidecar.dcgm_url == "http://$(FLEETPROF_NODE_IP):9400/metrics"
+    variables = environment(render(VALUE_SETS["DCGM"]), "fleetprof-webhook")
+    assert read_webhook_settings([], variables).sidecar.dcgm_url == "http://$(FLEETPROF_NODE_IP):9400/metrics"
 
 
 def test_the_webhook_understands_what_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    told = environment(render(), "fleetprof-webhook")
-    settings = read_webhook_settings([], told | {"FLEETPROF_HUB_SERVICE_HOST": "10.0.0.1"})
+    environ = environment(render(), "fleetprof-webhook")
+    settings = read_webhook_settings([], environ | {"FLEETPROF_HUB_SERVICE_HOST": "10.0.0.1"})
     assert (settings.listen.port, settings.health_listen.port) == (9443, 8080)
     assert settings.sidecar == InjectionSettings(
         image="ghcr.io/fleetprof/sidecar:0.1.0",
@@ -88,7 +90,7 @@ def test_the_webhook_understands_what_it_is_told(capsys: pytest.CaptureFixture[s
         hub_ip="10.0.0.1",  # of the Service's own variable
         ca=settings.sidecar.ca,
     )
-    assert set(told) <= variables(read_webhook_settings, capsys)
+    assert set(environ) <= variables(read_webhook_settings, capsys)
 
 
 @pytest.mark.parametrize(
@@ -103,27 +105,27 @@ def test_the_webhook_understands_what_it_is_told(capsys: pytest.CaptureFixture[s
     ],
 )
 def test_the_webhook_hears_of_a_store_that_the_cluster_alone_knows(values: tuple[str, ...], host: str | None) -> None:
-    told = environment(render(values), "fleetprof-webhook")
-    assert told.get("FLEETPROF_STORE_HOST") == host
-    assert read_webhook_settings([], told).sidecar.store_host == (host or "")
+    variables = environment(render(values), "fleetprof-webhook")
+    assert variables.get("FLEETPROF_STORE_HOST") == host
+    assert read_webhook_settings([], variables).sidecar.store_host == (host or "")
 
 
 def test_what_keeps_the_certificates_understands_what_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    told = environment(render(), "fleetprof-certificates")
-    settings = read_certificate_settings([], told | {"FLEETPROF_NAMESPACE": NAMESPACE})
+    environ = environment(render(), "fleetprof-certificates")
+    settings = read_certificate_settings([], environ | {"FLEETPROF_NAMESPACE": NAMESPACE})
     assert (settings.tls_secret, settings.http_port) == ("fleetprof-webhook-tls", 8080)
     assert f"fleetprof-webhook.{NAMESPACE}.svc" in settings.tls_names
-    assert set(told) <= variables(read_certificate_settings, capsys)
+    assert set(environ) <= variables(read_certificate_settings, capsys)
 
 
 @pytest.mark.parametrize("name", [name for name in VALUE_SETS if name.startswith("web UI")])
 def test_the_web_ui_understands_what_it_is_told(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = environment(render(VALUE_SETS[name]), "fleetprof-webui")
+    environ = environment(render(VALUE_SETS[name]), "fleetprof-webui")
     (tmp_path / "secret").write_text("s")
     of_kubernetes = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
-    given = {key: value for key, value in told.items() if isinstance(value, str)}
+    given = {key: value for key, value in environ.items() if isinstance(value, str)}
     if "FLEETPROF_CATALOG" not in given:
-        assert told["FLEETPROF_CATALOG"] == {"secretKeyRef": {"name": "catalog", "key": "url"}}
+        assert environ["FLEETPROF_CATALOG"] == {"secretKeyRef": {"name": "catalog", "key": "url"}}
         given["FLEETPROF_CATALOG"] = "postgresql://a@b/c"
     if "FLEETPROF_OIDC_CLIENT_SECRET_FILE" in given:
         given["FLEETPROF_OIDC_CLIENT_SECRET_FILE"] = str(tmp_path / "secret")
@@ -134,7 +136,7 @@ def test_the_web_ui_understands_what_it_is_told(name: str, tmp_path: Path, capsy
         assert settings.provider.scopes == ("openid", "email", "groups")
         assert settings.provider.issuer == "https://idp.example:8443/realm"
     assert settings.store == parse_location(environment(render(VALUE_SETS[name]), "fleetprof-operator")[STORE])
-    assert {key for key in told if key.startswith("FLEETPROF_")} <= variables(read_webui_settings, capsys)
+    assert {key for key in environ if key.startswith("FLEETPROF_")} <= variables(read_webui_settings, capsys)
 
 
 @pytest.mark.parametrize(

@@ -205,11 +205,11 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False)
         (make_sidecar(), Verdict.FAIL, "has it imported torch yet?"),
         (make_sidecar(make_trainer(role=pb.LAUNCHER)), Verdict.FAIL, "none of them a trainer"),
         (make_sidecar(make_trainer(has_agent=False)), Verdict.WARN, "captures start by time"),
-        (make_sidecar(make_trainer(step=None)), Verdict.WARN, "once every rank has done its first"),
+        (make_sidecar(make_trainer(step=None)), Verdict.WARN, "waits for the first optimizer steps of all ranks"),
         (
             make_sidecar(make_trainer(step=None, has_agent=False, agent_waits=True)),
             Verdict.WARN,
-            "once every rank has done its first",
+            "waits for the first optimizer steps of all ranks",
         ),
         (make_sidecar(make_trainer(rank=None)), Verdict.WARN, "do not tell their rank"),
         (make_sidecar(make_trainer(poll_interval_ns=5 * S)), Verdict.WARN, "polls every 5.0 s"),
@@ -230,13 +230,13 @@ def test_a_job_that_has_ended_is_no_fault() -> None:
     assert [check.name for check in checks].count("job train") == 1
 
 
-@pytest.mark.parametrize(("hosts", "told"), [(["a", "a"], False), (["a", "b"], True)])
-def test_clocks_are_spoken_of_where_there_are_several(hosts: list[str], told: bool) -> None:
+@pytest.mark.parametrize(("hosts", "expected"), [(["a", "a"], False), (["a", "b"], True)])
+def test_clocks_are_spoken_of_where_there_are_several(hosts: list[str], expected: bool) -> None:
     sidecars = [make_sidecar(make_trainer()) for _ in hosts]
     for sidecar, host in zip(sidecars, hosts, strict=True):
         sidecar.identity.host_name = host
     found = [check for check in judge_fleet(sidecars, NOW) if check.name == "clocks"]
-    assert [check.found for check in found] == (["the sidecars run on 2 hosts"] if told else [])
+    assert [check.found for check in found] == (["the sidecars run on 2 hosts"] if expected else [])
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,8 @@ async def test_orders_that_make_no_sense_change_nothing(
     other = hub_pb2.Order(process_id="nobody", rank=7)
     hub.send(arm=hub_pb2.Arm(capture_id="no-process", first_step=10**6, orders=[other], window=window, **soon))
     await await_that(reached(hub, "no-process", 7, "FAILED"))
-    told = {capture_id: hub.last(capture_id).reason for capture_id in ("bad-collect", "bad-step")}
-    assert told == {"bad-collect": "OverLimit", "bad-step": "OverLimit"}
+    reasons = {capture_id: hub.last(capture_id).reason for capture_id in ("bad-collect", "bad-step")}
+    assert reasons == {"bad-collect": "OverLimit", "bad-step": "OverLimit"}
     assert [e.message.split(":")[0] for e in hub.events if e.capture_id == "c"] == [
         "start",
         "window",

@@ -114,8 +114,8 @@ def test_a_job_whose_day_is_not_written_any_more_has_ended(
     steps_later: int, found: tuple[bool, float | None, float | None] | None
 ) -> None:
     store = MemoryStore()
-    told = WorkloadDay("Job", "llama", {"gpu_busy_ratio": [0.7, 0.8], "gpu_power_watts": [90.0, None]})
-    store.put(keys.telemetry_day_key("team-a"), write_day(NamespaceDay(END, [told])))
+    day = WorkloadDay("Job", "llama", {"gpu_busy_ratio": [0.7, 0.8], "gpu_power_watts": [90.0, None]})
+    store.put(keys.telemetry_day_key("team-a"), write_day(NamespaceDay(END, [day])))
     jobs = JobsOfTheDay(store, lambda namespaces: (), read_unix_ns=lambda: END + steps_later * STEP_NS)
     rows = [(job.running, job.activity, job.power_watts) for job in jobs.find({"team-a"}, ()).items]
     assert rows == ([found] if found else [])

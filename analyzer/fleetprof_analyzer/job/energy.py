@@ -62,9 +62,9 @@ def _figures(number: int, rank: Rank) -> GpuFigures:
 
 def _find_samples(ranks: Sequence[Rank]) -> int | None:
     """What the label says, where all pods that have it say the same, and all ranks of the job are in the sum."""
-    told = {rank.samples_per_iteration for rank in ranks if rank.samples_per_iteration is not None}
+    declared = {rank.samples_per_iteration for rank in ranks if rank.samples_per_iteration is not None}
     whole = all(rank.world_size in (None, len(ranks)) for rank in ranks)
-    return told.pop() if len(told) == 1 and whole else None
+    return declared.pop() if len(declared) == 1 and whole else None
 
 
 def _permille(share: float | None) -> int | None:

@@ -58,8 +58,8 @@ def find_sentence(outcome: Outcome, pods: Sequence[Json], seen_before: str) -> s
         if message := " ".join(str(termination.get("message") or "").split()):
             return message[:500]
     trouble = next((message for pod in newest if (message := explain(pod.get("status") or {}))), "") or seen_before
-    told = outcome.message or outcome.reason or "its Job failed"
-    return f"{told}; {trouble}" if trouble else told
+    problem = outcome.message or outcome.reason or "its Job failed"
+    return f"{problem}; {trouble}" if trouble else problem
 
 
 def _terminations(pod: Json) -> list[Json]:

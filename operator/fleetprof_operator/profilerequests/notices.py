@@ -62,13 +62,13 @@ class Notices:
     def __init__(self, cluster: Cluster, metadata: Json) -> None:
         self._cluster = cluster
         self._metadata = metadata
-        self._told: set[str] = set()
+        self._reasons: set[str] = set()
 
     async def tell(self, kind: str, reason: str, message: str) -> bool:
         """True when an Event was made; False when there was one, or it cannot be made."""
-        if reason in self._told:
+        if reason in self._reasons:
             return False
-        self._told.add(reason)
+        self._reasons.add(reason)
         path = f"/api/v1/namespaces/{self._metadata['namespace']}/events"
         try:
             await self._cluster.create(path, build_notice(self._metadata, kind, reason, message, time.time_ns()))

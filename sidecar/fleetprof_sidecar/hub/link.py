@@ -60,7 +60,7 @@ class HubLink:
         self._conversation = conversation
         self._news = asyncio.Event()
         self._pause = Backoff(first_pause_s, most_pause_s or address.most_pause_s)
-        self._told = ""
+        self._last_problem = ""
         self.is_connected = False
 
     def beat_soon(self) -> None:
@@ -89,9 +89,9 @@ class HubLink:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError
             pause_s = self._pause.next_s()
-            if problem != self._told:  # a job may wait for days for a hub that nobody starts
+            if problem != self._last_problem:  # a job may wait for days for a hub that nobody starts
                 log.warning("no connection to the hub at %s: %s", self._address, problem[:500])
-                self._told = problem
+                self._last_problem = problem
             await asyncio.sleep(pause_s)
 
     async def _converse(self) -> None:
@@ -111,7 +111,7 @@ class HubLink:
                 if first.WhichOneof("body") != "welcome" or first.welcome.protocol_version != PROTOCOL_VERSION:
                     raise ValueError(f"the hub does not speak protocol {PROTOCOL_VERSION}; update the older side")
                 log.info("connected to the hub at %s", self._address)
-                self.is_connected, self._told = True, ""
+                self.is_connected, self._last_problem = True, ""
                 self._pause.reset()
                 self._conversation.note_connected(first.welcome)
                 beat = asyncio.create_task(self._beat(first.welcome.heartbeat_interval_ns / 1e9))

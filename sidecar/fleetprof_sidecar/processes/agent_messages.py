@@ -145,9 +145,9 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
                 raise ValueError("device: all columns must be as long as at_unix_ns")
             return AgentReport(pid, kind, {"capture": _capture(fields), **columns, "at_unix_ns": rows})
         case "telemetry":
-            told = {name: _integer(fields, name, 0, _INT64) for name in _TELEMETRY if fields.get(name) is not None}
+            telemetry = {name: _integer(fields, name, 0, _INT64) for name in _TELEMETRY if fields.get(name) is not None}
             when = {name: _integer(fields, name, 0, _INT64) for name in ("at_unix_ns", "step")}
-            return AgentReport(pid, kind, {**when, "values": told})
+            return AgentReport(pid, kind, {**when, "values": telemetry})
         case "places":
             lines = _integers(fields, "line", _INT32)
             files, functions = _texts(fields, "file"), _texts(fields, "function")

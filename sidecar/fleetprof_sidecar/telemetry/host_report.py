@@ -76,12 +76,12 @@ def measure_links(before: Links | None, now: Links | None, span_ns: int) -> tupl
         earlier = before.get(name)
         if earlier is None:
             continue
-        got, gave = link.received_bytes - earlier.received_bytes, link.sent_bytes - earlier.sent_bytes
-        if got < 0 or gave < 0:
+        more_received, more_sent = link.received_bytes - earlier.received_bytes, link.sent_bytes - earlier.sent_bytes
+        if more_received < 0 or more_sent < 0:
             continue
-        received += got
-        sent += gave
+        received += more_received
+        sent += more_sent
         if link.bytes_per_s:
-            part = max(got, gave) * 10**12 // (link.bytes_per_s * span_ns)
+            part = max(more_received, more_sent) * 10**12 // (link.bytes_per_s * span_ns)
             share = max(share or 0, min(1000, part))
     return received * 10**9 // span_ns, sent * 10**9 // span_ns, share

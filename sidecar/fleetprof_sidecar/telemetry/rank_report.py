@@ -63,7 +63,7 @@ class RankReport:
         self._rate_microhertz: int | None = None
         self._device: DeviceState | None = None
         self._device_before: DeviceState | None = None
-        self._device_told: DeviceState | None = None
+        self._last_of_device: DeviceState | None = None
         self._exported: DeviceState | None = None
 
     def note_device(self, state: DeviceState) -> None:
@@ -126,8 +126,8 @@ class RankReport:
             if (value := device.values.get(source, exported.get(source))) is not None:
                 wide = field.endswith(("_bytes", "_bytes_per_s", "_milliwatts", "_reasons", "corrected"))
                 setattr(message, field, value if wide else min(value, _INT32))
-        told, self._device_told = self._device_told, device
-        if told is not device and (energy := device.energy_since(told)) is not None:
+        last, self._last_of_device = self._last_of_device, device
+        if last is not device and (energy := device.energy_since(last)) is not None:
             message.gpu_energy_millijoules = energy
         before = self._device_before
         if before is None or before.step is None or device.step is None or view.step is None:

@@ -101,15 +101,15 @@ def test_python_of_ours_rests_while_one_with_stacks_records(
     pytorch: Pytorch, own: OwnProfile, calls: str, rests: list[bool]
 ) -> None:
     profiles = {name: Profile(pytorch, with_stack=name == "S") for name in "SAN"}
-    told: list[bool] = []
-    own.changed = lambda phase: told.append(own.records_python)
+    profiler_calls: list[bool] = []
+    own.changed = lambda phase: profiler_calls.append(own.records_python)
     seen = []
     for call in calls.split():
         name, _, method = call.partition(".")
         getattr(profiles[name], method)()
         seen.append(own.records_python)
     assert seen == rests
-    assert told == [rests[number] for number, call in enumerate(calls.split()) if not call.startswith("N")]
+    assert profiler_calls == [rests[number] for number, call in enumerate(calls.split()) if not call.startswith("N")]
 
 
 def test_what_pytorch_returns_and_raises_is_the_jobs(pytorch: Pytorch, own: OwnProfile) -> None:
@@ -133,8 +133,8 @@ def test_a_fault_of_ours_is_not_the_jobs(pytorch: Pytorch, own: OwnProfile) -> N
 
 
 def test_ours_runs_only_while_the_jobs_does_not_and_leaves_no_mark(pytorch: Pytorch, own: OwnProfile) -> None:
-    told: list[str] = []
-    own.changed = told.append
+    calls: list[str] = []
+    own.changed = calls.append
     ours, theirs = Profile(pytorch), Profile(pytorch)
 
     def run() -> bool:
@@ -144,11 +144,11 @@ def test_ours_runs_only_while_the_jobs_does_not_and_leaves_no_mark(pytorch: Pyto
 
     assert own.run_alone(run)
     # That a profile is on or off is what the job's code asks: of its own alone.
-    assert (pytorch.calls, own.phase, told) == (["prepare"], IDLE, [])
+    assert (pytorch.calls, own.phase, calls) == (["prepare"], IDLE, [])
     for method, is_free in zip(KINETO, (False, False, True), strict=True):
         getattr(theirs, method)()
         assert own.run_alone(lambda: True) is is_free
-    assert told == [WARMUP, ACTIVE, IDLE]
+    assert calls == [WARMUP, ACTIVE, IDLE]
 
 
 def test_a_profile_of_the_jobs_waits_for_ours(pytorch: Pytorch, own: OwnProfile) -> None:

@@ -75,8 +75,8 @@ def test_the_collector_is_heard_between_begin_and_end_only(monkeypatch: pytest.M
     marks.end()
     marks.end()
     gc.collect()
-    ((told,),) = [heard(marks)]
-    assert 1 <= len(told["start_unix_ns"]) <= 3  # an automatic one may come in between
+    ((collections,),) = [heard(marks)]
+    assert 1 <= len(collections["start_unix_ns"]) <= 3  # an automatic one may come in between
     assert all(getattr(callback, "__self__", None) is not marks for callback in gc.callbacks)
 
 

@@ -190,9 +190,9 @@ def test_texts_stacks_and_numbers_are_bounded_and_fit_their_datagrams() -> None:
     assert len(files) == stacks.MOST_PLACES
     assert all(len(file) == stacks.FILE_CHARACTERS and file.isascii() and file.isprintable() for file in files)
     assert {len(function) for function in sent.of("places", "function")} == {stacks.FUNCTION_CHARACTERS}
-    told = sent.of("stacks", "stacks")
-    assert len(told) <= stacks.MOST_STACKS
-    assert max(map(len, told)) == stacks.DEEPEST
+    messages = sent.of("stacks", "stacks")
+    assert len(messages) <= stacks.MOST_STACKS
+    assert max(map(len, messages)) == stacks.DEEPEST
 
 
 def test_a_full_message_of_samples_fits_its_datagram() -> None:

@@ -93,7 +93,9 @@ def test_the_gpu_that_is_worse_than_its_peers(odd: Rank, kernels: list[KernelGro
     ids=["told", "told by one", "told differently", "a rank is missing", "not told"],
 )
 def test_samples_of_an_iteration(labels: list[int | None], world_size: int | None, samples: int | None) -> None:
-    ranks = [gpu(k, 7, samples_per_iteration=told, world_size=world_size) for k, told in enumerate(labels)]
+    ranks = [
+        gpu(k, 7, samples_per_iteration=declaration, world_size=world_size) for k, declaration in enumerate(labels)
+    ]
     energy = add_energy(ranks)
     assert energy is not None
     assert (energy.mean_mj, energy.samples_per_iteration) == (14, samples)

@@ -32,13 +32,16 @@ def samples(ends_ms: dict[int, float], **fields: Any) -> RankSamples:
 
 
 def find(
-    events: list[dict[str, Any]], told: RankSamples | None = None, asked: Asked | None = None, marker: bool = True
+    events: list[dict[str, Any]],
+    samples_of_rank: RankSamples | None = None,
+    asked: Asked | None = None,
+    marker: bool = True,
 ) -> tuple[Iterations, dict[str, int]]:
     problems = Problems()
     planted = plant(0, iterations=1)
     planted.document = document(events, START_NS if marker else None)
     trace = read_trace(io.BytesIO(planted.text().encode()), "t", problems)
-    found = find_iterations(trace, told, asked or Asked(), problems)
+    found = find_iterations(trace, samples_of_rank, asked or Asked(), problems)
     return found, {str(p.kind): p.count for p in problems.entries("t", None)}
 
 
@@ -61,8 +64,8 @@ def test_without_a_marker_the_first_row_of_the_thread_begins_the_first() -> None
 
 
 def test_the_agent_gives_the_numbers() -> None:
-    told = samples({410: -11, 411: 0, 412: 10, 413: 22, 414: 30, 415: 44})
-    found, problems = find([mark(10), mark(22), mark(30)], told, Asked("step", 412))
+    steps = samples({410: -11, 411: 0, 412: 10, 413: 22, 414: 30, 415: 44})
+    found, problems = find([mark(10), mark(22), mark(30)], steps, Asked("step", 412))
     assert table(found) == [(412, 0, 10), (413, 10, 12), (414, 22, 8)]
     assert (found.index_from, found.first_step) == ("agent", 412)
     assert [i.complete for i in found.iterations] == [True, True, True]
@@ -70,9 +73,9 @@ def test_the_agent_gives_the_numbers() -> None:
 
 
 def test_two_optimizers_make_one_iteration_of_two_steps() -> None:
-    told = samples({820: 0, 821: 6, 822: 10, 823: 17, 824: 22}, steps_per_iteration=2)
+    steps = samples({820: 0, 821: 6, 822: 10, 823: 17, 824: 22}, steps_per_iteration=2)
     found, _ = find([mark(6, "Optimizer.step#A"), mark(10, "Optimizer.step#B"), mark(17, "Optimizer.step#A"),
-                     mark(22, "Optimizer.step#B")], told, Asked("step", 821))  # fmt: skip
+                     mark(22, "Optimizer.step#B")], steps, Asked("step", 821))  # fmt: skip
     assert table(found) == [(411, 0, 10), (412, 10, 12)]
     assert [i.step for i in found.iterations] == [821, 823]
 
@@ -84,14 +87,14 @@ def test_two_optimizers_are_seen_without_the_agent_too() -> None:
 
 
 def test_steps_of_another_iteration_at_the_head_are_not_counted() -> None:
-    told = samples({821: -2, 822: 6, 823: 10, 824: 17}, steps_per_iteration=2)
-    found, _ = find([mark(6), mark(10), mark(17)], told)
+    steps = samples({821: -2, 822: 6, 823: 10, 824: 17}, steps_per_iteration=2)
+    found, _ = find([mark(6), mark(10), mark(17)], steps)
     assert table(found) == [(412, 6, 11)]
 
 
 def test_an_iteration_that_the_recording_begins_in_the_middle_of_is_left_out() -> None:
-    told = samples({411: -7, 412: 10, 413: 22})
-    found, _ = find([mark(10), mark(22)], told, Asked("time"))
+    steps = samples({411: -7, 412: 10, 413: 22})
+    found, _ = find([mark(10), mark(22)], steps, Asked("time"))
     assert table(found) == [(413, 10, 12)]
     assert found.first_step == 413
 
@@ -103,8 +106,8 @@ def test_a_recording_that_begins_at_a_time_loses_its_first_iteration_without_the
 
 def test_one_iteration_is_numbered_although_kineto_stops_inside_its_step() -> None:
     """Seen in real captures: the last mark ends up to 15 ms before the agent's hook runs."""
-    told = samples({410: -11, 411: 0, 412: 25, 413: 33})
-    found, problems = find([mark(10)], told, Asked("step", 412))
+    steps = samples({410: -11, 411: 0, 412: 25, 413: 33})
+    found, problems = find([mark(10)], steps, Asked("step", 412))
     assert (table(found), found.first_step, problems) == ([(412, 0, 10)], 412, {})
 
 
@@ -120,8 +123,8 @@ def test_step_times_of_another_moment_are_not_believed() -> None:
 
 
 def test_one_step_time_that_is_off_does_not_turn_the_numbers() -> None:
-    told = samples({411: 0, 412: 10, 413: 22.4, 414: 30})
-    found, _ = find([mark(10), mark(22), mark(30)], told)
+    steps = samples({411: 0, 412: 10, 413: 22.4, 414: 30})
+    found, _ = find([mark(10), mark(22), mark(30)], steps)
     assert [i.index for i in found.iterations] == [412, 413, 414]
 
 

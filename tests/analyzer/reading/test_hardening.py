@@ -30,12 +30,12 @@ def test_the_scanner_is_built_hardened() -> None:
     need(shutil.which("readelf"), "there is no readelf (binutils)")
     built = find_installed()
     need(built, "fleetprof-accelerator is not installed, or was built without Rust")
-    told = subprocess.run(["readelf", "-Wld", str(built)], capture_output=True, text=True, check=True).stdout
-    assert "GNU_RELRO" in told
-    assert re.search(r"FLAGS_1\).*\bNOW\b", told), "addresses of functions stay writable"
-    (stack,) = re.findall(r"GNU_STACK.*", told)
+    headers = subprocess.run(["readelf", "-Wld", str(built)], capture_output=True, text=True, check=True).stdout
+    assert "GNU_RELRO" in headers
+    assert re.search(r"FLAGS_1\).*\bNOW\b", headers), "addresses of functions stay writable"
+    (stack,) = re.findall(r"GNU_STACK.*", headers)
     assert "RWE" not in stack
-    assert "TEXTREL" not in told
+    assert "TEXTREL" not in headers
 
 
 def test_wheel_and_image_are_built_alike() -> None:

@@ -57,11 +57,11 @@ def test_what_touches_the_window_is_there_once_and_whole(tmp_path: Path, window:
             if start < end and start + one["duration_ns"] > begin:
                 expected[one["args"]["tag"]] = (start, one["duration_ns"], one["name"], one["args"])
     base = found.top_level["baseTimeNanoseconds"] - BASE_NS
-    got = {
+    kept = {
         one["args"]["tag"]: (one["start_ns"] + base, one["duration_ns"], one["name"], one["args"])
         for one in originals(found)
     }
-    assert got == expected
+    assert kept == expected
     assert len(tags(found)) == len(expected)
     inside = [index for index in range(7, 11) if begin <= index * ITERATION_NS + 4 * MS < end]
     assert sorted(one["args"]["W"] for one in found.counters) == sorted(3 * [300 + index for index in inside])
@@ -113,9 +113,12 @@ def test_the_marks_say_what_the_analysis_found(tmp_path: Path) -> None:
     _, found = cut(tmp_path, "8", [0, 1])
     base = found.top_level["baseTimeNanoseconds"] - BASE_NS
     marks = [one for one in found.slices if one["cat"] == "fleetprof"]
-    told = {(found.processes[one["pid"]], found.threads[one["tid"]], one["name"]) for one in marks}
-    assert ("fleetprof", "window", "iteration 8") in told
-    assert {("rank 0 analysis", "iterations", "iteration 8"), ("rank 1 analysis", "iterations", "iteration 8")} <= told
+    marks_shown = {(found.processes[one["pid"]], found.threads[one["tid"]], one["name"]) for one in marks}
+    assert ("fleetprof", "window", "iteration 8") in marks_shown
+    assert {
+        ("rank 0 analysis", "iterations", "iteration 8"),
+        ("rank 1 analysis", "iterations", "iteration 8"),
+    } <= marks_shown
     (wait,) = [one for one in marks if one["name"] == "waits for rank 1"]
     assert found.processes[wait["pid"]] == "rank 0 analysis"
     assert (wait["start_ns"] + base, wait["duration_ns"]) == (8 * ITERATION_NS + 5 * MS, 2 * MS)
@@ -234,7 +237,7 @@ def test_every_event_of_the_window_is_kept_once_with_its_duration(
     parts: list[bytes] = []
     cut_directory(tmp_path / "rank0.json", Wanted(parse_window(f"{begin}us..{begin + length}us")), parts.append)
     written = json.loads(b"".join(parts))["traceEvents"]
-    got = sorted(
+    kept = sorted(
         (int(one["args"]["tag"]), one["ph"], one.get("dur"), one["name"], one["args"]["text"])
         for one in written
         if one["ph"] != "M" and one["cat"] != "fleetprof"
@@ -245,4 +248,4 @@ def test_every_event_of_the_window_is_kept_once_with_its_duration(
         for tag, (phase, start, lasts, text) in enumerate([*drawn, ("X", 0, 0, "begin")])
         if start < end and (start + (lasts if phase == "X" else 0) > first or start == first)
     )
-    assert got == expected
+    assert kept == expected

@@ -60,8 +60,8 @@ def test_the_operator_s_account_reaches_no_configuration_no_secret_and_no_pod(se
 def test_the_operator_s_account_reads_since_when_requesters_are_guarded(server: ApiServer) -> None:
     status, found = server.call("GET", f"{BINDINGS}/fleetprof-requester", account=OPERATOR)
     assert (status, found["spec"]["validationActions"]) == (200, ["Deny"])
-    told = must(server, "GET", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/fleetprof-operator")
-    (container,) = told["spec"]["template"]["spec"]["containers"]
+    deployment = must(server, "GET", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/fleetprof-operator")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
     environment = {item["name"]: item.get("value") for item in container["env"]}
     assert environment["FLEETPROF_REQUESTER_GUARD"] == f"{BINDINGS}/fleetprof-requester"
 

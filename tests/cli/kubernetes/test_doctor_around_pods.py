@@ -77,8 +77,8 @@ def make_request(status: str, reason: str) -> RequestState:
         "message": "words",
         "lastTransitionTime": time,
     }
-    told: Json = {"conditions": [condition]} | ({"completionTime": time} if status != "Unknown" else {})
-    return RequestState({"metadata": {"name": "look"}, "status": told})
+    body: Json = {"conditions": [condition]} | ({"completionTime": time} if status != "Unknown" else {})
+    return RequestState({"metadata": {"name": "look"}, "status": body})
 
 
 @pytest.mark.parametrize(

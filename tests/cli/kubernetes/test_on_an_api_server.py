@@ -31,8 +31,8 @@ def finish(ground: Ground, name: str, *, succeeded: str = "True", reason: str = 
         "lastTransitionTime": TIME,
     }
     counts = {"targeted": 2, "armed": 2, "captured": 2, "uploaded": 2, "failed": 0}
-    told = {"conditions": [condition], "ranks": counts, "completionTime": TIME, "target": "Job/llama", **status}
-    ground.must("PATCH", ground.path("profilerequests", name) + "/status", {"status": told})
+    whole_status = {"conditions": [condition], "ranks": counts, "completionTime": TIME, "target": "Job/llama", **status}
+    ground.must("PATCH", ground.path("profilerequests", name) + "/status", {"status": whole_status})
 
 
 async def test_a_namespace_without_captures_says_how_to_take_one_there(ground: Ground, run: Any) -> None:
@@ -45,8 +45,12 @@ async def test_a_namespace_without_captures_says_how_to_take_one_there(ground: G
 async def test_a_request_that_waits_for_its_turn_says_its_place(ground: Ground, run: Any) -> None:
     ground.ask("third")
     condition = {"type": "Succeeded", "status": "Unknown", "reason": "Waiting", "lastTransitionTime": TIME}
-    told = {"target": "Job/llama", "queuePosition": 2, "conditions": [{**condition, "message": "place 2 in the queue"}]}
-    ground.must("PATCH", ground.path("profilerequests", "third") + "/status", {"status": told})
+    status = {
+        "target": "Job/llama",
+        "queuePosition": 2,
+        "conditions": [{**condition, "message": "place 2 in the queue"}],
+    }
+    ground.must("PATCH", ground.path("profilerequests", "third") + "/status", {"status": status})
     head, row = (line.split() for line in (await run("list")).stdout.splitlines())
     assert head[:5] == ["NAME", "TARGET", "RANKS", "STATE", "QUEUE"]
     assert row[:4] == ["third", "Job/llama", "Waiting", "2"]
@@ -75,12 +79,12 @@ async def test_a_capture_from_the_command_to_the_end(ground: Ground, start: Any,
     cancelled = await run("cancel", name)
     assert (cancelled.returncode, f"{name} has ended already (Complete)" in cancelled.stderr) == (2, True)
 
-    got = ground.folder / "got"
-    fetched = await run("traces", name, "-o", str(got), "--ranks", "1", FLEETPROF_STORE=str(ground.store))
+    folder = ground.folder / "got"
+    fetched = await run("traces", name, "-o", str(folder), "--ranks", "1", FLEETPROF_STORE=str(ground.store))
     assert fetched.returncode == 0, fetched.stderr
-    files = {str(path.relative_to(got)) for path in got.rglob("*") if path.is_file()}
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert files >= {"ledger.json", "request.json", "ranks/1/trace.json.gz"}
-    assert not (got / "ranks/0").exists()
+    assert not (folder / "ranks/0").exists()
 
 
 async def test_ctrl_c_takes_the_capture_back(ground: Ground, start: Any) -> None:
@@ -273,15 +277,15 @@ async def test_report_and_traces_come_from_s3_with_the_users_credentials(
     assert done.stdout == '{"schema_version": 99}', done.stderr
     address = f"s3://{bucket}/fp/{root}/report.html?endpoint={s3_server.endpoint_url}&region=us-east-1"
     finish(ground, "five", reportURL=address)
-    told = await run("report", "five", "-o", "json", **mine)  # no flag: the address says which server it is
-    assert told.stdout == '{"schema_version": 99}', told.stderr
+    shown = await run("report", "five", "-o", "json", **mine)  # no flag: the address says which server it is
+    assert shown.stdout == '{"schema_version": 99}', shown.stderr
     page = f"https://ui.example/reports/{ground.namespace}/{uid}"
     finish(ground, "five", reportURL=page, storeURL=address.replace(s3_server.endpoint_url, "http://127.0.0.1:9"))
     elsewhere = await run("report", "five", "-o", "json", *there, **mine)  # reached by another way from here
     assert elsewhere.stdout == '{"schema_version": 99}', elsewhere.stderr
     assert f"{root}/report.html?" in (await run("report", "-o", "path", *there, **mine)).stdout  # not the web UI's page
-    got = await run("traces", "five", "-o", str(tmp_path / "t"), *there, **mine, AWS_REGION="us-east-1")
-    assert got.returncode == 0, got.stderr
+    fetched = await run("traces", "five", "-o", str(tmp_path / "t"), *there, **mine, AWS_REGION="us-east-1")
+    assert fetched.returncode == 0, fetched.stderr
     assert (tmp_path / "t/ranks/0/trace.json.gz").read_bytes() == b"trace"
     stranger = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}
     refused = await run("traces", "five", "-o", str(tmp_path / "u"), *there, **stranger)

@@ -24,8 +24,8 @@ def finish(cluster: MemoryCluster, reason: str = "Complete", status: str = "True
     """What the operator writes at the end."""
     condition = {"type": "Succeeded", "status": status, "reason": reason, "message": "", "lastTransitionTime": TIME}
     counts = {"targeted": 2, "armed": 2, "captured": 2, "uploaded": 2, "failed": 0}
-    told = {"conditions": [condition], "ranks": counts, "completionTime": TIME}
-    cluster.put(PATH, cluster.objects[PATH] | {"status": told})
+    body = {"conditions": [condition], "ranks": counts, "completionTime": TIME}
+    cluster.put(PATH, cluster.objects[PATH] | {"status": body})
 
 
 @pytest.fixture

@@ -166,20 +166,20 @@ def test_signal_dispositions_and_mask_are_those_of_a_shell(fleetprof: Callable[.
 def test_a_signal_reaches_the_command_once(
     start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path, number: signal.Signals
 ) -> None:
-    got = tmp_path / "got"
+    file = tmp_path / "got"
     script = (
         f"import signal, sys, time\n"
-        f"def note(n, _): open({str(got)!r}, 'a').write(f'{{n}} ')\n"
-        f"signal.signal({int(number)}, note); open({str(got)!r}, 'w').close()\n"
+        f"def note(n, _): open({str(file)!r}, 'a').write(f'{{n}} ')\n"
+        f"signal.signal({int(number)}, note); open({str(file)!r}, 'w').close()\n"
         "end = time.time() + 30\n"
-        f"while time.time() < end and not open({str(got)!r}).read(): time.sleep(0.02)\n"
+        f"while time.time() < end and not open({str(file)!r}).read(): time.sleep(0.02)\n"
         "time.sleep(0.3); sys.exit(5)"
     )
     process = start("run", "--", sys.executable, "-c", script)
-    wait_until(got.exists, "the command")
+    wait_until(file.exists, "the command")
     process.send_signal(number)
     assert process.wait(60) == 5
-    assert got.read_text() == f"{int(number)} "
+    assert file.read_text() == f"{int(number)} "
 
 
 def test_nothing_is_left_behind(fleetprof: Callable[..., Finished], state: StateDirectory, sockets: Path) -> None:

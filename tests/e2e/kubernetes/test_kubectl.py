@@ -186,12 +186,12 @@ def test_top_shows_the_ranks_of_a_job_that_lets_them_be_told_and_completes_its_n
     words = ("top", f"job/{training.name}", "-n", training.namespace)
     answers: list[subprocess.CompletedProcess[str]] = []
 
-    def told() -> bool:
+    def lists_ranks() -> bool:
         answers[:] = [plugin(*words, "-o", "json")]
         return answers[0].returncode == 0
 
     # Sidecars report every five seconds, and the job may have begun just now.
-    wait_until(told, lambda: f"the job's figures: {answers[0].stderr}")
+    wait_until(lists_ranks, lambda: f"the job's figures: {answers[0].stderr}")
     (job,) = json.loads(answers[0].stdout)["workloads"]
     assert (job["kind"], job["name"], len(job["members"])) == ("Job", training.name, 4)
     assert job["figures"]["iterations_per_second"]["mean"] > 0

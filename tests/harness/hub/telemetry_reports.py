@@ -42,6 +42,6 @@ def full_board(now_unix_ns: int) -> TelemetryBoard:
     numbers = {field.name: 7 for field in pb.RankTelemetry.DESCRIPTOR.fields if field.name != "process_id"}
     host = pb.HostTelemetry(**{field.name: 7 for field in pb.HostTelemetry.DESCRIPTOR.fields})
     ranks = [rank(one, **(numbers | {"gpu_sm_clock_megahertz": 5 if one == 3 else 7})) for one in range(4)]
-    told = report(*ranks, host=host, unreadable=[pb.PRESSURE])
-    board.take(record(0, [0, 1, 2, 3], labels=EVERY_LABEL), told, now_unix_ns)
+    full = report(*ranks, host=host, unreadable=[pb.PRESSURE])
+    board.take(record(0, [0, 1, 2, 3], labels=EVERY_LABEL), full, now_unix_ns)
     return board

@@ -71,13 +71,13 @@ class Ground:
         """Returns once its hub listens."""
         log = self.folder / "operator.log"
         environment = {"KUBECONFIG": str(self.api.kubeconfig()), "PATH": "/usr/bin:/bin", "HOME": str(self.folder)}
-        told, ready = forked.pipe()
-        with told, ready:
+        pipe, ready = forked.pipe()
+        with pipe, ready:
             given = (self.store, TOKEN, self.arguments, ready)
             self._process = forked.Forked(operator_child.run, *given, environment=environment, out=log, error=log)
             ready.close()  # here, so that its end is noticed
             try:
-                self.ports = told.recv()
+                self.ports = pipe.recv()
             except EOFError:
                 raise AssertionError(f"the operator does not start: {self.log()[-3000:]}") from None
 

@@ -102,11 +102,11 @@ class Told:
     """Counts what it is told, and fails as it is bidden."""
 
     def __init__(self, fault: Exception | None = None) -> None:
-        self.told = 0
+        self.calls = 0
         self._fault = fault
 
     async def send(self, values: Mapping[str, str]) -> bool:
-        self.told += 1
+        self.calls += 1
         if self._fault is not None:
             raise self._fault
         return True

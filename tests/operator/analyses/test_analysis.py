@@ -99,9 +99,11 @@ async def test_a_report_is_made_by_one_pod_and_its_headline_is_shown(ground: Gro
 async def test_whoever_asks_for_more_than_is_allowed_is_told(ground: Ground) -> None:
     await capture(ground, analysis={"parallelism": 1000, "resources": {"requests": {"cpu": "96"}}})
     await ground.until(lambda: ("Warning", "AnalysisCut") in ground.events(), "the Event")
-    told = [e["message"] for e in ground.must("GET", ground.path("events"))["items"] if e["reason"] == "AnalysisCut"]
+    messages = [
+        e["message"] for e in ground.must("GET", ground.path("events"))["items"] if e["reason"] == "AnalysisCut"
+    ]
     message = "the analysis is cut to what the installation allows: parallelism 1000 to 32, requests.cpu 96 to 8"
-    assert told == [message]
+    assert messages == [message]
 
 
 async def test_why_it_failed_is_the_analyzers_own_sentence(ground: Ground) -> None:

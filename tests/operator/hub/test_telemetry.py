@@ -25,8 +25,8 @@ async def ask(ground: Any, workload: str) -> FleetFigures:
 
 async def test_what_a_sidecar_tells_is_what_people_are_told(ground: Any) -> None:
     sidecar = await ground.add_sidecar(0)
-    told = pb.RankTelemetry(process_id="p0", iterations=7, iteration_rate_microhertz=2_000_000)
-    await sidecar.call.write(pb.SidecarMessage(telemetry=pb.Telemetry(ranks=[told])))
+    report = pb.RankTelemetry(process_id="p0", iterations=7, iteration_rate_microhertz=2_000_000)
+    await sidecar.call.write(pb.SidecarMessage(telemetry=pb.Telemetry(ranks=[report])))
     async with asyncio.timeout(20):
         while not (jobs := (await ask(ground, "Job/llama")).workloads):
             await asyncio.sleep(0.02)

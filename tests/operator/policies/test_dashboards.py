@@ -67,8 +67,8 @@ def telemetry(slow_permille: int) -> pb.Telemetry:
         field.name: 700 for field in pb.RankTelemetry.DESCRIPTOR.fields if field.name != "process_id"
     }
     host = pb.HostTelemetry(**{field.name: 700 for field in pb.HostTelemetry.DESCRIPTOR.fields})
-    told = [every | {"gpu_sm_active_permille": permille} for permille in (slow_permille + 100, slow_permille)]
-    return report(*(rank(number, **one) for number, one in enumerate(told)), host=host)
+    reports = [every | {"gpu_sm_active_permille": permille} for permille in (slow_permille + 100, slow_permille)]
+    return report(*(rank(number, **one) for number, one in enumerate(reports)), host=host)
 
 
 async def add_job(ground: Ground, name: str, slow_permille: int, **metadata: Any) -> ScriptedSidecar:

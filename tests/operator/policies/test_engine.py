@@ -54,7 +54,7 @@ async def test_a_fault_of_one_notification_repeats_no_other() -> None:
     scene.end_requests()
     for _ in range(6):
         await scene.turn()
-    assert (scene.notifier.told, scene.report_alerts.told) == (1, 1)
+    assert (scene.notifier.calls, scene.report_alerts.calls) == (1, 1)
     assert "notifiedTime" in scene.status["captures"][0]
 
 

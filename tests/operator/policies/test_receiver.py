@@ -35,43 +35,43 @@ class Told:
 
 
 @pytest.fixture
-async def told(tmp_path: Path) -> AsyncIterator[Told]:
+async def receiver(tmp_path: Path) -> AsyncIterator[Told]:
     (tmp_path / "token").write_text(f"{TOKEN}\n")
-    told = Told(tmp_path / "token")
-    await told.server.start("127.0.0.1", 0)
-    yield told
-    await told.server.close()
+    receiver = Told(tmp_path / "token")
+    await receiver.server.start("127.0.0.1", 0)
+    yield receiver
+    await receiver.server.close()
 
 
-async def test_an_alert_is_taken_with_the_token(told: Told) -> None:
-    assert await told.call() == (200, {"taken": 1})
-    assert [alert.workload for alert in told.taken] == ["llama"]
+async def test_an_alert_is_taken_with_the_token(receiver: Told) -> None:
+    assert await receiver.call() == (200, {"taken": 1})
+    assert [alert.workload for alert in receiver.taken] == ["llama"]
 
 
 @pytest.mark.parametrize("authorization", ["", "Bearer", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer \u00e9"])
-async def test_nobody_else_is_heard(told: Told, authorization: str) -> None:
-    status, answer = await told.call(authorization=authorization)
+async def test_nobody_else_is_heard(receiver: Told, authorization: str) -> None:
+    status, answer = await receiver.call(authorization=authorization)
     assert (status, answer["error"]) == (401, "no bearer token, or not the one of this receiver")
-    assert told.taken == []
+    assert receiver.taken == []
 
 
-async def test_a_token_may_be_changed_and_must_not_be_short_or_missing(told: Told) -> None:
-    told.token_file.write_text("another-token-0123")
-    assert (await told.call())[0] == 401
-    assert (await told.call(authorization="Bearer another-token-0123"))[0] == 200
-    told.token_file.write_text("short")
-    assert (await told.call(authorization="Bearer short"))[0] == 401
-    told.token_file.unlink()
-    assert (await told.call(authorization="Bearer "))[0] == 401
+async def test_a_token_may_be_changed_and_must_not_be_short_or_missing(receiver: Told) -> None:
+    receiver.token_file.write_text("another-token-0123")
+    assert (await receiver.call())[0] == 401
+    assert (await receiver.call(authorization="Bearer another-token-0123"))[0] == 200
+    receiver.token_file.write_text("short")
+    assert (await receiver.call(authorization="Bearer short"))[0] == 401
+    receiver.token_file.unlink()
+    assert (await receiver.call(authorization="Bearer "))[0] == 401
 
 
-async def test_a_body_has_a_bound_and_a_form(told: Told) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", told.server.port)
+async def test_a_body_has_a_bound_and_a_form(receiver: Told) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", receiver.server.port)
     head = (
         f"POST /alerts HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {MOST_BYTES + 1}\r\n\r\n"
     )
     writer.write(head.encode())
     assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
     writer.close()
-    status, answer = await told.call(b"{}")
+    status, answer = await receiver.call(b"{}")
     assert (status, "must be a message of Alertmanager's webhook" in answer["error"]) == (400, True)

@@ -26,7 +26,7 @@ class Outside:
         self.namespace = namespace
         self.activity = 0.2
         self.exemptions: list[str] = []
-        self.told: list[str] = []
+        self.notifications: list[str] = []
         application = web.Application()
         application.router.add_get("/metrics", self._answer)
         application.router.add_post("/hook", self._hear)
@@ -43,7 +43,7 @@ class Outside:
         return web.Response(text="\n".join(lines) + "\n")
 
     async def _hear(self, request: web.Request) -> web.Response:
-        self.told.append(json.loads(await request.read())["text"])
+        self.notifications.append(json.loads(await request.read())["text"])
         return web.Response()
 
 
@@ -139,7 +139,7 @@ async def _go_round(ground: Ground, outside: Outside, alertmanager: dict[str, An
         }
         with run_prometheus(folder, prometheus, chart_groups()):
             captured = await ground.deliver(sidecar)  # the request came, and its one rank is captured
-            await ground.until(lambda: outside.told, "the notification")
+            await ground.until(lambda: outside.notifications, "the notification")
             # It fires on: Alertmanager says so again and again.
             await ground.until(lambda: reasons().get(("Job/llama", "AlreadyAnswered"), 0) >= 2, "repetitions")
             outside.activity = 0.001
@@ -149,7 +149,7 @@ async def _go_round(ground: Ground, outside: Outside, alertmanager: dict[str, An
     (capture,) = read()["captures"]
     assert capture["cause"] == "the alert FleetprofLowUtilization fires: A job uses little of its GPUs."
     assert "completionTime" in capture
-    assert outside.told == [
+    assert outside.notifications == [
         f"Job/llama in {ground.namespace} was captured because {capture['cause']}. "
         f"{capture.get('headline', '')} {capture.get('reportURL', '')}"
     ]

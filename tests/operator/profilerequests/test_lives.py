@@ -77,8 +77,8 @@ async def test_a_request_waits_for_pods_and_says_what_is_missing(ground: Ground)
     assert condition(await ground.until_finished()) == ("True", "Complete")
     passing = {"Capturing", "Gathering"}  # of which each may be over before anybody looks
     await ground.until(lambda: ("Normal", "Complete") in ground.events(), "the last Event")
-    told = [reason for _, reason in ground.events() if reason not in passing]
-    assert told == ["NothingMatched", "PodsPending", "SidecarsMissing", "Complete"]
+    reasons = [reason for _, reason in ground.events() if reason not in passing]
+    assert reasons == ["NothingMatched", "PodsPending", "SidecarsMissing", "Complete"]
 
 
 async def test_pods_without_a_sidecar_end_the_request(ground: Ground) -> None:

@@ -182,9 +182,9 @@ facts = st.dictionaries(
 
 
 @given(st.lists(facts, max_size=6), st.integers(1, 5))
-def test_whatever_is_told_the_status_is_valid_and_settles(told: list[dict[str, Fact]], generation: int) -> None:
+def test_whatever_is_told_the_status_is_valid_and_settles(steps: list[dict[str, Fact]], generation: int) -> None:
     status: Any = {}
-    for number, wanted in enumerate(told):
+    for number, wanted in enumerate(steps):
         before = pairs(status) if status else {}
         times = {c["type"]: c["lastTransitionTime"] for c in status.get("conditions", [])}
         status = written(status, {"facts": wanted}, AT + number * SECOND, generation)

@@ -49,10 +49,10 @@ NO_SUMMARY = [*GATHERED, c.SummaryReady(None, "no memory", 52 * S)]
     ],
 )
 def test_the_way_of_a_summary(start: Terms, events: list[c.Event], state: str, effects: list[str] | None) -> None:
-    capture, told = play(events, start)
+    capture, actions = play(events, start)
     assert capture.state == state
     if effects is not None:
-        assert told == effects
+        assert actions == effects
 
 
 def test_a_rank_without_a_summary_says_why() -> None:

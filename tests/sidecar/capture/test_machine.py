@@ -40,12 +40,12 @@ def test_the_way_of_a_good_capture() -> None:
         c.SamplesReady(STORED, "", 51 * S),
         c.SamplesStored(52 * S),
     ]
-    capture, told = begin(terms(), S), []
+    capture, capture_and_actions = begin(terms(), S), []
     for event in events:
         capture, effects = advance(capture, event)
-        told.append((capture.state, effects))
+        capture_and_actions.append((capture.state, effects))
     e = Effect
-    assert told == [
+    assert capture_and_actions == [
         (RankState.ARMED, [e.REPORT]),
         (RankState.STARTED, [e.REPORT]),
         (RankState.STARTED, [e.COMPRESS]),
@@ -246,7 +246,7 @@ MEASURED = c.MemoryMeasured(100, 900, 120, 60 * S)
 
 
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("events", "cost"),
     [
         ([*TO_WRITTEN[:-1], WITH_EVENTS], RecordingCost(iterations=5, events=70, trace_bytes=500)),
         (
@@ -259,14 +259,14 @@ MEASURED = c.MemoryMeasured(100, 900, 120, 60 * S)
     ],
 )
 def test_what_the_recording_took_is_known_as_soon_as_it_is_told_even_at_the_end(
-    events: list[c.Event], told: RecordingCost | None
+    events: list[c.Event], cost: RecordingCost | None
 ) -> None:
     capture, effects = play(events)
-    assert capture.cost == told
-    assert Effect.REPORT in effects or told is None
+    assert capture.cost == cost
+    assert Effect.REPORT in effects or cost is None
     sent = make_event(capture)
-    assert sent.HasField("recording_cost") == (told is not None)
-    assert told is None or sent.recording_cost.memory_peak_bytes == told.memory_peak_bytes
+    assert sent.HasField("recording_cost") == (cost is not None)
+    assert cost is None or sent.recording_cost.memory_peak_bytes == cost.memory_peak_bytes
 
 
 def test_a_window_by_time_has_no_iterations_to_count() -> None:

@@ -174,10 +174,10 @@ async def test_a_canary_tells_what_it_cost_and_nothing_of_it_is_stored(
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"), [("DeadlineExceeded", "UploadFailed"), ("Cancelled", "Cancelled"), ("Internal", "Internal")]
+    ("reason", "reported"), [("DeadlineExceeded", "UploadFailed"), ("Cancelled", "Cancelled"), ("Internal", "Internal")]
 )
 async def test_a_trace_that_the_store_refuses_until_the_deadline_says_why(
-    bench: Bench, kineto_trace: Callable[..., bytes], await_that: Any, reason: str, told: str
+    bench: Bench, kineto_trace: Callable[..., bytes], await_that: Any, reason: str, reported: str
 ) -> None:
     bench.started()
     (bench.traces / "cap-r0_7.json").write_bytes(kineto_trace("cap-r0"))
@@ -192,7 +192,7 @@ async def test_a_trace_that_the_store_refuses_until_the_deadline_says_why(
     bench.captures.receive(
         hub_pb2.HubMessage(cancel=hub_pb2.Cancel(capture_id="cap", reason=reason, message="it is over"))
     )
-    assert (bench.last().state, bench.last().reason) == (hub_pb2.FAILED, told)
+    assert (bench.last().state, bench.last().reason) == (hub_pb2.FAILED, reported)
     assert bench.last().message == "it is over; the hub grants no upload: wrong credentials; the trace is discarded"
 
 

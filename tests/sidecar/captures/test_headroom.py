@@ -113,21 +113,25 @@ def test_a_recording_that_the_agent_drops_ends_for_want_of_memory_and_not_for_so
 def test_the_agent_is_told_what_the_recording_needs_and_when_it_is(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[dict[str, Any]] = []
+    orders: list[dict[str, Any]] = []
 
     def send(_: str, kind: str, **fields: Any) -> bool:
-        told.append(fields)
+        orders.append(fields)
         return True
 
     monkeypatch.setattr(bench.table, "send_to_agent", send)
     bench.table.views["p"] = view(step=StepView(10, NOW, S // 10, 1))
     bench.arm(estimate=ESTIMATE)
-    assert (told[0]["memory_needed_bytes"], told[0]["first_step"], told[0]["start_unix_ns"]) == (NEEDED, 100, None)
+    assert (orders[0]["memory_needed_bytes"], orders[0]["first_step"], orders[0]["start_unix_ns"]) == (
+        NEEDED,
+        100,
+        None,
+    )
     window = hub_pb2.Window(duration_ns=2 * S)
     bench.table.views["q"] = view("q", step=StepView(10, NOW, S // 10, 1))
     bench.arm("cap-2", "q", window=window, start_unix_ns=NOW + 9 * S, estimate=ESTIMATE)
-    assert (told[1]["start_unix_ns"], told[1]["end_unix_ns"]) == (NOW + 9 * S, NOW + 11 * S)
-    assert told[1]["memory_needed_bytes"] == FIXED_BYTES + 21 * 18_000_000
+    assert (orders[1]["start_unix_ns"], orders[1]["end_unix_ns"]) == (NOW + 9 * S, NOW + 11 * S)
+    assert orders[1]["memory_needed_bytes"] == FIXED_BYTES + 21 * 18_000_000
 
 
 def test_the_disk_has_what_its_volume_and_the_pods_limit_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

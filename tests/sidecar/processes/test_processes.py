@@ -108,12 +108,12 @@ def test_without_the_agent_the_environment_names_the_rank(world: World) -> None:
 
 
 def test_after_a_pause_the_hub_is_told_no_poll_interval_until_polls_are_regular_again(world: World) -> None:
-    told = []
+    intervals = []
     for seconds in (1, 1, 1, 6, 1):
         world.poll("A", 7)
-        told.append(make_process(world.view("A")).poll_interval_ns)
+        intervals.append(make_process(world.view("A")).poll_interval_ns)
         world.now += seconds * S
     world.poll("A", 7)
-    told.append(make_process(world.view("A")).poll_interval_ns)
-    assert told == [0, 0, S, S, 0, S]
+    intervals.append(make_process(world.view("A")).poll_interval_ns)
+    assert intervals == [0, 0, S, S, 0, S]
     assert world.view("A").poll_interval_ns == S

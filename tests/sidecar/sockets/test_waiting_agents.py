@@ -59,8 +59,8 @@ def test_what_is_known_of_a_process(
     assert (view.has_agent, view.agent_waits) == (has_agent, waits)
     assert (view.rank, view.world_size) == (4, 8)
     assert view.rank_source == ("RANK_AGENT" if has_agent else "RANK_ENVIRON")
-    told = make_process(view)
-    assert (told.has_agent, told.agent_waits, told.HasField("step")) == (has_agent, waits, has_agent)
+    process = make_process(view)
+    assert (process.has_agent, process.agent_waits, process.HasField("step")) == (has_agent, waits, has_agent)
 
 
 def test_a_process_that_has_not_polled_yet_has_the_name_of_its_agent_until_it_does(world: Any) -> None:

@@ -8,7 +8,7 @@ S = 10**9
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "rates"),
     [
         ({"a": Link(0, 0, 1000)}, {"a": Link(100, 500, 1000)}, (50, 250, 250)),
         (
@@ -24,5 +24,5 @@ S = 10**9
     ],
     ids=["one", "the busiest counts", "no speed", "made anew", "has just come", "first reading", "unreadable now"],
 )
-def test_links_between_two_readings(before: Links | None, now: Links | None, told: tuple[int | None, ...]) -> None:
-    assert measure_links(before, now, 2 * S) == told
+def test_links_between_two_readings(before: Links | None, now: Links | None, rates: tuple[int | None, ...]) -> None:
+    assert measure_links(before, now, 2 * S) == rates

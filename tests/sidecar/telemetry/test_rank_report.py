@@ -32,8 +32,10 @@ S = 10**9
 )
 def test_iterations_per_second(reports: list[tuple[StepView, float]], per_second: list[float | None]) -> None:
     report = RankReport()
-    told = [report.make(view(step), int(at_s * S)) for step, at_s in reports]
-    rates = [t.iteration_rate_microhertz / 1e6 if t.HasField("iteration_rate_microhertz") else None for t in told]
+    made_reports = [report.make(view(step), int(at_s * S)) for step, at_s in reports]
+    rates = [
+        t.iteration_rate_microhertz / 1e6 if t.HasField("iteration_rate_microhertz") else None for t in made_reports
+    ]
     assert rates == pytest.approx(per_second)
 
 
@@ -73,9 +75,9 @@ def test_a_counter_without_a_past_is_no_news(before: dict[str, int], after: dict
     report.note_device(DeviceState(1 * S, 1, before))
     report.make(view(), 2 * S)
     report.note_device(DeviceState(6 * S, 9, after))
-    told = report.make(view(steps(9, 6)), 7 * S)
-    assert not told.HasField("gpu_energy_millijoules")
-    assert not told.HasField("gpu_iteration_energy_millijoules")
+    telemetry = report.make(view(steps(9, 6)), 7 * S)
+    assert not telemetry.HasField("gpu_energy_millijoules")
+    assert not telemetry.HasField("gpu_iteration_energy_millijoules")
 
 
 def test_what_nobody_told_is_absent_and_an_old_sample_is_unknown() -> None:
@@ -90,8 +92,8 @@ def test_what_the_nodes_exporter_says_fills_what_the_agent_cannot_read() -> None
     report, trains = RankReport(), view(steps(100, 10))
     report.note_device(DeviceState(10 * S, 100, {"utilization_permille": 900, "energy_millijoules": 5000}))
     report.note_exported(9 * S, {"utilization_permille": 100, "sm_active_permille": 600, "energy_millijoules": 4000})
-    told = report.make(trains, 11 * S)
-    assert (told.gpu_busy_permille, told.gpu_sm_active_permille) == (900, 600)
+    telemetry = report.make(trains, 11 * S)
+    assert (telemetry.gpu_busy_permille, telemetry.gpu_sm_active_permille) == (900, 600)
     assert report.has("sm_active_permille")
     assert not report.make(trains, 9 * S + DEVICE_STALE_NS + 1).HasField("gpu_sm_active_permille")
 
@@ -101,7 +103,7 @@ def test_without_an_agent_all_is_the_exporters_but_the_energy_of_iterations() ->
     report.note_exported(10 * S, {"utilization_permille": 100, "energy_millijoules": 4000})
     assert report.make(trains, 11 * S).gpu_busy_permille == 100
     report.note_exported(25 * S, {"utilization_permille": 200, "energy_millijoules": 9000})
-    told = report.make(trains, 26 * S)
-    assert (told.gpu_busy_permille, told.gpu_energy_millijoules) == (200, 5000)
-    assert not told.HasField("gpu_iteration_energy_millijoules")
+    telemetry = report.make(trains, 26 * S)
+    assert (telemetry.gpu_busy_permille, telemetry.gpu_energy_millijoules) == (200, 5000)
+    assert not telemetry.HasField("gpu_iteration_energy_millijoules")
     assert not report.make(trains, 25 * S + DEVICE_STALE_NS + 1).HasField("gpu_busy_permille")

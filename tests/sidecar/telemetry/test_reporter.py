@@ -72,8 +72,8 @@ def test_the_sidecars_own_samples_are_for_ranks_without_an_agent(tmp_path: Path)
         {"power_milliwatts": 101},
     ]
     readings = [DeviceReading(9 * S, device, values) for device, values in enumerate(known)]
-    told = World(tmp_path, readings).reporter.make().ranks
-    assert [rank.gpu_power_milliwatts for rank in told] == [0, 101]
+    ranks = World(tmp_path, readings).reporter.make().ranks
+    assert [rank.gpu_power_milliwatts for rank in ranks] == [0, 101]
 
 
 async def test_nothing_is_said_until_the_hub_asks_nor_after_it_asks_no_more(tmp_path: Path, monkeypatch: Any) -> None:
@@ -109,10 +109,10 @@ def test_the_exporter_is_asked_for_gpus_by_uuid_and_for_a_pods_only_rank(tmp_pat
     report = world.reporter.make()
     assert [rank.gpu_sm_active_permille for rank in report.ranks] == [600, 0]
     assert pb.GPU_ACTIVITY not in report.unreadable
-    for kind, told in (("", 500), ("cuda", 500), ("cpu", 0)):
+    for kind, permille in (("", 500), ("cuda", 500), ("cpu", 0)):
         world = World(tmp_path, exporter=Exporter())
         world.views = [replace(b, device_kind=kind), launcher]
-        assert [rank.gpu_sm_active_permille for rank in world.reporter.make().ranks] == [told]
+        assert [rank.gpu_sm_active_permille for rank in world.reporter.make().ranks] == [permille]
         assert not world.reporter.wants_exporter()
         world.reporter.set_interval(5 * S)
-        assert world.reporter.wants_exporter() == bool(told)
+        assert world.reporter.wants_exporter() == bool(permille)

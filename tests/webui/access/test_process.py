@@ -68,7 +68,7 @@ def process(provider: Provider, cluster: ApiServer, tmp_path_factory: pytest.Tem
     (folder / "secret").write_text(SECRET)
     with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
         port, probes = one.getsockname()[1], other.getsockname()[1]
-    told = {
+    environment = {
         "STORE": folder / "store",
         "CATALOG": sqlite_url(folder / "catalog.sqlite"),
         "PUBLIC_URL": f"http://localhost:{port}",
@@ -82,7 +82,7 @@ def process(provider: Provider, cluster: ApiServer, tmp_path_factory: pytest.Tem
         "API_SERVER_CA_FILE": cluster.authority,
         "API_SERVER_TOKEN_FILE": folder / "token",
     }
-    variables = {f"FLEETPROF_{name}": str(value) for name, value in told.items()}
+    variables = {f"FLEETPROF_{name}": str(value) for name, value in environment.items()}
     flags = ["--groups-claim=groups", "--groups-prefix=oidc:", "--look-every-seconds=1"]
     log = folder / "log"
     with log.open("wb") as out:

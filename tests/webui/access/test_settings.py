@@ -24,9 +24,13 @@ def test_settings_come_from_the_environment() -> None:
 
 def test_a_prometheus_is_told_a_token_over_tls_alone(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--prometheus-url=https://prometheus/api", '--prometheus-matchers=cluster="a"']
-    told = read_settings([*flags, "--prometheus-token-file=/token"], BASE | OIDC).prometheus
-    assert told is not None
-    assert (told.url, told.matchers, str(told.token_file)) == ("https://prometheus/api", 'cluster="a"', "/token")
+    prometheus = read_settings([*flags, "--prometheus-token-file=/token"], BASE | OIDC).prometheus
+    assert prometheus is not None
+    assert (prometheus.url, prometheus.matchers, str(prometheus.token_file)) == (
+        "https://prometheus/api",
+        'cluster="a"',
+        "/token",
+    )
     for wrong in (
         ["--prometheus-matchers=a"],
         ["--prometheus-url=http://prometheus", "--prometheus-token-file=/token"],
@@ -87,5 +91,5 @@ def test_a_wrong_setting_is_named(flag: str, message: str, capsys: pytest.Captur
     ],
 )
 def test_traces_come_from_the_store_where_browsers_reach_it(store: str, downloads: str, signs: bool) -> None:
-    told = {"FLEETPROF_STORE": store, "FLEETPROF_TRACE_DOWNLOADS": downloads}
-    assert read_settings([], BASE | OIDC | told).signs_traces is signs
+    environment = {"FLEETPROF_STORE": store, "FLEETPROF_TRACE_DOWNLOADS": downloads}
+    assert read_settings([], BASE | OIDC | environment).signs_traces is signs

@@ -46,7 +46,7 @@ class _Kept:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Answer:
     """By Prometheus; `turn` is held while it is asked."""
 
     turn: threading.Lock = field(default_factory=threading.Lock)
@@ -73,7 +73,7 @@ class JobsOfTheDay:
         self._store = store
         self._find_captured = find_captured
         self._prometheus = prometheus
-        self._told = _Told()
+        self._answer = _Answer()
         self._clock = clock
         self._read_unix_ns = read_unix_ns
         self._known: dict[str, _Kept] = {}
@@ -84,10 +84,10 @@ class JobsOfTheDay:
 
         `stored`: the namespaces whose day is in the store; `readable`: of which others may be told as well, None: all.
         """
-        told = self._ask()
-        known = told.keys() if readable is None else told.keys() & frozenset(readable)
+        answer = self._ask()
+        known = answer.keys() if readable is None else answer.keys() & frozenset(readable)
         shown = sorted({*stored, *known})[:_MOST_NAMESPACES]
-        jobs = [job for namespace in shown for job in self._list(namespace, told.get(namespace, ()))]
+        jobs = [job for namespace in shown for job in self._list(namespace, answer.get(namespace, ()))]
         captured = self._find_captured(shown)
         for job in jobs:
             job.captured = (job.namespace, job.kind, job.name) in captured
@@ -99,12 +99,15 @@ class JobsOfTheDay:
         jobs = self._list(namespace, self._ask().get(namespace, ()))
         return any(job.name == name and kind in ("", job.kind) for job in jobs)
 
-    def _list(self, namespace: str, told: Sequence[FleetWorkload]) -> list[JobOfDay]:
+    def _list(self, namespace: str, workloads: Sequence[FleetWorkload]) -> list[JobOfDay]:
         """Those of one namespace: each as Prometheus has it, where it does."""
         kept = self._read(namespace)
-        known = {(one.kind, one.name) for one in told}
+        known = {(one.kind, one.name) for one in workloads}
         return [
-            *(_describe_told(one, self._told.end_unix_ns, kept.actions.get((one.kind, one.name), ())) for one in told),
+            *(
+                _describe_workload(one, self._answer.end_unix_ns, kept.actions.get((one.kind, one.name), ()))
+                for one in workloads
+            ),
             *(job for job in kept.jobs if (job.kind, job.name) not in known),
         ]
 
@@ -112,8 +115,8 @@ class JobsOfTheDay:
         """What Prometheus has, by namespace; nothing where it does not answer."""
         if self._prometheus is None:
             return {}
-        with self._told.turn:
-            if self._clock() - self._told.asked_s >= KEPT_S:
+        with self._answer.turn:
+            if self._clock() - self._answer.asked_s >= KEPT_S:
                 end_unix_ns = (self._read_unix_ns() // STEP_NS + 1) * STEP_NS
                 found: dict[str, list[FleetWorkload]] = {}
                 try:
@@ -122,9 +125,9 @@ class JobsOfTheDay:
                 except PrometheusFailed as error:
                     log.warning("the jobs of the day come from the store, because Prometheus failed: %s", error)
                     found = {}
-                self._told.workloads, self._told.end_unix_ns = found, end_unix_ns
-                self._told.asked_s = self._clock()
-            return self._told.workloads
+                self._answer.workloads, self._answer.end_unix_ns = found, end_unix_ns
+                self._answer.asked_s = self._clock()
+            return self._answer.workloads
 
     def _read(self, namespace: str) -> _Kept:
         with self._turn:
@@ -168,7 +171,7 @@ def _describe(
     return job
 
 
-def _describe_told(one: FleetWorkload, end_unix_ns: int, actions: Sequence[PolicyAction]) -> JobOfDay:
+def _describe_workload(one: FleetWorkload, end_unix_ns: int, actions: Sequence[PolicyAction]) -> JobOfDay:
     job = _make_job((one.namespace, one.kind, one.name), one.now, one.rates, actions)
     job.end_unix_ns = unix_ns(end_unix_ns)
     job.step_ns = RATE_STEP_NS

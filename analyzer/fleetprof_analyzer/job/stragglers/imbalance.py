@@ -113,9 +113,9 @@ def _find_moving(replay: Replay, table: OwnTime, *, on_host: bool) -> Cause | No
     # Work on a host that others use is always restless: what pauses is looked at first.
     for cause, limit in _MOST_EXPLAINED.items():
         explained = _explained_by_waits(table, causes[cause])
-        told = cause != "unequal_work" if explained is None else explained <= limit
-        told = told and not (alike and cause == "unequal_work")
-        if told and moving[cause] >= _LEAST_OF_RESTLESSNESS * moving[most]:
+        is_moving = cause != "unequal_work" if explained is None else explained <= limit
+        is_moving = is_moving and not (alike and cause == "unequal_work")
+        if is_moving and moving[cause] >= _LEAST_OF_RESTLESSNESS * moving[most]:
             return cause if cause != "host" or pauses_move(replay, table) else None
     return None
 

@@ -38,7 +38,7 @@ def find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared: 
         return Power(None, None)
     least = np.maximum(least_excess_ns(table, margins), least_gain * iteration_ns)
     smallest = margins.smallest_told_ns(least) / iteration_ns
-    told = smallest if isfinite(smallest) else None
+    gain = smallest if isfinite(smallest) else None
 
     def describe(rank: int | None) -> Undecided | None:
         if rank is None or rank in cleared:
@@ -54,5 +54,5 @@ def find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared: 
             iterations_needed=margins.iterations_needed(rank, float(least[rank])),
         )
 
-    hides = told is not None and told >= _LARGE_GAIN
-    return Power(describe(margins.suspect(least)), told, describe(margins.foremost(least)) if hides else None)
+    hides = gain is not None and gain >= _LARGE_GAIN
+    return Power(describe(margins.suspect(least)), gain, describe(margins.foremost(least)) if hides else None)

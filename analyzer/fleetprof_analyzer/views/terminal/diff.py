@@ -121,8 +121,8 @@ def _needed(found: _Compared, minimum: float) -> str:
     """How many iterations on each side would tell the change that is seen, or that there is none worth a word."""
     assert found.low is not None
     assert found.high is not None
-    told = max(abs(found.after - found.before), minimum * found.before)
-    count = min(found.iterations) * ((found.high - found.low) / 2 / told) ** 2
+    change_ns = max(abs(found.after - found.before), minimum * found.before)
+    count = min(found.iterations) * ((found.high - found.low) / 2 / change_ns) ** 2
     rounded = max(round(count), min(found.iterations) + 1)
     return f"about {rounded:,} iterations on each side would decide"
 
@@ -203,12 +203,12 @@ def _signed(nanoseconds: int) -> str:
 
 def _stragglers(diff: Diff, width: int) -> list[str]:
     sides = (("before", diff.stragglers_before), ("after", diff.stragglers_after))
-    told = [(words, side) for words, side in sides if side is not None and side.verdict != "not_judged"]
-    if not told or all(side.verdict == "nobody" for _, side in told):
+    verdicts = [(words, side) for words, side in sides if side is not None and side.verdict != "not_judged"]
+    if not verdicts or all(side.verdict == "nobody" for _, side in verdicts):
         return []
     return [
         "Who held the others up",
-        *(line for words, side in told for line in _wrapped(f"{words}: {_straggler(side)}", width)),
+        *(line for words, side in verdicts for line in _wrapped(f"{words}: {_straggler(side)}", width)),
     ]
 
 

@@ -56,14 +56,14 @@ def make_rank_metrics(members: Iterable[tuple[WorkloadFigures, RankFigures]]) ->
         for one, member in members
         if member.rank is not None
     ]
-    told = [
+    columns = [
         (measure.name, measure.help, [member.values.get(measure.name) for _, member in rows])
         for measure in RANK_MEASURES
     ]
-    told.append(
+    columns.append(
         ("gpu_sample_joules", "Its part of a training sample's energy.", [one.sample_joules for _, one in rows])
     )
-    for name, help_text, values in told:
+    for name, help_text, values in columns:
         gauge = GaugeMetricFamily(RANK_PREFIX + name, help_text, labels=[*_LABELS, "rank", "node"])
         for (labels, _), value in zip(rows, values, strict=True):
             if value is not None:

@@ -87,11 +87,11 @@ class TelemetryHistory:
                 continue
             rows = self._rows[key] = {measure: _Row() for measure in one.values if measure in IN_HISTORY}
             for measure, row in rows.items():
-                told = [nan if point is None else point for point in one.values[measure]]
-                row.points[POINTS - len(told) :] = array("f", told)
+                values = [nan if point is None else point for point in one.values[measure]]
+                row.points[POINTS - len(values) :] = array("f", values)
                 if missed:
                     row.move(missed)
-                elif told and not isnan(told[-1]):
+                elif values and not isnan(values[-1]):
                     row.looks = 1
 
     def _move(self, now_unix_ns: int) -> None:

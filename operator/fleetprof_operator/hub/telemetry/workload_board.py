@@ -96,11 +96,11 @@ class WorkloadBoard:
         """A sidecar's report about `processes`, which its heartbeat named; others are nobody's."""
         self._at_unix_ns = now_unix_ns
         ranks: dict[str, _Rank] = {}
-        for told in report.ranks:
-            process = processes.get(told.process_id)
-            if process is None or told.process_id in ranks:
+        for measured in report.ranks:
+            process = processes.get(measured.process_id)
+            if process is None or measured.process_id in ranks:
                 continue
-            ranks[told.process_id] = _Rank(
+            ranks[measured.process_id] = _Rank(
                 rank=process.rank if process.HasField("rank") else None,
                 pod=identity.pod_name,
                 node=identity.node_name or identity.host_name,
@@ -108,7 +108,7 @@ class WorkloadBoard:
                 world_size=process.world_size,
                 first_seen_unix_ns=process.first_seen_unix_ns,
             )
-            self._take_rank((sidecar_id, told.process_id), ranks[told.process_id].rank, told)
+            self._take_rank((sidecar_id, measured.process_id), ranks[measured.process_id].rank, measured)
         before = self._pods.get(sidecar_id)
         for process_id in before.ranks if before is not None else ():
             if process_id not in ranks:
@@ -193,11 +193,11 @@ class WorkloadBoard:
                 rows.append(RankFigures(rank.rank, rank.pod, rank.node, rank.device, {**values, **host}, part))
         return sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, row.pod))
 
-    def _take_rank(self, key: tuple[str, str], rank: int | None, told: pb.RankTelemetry) -> None:
-        values = _read(told, _RANK_SOURCES)
+    def _take_rank(self, key: tuple[str, str], rank: int | None, report: pb.RankTelemetry) -> None:
+        values = _read(report, _RANK_SOURCES)
         for name in _COUNTERS:
-            if told.HasField(name):
-                values[name] = getattr(told, name)
+            if report.HasField(name):
+                values[name] = getattr(report, name)
         for name in _SMOOTHED:
             before = self._ranks.get(key, f"smooth_{name}")
             if name in values:
@@ -206,7 +206,7 @@ class WorkloadBoard:
                 )
             elif before is not None:
                 values[f"smooth_{name}"] = before
-        self._energy_joules += told.gpu_energy_millijoules / 1000
+        self._energy_joules += report.gpu_energy_millijoules / 1000
         self._ranks.put(key, rank, values)
 
     def _gpu_rows(self) -> Iterable[GpuRow]:
@@ -219,8 +219,8 @@ class WorkloadBoard:
                     yield GpuRow(rank.rank, rank.node, rank.device, memory, joules, clock)
 
     def _samples_per_iteration(self) -> int:
-        told = (read_samples_per_iteration(pod.labels) for pod in self._pods.values())
-        return next((samples for samples in told if samples is not None), 0)
+        declared = (read_samples_per_iteration(pod.labels) for pod in self._pods.values())
+        return next((samples for samples in declared if samples is not None), 0)
 
     def _unreadable(self) -> list[int]:
         return sorted({source for pod in self._pods.values() for source in pod.unreadable})

@@ -195,10 +195,10 @@ def test_the_host_may_say_what_the_kernels_do_not() -> None:
     shape = Shape(dp=4, tp=2, layers=2)
     job = Job(shape, slow_device(shape, 5), 9)
     traces = traces_of(job, CLEAR, 9)
-    told = found_in(operations_of(job, [told_by_the_host(trace) for trace in traces]))
-    assert told.matched_by == "sequence numbers"
-    assert [one.rank for one in told.ranks] == [5]
-    assert told.unmatched == 0
+    found = found_in(operations_of(job, [told_by_the_host(trace) for trace in traces]))
+    assert found.matched_by == "sequence numbers"
+    assert [one.rank for one in found.ranks] == [5]
+    assert found.unmatched == 0
 
 
 def test_pauses_on_all_ranks_are_told_as_that() -> None:

@@ -211,9 +211,9 @@ async def test_words_that_are_no_tokens_keep_nobody_out(world: World, caplog: An
             assert {await task for task in guesses} == {"UNAUTHENTICATED"}
     assert world.hub.refusals.counts["BadToken"] == 200
     world.hub.refusals.close()
-    told = [record.message for record in caplog.records if "refused" in record.message]
-    assert len(told) == 2
-    assert "199 BadToken; most of them ipv4:127.0.0.1 (199)" in told[1]
+    messages = [record.message for record in caplog.records if "refused" in record.message]
+    assert len(messages) == 2
+    assert "199 BadToken; most of them ipv4:127.0.0.1 (199)" in messages[1]
 
 
 @pytest.mark.attack

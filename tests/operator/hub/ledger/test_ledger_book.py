@@ -48,7 +48,7 @@ WAITS = {"TargetsResolved": ("True", "Resolved")}
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("reason", "expected"),
     [
         ("", {"Captured": ("Unknown", "Capturing"), "Uploaded": ("Unknown", "Capturing"),
               "Succeeded": ("Unknown", "Capturing")}),
@@ -66,9 +66,9 @@ WAITS = {"TargetsResolved": ("True", "Resolved")}
                                "Succeeded": ("Unknown", "Analyzing")}),
     ],
 )  # fmt: skip
-def test_conditions_follow_from_the_lines(told: str, expected: dict[str, tuple[str, str]]) -> None:
+def test_conditions_follow_from_the_lines(reason: str, expected: dict[str, tuple[str, str]]) -> None:
     book = make_book()
-    words = told.split()
+    words = reason.split()
     for rank, state in zip(words[::2], words[1::2], strict=True):
         book.apply(event(int(rank), state, reason="TooLate" if state == "FAILED" else ""), "s", 20)
     assert conditions(book) == WAITS | expected
@@ -213,8 +213,8 @@ def test_any_order_of_events_comes_to_the_same_lines(events: list[pb.CaptureEven
     shuffled = data.draw(st.permutations(events))
     books = [make_book(), make_book()]
     for book, order in zip(books, (events, [*shuffled, *shuffled]), strict=True):
-        for told in order:
-            book.apply(told, "s", 20)
+        for event in order:
+            book.apply(event, "s", 20)
     assert books[0].ledger.entries == books[1].ledger.entries
     assert conditions(books[0]) == conditions(books[1])
 
@@ -230,9 +230,9 @@ def test_a_trace_counts_as_captured_though_the_failure_is_heard_first() -> None:
 def test_lines_only_move_forward(events: list[pb.CaptureEvent]) -> None:
     order = ["ASKED", "ARMED", "STARTED", "WRITTEN", "FAILED", "UPLOADED"]
     book = make_book()
-    for told in events:
+    for event in events:
         before = [order.index(e.state) for e in book.ledger.entries]
-        book.apply(told, "s", 20)
+        book.apply(event, "s", 20)
         after = [order.index(e.state) for e in book.ledger.entries]
         assert all(a >= b for a, b in zip(after, before, strict=True))
         for entry in book.ledger.entries:

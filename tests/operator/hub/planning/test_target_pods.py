@@ -59,8 +59,8 @@ def test_what_is_missing(target: TargetPods, connected: list[str], expected: Mis
 
 
 @pytest.fixture
-async def told(ground: Any, kit: Any) -> Any:
-    """The ground, with a hub whose operator tells the pods in `told.pods`."""
+async def kubernetes(ground: Any, kit: Any) -> Any:
+    """The ground, with a hub whose operator tells the pods in `kubernetes.pods`."""
     ground.pods = UNKNOWN
 
     def start_hub() -> Any:
@@ -79,7 +79,7 @@ async def told(ground: Any, kit: Any) -> Any:
         await ground.hub.restore([("team", "u-1")])
         ground.server = await serve(ground.hub, "127.0.0.1:0", token=kit.TOKEN)
 
-    ground.restart_told = restart
+    ground.restart_with_pods = restart
     await restart()
     return ground
 
@@ -96,24 +96,24 @@ def adopt(ground: Any, kit: Any, **spec: Any) -> Any:
     return ground.hub.adopt(kit.make_request(**spec), namespace="team", uid="u-1", name="five")
 
 
-async def test_a_capture_waits_for_pods_and_takes_no_others(told: Any, kit: Any) -> None:
-    stranger = await add_pod(told, kit, "stranger", kit.make_process(0))
-    status = await adopt(told, kit)
+async def test_a_capture_waits_for_pods_and_takes_no_others(kubernetes: Any, kit: Any) -> None:
+    stranger = await add_pod(kubernetes, kit, "stranger", kit.make_process(0))
+    status = await adopt(kubernetes, kit)
     assert (status.uid, status.name, status.namespace) == ("u-1", "five", "team")
-    for told.pods, reason in [
+    for kubernetes.pods, reason in [
         (UNKNOWN, "LookingForPods"),
         (pods("a", "b", pending=True), "PodsPending"),
         (together(pods("a"), pods("b", pending=True)), "PodsPending"),
         (pods("a", "b"), "SidecarsMissing"),
     ]:
-        status = await told.await_status("u-1", lambda s, r=reason: kit.condition(s, "TargetsResolved")[1] == r)
+        status = await kubernetes.await_status("u-1", lambda s, r=reason: kit.condition(s, "TargetsResolved")[1] == r)
         assert kit.condition(status, "TargetsResolved") == ("False", reason)
         assert kit.succeeded(status) == ("Unknown", "Waiting")
-    first = await add_pod(told, kit, "a", kit.make_process(0, world_size=2))
-    second = await add_pod(told, kit, "b", kit.make_process(1, world_size=2))
+    first = await add_pod(kubernetes, kit, "a", kit.make_process(0, world_size=2))
+    second = await add_pod(kubernetes, kit, "b", kit.make_process(1, world_size=2))
     for sidecar in (first, second):
-        await sidecar.deliver(told.store, await sidecar.expect("arm"))
-    status = await told.await_end("u-1")
+        await sidecar.deliver(kubernetes.store, await sidecar.expect("arm"))
+    status = await kubernetes.await_end("u-1")
     assert kit.succeeded(status) == ("True", "Complete")
     assert [m.WhichOneof("body") for m in stranger.received] == []
 
@@ -126,102 +126,102 @@ async def test_a_capture_waits_for_pods_and_takes_no_others(told: Any, kit: Any)
     ],
 )
 async def test_missing_ranks_are_waited_for_as_long_as_the_request_says(
-    told: Any, kit: Any, ranks: Any, told_of: TargetPods, reason: str
+    kubernetes: Any, kit: Any, ranks: Any, told_of: TargetPods, reason: str
 ) -> None:
-    told.pods = told_of
-    sidecar = await add_pod(told, kit, "a", kit.make_process(0, world_size=2))
-    await adopt(told, kit, deadline_s=3600, missingRanksGraceSeconds=30, **({"ranks": ranks} if ranks else {}))
-    await told.await_status("u-1", lambda s: kit.condition(s, "TargetsResolved") == ("False", reason))
-    told.skew_ns = 31 * 10**9
+    kubernetes.pods = told_of
+    sidecar = await add_pod(kubernetes, kit, "a", kit.make_process(0, world_size=2))
+    await adopt(kubernetes, kit, deadline_s=3600, missingRanksGraceSeconds=30, **({"ranks": ranks} if ranks else {}))
+    await kubernetes.await_status("u-1", lambda s: kit.condition(s, "TargetsResolved") == ("False", reason))
+    kubernetes.skew_ns = 31 * 10**9
     await sidecar.beat()
     arm = await sidecar.expect("arm")
     assert [order.rank for order in arm.orders] == [0]
-    await sidecar.deliver(told.store, arm)
-    status = await told.await_end("u-1")
+    await sidecar.deliver(kubernetes.store, arm)
+    status = await kubernetes.await_end("u-1")
     assert kit.succeeded(status) == ("True", "PartiallyCaptured")
     assert kit.states(status) == {0: "UPLOADED", 1: "NotPolling"}
     assert "rank 1 of " in next(c.message for c in status.conditions if c.type == "TargetsResolved")
 
 
-async def test_ranks_that_are_all_there_wait_for_no_pending_pod(told: Any, kit: Any) -> None:
-    told.pods = together(pods("a"), pods("spare", pending=True))
-    sidecar = await add_pod(told, kit, "a", kit.make_process(0, world_size=1))
-    await adopt(told, kit)
+async def test_ranks_that_are_all_there_wait_for_no_pending_pod(kubernetes: Any, kit: Any) -> None:
+    kubernetes.pods = together(pods("a"), pods("spare", pending=True))
+    sidecar = await add_pod(kubernetes, kit, "a", kit.make_process(0, world_size=1))
+    await adopt(kubernetes, kit)
     assert [order.rank for order in (await sidecar.expect("arm")).orders] == [0]
 
 
-async def test_pods_that_can_never_answer_end_the_request(told: Any, kit: Any) -> None:
-    told.pods = pods("a", injected=False, created_unix_ns=1)
-    await adopt(told, kit)
-    status = await told.await_end("u-1")
+async def test_pods_that_can_never_answer_end_the_request(kubernetes: Any, kit: Any) -> None:
+    kubernetes.pods = pods("a", injected=False, created_unix_ns=1)
+    await adopt(kubernetes, kit)
+    status = await kubernetes.await_end("u-1")
     assert kit.succeeded(status) == ("False", "NotInjected")
     assert "pod a was not injected" in next(c.message for c in status.conditions if c.type == "Succeeded")
 
 
-async def test_two_jobs_under_one_target_are_told_apart(told: Any, kit: Any) -> None:
-    told.pods = pods("a", "b")
+async def test_two_jobs_under_one_target_are_told_apart(kubernetes: Any, kit: Any) -> None:
+    kubernetes.pods = pods("a", "b")
     for name in ("a", "b"):
-        await add_pod(told, kit, name, kit.make_process(0, world_size=1))
-    await adopt(told, kit)
-    status = await told.await_status("u-1", lambda s: kit.condition(s, "TargetsResolved")[1] == "AmbiguousTarget")
+        await add_pod(kubernetes, kit, name, kit.make_process(0, world_size=1))
+    await adopt(kubernetes, kit)
+    status = await kubernetes.await_status("u-1", lambda s: kit.condition(s, "TargetsResolved")[1] == "AmbiguousTarget")
     assert "2 pods that are each rank 0 of a job of its own (a, b); narrow the target" in status.conditions[0].message
 
 
-async def test_a_pod_that_is_gone_ends_its_ranks_at_once(told: Any, kit: Any) -> None:
-    told.pods = pods("a", "b")
-    first = await add_pod(told, kit, "a", kit.make_process(0, world_size=2))
-    second = await add_pod(told, kit, "b", kit.make_process(1, world_size=2))
-    await adopt(told, kit)
-    await first.deliver(told.store, await first.expect("arm"))
+async def test_a_pod_that_is_gone_ends_its_ranks_at_once(kubernetes: Any, kit: Any) -> None:
+    kubernetes.pods = pods("a", "b")
+    first = await add_pod(kubernetes, kit, "a", kit.make_process(0, world_size=2))
+    second = await add_pod(kubernetes, kit, "b", kit.make_process(1, world_size=2))
+    await adopt(kubernetes, kit)
+    await first.deliver(kubernetes.store, await first.expect("arm"))
     await second.expect("arm")
-    told.pods = pods("a")  # the deletion is known before the stream's end: nothing is concluded yet
+    kubernetes.pods = pods("a")  # the deletion is known before the stream's end: nothing is concluded yet
     await second.say("u-1", "p1", 1, "ARMED")
-    status = await told.await_status("u-1", lambda s: kit.states(s) == {0: "UPLOADED", 1: "ARMED"})
+    status = await kubernetes.await_status("u-1", lambda s: kit.states(s) == {0: "UPLOADED", 1: "ARMED"})
     await second.disconnect()
-    status = await told.await_end("u-1")
+    status = await kubernetes.await_end("u-1")
     assert kit.states(status) == {0: "UPLOADED", 1: "SidecarLost"}
     assert status.ranks[1].message.startswith("its pod b is gone")
     assert kit.succeeded(status) == ("True", "PartiallyCaptured")
 
 
-async def test_adopting_again_is_the_same_capture_through_restarts(told: Any, kit: Any) -> None:
-    told.pods = pods("a")
-    sidecar = await add_pod(told, kit, "a", kit.make_process(0, world_size=1))
-    await adopt(told, kit)
+async def test_adopting_again_is_the_same_capture_through_restarts(kubernetes: Any, kit: Any) -> None:
+    kubernetes.pods = pods("a")
+    sidecar = await add_pod(kubernetes, kit, "a", kit.make_process(0, world_size=1))
+    await adopt(kubernetes, kit)
     arm = await sidecar.expect("arm")
     await sidecar.say_all(arm, "ARMED")
-    await adopt(told, kit)
+    await adopt(kubernetes, kit)
     await sidecar.disconnect()
-    await told.restart_told()
-    assert (await adopt(told, kit)).armed_unix_ns
-    await sidecar.connect(told.server.port)
-    await sidecar.deliver(told.store, arm)
-    assert kit.succeeded(await told.await_end("u-1")) == ("True", "Complete")
+    await kubernetes.restart_with_pods()
+    assert (await adopt(kubernetes, kit)).armed_unix_ns
+    await sidecar.connect(kubernetes.server.port)
+    await sidecar.deliver(kubernetes.store, arm)
+    assert kit.succeeded(await kubernetes.await_end("u-1")) == ("True", "Complete")
     await sidecar.expect("release")
 
-    await told.restart_told()  # an end that the hub remembers
-    assert kit.succeeded(await adopt(told, kit)) == ("True", "Complete")
-    told.hub.captures.by_uid.clear()  # and one that only the store does
-    status = await adopt(told, kit)
+    await kubernetes.restart_with_pods()  # an end that the hub remembers
+    assert kit.succeeded(await adopt(kubernetes, kit)) == ("True", "Complete")
+    kubernetes.hub.captures.by_uid.clear()  # and one that only the store does
+    status = await adopt(kubernetes, kit)
     assert (status.finished, kit.succeeded(status)) == (True, ("True", "Complete"))
     assert [m.WhichOneof("body") for m in sidecar.received if m.WhichOneof("body") != "upload_grant"] == []
 
 
-async def test_what_nobody_wants_any_more_is_let_go(told: Any, kit: Any) -> None:
-    told.pods = pods("a")
-    sidecar = await add_pod(told, kit, "a", kit.make_process(0, world_size=1))
-    await told.hub.adopt(kit.make_request(), namespace="team", uid="u-2", name="deleted")
+async def test_what_nobody_wants_any_more_is_let_go(kubernetes: Any, kit: Any) -> None:
+    kubernetes.pods = pods("a")
+    sidecar = await add_pod(kubernetes, kit, "a", kit.make_process(0, world_size=1))
+    await kubernetes.hub.adopt(kit.make_request(), namespace="team", uid="u-2", name="deleted")
     await sidecar.say_all(await sidecar.expect("arm"), "ARMED")
     await sidecar.disconnect()
-    await told.restart_told()  # restores u-1 only
-    await sidecar.connect(told.server.port)
+    await kubernetes.restart_with_pods()  # restores u-1 only
+    await sidecar.connect(kubernetes.server.port)
     assert (await sidecar.expect("release")).capture_id == "u-2"
 
 
-async def test_budgets(told: Any, kit: Any) -> None:
-    told.settings = replace(told.settings, max_unfinished=3, max_unfinished_per_namespace=2)
-    await told.restart_told()
-    adopt = told.hub.adopt
+async def test_budgets(kubernetes: Any, kit: Any) -> None:
+    kubernetes.settings = replace(kubernetes.settings, max_unfinished=3, max_unfinished_per_namespace=2)
+    await kubernetes.restart_with_pods()
+    adopt = kubernetes.hub.adopt
     for uid in ("u-1", "u-2", "u-2"):
         await adopt(kit.make_request(), namespace="team", uid=uid, name=uid)
     with pytest.raises(CaptureRefused, match="2 captures of namespace team are unfinished; cancel some") as caught:
@@ -232,20 +232,20 @@ async def test_budgets(told: Any, kit: Any) -> None:
         await adopt(kit.make_request(), namespace="third", uid="u-5", name="u-5")
 
 
-async def test_budgets_count_what_comes_at_the_same_time(told: Any, kit: Any) -> None:
-    told.settings = replace(told.settings, max_unfinished_per_namespace=2)
-    await told.restart_told()
+async def test_budgets_count_what_comes_at_the_same_time(kubernetes: Any, kit: Any) -> None:
+    kubernetes.settings = replace(kubernetes.settings, max_unfinished_per_namespace=2)
+    await kubernetes.restart_with_pods()
     uids = [f"u-{n}" for n in range(5)]
-    work = [told.hub.adopt(kit.make_request(), namespace="team", uid=uid, name=uid) for uid in uids]
+    work = [kubernetes.hub.adopt(kit.make_request(), namespace="team", uid=uid, name=uid) for uid in uids]
     taken = await asyncio.gather(*work, return_exceptions=True)
     refused = [answer for answer in taken if isinstance(answer, CaptureRefused)]
     assert (len(refused), {answer.reason for answer in refused}) == (3, {"TooManyCaptures"})
 
 
-async def test_what_cannot_be_done_is_refused_and_what_kubernetes_can_is_not(told: Any, kit: Any) -> None:
+async def test_what_cannot_be_done_is_refused_and_what_kubernetes_can_is_not(kubernetes: Any, kit: Any) -> None:
     with pytest.raises(InvalidRequest, match=r"spec\.redact: this version cannot redact"):
-        await adopt(told, kit, redact=["Names"])
-    assert (await adopt(told, kit, suspend=True)).uid == "u-1"
+        await adopt(kubernetes, kit, redact=["Names"])
+    assert (await adopt(kubernetes, kit, suspend=True)).uid == "u-1"
 
 
 class _Tokens:
@@ -300,12 +300,12 @@ async def test_a_pods_token_can_neither_submit_nor_list(ground: Any, kit: Any) -
         await hub.close()
 
 
-async def test_a_sidecars_id_belongs_to_its_pod(told: Any, kit: Any) -> None:
-    await add_pod(told, kit, "a")
+async def test_a_sidecars_id_belongs_to_its_pod(kubernetes: Any, kit: Any) -> None:
+    await add_pod(kubernetes, kit, "a")
     thief = kit.ScriptedSidecar("s-a", [])
     thief.identity.pod_uid = "thief"
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(1):
-            await thief.connect(told.server.port)
+            await thief.connect(kubernetes.server.port)
     assert await thief.call.details() == "hello.sidecar_id: is that of a sidecar in another pod"
     await thief.disconnect()

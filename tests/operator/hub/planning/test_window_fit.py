@@ -157,8 +157,8 @@ async def test_what_the_last_capture_took_shortens_the_next_or_refuses_it(ground
     arm = await sidecar.expect("arm")
     assert (arm.window.iterations, arm.asked_iterations) == (8, 8)
     assert (arm.estimate.events_per_iteration, arm.estimate.memory_bytes_per_iteration) == (10_000, 0)
-    told = next(c.message for c in (await ground.status(uid)).conditions if c.type == "TargetsResolved")
-    assert "the window is 8 iterations instead of 100: rank 0 may take" in told
+    message = next(c.message for c in (await ground.status(uid)).conditions if c.type == "TargetsResolved")
+    assert "the window is 8 iterations instead of 100: rank 0 may take" in message
     await ground.hub.cancel(uid)
     await sidecar.say(uid, "p0", 0, "FAILED", reason="Cancelled", message="m")
     await ground.await_end(uid)

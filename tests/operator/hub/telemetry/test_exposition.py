@@ -66,9 +66,9 @@ async def test_the_number_of_series_is_bounded(monkeypatch: pytest.MonkeyPatch) 
     board = TelemetryBoard()
     for number in range(5):
         ranks = list(range(number + 1))
-        told = [rank(one, iteration_ns=S) for one in ranks]
+        ranks_reported = [rank(one, iteration_ns=S) for one in ranks]
         named: Any = {"workload": pb.Workload(kind="Job", name=f"job-{number}"), "labels": EVERY_LABEL}
-        board.take(record(number, ranks, **named), report(*told), S)
+        board.take(record(number, ranks, **named), report(*ranks_reported), S)
     text = await expose(board)
     assert set(re.findall(r'workload="(job-\d)"', text)) == {"job-4", "job-3"}
     assert len(re.findall(r"^fleetprof_rank_iteration_seconds\{", text, re.MULTILINE)) == 3

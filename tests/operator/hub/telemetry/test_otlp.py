@@ -80,18 +80,18 @@ async def test_a_collector_is_told_what_metrics_tells() -> None:
     with receive() as (receiver, port):
         export = export_of(board, port)
         await export.send()
-    told = receiver.metrics()
-    assert told.keys() == {family.name for family in (await take_snapshot(board)).collect()}
+    families = receiver.metrics()
+    assert families.keys() == {family.name for family in (await take_snapshot(board)).collect()}
     (resource,) = {str(one.resource) for request in receiver.requests for one in request.resource_metrics}
     assert "service.name" in resource
     assert "operator-0" in resource
-    busy = told["fleetprof_workload_gpu_busy_ratio"]
+    busy = families["fleetprof_workload_gpu_busy_ratio"]
     assert points(busy)[tuple(sorted({**JOB, "aggregation": "mean"}.items()))] == 0.007
-    assert {told[f"fleetprof_workload_{name}"].unit for name in ("gpu_memory_used_bytes", "gpu_power_watts")} == {
+    assert {families[f"fleetprof_workload_{name}"].unit for name in ("gpu_memory_used_bytes", "gpu_power_watts")} == {
         "By",
         "W",
     }
-    energy = told["fleetprof_workload_gpu_energy_joules"]
+    energy = families["fleetprof_workload_gpu_energy_joules"]
     assert energy.sum.is_monotonic
     assert energy.sum.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
     assert points(energy) == {tuple(sorted(JOB.items())): 0.028}

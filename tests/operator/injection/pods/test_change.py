@@ -103,8 +103,8 @@ def test_the_sidecar_knows_how_much_disk_its_pod_may_take_before_it_is_evicted(
         {"name": f"c{number}", "image": "i", "resources": {"limits": {"ephemeral-storage": amount}} if amount else {}}
         for number, amount in enumerate(amounts)
     ]
-    told = environment(sidecar(inject(*containers))).get("FLEETPROF_STORAGE_LIMIT_BYTES")
-    assert told == (None if limit is None else str(limit))
+    limit_bytes = environment(sidecar(inject(*containers))).get("FLEETPROF_STORAGE_LIMIT_BYTES")
+    assert limit_bytes == (None if limit is None else str(limit))
 
 
 def test_the_sidecar_holds_a_token_for_us_and_none_for_the_api(inject: Inject) -> None:
@@ -230,7 +230,7 @@ def test_the_sidecar_is_told_of_a_launcher_that_it_cannot_see(
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "addresses"),
     [
         ({}, BY_NAME),
         ({"hostNetwork": True}, BY_ADDRESS),
@@ -240,11 +240,11 @@ def test_the_sidecar_is_told_of_a_launcher_that_it_cannot_see(
     ],
 )
 def test_a_pod_that_cannot_resolve_cluster_names_gets_the_addresses_of_hub_and_store(
-    inject: Inject, fields: dict[str, Any], told: dict[str, str]
+    inject: Inject, fields: dict[str, Any], addresses: dict[str, str]
 ) -> None:
     change = inject(**fields)
     values = environment(sidecar(change))
-    assert {name: values[name] for name in BY_ADDRESS if name in values} == told
+    assert {name: values[name] for name in BY_ADDRESS if name in values} == addresses
     assert change.warnings == []
 
 

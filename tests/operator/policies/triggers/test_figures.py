@@ -21,7 +21,7 @@ class _Up:
 
 
 @pytest.mark.parametrize(
-    ("told", "activity_permille", "lowest"),
+    ("reports", "activity_permille", "lowest"),
     [
         (
             [rank(0, gpu_busy_permille=900, gpu_sm_active_permille=300), rank(1, gpu_sm_active_permille=100)],
@@ -36,11 +36,11 @@ class _Up:
     ],
 )
 def test_the_activity_of_a_job_s_gpus(
-    told: Sequence[pb.RankTelemetry], activity_permille: int | None, lowest: tuple[int, int] | None
+    reports: Sequence[pb.RankTelemetry], activity_permille: int | None, lowest: tuple[int, int] | None
 ) -> None:
     sidecar = record(0, [0, 1], workload=pb.Workload(api_version="batch/v1", kind="Job", name="llama"))
     board = TelemetryBoard()
-    board.take(sidecar, report(*told), 50 * S)
+    board.take(sidecar, report(*reports), 50 * S)
     figures = HubFigures(
         lambda namespace: [replace(sidecar, link=_Up())],
         lambda job, name: board.measure((job.namespace, job.kind, job.name), name),

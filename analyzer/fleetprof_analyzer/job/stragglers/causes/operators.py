@@ -74,12 +74,12 @@ def compare_work(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorU
                 usual=round(usual_count / max(iterations, 1), 1), unit="calls per iteration",
             )  # fmt: skip
             extra.append(((use.count - usual_count) * use.median_ns, calls))
-    told = len(ratios[False]) >= _LEAST_SHARED and ratios[True]
+    is_explained = len(ratios[False]) >= _LEAST_SHARED and ratios[True]
     extra.sort(key=lambda one: -one[0])
     sizes = compare_sizes(mine, peers)
     return Work(
-        batch=_weighted_median(ratios[False]) if told else nan,
-        parameters=_weighted_median(ratios[True]) if told else nan,
+        batch=_weighted_median(ratios[False]) if is_explained else nan,
+        parameters=_weighted_median(ratios[True]) if is_explained else nan,
         more_ns=(more_ns if sizes is None else sizes.more_ns) / max(iterations, 1),
         extra_ns=sum(time_ns for time_ns, _ in extra) / max(iterations, 1),
         usual_ns=median(sum(one.count * one.median_ns for one in peer) for peer in peers if peer) / max(iterations, 1),

@@ -194,9 +194,9 @@ class Replay:
         """How much faster each rank's host launches, shape (R,): pauses and data loading come before a few only."""
         pace = np.ones(len(self.matched.ranks))
         launching, wanted = self.host_ns - self._beside_ns, host_ns - self._beside_ns
-        told = changed & (launching > 0) & (wanted > 0)
-        for rank in np.unique(self.layout.rank[told]):
-            here = told & (self.layout.rank == rank)
+        paced = changed & (launching > 0) & (wanted > 0)
+        for rank in np.unique(self.layout.rank[paced]):
+            here = paced & (self.layout.rank == rank)
             pace[rank] = np.quantile(wanted[here] / launching[here], _PACE)
         return np.minimum(pace, 1.0)
 
