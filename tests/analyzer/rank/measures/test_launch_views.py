@@ -57,8 +57,8 @@ def test_copies_are_added_up_by_direction() -> None:
 @pytest.mark.parametrize(
     ("recorded", "line"),
     [
-        ([14, 980, None], "Rank 0: a sample of the operators only"),
-        ([14] * 10, "Rank 0, 1, 2, 3, 4, 5, 6, 7, …: a sample of the operators only"),
+        ([14, 980, None], "Rank 0: the trace has only a sample of the operators"),
+        ([14] * 10, "Rank 0, 1, 2, 3, 4, 5, 6, 7, …: the trace has only a sample of the operators"),
         ([500, None], ""),
     ],
 )
