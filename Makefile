@@ -68,7 +68,7 @@ part/calculations:
 
 # On an API server alone, with helm alone, and on nothing.
 part/tests:
-	$(YIELDING) $(PART) tests $(PYTHON) -m pytest $(BESIDE) -m "not torch" \
+	$(YIELDING) $(PART) tests $(PYTHON) -m pytest $(PARALLEL) -m "not torch" \
 	    $(addprefix --ignore ,tests/e2e/kubernetes $(CALCULATIONS)) $(PYTEST_ARGS)
 
 # PyTorch in both versions, the pages, the S3 server, HTA, a browser and PostgreSQL.
