@@ -7,15 +7,12 @@ The millisecond is counted and not built: docs/limits.md says why.
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from typing import Any
+from collections.abc import Callable
 
 from cost.idle_cost import SIDECAR_PROCESSES, measure_sidecar
 from figures import Figure
 from fleetprof_sidecar.telemetry.dcgm_exporter import EVERY_S
+from harness.http_answers import answering
 from harness.training.local_system import Local
 
 GPUS = 8
@@ -47,32 +44,6 @@ def write_page() -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-@contextmanager
-def serve_page() -> Iterator[tuple[str, list[float]]]:
-    """(its address, when it was asked)."""
-    page, asked = write_page(), []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(time.monotonic())
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(page)))
-            self.end_headers()
-            self.wfile.write(page)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/metrics", asked
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def count_millisecond(read: Callable[[], object]) -> float:
     """Processor time of a thread that wakes every millisecond and reads, µs for each."""
     began, due = time.thread_time_ns(), time.monotonic_ns()
@@ -102,10 +73,10 @@ def _measure_millisecond() -> list[Figure]:
 
 def measure(local: Local) -> list[Figure]:
     """All of this module."""
-    with serve_page() as (url, asked):
-        local.environment["FLEETPROF_DCGM_URL"] = url
+    with answering(200, write_page()) as (address, requests):
+        local.environment["FLEETPROF_DCGM_URL"] = f"{address}/metrics"
         rss, cpu = measure_sidecar(local, SIDECAR_PROCESSES, _ASKS * EVERY_S, "cuda")
-    assert len(asked) >= _ASKS, "the sidecar asks the exporter"
+    assert len(requests) >= _ASKS, "the sidecar asks the exporter"
     served = f"sidecar with {SIDECAR_PROCESSES} processes that asks a DCGM exporter of {GPUS} GPUs"
     return [
         Figure(_SECTION, f"{served}: memory", f"{rss:.1f} MiB RSS", "<= 64 MiB", rss <= 64),
