@@ -1,7 +1,9 @@
 """Right and wrong policies, for the API server and the typed Python alike."""
 
-import copy
+from functools import partial
 from typing import Any
+
+from harness.kubernetes.documents.fields import with_field
 
 POLICIES = "/apis/fleetprof.io/v1alpha1/namespaces/default/profilepolicies"
 VALID: dict[str, Any] = {
@@ -15,18 +17,8 @@ VALID: dict[str, Any] = {
 }
 
 
-def with_value(path: str, value: object) -> dict[str, Any]:
-    """The valid policy with the field at `path` set; None takes it away."""
-    document = copy.deepcopy(VALID)
-    place: Any = document
-    *way, last = path.split(".")
-    for part in way:
-        place = place.setdefault(part, {})
-    if value is None:
-        del place[last]
-    else:
-        place[last] = value
-    return document
+with_value = partial(with_field, VALID)
+"""The valid policy with the field at `path` set; None takes it away."""
 
 
 def _one(kind: str, **more: object) -> list[dict[str, Any]]:

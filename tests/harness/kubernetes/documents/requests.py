@@ -1,7 +1,9 @@
 """Right and wrong requests, for the API server and the typed Python alike."""
 
-import copy
+from functools import partial
 from typing import Any
+
+from harness.kubernetes.documents.fields import with_field
 
 REQUESTS = "/apis/fleetprof.io/v1alpha1/namespaces/default/profilerequests"
 VALID: dict[str, Any] = {
@@ -15,18 +17,8 @@ VALID: dict[str, Any] = {
 }
 
 
-def with_value(path: str, value: object) -> dict[str, Any]:
-    """The valid request with the field at `path` set; None takes it away."""
-    document = copy.deepcopy(VALID)
-    place: Any = document
-    *way, last = path.split(".")
-    for part in way:
-        place = place.setdefault(part, {})
-    if value is None:
-        del place[last]
-    else:
-        place[last] = value
-    return document
+with_value = partial(with_field, VALID)
+"""The valid request with the field at `path` set; None takes it away."""
 
 
 def _selected(requirement: dict[str, Any]) -> dict[str, Any]:
