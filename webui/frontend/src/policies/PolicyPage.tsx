@@ -8,7 +8,8 @@ import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { Empty, Loaded } from "@/parts/States";
 import { formatDate } from "@/units/dates";
-import { joinSentences, sentenceCase } from "@/units/text";
+import { joinSentences } from "@/units/text";
+import { outcomeOf } from "./outcome";
 
 export function PolicyPage() {
   const { namespace, name } = useParams({ from: "/policies/$namespace/$name" });
@@ -69,14 +70,15 @@ const COLUMNS: Column<PolicyAction>[] = [
     id: "action",
     header: "Outcome",
     width: "240px",
-    cell: ({ namespace, action, reason, count, uid }) => {
-      const said = `${sentenceCase(action)}${reason && `: ${reason}`}${count > 1 ? ` (${count} times)` : ""}`;
+    cell: (row) => {
+      const { namespace, uid } = row;
+      const outcome = <Name text={outcomeOf(row)} most={60} />;
       return uid ? (
         <Link to="/requests/$namespace/$uid" params={{ namespace, uid }}>
-          <Name text={said} most={60} />
+          {outcome}
         </Link>
       ) : (
-        <Name text={said} most={60} />
+        outcome
       );
     },
   },

@@ -20,7 +20,7 @@ export function DayMarks({ marks, x, width, left }: { marks: readonly DayMark[];
       <svg width={width} height={HEIGHT} role="group" aria-label="Alerts and policies of the last day">
         <line x1={left} x2={width} y1={MIDDLE} y2={MIDDLE} className="day-marks-axis" />
         {marks.map((mark, index) => (
-          <MarkLink key={`${mark.action.policy} ${mark.action.trigger} ${mark.at} ${mark.action.reason}`} action={mark.action} onLook={() => setLooked(mark)}>
+          <MarkLink key={mark.key} action={mark.action} onLook={() => setLooked(mark)}>
             <title>{sayMark(mark)}</title>
             {mark.from < mark.at && <line x1={Math.max(left, x(mark.from))} x2={x(mark.at)} y1={MIDDLE} y2={MIDDLE} />}
             <circle cx={x(mark.at)} cy={MIDDLE} r={SIZE} />

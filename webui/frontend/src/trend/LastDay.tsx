@@ -79,7 +79,7 @@ function DayChart({ series: { measure, help, values }, end, step, x, width, mark
           </text>
         ))}
         {marks.map((mark) => (
-          <line key={`${mark.action.policy} ${mark.action.trigger} ${mark.at} ${mark.action.reason}`} x1={x(mark.at)} x2={x(mark.at)} y1={4} y2={HEIGHT - BOTTOM} className={mark.action.action === "captured" ? "day-mark-line captured" : "day-mark-line"} />
+          <line key={mark.key} x1={x(mark.at)} x2={x(mark.at)} y1={4} y2={HEIGHT - BOTTOM} className={mark.action.action === "captured" ? "day-mark-line captured" : "day-mark-line"} />
         ))}
         <g className="line strong" style={{ stroke: `var(${color})` }}>
           {pieces({ at, values }).map((points) =>
