@@ -45,12 +45,10 @@ class _Kept:
     actions: Mapping[tuple[str, str], Sequence[PolicyAction]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Answer:
-    """By Prometheus; `turn` is held while it is asked."""
+    """What Prometheus said of the day that ends there, by namespace; nothing where it did not answer."""
 
-    turn: threading.Lock = field(default_factory=threading.Lock)
-    asked_s: float = -KEPT_S
     end_unix_ns: int = 0
     workloads: Mapping[str, Sequence[FleetWorkload]] = field(default_factory=dict)
 
@@ -74,6 +72,8 @@ class JobsOfTheDay:
         self._find_captured = find_captured
         self._prometheus = prometheus
         self._answer = _Answer()
+        self._asked_s = -KEPT_S
+        self._asking = threading.Lock()
         self._clock = clock
         self._read_unix_ns = read_unix_ns
         self._known: dict[str, _Kept] = {}
@@ -85,9 +85,9 @@ class JobsOfTheDay:
         `stored`: the namespaces whose day is in the store; `readable`: of which others may be told as well, None: all.
         """
         answer = self._ask()
-        known = answer.keys() if readable is None else answer.keys() & frozenset(readable)
+        known = answer.workloads.keys() if readable is None else answer.workloads.keys() & frozenset(readable)
         shown = sorted({*stored, *known})[:_MOST_NAMESPACES]
-        jobs = [job for namespace in shown for job in self._list(namespace, answer.get(namespace, ()))]
+        jobs = [job for namespace in shown for job in self._list(namespace, answer)]
         captured = self._find_captured(shown)
         for job in jobs:
             job.captured = (job.namespace, job.kind, job.name) in captured
@@ -96,27 +96,26 @@ class JobsOfTheDay:
 
     def knows(self, namespace: str, kind: str, name: str) -> bool:
         """Whether a job told anything; `kind` "" is any. Raises StoreError."""
-        jobs = self._list(namespace, self._ask().get(namespace, ()))
+        jobs = self._list(namespace, self._ask())
         return any(job.name == name and kind in ("", job.kind) for job in jobs)
 
-    def _list(self, namespace: str, workloads: Sequence[FleetWorkload]) -> list[JobOfDay]:
+    def _list(self, namespace: str, answer: _Answer) -> list[JobOfDay]:
         """Those of one namespace: each as Prometheus has it, where it does."""
-        kept = self._read(namespace)
+        kept, workloads = self._read(namespace), answer.workloads.get(namespace, ())
         known = {(one.kind, one.name) for one in workloads}
         return [
             *(
-                _describe_workload(one, self._answer.end_unix_ns, kept.actions.get((one.kind, one.name), ()))
+                _describe_workload(one, answer.end_unix_ns, kept.actions.get((one.kind, one.name), ()))
                 for one in workloads
             ),
             *(job for job in kept.jobs if (job.kind, job.name) not in known),
         ]
 
-    def _ask(self) -> Mapping[str, Sequence[FleetWorkload]]:
-        """What Prometheus has, by namespace; nothing where it does not answer."""
+    def _ask(self) -> _Answer:
         if self._prometheus is None:
-            return {}
-        with self._answer.turn:
-            if self._clock() - self._answer.asked_s >= KEPT_S:
+            return self._answer
+        with self._asking:
+            if self._clock() - self._asked_s >= KEPT_S:
                 end_unix_ns = (self._read_unix_ns() // STEP_NS + 1) * STEP_NS
                 found: dict[str, list[FleetWorkload]] = {}
                 try:
@@ -125,9 +124,9 @@ class JobsOfTheDay:
                 except PrometheusFailed as error:
                     log.warning("the jobs of the day come from the store, because Prometheus failed: %s", error)
                     found = {}
-                self._answer.workloads, self._answer.end_unix_ns = found, end_unix_ns
-                self._answer.asked_s = self._clock()
-            return self._answer.workloads
+                self._answer = _Answer(end_unix_ns, found)
+                self._asked_s = self._clock()
+            return self._answer
 
     def _read(self, namespace: str) -> _Kept:
         with self._turn:

@@ -1,11 +1,9 @@
 """The last day of telemetry, as a Prometheus has it: more of it than the hub keeps, and of more workloads.
 
-Guarantees: one question for all measures of a workload, in the points of the stored history, and two for all workloads
-of the fleet; names in it are quoted, so
-that no workload's name changes the question; the administrator's matchers are in every one, so that of several
-clusters' figures one cluster's are read; answers are read within limits of size and time; one that was silent is left
-alone for a while; no redirect is followed.
-Source: Prometheus' HTTP API, https://prometheus.io/docs/prometheus/latest/querying/api/.
+Guarantees: one query for all measures of a workload, in the points of the stored history, and two for all workloads of
+the fleet; names are quoted, so that no workload's name changes a query; the administrator's matchers are in every
+query, so that the figures of one cluster are read where Prometheus has several; answers are read within limits of size
+and time; a Prometheus that was silent is left alone for a while; no redirect is followed.
 """
 
 import json
