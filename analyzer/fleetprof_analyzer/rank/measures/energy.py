@@ -30,16 +30,18 @@ class Energies:
     source: Source = "none"
 
     def mean_mj(self) -> int | None:
-        """Of the iterations that have one."""
-        known = [value for value in self.millijoules if value is not None]
-        return sum(known) // len(known) if known else None
+        """Mean energy of the iterations whose energy is known."""
+        mean = self._mean()
+        return None if mean is None else int(mean)
 
     def per_sample_uj(self, samples_per_iteration: int | None) -> int | None:
-        """The rank's part of the energy of a training sample; `samples_per_iteration` is of all ranks."""
+        """The rank's part of the energy of a training sample; `samples_per_iteration` counts those of all ranks."""
+        mean = self._mean()
+        return None if mean is None or not samples_per_iteration else round(1000 * mean / samples_per_iteration)
+
+    def _mean(self) -> float | None:
         known = [value for value in self.millijoules if value is not None]
-        return (
-            round(1000 * sum(known) / len(known) / samples_per_iteration) if known and samples_per_iteration else None
-        )
+        return sum(known) / len(known) if known else None
 
 
 def measure_energy(device: DeviceColumns, start_ns: Int64s, end_ns: Int64s) -> Energies:
