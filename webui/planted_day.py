@@ -94,7 +94,9 @@ def _make_policy(uid: str, end_unix_ns: int) -> dict[str, Any]:
             "captured": 1,
             "suppressed": 13,
             "lastFiredTime": at(0.2),
-            "conditions": [{"type": "Ready", "status": "True", "reason": "Watching", "message": "watched for"}],
+            "conditions": [
+                {"type": "Ready", "status": "True", "reason": "Watching", "message": "triggers are watched for"}
+            ],
             "captures": [
                 {
                     "request": "starved-5d0f2c9a41b7e863",

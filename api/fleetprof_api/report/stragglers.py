@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from fleetprof_api.report.code_place import PlaceInCode
 
+_HIDES_ALL: Final = 0.3  # of an iteration
 Cause = Literal[
     "data_loading",
     "host",
@@ -92,9 +93,6 @@ class ClockAlignment(msgspec.Struct, kw_only=True, frozen=True):
     ]
     residual_most_ns: Annotated[int, Meta(description="the largest of these distances, ns", ge=0)]
     unaligned: Annotated[list[int], Meta(description="ranks that share no operation that all leave together")] = []
-
-
-_HIDES_ALL: Final = 0.3
 
 
 class Stragglers(msgspec.Struct, kw_only=True, frozen=True):

@@ -121,9 +121,7 @@ class Hub:
         A namespace, uid and name as Kubernetes makes them; `requester` for the ledger. Raises InvalidRequest,
         CaptureRefused, StoreError (then nothing was begun).
         """
-        if uid not in self.captures.by_uid and not await restore_all(
-            self.captures, self._environment, [(namespace, uid)]
-        ):
+        if uid not in self.captures.by_uid and not await self._restore_all([(namespace, uid)]):
             if problems := find_unsupported(request):
                 raise InvalidRequest(problems)
             self._check_budget(namespace)

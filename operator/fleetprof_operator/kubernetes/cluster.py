@@ -2,7 +2,7 @@
 
 The typed models are left aside: pods are read as metadata only (a tenth of the memory), and custom resources have none.
 
-Guarantees: every refusal of the API is a `ApiRefused` with its status and sentence; what did not arrive at all is an
+Guarantees: every refusal of the API is an `ApiRefused` with its status and sentence; what did not arrive at all is an
 `Unreachable`; lists are read in pages; a watch ends when the server ends it and is for the caller to begin again.
 """
 

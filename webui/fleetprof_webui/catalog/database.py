@@ -61,7 +61,7 @@ def _is_damaged(engine: Engine, error: Exception) -> bool:
 def _explain(error: Exception) -> CatalogUnusable:
     if isinstance(error, CommandError):
         return CatalogUnusable(
-            f"the catalog is of another version of fleetprof ({error}); make it anew: fleetprof catalog rebuild"
+            f"the catalog is of another version of fleetprof ({error}); rebuild it: fleetprof catalog rebuild"
         )
     cause = error.orig if isinstance(error, DatabaseError) else error
     return CatalogUnusable(f"the catalog's database does not answer: {cause}; look at its address, and that it runs")

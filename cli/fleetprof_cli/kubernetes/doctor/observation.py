@@ -19,7 +19,7 @@ from fleetprof_cli.kubernetes.requests import Requests
 from fleetprof_cli.kubernetes.target_pods import Pod, list_pods
 from fleetprof_cli.messages import Failure
 
-_LOG_LINES: Final = 10_000  # 2 MB; a capture writes 5 lines for each rank, and a link is told of once
+_LOG_LINES: Final = 10_000  # 2 MB; each rank of a capture writes 5 lines, and the link to the hub is logged once
 _LOOKED_INTO: Final = 8  # pods whose logs are read
 _WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
