@@ -1,7 +1,9 @@
 """Measures how much slower the iterations of a running capture are: the basis of limits.maxSlowdownPercent.
 
-Every capture has a limit unless it was switched off, so a job's own pauses (a checkpoint, an evaluation, a data loader
-that waits) must not look like ours: two measurements in a row have to be above it.
+Every capture has a limit unless it was switched off, so what others do to the job must not look like ours. Two
+measurements in a row have to be above the limit, because a checkpoint, an evaluation or a data loader that waits fills
+one. All measurements of five seconds have to be above it, because another program takes the cores for a few while it
+starts (in bench/real that stopped captures of ordinary jobs).
 
 Guarantees: pure; a capture without a limit, without the agent or by time is never judged, nor is what comes after its
 window: stopping would end nothing then.
@@ -11,6 +13,9 @@ from collections.abc import Hashable
 
 from fleetprof_sidecar.capture.process_capture import Terms
 from fleetprof_sidecar.processes.views import StepView
+
+LEAST_MEASUREMENTS = 2
+LEAST_SLOW_NS = 5 * 10**9
 
 
 class SlowdownWatch:
@@ -25,10 +30,13 @@ class SlowdownWatch:
         self._steps_per_iteration = steps_per_iteration
         self._limit_percent = limit_percent
         self._latest: tuple[int, int] | None = None
-        self._percent = 0  # of the latest measurement
+        # The latest measurements in a row that are above the limit.
+        self._slow: list[int] = []
+        self._slow_since_unix_ns = 0
 
     def observe(self, step: int, at_unix_ns: int) -> int | None:
-        """Takes one step report; the slowdown in percent when two measurements in a row are above the limit, else None.
+        """Takes one step report; the slowdown in percent once two measurements in a row and all of five seconds are
+        above the limit (the least of them), else None.
 
         Steps outside the window are left out; a measurement is of at least one whole iteration between two reports.
         """
@@ -40,11 +48,17 @@ class SlowdownWatch:
         steps, elapsed_ns = step - self._latest[0], at_unix_ns - self._latest[1]
         if steps < self._steps_per_iteration:
             return None
-        self._latest = (step, at_unix_ns)
+        began_unix_ns, self._latest = self._latest[1], (step, at_unix_ns)
         iteration_ns = elapsed_ns * self._steps_per_iteration // steps
-        before, self._percent = self._percent, 100 * (iteration_ns - self._baseline_ns) // self._baseline_ns
-        slower = min(before, self._percent)
-        return slower if slower > self._limit_percent else None
+        percent = 100 * (iteration_ns - self._baseline_ns) // self._baseline_ns
+        if percent <= self._limit_percent:
+            self._slow.clear()
+            return None
+        if not self._slow:
+            self._slow_since_unix_ns = began_unix_ns
+        self._slow.append(percent)
+        is_long = at_unix_ns - self._slow_since_unix_ns >= LEAST_SLOW_NS
+        return min(self._slow) if is_long and len(self._slow) >= LEAST_MEASUREMENTS else None
 
 
 class SlowdownWatches:

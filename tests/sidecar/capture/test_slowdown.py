@@ -1,7 +1,11 @@
 """How much slower the iterations of a running capture are."""
 
+from itertools import accumulate
+
 import pytest
 from fleetprof_sidecar.capture.slowdown import SlowdownWatch
+
+SECOND_NS = 10**9
 
 
 @pytest.mark.parametrize(
@@ -19,10 +23,28 @@ from fleetprof_sidecar.capture.slowdown import SlowdownWatch
     ],
 )
 def test_a_slowdown_counts_from_the_windows_first_step(reports: list[tuple[int, int]], percent: int | None) -> None:
-    watch = SlowdownWatch(baseline_ns=200, first_step=100, last_step=109, steps_per_iteration=2, limit_percent=50)
-    found = [watch.observe(step, at) for step, at in reports]
+    """An iteration is of two steps and usually takes 200 s."""
+    watch = SlowdownWatch(200 * SECOND_NS, first_step=100, last_step=109, steps_per_iteration=2, limit_percent=50)
+    found = [watch.observe(step, at * SECOND_NS) for step, at in reports]
     assert found[-1] == percent
     assert found[:-1] == [None] * (len(reports) - 1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "slow"),
+    [
+        ([3, 3, 3, 3, 10, 3, 3], False),  # another program begins on the same cores, and once more
+        ([3, 3, 3, 3, 3], True),
+        ([10, 10, 3, 3, 3, 3, 3], True),
+    ],
+)
+def test_short_iterations_have_to_be_slow_for_five_seconds(steps: list[int], slow: bool) -> None:
+    """`steps` is how many steps each second of the window brings; usually it brings ten."""
+    watch = SlowdownWatch(SECOND_NS // 10, first_step=0, last_step=99, steps_per_iteration=1, limit_percent=200)
+    reports = zip(accumulate(steps, initial=0), range(len(steps) + 1), strict=True)
+    found = [watch.observe(step, second * SECOND_NS) for step, second in reports]
+    assert found[:-1] == [None] * len(steps)
+    assert (found[-1] is not None) is slow
 
 
 def test_without_a_baseline_there_is_no_slowdown() -> None:
