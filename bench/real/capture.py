@@ -20,7 +20,7 @@ from harness.training.local_system import Local, make_local
 from harness.waiting import wait_until
 
 ITERATIONS = 20
-DEADLINE_S = 300  # torch.compile took more than 150 s on two cores with a load of 16
+DEADLINE_S = 900  # what a capture has by itself: torch.compile takes minutes where others want the same two cores
 ANNOTATED = Path(__file__).parent / "truth" / "annotated.py"
 
 
@@ -80,7 +80,7 @@ def capture_twice(
 def _capture(local: Local, program: Program, phase: str) -> Captured:
     """`fleetprof capture`, as it is typed."""
     flags = ["--wait-for-job"] if phase == "start-up" else []
-    words = ["capture", program.job, "--iterations", str(ITERATIONS), "--deadline", str(DEADLINE_S), "-o", "json"]
+    words = ["capture", program.job, "--iterations", str(ITERATIONS), "-o", "json"]
     began = time.monotonic()
     try:
         done = local.command(*words, *flags, timeout=DEADLINE_S + 90)
