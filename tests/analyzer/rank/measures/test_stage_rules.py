@@ -81,9 +81,18 @@ def test_backward_ends_with_what_the_main_thread_waits_for_in_it(behind: Events,
           [mark("Optimizer.zero_grad#SGD.zero_grad", 1_500, 1_600)], backward(1_600, 1),
           [mark("gloo:all_reduce", 2_120, 8_990, GLOO)], step(1_050, 10_000)],
          {"data_loading": 1_000, "forward": 500, "zero_grad": 100, "backward": 7_390, "optimizer": 1_010}),
-        # A closure that does work of its own before the model.
+        # A closure that does work of its own before the model, and the step's own Python before that.
         ([forward(3_000, 1), backward(3_400, 1), step(0, 10_000)],
-         {"host": 3_000, "forward": 400, "backward": 500, "optimizer": 6_100}),
+         {"host": 2_800, "forward": 400, "backward": 500, "optimizer": 200 + 6_100}),
+        # The loop is silent before the step as well.
+        ([forward(3_000, 1), backward(3_400, 1), step(1_000, 10_000)],
+         {"host": 1_000 + 1_800, "forward": 400, "backward": 500, "optimizer": 200 + 6_100}),
+        # No silence: PyTorch's own Python before the first operator is the forward pass's, as without a closure.
+        ([[mark("enumerate(DataLoader)#x", 0, 2_850)], forward(3_000, 1), backward(3_400, 1), step(2_900, 10_000)],
+         {"data_loading": 2_850, "forward": 550, "backward": 500, "optimizer": 6_100}),
+        # A wrapper's step around the optimizer's: they begin together.
+        ([forward(3_000, 1), backward(3_400, 1), step(1_000, 10_000), step(1_010, 9_990)],
+         {"host": 2_800, "forward": 400, "backward": 500, "optimizer": 6_300}),
         # LBFGS: the closure is called more than once in a step.
         ([forward(0, 1), backward(400, 1), forward(5_000, 2), backward(5_400, 2), step(0, 10_000)],
          {"forward": 800, "backward": 1_000, "optimizer": 8_200}),

@@ -30,10 +30,14 @@ Label = tuple[int, int, StageName]
 
 @dataclass(slots=True)
 class Labels:
-    """The stages of one iteration as they are found; `inferred` without a mark."""
+    """The stages of one iteration as they are found; `inferred` without a mark.
+
+    `entered` is when each step begins that has a closure, and all of the closure's stages within it.
+    """
 
     spans: dict[StageName, list[Span]] = field(default_factory=dict)
     inferred: set[StageName] = field(default_factory=set)
+    entered: list[int] = field(default_factory=list)
 
     def add(self, stage: StageName, start: int, end: int) -> None:
         """Gives [start, end) to a stage; an empty one is nothing."""
@@ -90,7 +94,9 @@ def _find_steps(thread: MainThread, found: Labels, trained: Int64s, start: int, 
         for first, last in passes:
             if not begin <= first < step_end:
                 continue
-            if reached > begin:  # between two calls of the closure
+            if reached == begin:
+                found.entered.append(begin)
+            else:  # between two calls of the closure
                 at = int(np.searchsorted(trained, reached))
                 found.add("optimizer", reached, min(first, int(trained[at]) if at < len(trained) else first))
             reached = last
