@@ -70,10 +70,12 @@ def find_capture(captures: Sequence[StoredCapture], reference: str) -> StoredCap
 def _describe(capture: StoredCapture) -> str:
     """What tells captures of one name apart: uid and when it was asked for."""
     ledger = capture.ledger
-    asked = ""
+    submission_time = ""
     if ledger.submitted_unix_ns > 0:
-        asked = datetime.fromtimestamp(ledger.submitted_unix_ns / 1e9, UTC).strftime(", %Y-%m-%d %H:%M:%S UTC")
-    return f"{ledger.uid} ({ledger.namespace}/{ledger.name}{asked})"
+        submission_time = datetime.fromtimestamp(ledger.submitted_unix_ns / 1e9, UTC).strftime(
+            ", %Y-%m-%d %H:%M:%S UTC"
+        )
+    return f"{ledger.uid} ({ledger.namespace}/{ledger.name}{submission_time})"
 
 
 def _read(store: Store) -> Iterator[StoredCapture]:

@@ -52,13 +52,13 @@ SUMMARY = (
     "import sys, glob\n"
     "from fleetprof_analyzer.capture.folder import summarise_file\n"
     "from fleetprof_analyzer.pyramid.writer import write_rank\n"
-    "from fleetprof_analyzer.rank.iterations import Asked\n"
+    "from fleetprof_analyzer.rank.iterations import RecordingTerms\n"
     "from fleetprof_analyzer.trace.problems import Problems\n"
     "made = []\n"
     "show = (lambda found: made.append(write_rank(found, 0))) if len(sys.argv) > 2 else None\n"
     "[name] = glob.glob(sys.argv[1] + '/*.gz')\n"
-    "summarise_file(lambda: open(name, 'rb'), name, samples=None, assigned=0, asked=Asked(), problems=Problems(),"
-    " show=show)\n"
+    "summarise_file(lambda: open(name, 'rb'), name, samples=None, assigned=0, terms=RecordingTerms(),"
+    " problems=Problems(), show=show)\n"
     "print(sum(map(len, made)))\n"
 )
 LEAST = {"plain": 15.0, "accelerated": 25.0}
@@ -146,7 +146,7 @@ class Bench:
         self._beside_hta("job", self.gpu, 64, 109_000)
 
     def short(self) -> None:
-        self._beside_hta("short", self.gpu, 64, self.gpu.event_count, asked=False)
+        self._beside_hta("short", self.gpu, 64, self.gpu.event_count, has_target=False)
 
     def operations(self) -> None:
         rows = self.gpu.events.count(b'"ph": "X"')
@@ -195,7 +195,7 @@ class Bench:
         runs = [measure([sys.executable, "-c", program, str(place)]) for _ in range(self.repeat)]
         return min(runs, key=lambda run: run.cpu_s)
 
-    def _beside_hta(self, name: str, source: Source, ranks: int, events: int, *, asked: bool = True) -> None:
+    def _beside_hta(self, name: str, source: Source, ranks: int, events: int, *, has_target: bool = True) -> None:
         place = self._write(name, source, ranks, events)
         ours = {kind: self._best(program, place) for kind, program in self.programs.items()}
         floor = measure([sys.executable, "-c", FLOOR, str(place)])
@@ -212,9 +212,11 @@ class Bench:
         self.add(f"{name}: {json.loads(theirs.output)['peer']}", str(theirs))
         for kind, run in ours.items():
             cpu, memory = theirs.cpu_s / run.cpu_s, theirs.peak_mib / run.peak_mib
-            least, least_memory = (f"≥ {LEAST[kind]:.0f} ×", f"≥ {LEAST_MEMORY:.0f} ×") if asked else ("", "")
-            self.add(f"{name}: less CPU than HTA, {kind}", f"{cpu:.1f} ×", least, cpu >= LEAST[kind] if asked else None)
-            met = memory >= LEAST_MEMORY if asked and kind == "plain" else None
+            least, least_memory = (f"≥ {LEAST[kind]:.0f} ×", f"≥ {LEAST_MEMORY:.0f} ×") if has_target else ("", "")
+            self.add(
+                f"{name}: less CPU than HTA, {kind}", f"{cpu:.1f} ×", least, cpu >= LEAST[kind] if has_target else None
+            )
+            met = memory >= LEAST_MEMORY if has_target and kind == "plain" else None
             self.add(f"{name}: less memory than HTA, {kind}", f"{memory:.1f} ×", least_memory, met)
 
 

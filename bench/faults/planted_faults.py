@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
 import msgspec  # noqa: E402
 from faults.planted_table import table, tell  # noqa: E402
-from faults.planted_truth import CASES, JOB, Answer, Asked, judge  # noqa: E402
+from faults.planted_truth import CASES, JOB, Answer, Trial, judge  # noqa: E402
 from fleetprof_analyzer.capture.folder import analyze_directory  # noqa: E402
 from harness.training.local_system import Local, make_local  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
@@ -40,17 +40,17 @@ PATIENCE_S = 300.0
 _WHOLE = 5  # captures of each kind; a run of so many of all cases is kept in bench/results
 
 
-def _environment(local: Local, asked: Asked) -> dict[str, str]:
-    folder = local.folder / f"{_name(asked)}-files"
+def _environment(local: Local, trial: Trial) -> dict[str, str]:
+    folder = local.folder / f"{_name(trial)}-files"
     folder.mkdir()
-    return {"PLANT": asked.case, "PLANT_RANK": str(asked.culprit), "PLANT_FOLDER": str(folder)}
+    return {"PLANT": trial.case, "PLANT_RANK": str(trial.culprit), "PLANT_FOLDER": str(folder)}
 
 
-def _name(asked: Asked) -> str:
-    return f"{asked.case.replace('_', '-')}-{asked.ranks}"
+def _name(trial: Trial) -> str:
+    return f"{trial.case.replace('_', '-')}-{trial.ranks}"
 
 
-def play(local: Local, job: Sequence[Asked]) -> Iterator[tuple[Asked, Path, Path]]:
+def play(local: Local, job: Sequence[Trial]) -> Iterator[tuple[Trial, Path, Path]]:
     """One job and its captures; the folder of each, and that of the job's files."""
     first = job[0]
     variables = _environment(local, first)
@@ -62,23 +62,23 @@ def play(local: Local, job: Sequence[Asked]) -> Iterator[tuple[Asked, Path, Path
         wait_until(
             lambda: (folder / "progress").exists() or running.process.poll() is not None, "iterations", PATIENCE_S
         )
-        for asked in job:
+        for trial in job:
             taken = local.command(
-                "capture", running.name, "--iterations", str(asked.iterations), "--traces", "Full", "--max-slowdown",
+                "capture", running.name, "--iterations", str(trial.iterations), "--traces", "Full", "--max-slowdown",
                 "0", "--canary", "Never", "-o", "json", timeout=PATIENCE_S,
             )  # fmt: skip
             if taken.returncode:
-                print(f"{asked}: capture ended with {taken.returncode}: {taken.stderr[-600:]}", file=sys.stderr)
+                print(f"{trial}: capture ended with {taken.returncode}: {taken.stderr[-600:]}", file=sys.stderr)
                 continue
             uid = json.loads(taken.stdout)["uid"]
             reports = local.state.rglob("report.json")
-            yield asked, next(path.parent for path in reports if path.parent.name == uid), folder
+            yield trial, next(path.parent for path in reports if path.parent.name == uid), folder
     finally:
         (folder / "stop").touch()
         running.process.wait(PATIENCE_S)
 
 
-def plan(given: argparse.Namespace) -> list[list[Asked]]:
+def plan(given: argparse.Namespace) -> list[list[Trial]]:
     """The jobs, each with its captures."""
     source = random.Random(given.seed)
     jobs = []
@@ -86,31 +86,31 @@ def plan(given: argparse.Namespace) -> list[list[Asked]]:
         for ranks in map(int, given.ranks.split(",")):
             culprit = source.randrange(ranks)
             lengths = [int(length) for length in given.iterations.split(",")] * given.times
-            jobs.append([Asked(case, ranks, length, culprit, at) for at, length in enumerate(lengths)])
+            jobs.append([Trial(case, ranks, length, culprit, at) for at, length in enumerate(lengths)])
     return jobs
 
 
-def run_jobs(jobs: Sequence[Sequence[Asked]], keep: Path | None) -> Iterator[Answer]:
+def run_jobs(jobs: Sequence[Sequence[Trial]], keep: Path | None) -> Iterator[Answer]:
     with tempfile.TemporaryDirectory(prefix="fleetprof-planted-") as folder:
         local = make_local(Path(folder))
         try:
             local.up()
             for job in jobs:
                 try:
-                    for asked, capture, files in play(local, job):
+                    for trial, capture, files in play(local, job):
                         if keep is not None:
-                            keep_capture(asked, capture, files, keep)
-                        yield judge(asked, json.loads((capture / "report.json").read_text()), files)
+                            keep_capture(trial, capture, files, keep)
+                        yield judge(trial, json.loads((capture / "report.json").read_text()), files)
                 except (AssertionError, subprocess.TimeoutExpired) as error:
                     print(f"{job[0].case} with {job[0].ranks} ranks is left out: {error}", file=sys.stderr, flush=True)
         finally:
             local.close()
 
 
-def keep_capture(asked: Asked, capture: Path, files: Path, folder: Path) -> None:
-    kept = folder / f"{_name(asked)}-{asked.iterations}-{asked.number}-{time.time_ns() // 10**9}"
+def keep_capture(trial: Trial, capture: Path, files: Path, folder: Path) -> None:
+    kept = folder / f"{_name(trial)}-{trial.iterations}-{trial.number}-{time.time_ns() // 10**9}"
     shutil.copytree(capture, kept)
-    (kept / "planted.txt").write_text(json.dumps(asdict(asked)))
+    (kept / "planted.txt").write_text(json.dumps(asdict(trial)))
     for path in (JOB, *files.glob("queue-*")):
         shutil.copy(path, kept)
 
@@ -118,11 +118,11 @@ def keep_capture(asked: Asked, capture: Path, files: Path, folder: Path) -> None
 def judge_kept(folder: Path, cases: str) -> Iterator[Answer]:
     """The kept captures, analysed by the analyzer as it is now."""
     for written in sorted(folder.rglob("planted.txt")):
-        asked = Asked(**json.loads(written.read_text()))
-        if not cases or asked.case in cases.split(","):
+        trial = Trial(**json.loads(written.read_text()))
+        if not cases or trial.case in cases.split(","):
             report = analyze_directory(written.parent)
             kept = written.parent
-            yield judge(asked, json.loads(msgspec.json.encode(report)), kept, kept / JOB.name)
+            yield judge(trial, json.loads(msgspec.json.encode(report)), kept, kept / JOB.name)
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ ALARMS = ("straggler", "slow_link", "heavy_stage", "moving_imbalance")
 
 
 def tell(answer: Answer) -> str:
-    asked = answer.asked
+    trial = answer.trial
     marks = "".join("·" if mark is None else "-+"[mark] for mark in (answer.rank, answer.cause, answer.line))
     return (
-        f"{marks} {asked.case} {asked.ranks} ranks, {asked.iterations} iterations, rank {asked.culprit}: "
+        f"{marks} {trial.case} {trial.ranks} ranks, {trial.iterations} iterations, rank {trial.culprit}: "
         f"{answer.verdict} {list(answer.named)} {list(answer.causes[:2])} {100 * answer.gain:.0f} % {answer.place} "
         f"({answer.reason[:110]})"
     )
@@ -22,17 +22,17 @@ def tell(answer: Answer) -> str:
 def table(answers: Sequence[Answer]) -> list[str]:
     """One line for each case, and the sums, for each length of the window."""
     lines = []
-    for length in sorted({one.asked.iterations for one in answers}, reverse=True):
-        of_length = [one for one in answers if one.asked.iterations == length]
+    for length in sorted({one.trial.iterations for one in answers}, reverse=True):
+        of_length = [one for one in answers if one.trial.iterations == length]
         lines += [
             f"{length} iterations",
             f"{'case':<20}{'captures':>9}{'rank':>15}{'cause':>15}{'line':>15}{'undecided':>11}",
         ]
         for case in CASES:
-            if of_case := [one for one in of_length if one.asked.case == case]:
+            if of_case := [one for one in of_length if one.trial.case == case]:
                 lines.append(_line(case, of_case))
-        faults = [one for one in of_length if CASES[one.asked.case].causes]
-        healthy = [one for one in of_length if not CASES[one.asked.case].causes]
+        faults = [one for one in of_length if CASES[one.trial.case].causes]
+        healthy = [one for one in of_length if not CASES[one.trial.case].causes]
         lines.append(_line("all faults", faults))
         alarms = [one for one in healthy if one.named or one.verdict in ALARMS]
         crowded = sum(one.is_crowded for one in alarms)
@@ -46,7 +46,7 @@ def table(answers: Sequence[Answer]) -> list[str]:
 
 
 def _line(case: str, answers: Sequence[Answer]) -> str:
-    hosts = [one for one in answers if CASES[one.asked.case].by_host]
+    hosts = [one for one in answers if CASES[one.trial.case].by_host]
     given = sum(one.undecided for one in answers)
     return (
         f"{case:<20}{len(answers):>9}{_share(sum(one.rank for one in answers), len(answers)):>15}"

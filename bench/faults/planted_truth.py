@@ -50,7 +50,7 @@ CASES = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class Trial:
     """One capture of one job."""
 
     case: str
@@ -64,7 +64,7 @@ class Asked:
 class Answer:
     """What the report said of it; `line` is None where no place is given or asked for."""
 
-    asked: Asked
+    trial: Trial
     verdict: str
     named: tuple[int, ...]
     causes: tuple[str, ...]
@@ -123,9 +123,9 @@ def _is_crowded(report: dict[str, Any], folder: Path) -> bool:
     return named["cause"] == "cpu_contention" and 2 * (queued[named["rank"]] - usual) >= named["lateness_ns"]
 
 
-def judge(asked: Asked, report: dict[str, Any], folder: Path, job: Path = JOB) -> Answer:
+def judge(trial: Trial, report: dict[str, Any], folder: Path, job: Path = JOB) -> Answer:
     """The report against the truth; `folder`: the job's files, `job`: the program as it ran."""
-    truth = CASES[asked.case]
+    truth = CASES[trial.case]
     found = report.get("stragglers") or {"verdict": "none", "ranks": []}
     named = tuple(one["rank"] for one in found["ranks"])
     causes = [one["cause"] for one in found["ranks"][:1]]
@@ -139,15 +139,15 @@ def judge(asked: Asked, report: dict[str, Any], folder: Path, job: Path = JOB) -
             places += [finding["place"]] if finding.get("place") else []
     right_verdict = found["verdict"] == truth.verdict
     crowded = truth.verdict != "straggler" and bool(named) and _is_crowded(report, folder)
-    rank = right_verdict and named[:1] == ((asked.culprit,) if truth.verdict == "straggler" else ())
+    rank = right_verdict and named[:1] == ((trial.culprit,) if truth.verdict == "straggler" else ())
     # Of a fault that all ranks have, the report still has to say what it is.
     rank = rank or (crowded and bool(truth.causes))
     place = places[0] if places else None
     line = None
     if truth.by_host and place is not None:
-        line = is_right_line(job, asked.case, place["file"], place["line"])
+        line = is_right_line(job, trial.case, place["file"], place["line"])
     return Answer(
-        asked=asked,
+        trial=trial,
         verdict=found["verdict"],
         named=named,
         causes=tuple(causes),

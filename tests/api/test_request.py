@@ -220,7 +220,7 @@ def test_a_target_is_shown_in_short(target: dict[str, Any], text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "most", "fits"),
+    ("least", "most", "fits"),
     [
         ("500m", "1", True),
         ("1", "1", True),
@@ -235,8 +235,8 @@ def test_a_target_is_shown_in_short(target: dict[str, Any], text: str) -> None:
         ("1000n", "1u", True),
     ],
 )
-def test_what_a_worker_is_promised_is_not_more_than_it_may_use(asked: str | int, most: str | int, fits: bool) -> None:
-    document = with_value("spec.analysis.resources", {"requests": {"cpu": asked}, "limits": {"cpu": most}})
+def test_what_a_worker_is_promised_is_not_more_than_it_may_use(least: str | int, most: str | int, fits: bool) -> None:
+    document = with_value("spec.analysis.resources", {"requests": {"cpu": least}, "limits": {"cpu": most}})
     if fits:
         parse_request(document)
     else:

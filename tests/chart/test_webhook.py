@@ -29,14 +29,14 @@ def test_the_webhook_is_asked_once_about_a_labelled_pod_and_never_about_others(
     namespace: str, labels: dict[str, str], pod: dict[str, str], calls: int
 ) -> None:
     webhooks = render().one("MutatingWebhookConfiguration", "fleetprof")["webhooks"]
-    asked = [
+    names = [
         webhook["name"]
         for webhook in webhooks
         if webhook["rules"][0]["resources"] == ["pods"]
         and matches(webhook["namespaceSelector"], labels | {"kubernetes.io/metadata.name": namespace})
         and matches(webhook["objectSelector"], pod)
     ]
-    assert len(asked) == calls
+    assert len(names) == calls
 
 
 def test_the_requester_is_asked_about_by_the_name_that_the_webhook_writes() -> None:

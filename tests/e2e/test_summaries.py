@@ -30,8 +30,8 @@ def test_a_report_of_summaries(hub: Local, llama: Job, traces: str) -> None:
     report = hub.report(uid)
     assert report.problems == []
     # Kineto ends a window from a thread of its own, which gets no core at once where tests run side by side.
-    asked = list(range(status.first_step, status.first_step + 4))
-    assert [[one.index for one in rank.iterations][:4] for rank in report.ranks] == [asked] * 3
+    window = list(range(status.first_step, status.first_step + 4))
+    assert [[one.index for one in rank.iterations][:4] for rank in report.ranks] == [window] * 3
     for rank in report.ranks:
         time = rank.time_ns
         assert time.span == time.compute + time.exposed_communication + time.exposed_memory + time.idle > 0

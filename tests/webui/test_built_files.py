@@ -57,8 +57,8 @@ def test_each_form_has_a_tag_of_its_own_and_is_not_sent_twice(site: Site) -> Non
     for accepted in ("br", "gzip", "identity"):
         first = site.client.head("/assets/app.js", headers={"Accept-Encoding": accepted})
         tags[accepted] = first.headers["etag"]
-        asked = {"Accept-Encoding": accepted, "If-None-Match": f'"other", W/{tags[accepted]}'}
-        again = site.client.get("/assets/app.js", headers=asked)
+        headers = {"Accept-Encoding": accepted, "If-None-Match": f'"other", W/{tags[accepted]}'}
+        again = site.client.get("/assets/app.js", headers=headers)
         assert (again.status_code, again.content) == (304, b"")
         assert again.headers["vary"] == "Accept-Encoding"
     assert len(set(tags.values())) == 3

@@ -55,7 +55,7 @@ def test_tables_come_as_parquet_files_in_one_archive(client: TestClient, store: 
 
 @pytest.mark.usefixtures("tiles")
 @pytest.mark.parametrize(
-    ("asked", "status", "part"),
+    ("byte_range", "status", "part"),
     [
         ("bytes=0-9", 206, slice(0, 10)),
         ("bytes=100-199", 206, slice(100, 200)),
@@ -72,8 +72,8 @@ def test_tables_come_as_parquet_files_in_one_archive(client: TestClient, store: 
         ("bytes=99999999999999999-", 416, None),
     ],
 )
-def test_a_range_is_that_part(client: TestClient, asked: str, status: int, part: slice | None) -> None:
-    answered = client.get(f"{TIMELINE}/rank-0.bin", headers={"Range": asked})
+def test_a_range_is_that_part(client: TestClient, byte_range: str, status: int, part: slice | None) -> None:
+    answered = client.get(f"{TIMELINE}/rank-0.bin", headers={"Range": byte_range})
     assert answered.status_code == status
     if part is not None:
         assert answered.content == TILES[part]

@@ -28,12 +28,12 @@ TRACE = "/reports/team-a/slow/files/ranks/2/trace.json.gz"
 class _Signing(MemoryStore):
     def __init__(self, other: MemoryStore) -> None:
         super().__init__()
-        self.asked: list[tuple[str, int, str]] = []
+        self.signatures: list[tuple[str, int, str]] = []
         for info in other.list("v1/"):
             self.put(info.key, other.get(info.key))
 
     def sign_read(self, key: str, *, lifetime_s: int, saved_as: str = "") -> PartGrant:
-        self.asked.append((key, lifetime_s, saved_as))
+        self.signatures.append((key, lifetime_s, saved_as))
         return super().sign_read(key, lifetime_s=lifetime_s, saved_as=saved_as)
 
 
@@ -75,7 +75,7 @@ def test_a_trace_is_fetched_from_the_store_within_five_minutes(client: TestClien
     assert answered.headers["referrer-policy"] == "no-referrer"
     address = answered.headers["location"]
     assert signing.fetch(address) == signing.get("v1/team-a/slow/ranks/2/trace.json.gz")
-    ((key, lifetime_s, saved_as),) = signing.asked
+    ((key, lifetime_s, saved_as),) = signing.signatures
     assert (key, saved_as) == ("v1/team-a/slow/ranks/2/trace.json.gz", "slow-rank2-trace.json.gz")
     assert 0 < lifetime_s <= 300
 
@@ -117,7 +117,7 @@ def test_who_may_not_read_a_trace_gets_no_address(stranger: TestClient, signing:
     answered = stranger.get(TRACE)
     assert answered.status_code == 401
     assert "location" not in answered.headers
-    assert signing.asked == []
+    assert signing.signatures == []
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ def test_who_may_not_read_a_trace_gets_no_address(stranger: TestClient, signing:
 )
 def test_all_else_comes_through_the_service(client: TestClient, signing: _Signing, path: str) -> None:
     assert client.get(path).status_code == 200
-    assert signing.asked == []
+    assert signing.signatures == []
 
 
 @pytest.mark.attack
 @pytest.mark.parametrize("name", ["ranks/2/..%2f..%2freport.json", "ranks/2/operations.bin", "ranks/-1/trace.json.gz"])
 def test_nothing_else_is_signed(client: TestClient, signing: _Signing, name: str) -> None:
     assert client.get(f"/reports/team-a/slow/files/{name}").status_code in (404, 422)
-    assert signing.asked == []
+    assert signing.signatures == []

@@ -46,13 +46,13 @@ class Pages:
             response = self._find(scope["path"], Headers(scope=scope))
         await (response or self._app)(scope, receive, send)
 
-    def _find(self, path: str, asked: Headers) -> Response | None:
+    def _find(self, path: str, request_headers: Headers) -> Response | None:
         if _PAGE.fullmatch(path):
-            if "text/html" not in asked.get("accept", "") or _DATA.fullmatch(path):
+            if "text/html" not in request_headers.get("accept", "") or _DATA.fullmatch(path):
                 return None
             index = self._folder / "index.html"
             if index.is_file():
-                return _send(index, asked, {"Cache-Control": _REVALIDATE, "Vary": "Accept, Accept-Encoding"})
+                return _send(index, request_headers, {"Cache-Control": _REVALIDATE, "Vary": "Accept, Accept-Encoding"})
             return HTMLResponse(_NOT_BUILT, status_code=503, headers={"Cache-Control": _REVALIDATE, "Vary": "Accept"})
         if "\0" in path:
             return None
@@ -61,12 +61,12 @@ class Pages:
             return None
         # Names of built assets hold a digest of what is in them.
         cache = _FOR_EVER if path.startswith("/assets/") else _REVALIDATE
-        return _send(file, asked, {"Cache-Control": cache, "Vary": "Accept-Encoding"})
+        return _send(file, request_headers, {"Cache-Control": cache, "Vary": "Accept-Encoding"})
 
 
-def _send(file: Path, asked: Headers, headers: dict[str, str]) -> Response:
+def _send(file: Path, request_headers: Headers, headers: dict[str, str]) -> Response:
     """The file in the smallest form that there is and that is taken; 304 where `If-None-Match` names that form."""
-    accepted = _read_accepted(asked.get("accept-encoding", ""))
+    accepted = _read_accepted(request_headers.get("accept-encoding", ""))
     media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
     sent = file
     for encoding, ending in _ENCODINGS:
@@ -75,7 +75,7 @@ def _send(file: Path, asked: Headers, headers: dict[str, str]) -> Response:
             sent, headers = compressed, {**headers, "Content-Encoding": encoding}
             break
     response = FileResponse(sent, headers=headers, media_type=media_type, stat_result=sent.stat())
-    known = [tag.strip().removeprefix("W/") for tag in asked.get("if-none-match", "").split(",")]
+    known = [tag.strip().removeprefix("W/") for tag in request_headers.get("if-none-match", "").split(",")]
     return NotModifiedResponse(response.headers) if response.headers["etag"] in known else response
 
 

@@ -55,7 +55,7 @@ def assemble(
         for summary in summaries
         if summary.rank is not None
     ]
-    asked = None if request is None else request.asked_first_step
+    requested_step = None if request is None else request.asked_first_step
     cost = measure_cost([s.step_times for s in summaries if s.step_times is not None])
     judged = judge_summaries([(s.rank_number, s.operations, s.operations_bytes) for s in summaries])
     report = Report(
@@ -65,7 +65,7 @@ def assemble(
         request=request,
         totals=[total for kind in ("gpu", "cpu") for total in _total(ranks, kind)],
         ranks=ranks,
-        start=measure_start(ranks, asked),
+        start=measure_start(ranks, requested_step),
         capture_cost=None if cost is None else msgspec.structs.replace(cost, method=METHOD_OF_COST),
         stragglers=None if judged is None else add_silences(say_stragglers(judged), ranks),
         ledger=[] if ledger is None else sorted(ledger.entries, key=lambda entry: (entry.rank, entry.process_id)),
@@ -81,7 +81,7 @@ def assemble(
             *(_missing(ledger, summaries) if ledger is not None else []),
             *find_doubles([(rank.rank, rank.source) for rank in ranks]),
             *(problem for summary in summaries for problem in summary.problems),
-            *_first_step_problems(ranks, asked),
+            *_first_step_problems(ranks, requested_step),
         ],
         heterogeneity=measure_heterogeneity(ranks),
         energy=add_energy(ranks),
@@ -167,14 +167,14 @@ def _missing(ledger: Ledger, summaries: Sequence[RankSummary]) -> list[Problem]:
     ]
 
 
-def _first_step_problems(ranks: Sequence[Rank], asked: int | None) -> list[Problem]:
+def _first_step_problems(ranks: Sequence[Rank], requested_step: int | None) -> list[Problem]:
     return [
         Problem(
             kind=Kind.FIRST_STEP_DIFFERS,
-            message=f"asked for step {asked} first, recorded from step {rank.first_step}",
+            message=f"asked for step {requested_step} first, recorded from step {rank.first_step}",
             source=rank.source,
             rank=rank.rank,
         )
         for rank in ranks
-        if asked is not None and rank.first_step is not None and rank.first_step != asked
+        if requested_step is not None and rank.first_step is not None and rank.first_step != requested_step
     ]

@@ -22,7 +22,7 @@ from fleetprof_analyzer.capture.memory import free_share, limits_within
 from fleetprof_analyzer.capture.stored_capture import read_samples
 from fleetprof_analyzer.capture.workers import work_in_processes
 from fleetprof_analyzer.rank.identity import identify, tell_jobs_apart
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.summary import Found, RankSummary, merge, summarise
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.limits import Limits, Refused
@@ -120,7 +120,7 @@ def _summarise_piece(piece: _Piece) -> RankSummary:
         piece.source,
         samples=samples,
         assigned=None if samples is None else samples.rank,
-        asked=Asked(kernel_classes=piece.kernel_classes),
+        terms=RecordingTerms(kernel_classes=piece.kernel_classes),
         problems=problems,
         trace_bytes=_size(piece.file),
         limits=limits_within(piece.memory_bytes),
@@ -165,7 +165,7 @@ def summarise_file(
     *,
     samples: RankSamples | None,
     assigned: int | None,
-    asked: Asked,
+    terms: RecordingTerms,
     problems: Problems,
     trace_bytes: int | None = None,
     limits: Limits | None = None,
@@ -178,7 +178,7 @@ def summarise_file(
     """
     try:
         with limit_cpu(allowed_cpu_s(limits or Limits(), trace_bytes)):
-            return _summarise(open_file, source, samples, assigned, asked, problems, limits, show)
+            return _summarise(open_file, source, samples, assigned, terms, problems, limits, show)
     except StoreError:
         raise
     except Refused as error:
@@ -199,7 +199,7 @@ def _summarise(
     source: str,
     samples: RankSamples | None,
     assigned: int | None,
-    asked: Asked,
+    terms: RecordingTerms,
     problems: Problems,
     limits: Limits | None,
     show: Callable[[Found], None] | None,
@@ -213,4 +213,4 @@ def _summarise(
             Kind.TRACE_ID_CONTRADICTED,
             f"carries trace id {trace.metadata.trace_id!r}, expected {samples.trace_id!r}",
         )
-    return summarise(trace, samples, rank_number=rank, asked=asked, problems=problems, show=show)
+    return summarise(trace, samples, rank_number=rank, terms=terms, problems=problems, show=show)

@@ -78,26 +78,32 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], *, termination
 
 
 def _command(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-    asked = _parser().parse_args(arguments)
-    with about(capture=asked.uid, namespace=asked.namespace):
-        _work(asked, environment)
+    options = _parser().parse_args(arguments)
+    with about(capture=options.uid, namespace=options.namespace):
+        _work(options, environment)
 
 
-def _work(asked: argparse.Namespace, environment: Mapping[str, str]) -> None:
+def _work(options: argparse.Namespace, environment: Mapping[str, str]) -> None:
     store = _open_store(environment)
     limits = limits_within(container_limit())
     try:
-        match asked.command:
+        match options.command:
             case "report":
-                _tell(analyze_capture(store, asked.namespace, asked.uid, progress=_progress, limits=limits))
+                _tell(analyze_capture(store, options.namespace, options.uid, progress=_progress, limits=limits))
             case "summarise":
-                shard = _shard(environment, asked.of)
+                shard = _shard(environment, options.of)
                 made = summarise_ranks(
-                    store, asked.namespace, asked.uid, shard=shard, shards=asked.of, progress=_progress, limits=limits
+                    store,
+                    options.namespace,
+                    options.uid,
+                    shard=shard,
+                    shards=options.of,
+                    progress=_progress,
+                    limits=limits,
                 )
-                log.info("%d summaries made in shard %d of %d", made, shard, asked.of)
+                log.info("%d summaries made in shard %d of %d", made, shard, options.of)
             case _:
-                _tell(merge_capture(store, asked.namespace, asked.uid))
+                _tell(merge_capture(store, options.namespace, options.uid))
     except InvalidKeyPart as error:
         raise Wrong(str(error)) from None
 

@@ -12,7 +12,7 @@ from fleetprof_api.kernel_class import KernelClass
 from fleetprof_analyzer.capture.folder import summarise_file
 from fleetprof_analyzer.capture.memory import limits_within
 from fleetprof_analyzer.capture.stored_capture import read_samples
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.stored_summary import Unusable, pack_summary
 from fleetprof_analyzer.trace.problems import Problems
 
@@ -34,7 +34,7 @@ def make_summary(
         f"ranks/{rank}/trace.json.gz",
         samples=read_samples(lambda: samples.open("rb"), problems) if samples is not None else None,
         assigned=rank,
-        asked=Asked("time" if first_step is None else "step", first_step, iterations, kernel_classes),
+        terms=RecordingTerms("time" if first_step is None else "step", first_step, iterations, kernel_classes),
         problems=problems,
         trace_bytes=trace.stat().st_size,
         limits=limits_within(memory_bytes),

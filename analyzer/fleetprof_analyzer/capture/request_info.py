@@ -21,9 +21,11 @@ def read_request(data: bytes | None) -> ProfileRequest | None:
         return ProfileRequest()
 
 
-def describe_request(asked: ProfileRequest | None, uid: str, namespace: str, ledger: Ledger | None) -> RequestInfo:
+def describe_request(
+    profile_request: ProfileRequest | None, uid: str, namespace: str, ledger: Ledger | None
+) -> RequestInfo:
     """The request as the report shows it; what is not known stays empty."""
-    request = asked or ProfileRequest()
+    request = profile_request or ProfileRequest()
     ledger = ledger or Ledger(uid=uid, name="", namespace=namespace)
     window = request.spec.window
     return RequestInfo(
@@ -42,20 +44,20 @@ def describe_request(asked: ProfileRequest | None, uid: str, namespace: str, led
         outcome=ledger.outcome,
         message=ledger.message,
         requester=ledger.requester,
-        collect=None if asked is None else request.spec.collect,
+        collect=None if profile_request is None else request.spec.collect,
     )
 
 
-def asked_kernel_classes(asked: ProfileRequest | None) -> list[KernelClass]:
+def asked_kernel_classes(request: ProfileRequest | None) -> list[KernelClass]:
     """The classes of kernels that it asks for, in their order; entries that break the rules are left out."""
-    analysis = None if asked is None else asked.spec.analysis
+    analysis = None if request is None else request.spec.analysis
     entries = [] if analysis is None else analysis.kernel_classes
     return read_kernel_classes((entry.pattern, entry.class_.lower()) for entry in entries)
 
 
-def sends_chosen_traces(asked: ProfileRequest | None) -> bool:
+def sends_chosen_traces(request: ProfileRequest | None) -> bool:
     """Whether the store gets the traces of the ranks that the report chooses, once it is made (`traces: Auto`)."""
-    return asked is not None and asked.spec.traces == "Auto"
+    return request is not None and request.spec.traces == "Auto"
 
 
 def _target(target: Target) -> str:

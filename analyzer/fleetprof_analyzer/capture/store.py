@@ -154,7 +154,7 @@ def assemble_capture(capture: StoredCapture, summaries: Sequence[RankSummary]) -
         request=capture.request,
         ledger=capture.ledger,
         problems=capture.problems,
-        kernel_classes=capture.asked.kernel_classes,
+        kernel_classes=capture.terms.kernel_classes,
     )
 
 
@@ -187,7 +187,7 @@ def _summarise(
                 _source(rank),
                 samples=samples,
                 assigned=rank,
-                asked=capture.asked,
+                terms=capture.terms,
                 problems=problems,
                 trace_bytes=capture.ranks[rank].trace_bytes,
                 limits=limits,

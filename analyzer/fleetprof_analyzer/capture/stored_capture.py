@@ -27,7 +27,7 @@ from fleetprof_analyzer.capture.request_info import (
     read_request,
     sends_chosen_traces,
 )
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.trace.problems import Kind, Problems
 
 _RANK: Final = re.compile(r"0|[1-9]\d{0,6}")
@@ -50,7 +50,7 @@ class StoredCapture:
     namespace: str
     uid: str
     request: RequestInfo
-    asked: Asked
+    terms: RecordingTerms
     ledger: Ledger | None = None
     ranks: dict[int, RankFiles] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -66,19 +66,22 @@ def read_capture(store: Store, namespace: str, uid: str) -> StoredCapture:
     """What the store holds of a capture. Raises StoreError; ValueError for a name that cannot be."""
     problems: list[Problem] = []
     ledger = _read_ledger(store, namespace, uid, problems)
-    asked = read_request(get_if_there(store, keys.request_key(namespace, uid)))
-    request = describe_request(asked, uid, namespace, ledger)
+    profile_request = read_request(get_if_there(store, keys.request_key(namespace, uid)))
+    request = describe_request(profile_request, uid, namespace, ledger)
     return StoredCapture(
         namespace=namespace,
         uid=uid,
         request=request,
-        asked=Asked(
-            request.start_mode, request.asked_first_step, request.asked_iterations, asked_kernel_classes(asked)
+        terms=RecordingTerms(
+            request.start_mode,
+            request.asked_first_step,
+            request.asked_iterations,
+            asked_kernel_classes(profile_request),
         ),
         ledger=ledger,
         ranks=_list_ranks(store, namespace, uid),
         problems=problems,
-        sends_chosen_traces=sends_chosen_traces(asked),
+        sends_chosen_traces=sends_chosen_traces(profile_request),
     )
 
 

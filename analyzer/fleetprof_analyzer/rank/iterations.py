@@ -32,7 +32,7 @@ _FRAGMENT_DIVISOR: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordingTerms:
     """How the recording was to begin: "step" with its first step, "time" (anywhere in an iteration), or not known.
 
     `iterations` is how many were asked for, None where a length of time was, or nothing is known. `kernel_classes` are
@@ -63,7 +63,7 @@ class Iterations:
     first_step: int | None = None
 
 
-def find_iterations(trace: Trace, samples: RankSamples | None, asked: Asked, problems: Problems) -> Iterations:
+def find_iterations(trace: Trace, samples: RankSamples | None, terms: RecordingTerms, problems: Problems) -> Iterations:
     """The complete iterations of a trace, in time order."""
     steps = _optimizer_marks(trace)
     number = None
@@ -72,7 +72,7 @@ def find_iterations(trace: Trace, samples: RankSamples | None, asked: Asked, pro
     profiler = _profiler_iterations(trace, problems)
     # With the agent's numbers the optimizer marks are exact; without them the profiler's own ranges are.
     if steps is not None and (number is not None or not profiler):
-        return _optimizer_iterations(trace, steps, samples, number, asked)
+        return _optimizer_iterations(trace, steps, samples, number, terms)
     if profiler:
         return Iterations(profiler, "profiler_step", "profiler_step")
     return Iterations()
@@ -153,7 +153,7 @@ def _step_of_first_mark(marks: Rows, samples: RankSamples, problems: Problems) -
 
 
 def _optimizer_iterations(
-    trace: Trace, marks: _Marks, samples: RankSamples | None, number: int | None, asked: Asked
+    trace: Trace, marks: _Marks, samples: RankSamples | None, number: int | None, terms: RecordingTerms
 ) -> Iterations:
     per_iteration = marks.per_iteration
     if samples is not None and number is not None:
@@ -166,7 +166,7 @@ def _optimizer_iterations(
         begin = int(ends[first - 1]) if first else _recording_start(trace, marks)
         duration = int(ends[first + per_iteration - 1]) - begin
         step = None if number is None else number + first
-        complete = True if first else _began_in_time(begin, duration, step, samples, asked)
+        complete = True if first else _began_in_time(begin, duration, step, samples, terms)
         if complete is False:
             continue
         iterations.append(
@@ -194,12 +194,12 @@ def _recording_start(trace: Trace, marks: _Marks) -> int:
 
 
 def _began_in_time(
-    begin: int, duration: int, step: int | None, samples: RankSamples | None, asked: Asked
+    begin: int, duration: int, step: int | None, samples: RankSamples | None, terms: RecordingTerms
 ) -> bool | None:
     """Whether the recording holds the first iteration whole; None when nothing tells."""
     if step is None or samples is None:
-        return False if asked.start_mode == "time" else None
-    if asked.start_mode == "step" and step == asked.first_step:
+        return False if terms.start_mode == "time" else None
+    if terms.start_mode == "step" and step == terms.first_step:
         return True
     before = dict(zip(samples.steps.step, samples.steps.end_unix_ns, strict=False)).get(step - 1)
     if before is None:

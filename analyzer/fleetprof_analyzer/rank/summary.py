@@ -17,7 +17,7 @@ from fleetprof_api.samples import RankSamples, StepColumns
 from fleetprof_analyzer.rank.communication.extraction import summarise_operations
 from fleetprof_analyzer.rank.host.marks import read_marks
 from fleetprof_analyzer.rank.host.track import read_track
-from fleetprof_analyzer.rank.iterations import Asked, find_iterations
+from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
 from fleetprof_analyzer.rank.measures.breakdown import add, find_host_work, measure_device, measure_iterations
 from fleetprof_analyzer.rank.measures.communication_table import CommunicationGroup, measure_communication
 from fleetprof_analyzer.rank.measures.copies import measure_copies
@@ -95,7 +95,7 @@ def summarise(
     samples: RankSamples | None,
     *,
     rank_number: int | None,
-    asked: Asked,
+    terms: RecordingTerms,
     problems: Problems,
     show: Callable[[Found], None] | None = None,
 ) -> RankSummary:
@@ -107,12 +107,12 @@ def summarise(
         return RankSummary(
             source=trace.source, rank_number=rank_number, problems=problems.entries(trace.source, rank_number)
         )
-    trace = replace(trace, kernel_classes=asked.kernel_classes)
+    trace = replace(trace, kernel_classes=terms.kernel_classes)
     calls = find_calls(trace)
     works = split_devices(trace)
     host = read_host(trace) if works else None
-    found = find_iterations(trace, samples, asked, problems)
-    chosen = asked.choose(found.iterations)[:_ITERATIONS_KEPT]
+    found = find_iterations(trace, samples, terms, problems)
+    chosen = terms.choose(found.iterations)[:_ITERATIONS_KEPT]
     measured = [measure_device_time(trace, work, calls, host, chosen) for work in works if host is not None]
     devices = [device for device, _, _ in measured]
     del host

@@ -75,9 +75,9 @@ _IS_DATA_LOADING: Final = _any_of(_DATA_LOADING, re.IGNORECASE)
 _IS_COLLECTION: Final = _any_of(_COLLECTIONS, re.IGNORECASE)
 
 
-def classify_kernel(name: str, asked: Sequence[KernelClass] = ()) -> WorkClass:
-    """The class of a kernel row (category kernel) by its name: as `asked`, else by the table."""
-    if asked and (found := find_class(name, asked)) is not None:
+def classify_kernel(name: str, classes: Sequence[KernelClass] = ()) -> WorkClass:
+    """The class of a kernel row (category kernel) by its name: as `classes` say, else by the table."""
+    if classes and (found := find_class(name, classes)) is not None:
         return WorkClass[found.work_class.upper()]
     return _classify(name)
 

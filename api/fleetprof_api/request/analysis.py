@@ -71,8 +71,8 @@ class Resources(Part):
         "spec.analysis.resources.requests must not be more than spec.analysis.resources.limits",
     )
     def _asks_for_no_more_than_its_limits(self) -> bool:
-        asked, most = self.requests or {}, self.limits or {}
-        return all(read_quantity(asked[name]) <= read_quantity(most[name]) for name in set(asked) & set(most))
+        requests, most = self.requests or {}, self.limits or {}
+        return all(read_quantity(requests[name]) <= read_quantity(most[name]) for name in set(requests) & set(most))
 
 
 class WorkClass(StrEnum):

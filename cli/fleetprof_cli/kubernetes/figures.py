@@ -64,8 +64,8 @@ class FiguresReader:
         if not self._token or now - self._made_at > _RENEW_AFTER_S:
             path = f"/api/v1/namespaces/{self._namespace}/serviceaccounts/{self._service}/token"
             spec = {"audiences": [AUDIENCE], "expirationSeconds": _TOKEN_S}
-            asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-            self._token, self._made_at = str((await self._cluster.create(path, asked))["status"]["token"]), now
+            token_request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+            self._token, self._made_at = str((await self._cluster.create(path, token_request))["status"]["token"]), now
         return self._token
 
     def _explain(self, refusal: ApiRefused) -> Failure | ApiRefused:

@@ -23,9 +23,11 @@ Pod = dict[str, Any]
 async def list_pods(connection: Connection, target: Target, *, metadata_only: bool = False) -> list[Pod]:
     """The target's pods, whatever their state, by name. Raises ApiRefused, Unreachable, Failure."""
     query = find_query(target)
-    asked = {"labelSelector": query.label_selector, "fieldSelector": query.field_selector}
+    selectors = {"labelSelector": query.label_selector, "fieldSelector": query.field_selector}
     path = f"/api/v1/namespaces/{connection.namespace}/pods"
-    pods, _ = await connection.cluster.list(path, {k: v for k, v in asked.items() if v}, metadata_only=metadata_only)
+    pods, _ = await connection.cluster.list(
+        path, {k: v for k, v in selectors.items() if v}, metadata_only=metadata_only
+    )
     if query.owner is not None:
         owners = Owners(connection.cluster, connection.namespace)
         try:

@@ -98,9 +98,9 @@ class Analyses:
         """What the Job of this name works on; None when it is none of ours, or has ended."""
         return self._under_way.get(job)
 
-    def describe_cuts(self, asked: Analysis | None) -> str:
+    def describe_cuts(self, analysis: Analysis | None) -> str:
         """What of it is beyond the bounds, and so not given, as a sentence; empty when nothing is."""
-        cuts = find_cuts(asked, self._bounds.max_parallelism, self._bounds.max_resources)
+        cuts = find_cuts(analysis, self._bounds.max_parallelism, self._bounds.max_resources)
         return f"the analysis is cut to what the installation allows: {', '.join(cuts)}" if cuts else ""
 
     async def analyze(self, namespace: str, uid: str) -> None:
@@ -119,8 +119,8 @@ class Analyses:
 
     async def _analyze(self, namespace: str, uid: str) -> None:
         wish = self._find_wish(uid)
-        asked = wish.analysis.parallelism if wish.analysis is not None else None
-        shards = plan_shards(wish.ranks, asked, self._bounds.max_parallelism)
+        parallelism = wish.analysis.parallelism if wish.analysis is not None else None
+        shards = plan_shards(wish.ranks, parallelism, self._bounds.max_parallelism)
         if shards.count == 1:
             await self._run("report", namespace, uid, wish, None)
             return

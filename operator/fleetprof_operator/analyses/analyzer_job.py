@@ -114,8 +114,10 @@ def find_cuts(analysis: Analysis | None, most_pods: int, max_resources: Mapping[
     cuts = []
     if analysis.parallelism is not None and analysis.parallelism > most_pods:
         cuts.append(f"parallelism {analysis.parallelism} to {most_pods}")
-    asked = analysis.resources
-    for half, amounts in (("requests", asked.requests), ("limits", asked.limits)) if asked is not None else ():
+    resources = analysis.resources
+    for half, amounts in (
+        (("requests", resources.requests), ("limits", resources.limits)) if resources is not None else ()
+    ):
         given = _cut(amounts or {}, max_resources)
         cuts += [
             f"{half}.{name} {amount} to {given[name]}"
@@ -125,10 +127,10 @@ def find_cuts(analysis: Analysis | None, most_pods: int, max_resources: Mapping[
     return cuts
 
 
-def _cut(asked: Mapping[str, str], most: Mapping[str, str]) -> dict[str, str]:
+def _cut(amounts: Mapping[str, str], most: Mapping[str, str]) -> dict[str, str]:
     return {
         name: most[name] if name in most and read_quantity(value) > read_quantity(most[name]) else value
-        for name, value in asked.items()
+        for name, value in amounts.items()
     }
 
 
@@ -146,8 +148,10 @@ def _failure_rules(container: str, *, indexed: bool) -> list[Json]:
 
 def _merge_resources(default: Json, analysis: Analysis | None, most: Mapping[str, str]) -> Json:
     """The template's resources with the request's own over them; of each resource the request may say half."""
-    asked = analysis.resources if analysis is not None else None
-    asked_requests, asked_limits = (asked.requests or {}, asked.limits or {}) if asked is not None else ({}, {})
+    resources = analysis.resources if analysis is not None else None
+    asked_requests, asked_limits = (
+        (resources.requests or {}, resources.limits or {}) if resources is not None else ({}, {})
+    )
     asked_requests, asked_limits = _cut(asked_requests, most), _cut(asked_limits, most)
     requests = {**(default.get("requests") or {}), **asked_requests}
     limits = {**(default.get("limits") or {}), **asked_limits}

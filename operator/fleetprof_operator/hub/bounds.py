@@ -72,20 +72,20 @@ def parse_bounds(document: object) -> AllBounds:
 def find_beyond(spec: Spec, bounds: Bounds, contact: str) -> list[str]:
     """One sentence per field of a request that asks for more than is allowed."""
     window, ranks = spec.window, spec.ranks
-    asked = [
+    values = [
         ("spec.window.iterations", window.iterations or 0, bounds.max_iterations),
         ("spec.window.warmupIterations", window.warmup_iterations or 0, bounds.max_iterations),
         ("spec.window.durationMillis", window.duration_millis or 0, bounds.max_duration_millis),
         ("spec.limits.maxTraceBytes", spec.limits.max_trace_bytes, bounds.max_trace_bytes),
     ]
     if bounds.max_ranks and ranks is not None:
-        asked += [
+        values += [
             ("spec.ranks.list", len(ranks.list_ or ()), bounds.max_ranks),
             ("spec.ranks.sample", ranks.sample or 0, bounds.max_ranks),
         ]
     sentences = [
         f"{field}: {value} is more than the {most} that are allowed in this namespace; ask {contact}"
-        for field, value, most in asked
+        for field, value, most in values
         if value > most
     ]
     if barred := [item.value for item in spec.collect if item not in bounds.collect]:

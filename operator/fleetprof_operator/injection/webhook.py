@@ -123,58 +123,58 @@ class Webhook:
         self._requests.labels("allowed" if answer["response"]["allowed"] else "refused").inc()
         return web.Response(body=_encode(answer), content_type="application/json")
 
-    async def _admit_pod(self, asked: AdmissionRequest) -> tuple[bytes, str]:
+    async def _admit_pod(self, request: AdmissionRequest) -> tuple[bytes, str]:
         with self._duration.time():
             try:
                 async with asyncio.timeout(ANSWER_S):
-                    return await self._inject(asked)
+                    return await self._inject(request)
             except TimeoutError:
-                return _encode(allow(asked.uid)), "TooSlow"
+                return _encode(allow(request.uid)), "TooSlow"
             except Busy as problem:
                 message = f"fleetprof: this pod cannot be captured: {problem}"
-                return _encode(allow(asked.uid, warnings=[message])), "Busy"
+                return _encode(allow(request.uid, warnings=[message])), "Busy"
             except Exception:
-                log.exception("a pod in %s passes unchanged by a fault of ours", asked.namespace)
-                return _encode(allow(asked.uid)), "Internal"
+                log.exception("a pod in %s passes unchanged by a fault of ours", request.namespace)
+                return _encode(allow(request.uid)), "Internal"
 
-    async def _inject(self, asked: AdmissionRequest) -> tuple[bytes, str]:
-        if asked.operation != "CREATE" or asked.resource != "pods":
-            return _encode(allow(asked.uid)), "NotAPod"
+    async def _inject(self, request: AdmissionRequest) -> tuple[bytes, str]:
+        if request.operation != "CREATE" or request.resource != "pods":
+            return _encode(allow(request.uid)), "NotAPod"
         settings = self._settings()
         if settings is None:
             message = "fleetprof: the webhook is not set up yet; no sidecar"
-            return _encode(allow(asked.uid, warnings=[message])), "NotReady"
+            return _encode(allow(request.uid, warnings=[message])), "NotReady"
         try:
-            limits = await self._limits.read(asked.namespace)
+            limits = await self._limits.read(request.namespace)
         except UnknownLimits as problem:
             log.warning("a pod passes unchanged: %s", problem)
             message = f"fleetprof: this pod cannot be captured: {problem}"
-            return _encode(allow(asked.uid, warnings=[message])), "UnknownLimits"
+            return _encode(allow(request.uid, warnings=[message])), "UnknownLimits"
         nodes = None
         if self._nodes is not None and (nodes := self._nodes()) is None:
             message = "fleetprof: this pod cannot be captured: it is not known yet which nodes have the sidecar's image"
-            return _encode(allow(asked.uid, warnings=[message])), "UnknownNodes"
-        return await self._turns.run(asked.namespace, lambda: _change(asked, limits, settings, nodes))
+            return _encode(allow(request.uid, warnings=[message])), "UnknownNodes"
+        return await self._turns.run(request.namespace, lambda: _change(request, limits, settings, nodes))
 
-    async def _admit_request(self, asked: AdmissionRequest) -> dict[str, Any]:
+    async def _admit_request(self, request: AdmissionRequest) -> dict[str, Any]:
         try:
-            return await self._turns.run(asked.namespace, lambda: note_requester(asked))
+            return await self._turns.run(request.namespace, lambda: note_requester(request))
         except Busy as problem:
-            return refuse(asked.uid, f"fleetprof: {problem}; try again", reason="TooManyRequests", code=429)
+            return refuse(request.uid, f"fleetprof: {problem}; try again", reason="TooManyRequests", code=429)
 
 
 def _change(
-    asked: AdmissionRequest, limits: NamespaceLimits, settings: InjectionSettings, nodes: Iterable[Node] | None
+    request: AdmissionRequest, limits: NamespaceLimits, settings: InjectionSettings, nodes: Iterable[Node] | None
 ) -> tuple[bytes, str]:
     """The answer about a pod and its result for the metrics; in a thread, all the work that a pod's size makes."""
-    if excess := find_excess(asked.object_json):
-        log.info("a pod in %s is left alone: %s", asked.namespace, excess)
+    if excess := find_excess(request.object_json):
+        log.info("a pod in %s is left alone: %s", request.namespace, excess)
         message = f"fleetprof: this pod cannot be captured: {excess}"
-        return _encode(allow(asked.uid, warnings=[message])), "TooLarge"
-    change = change_pod(asked.read_object(), limits, settings, nodes=nodes)
+        return _encode(allow(request.uid, warnings=[message])), "TooLarge"
+    change = change_pod(request.read_object(), limits, settings, nodes=nodes)
     if change.why_not:
-        log.info("a pod in %s is left alone: %s", asked.namespace, change.why_not)
-    return _encode(allow(asked.uid, change.patch, change.warnings)), change.reason or "Injected"
+        log.info("a pod in %s is left alone: %s", request.namespace, change.why_not)
+    return _encode(allow(request.uid, change.patch, change.warnings)), change.reason or "Injected"
 
 
 def _encode(review: dict[str, Any]) -> bytes:

@@ -103,8 +103,8 @@ class Cluster:
         accept = _METADATA.format(kind="List") if metadata_only else ""
         more = ""
         while True:
-            asked = {**(query or {}), "limit": str(_PAGE)} | ({"continue": more} if more else {})
-            page = await self._call("GET", path, query=asked, accept=accept)
+            parameters = {**(query or {}), "limit": str(_PAGE)} | ({"continue": more} if more else {})
+            page = await self._call("GET", path, query=parameters, accept=accept)
             yield page.get("items") or [], page["metadata"]["resourceVersion"]
             more = page["metadata"].get("continue", "")
             if not more:
@@ -114,7 +114,7 @@ class Cluster:
         self, path: str, query: Mapping[str, str], version: str, *, metadata_only: bool = False
     ) -> AsyncIterator[tuple[str, Json]]:
         """(ADDED, MODIFIED, DELETED or BOOKMARK; object) until the server ends it. Raises ApiRefused, Unreachable."""
-        asked = {
+        parameters = {
             **query,
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -123,7 +123,7 @@ class Cluster:
         }
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CALL_S, sock_read=_WATCH_S + _CALL_S)
         accept = _METADATA.format(kind="") if metadata_only else ""
-        response = await self._send("GET", path, query=asked, accept=accept, bounds=timeout)
+        response = await self._send("GET", path, query=parameters, accept=accept, bounds=timeout)
         try:
             while line := await response.content.readline():
                 event = json.loads(line)

@@ -175,8 +175,8 @@ class PolicyCaptures:
             return None
         figures = next((f for f in self._figures.list_jobs(policy.namespace, None) if f.job == job), None)
         each = capture.trace_bytes // max(1, figures.ranks if figures else 1)
-        asked = policy.spec.template.spec.limits.max_trace_bytes
-        return _make_request(policy, job, Order(capture=capture, max_trace_bytes=min(each, asked)))
+        limit_bytes = policy.spec.template.spec.limits.max_trace_bytes
+        return _make_request(policy, job, Order(capture=capture, max_trace_bytes=min(each, limit_bytes)))
 
     async def follow(self, policies: Sequence[PolicyState]) -> None:
         """Looks at the requests that run, and notes their ends."""

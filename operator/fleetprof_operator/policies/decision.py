@@ -69,10 +69,10 @@ def decide(
     if refusal := _refuse_job(budget, own, of_job, firing, now) or _refuse_policy(budget, own, today):
         return refusal
     ranks = count_ranks(spec.template.spec, firing.ranks)
-    asked = spec.template.spec.limits.max_trace_bytes
+    limit_bytes = spec.template.spec.limits.max_trace_bytes
     left = budget.bytes_per_day - sum(c.trace_bytes for c in {c.request: c for c in today + _running(own)}.values())
-    each = min(asked, left // ranks)
-    if each < min(asked, _USEFUL_BYTES):
+    each = min(limit_bytes, left // ranks)
+    if each < min(limit_bytes, _USEFUL_BYTES):
         return Refusal(
             Suppression.BYTES_PER_DAY,
             f"{max(0, left)} of {budget.bytes_per_day} bytes per day are left, too few for {ranks} ranks; "
@@ -88,7 +88,7 @@ def decide(
         fired_unix_ns=-(-now // 10**9) * 10**9,  # as it is written down; never earlier than it was
         trace_bytes=each * ranks,
     )
-    return Order(capture=capture, max_trace_bytes=each if each < asked else None)
+    return Order(capture=capture, max_trace_bytes=each if each < limit_bytes else None)
 
 
 def name_request(identity: tuple[str, str], firing: Firing) -> str:

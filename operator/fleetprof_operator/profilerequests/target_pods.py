@@ -79,8 +79,8 @@ class TargetPodsWatch:
 
     def _list(self, phase: str) -> Listing[_Facts]:
         fields = ",".join(part for part in (self._query.field_selector, phase or _NOT_OVER) if part)
-        asked = {"labelSelector": self._query.label_selector, "fieldSelector": fields}
-        return Listing(self._cluster, self._path, asked, keep=_read_facts, on_change=self._note_change)
+        query = {"labelSelector": self._query.label_selector, "fieldSelector": fields}
+        return Listing(self._cluster, self._path, query, keep=_read_facts, on_change=self._note_change)
 
     def _note_change(self) -> None:
         self._changed.set()

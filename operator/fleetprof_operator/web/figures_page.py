@@ -45,8 +45,8 @@ def make_figures(read: ReadFigures, admit: Admit) -> web.Application:
     async def read_or_recall(namespace: str, workload: str) -> bytes | None:
         async with turn:
             now = time.monotonic()
-            for asked in [asked for asked, (_, until) in kept.items() if until <= now]:
-                del kept[asked]
+            for key in [key for key, (_, until) in kept.items() if until <= now]:
+                del kept[key]
             if (known := kept.get((namespace, workload))) is not None:
                 return known[0]
             document = await read(namespace, workload)

@@ -194,14 +194,14 @@ class DeviceSampler:
         self._gpm_samples = [later, earlier]
         question = nvml.c_nvmlGpmMetricsGet_t()
         question.version = nvml.NVML_GPM_METRICS_GET_VERSION
-        asked = {**GPM_METRICS, **GPM_RATES}
-        question.numMetrics = len(asked)
+        metrics = {**GPM_METRICS, **GPM_RATES}
+        question.numMetrics = len(metrics)
         question.sample1, question.sample2 = earlier, later
-        for slot, metric in enumerate(asked.values()):
+        for slot, metric in enumerate(metrics.values()):
             question.metrics[slot].metricId = metric
         answer = nvml.nvmlGpmMetricsGet(question)
         found = {}
-        for slot, field in enumerate(asked):
+        for slot, field in enumerate(metrics):
             metric = answer.metrics[slot]
             if metric.nvmlReturn:
                 continue

@@ -55,7 +55,7 @@ TRAPS: dict[str, tuple[tuple[int | None, ...], tuple[int | None, ...] | None]] =
 }
 
 
-class Asked:
+class HtaReadings:
     """Traces, by the name of their folder, and what HTA says of each."""
 
     def __init__(self, hta: Path, folders: dict[str, Path], *, nanoseconds: bool) -> None:
@@ -76,18 +76,18 @@ class Asked:
 
 
 @pytest.fixture(scope="module")
-def exact(hta: Path, tmp_path_factory: pytest.TempPathFactory) -> Asked:
+def exact(hta: Path, tmp_path_factory: pytest.TempPathFactory) -> HtaReadings:
     """All of WHOLE and STEPS that are here, in nanoseconds."""
     folders = {}
     for name in [*WHOLE, *(name for name, _, _ in STEPS)]:
         if (file := next((place / name for place in (COMMITTED, SHARED) if (place / name).exists()), None)) is not None:
             folders[name] = tmp_path_factory.mktemp("whole")
             shutil.copy(file, folders[name] / "rank0.json.gz")
-    return Asked(hta, folders, nanoseconds=True)
+    return HtaReadings(hta, folders, nanoseconds=True)
 
 
 @pytest.fixture(scope="module")
-def rounded(hta: Path, traps: Path, tmp_path_factory: pytest.TempPathFactory) -> Asked:
+def rounded(hta: Path, traps: Path, tmp_path_factory: pytest.TempPathFactory) -> HtaReadings:
     """All of TRAPS, in microseconds."""
     folders = {}
     for name in TRAPS:
@@ -96,11 +96,11 @@ def rounded(hta: Path, traps: Path, tmp_path_factory: pytest.TempPathFactory) ->
             data = file.read_bytes()
             compressed = data if data[:2] == b"\x1f\x8b" else gzip.compress(data)
             (folders[name] / f"rank{number}.json.gz").write_bytes(compressed)
-    return Asked(hta, folders, nanoseconds=False)
+    return HtaReadings(hta, folders, nanoseconds=False)
 
 
 @pytest.mark.parametrize("file", WHOLE)
-def test_times_are_htas_where_it_reads_the_whole_trace(exact: Asked, file: str) -> None:
+def test_times_are_htas_where_it_reads_the_whole_trace(exact: HtaReadings, file: str) -> None:
     find(file)
     answer, report, rank = exact.both(file)
     (theirs,) = answer["time"]
@@ -124,7 +124,7 @@ def test_times_are_htas_where_it_reads_the_whole_trace(exact: Asked, file: str) 
 
 
 @pytest.mark.parametrize("file", WHOLE[:3])
-def test_the_categories_of_each_stream_are_htas(exact: Asked, file: str) -> None:
+def test_the_categories_of_each_stream_are_htas(exact: HtaReadings, file: str) -> None:
     find(file)
     answer, _, rank = exact.both(file)
     (device,) = rank.devices
@@ -138,7 +138,7 @@ def test_the_categories_of_each_stream_are_htas(exact: Asked, file: str) -> None
 
 
 @pytest.mark.parametrize("trap", TRAPS)
-def test_each_difference_is_one_of_htas_documented_traps(rounded: Asked, trap: str) -> None:
+def test_each_difference_is_one_of_htas_documented_traps(rounded: HtaReadings, trap: str) -> None:
     ours_us, theirs_us = TRAPS[trap]
     time_ns = analyze_directory(rounded.folders[trap]).ranks[0].time_ns
     found = (time_ns.compute, time_ns.exposed_communication, time_ns.idle)
@@ -156,7 +156,7 @@ def test_each_difference_is_one_of_htas_documented_traps(rounded: Asked, trap: s
 
 
 @pytest.mark.parametrize(("file", "steps", "most"), STEPS)
-def test_trap_11_the_last_step_is_dropped(exact: Asked, file: str, steps: int, most: float) -> None:
+def test_trap_11_the_last_step_is_dropped(exact: HtaReadings, file: str, steps: int, most: float) -> None:
     find(file)
     answer, _, rank = exact.both(file)
     (theirs,) = answer["time"]

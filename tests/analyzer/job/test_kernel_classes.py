@@ -57,13 +57,13 @@ def test_patterns_are_what_a_regular_expression_would_be(pattern: str, name: str
 
 
 def test_the_first_that_fits_counts_and_goes_before_the_table() -> None:
-    asked = [KernelClass(pattern="ncclDevKernel_Broadcast", work_class="memory"), REDUCE,
+    classes = [KernelClass(pattern="ncclDevKernel_Broadcast", work_class="memory"), REDUCE,
              KernelClass(pattern="reduce", work_class="compute")]  # fmt: skip
-    assert find_class("my_reduce_kernel", asked) is REDUCE
-    assert classify_kernel("ncclDevKernel_Broadcast_RING", asked) is WorkClass.MEMORY
-    assert classify_kernel("ncclDevKernel_AllReduce_Sum", asked) is WorkClass.COMMUNICATION
-    assert classify_kernel("cross_device_reduce_1stage", asked) is WorkClass.COMPUTE
-    assert classify_kernel("gemm", asked) is WorkClass.COMPUTE
+    assert find_class("my_reduce_kernel", classes) is REDUCE
+    assert classify_kernel("ncclDevKernel_Broadcast_RING", classes) is WorkClass.MEMORY
+    assert classify_kernel("ncclDevKernel_AllReduce_Sum", classes) is WorkClass.COMMUNICATION
+    assert classify_kernel("cross_device_reduce_1stage", classes) is WorkClass.COMPUTE
+    assert classify_kernel("gemm", classes) is WorkClass.COMPUTE
 
 
 # ---------------------------------------------------------------- files

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.pyramid.reader import RankFile
 from fleetprof_analyzer.pyramid.writer import write_rank
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.summary import Found, summarise
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
@@ -22,7 +22,7 @@ def read_found(path: Path) -> Found:
     with path.open("rb") as file:
         trace = read_trace(file, path.name, problems)
     seen: list[Found] = []
-    summarise(trace, None, rank_number=0, asked=Asked(), problems=problems, show=seen.append)
+    summarise(trace, None, rank_number=0, terms=RecordingTerms(), problems=problems, show=seen.append)
     return seen[0]
 
 

@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 import pytest
-from fleetprof_analyzer.rank.iterations import Asked, Iterations, find_iterations
+from fleetprof_analyzer.rank.iterations import Iterations, RecordingTerms, find_iterations
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_api.samples import RankSamples, StepColumns
@@ -34,14 +34,14 @@ def samples(ends_ms: dict[int, float], **fields: Any) -> RankSamples:
 def find(
     events: list[dict[str, Any]],
     samples_of_rank: RankSamples | None = None,
-    asked: Asked | None = None,
+    terms: RecordingTerms | None = None,
     marker: bool = True,
 ) -> tuple[Iterations, dict[str, int]]:
     problems = Problems()
     planted = plant(0, iterations=1)
     planted.document = document(events, START_NS if marker else None)
     trace = read_trace(io.BytesIO(planted.text().encode()), "t", problems)
-    found = find_iterations(trace, samples_of_rank, asked or Asked(), problems)
+    found = find_iterations(trace, samples_of_rank, terms or RecordingTerms(), problems)
     return found, {str(p.kind): p.count for p in problems.entries("t", None)}
 
 
@@ -65,7 +65,7 @@ def test_without_a_marker_the_first_row_of_the_thread_begins_the_first() -> None
 
 def test_the_agent_gives_the_numbers() -> None:
     steps = samples({410: -11, 411: 0, 412: 10, 413: 22, 414: 30, 415: 44})
-    found, problems = find([mark(10), mark(22), mark(30)], steps, Asked("step", 412))
+    found, problems = find([mark(10), mark(22), mark(30)], steps, RecordingTerms("step", 412))
     assert table(found) == [(412, 0, 10), (413, 10, 12), (414, 22, 8)]
     assert (found.index_from, found.first_step) == ("agent", 412)
     assert [i.complete for i in found.iterations] == [True, True, True]
@@ -75,7 +75,7 @@ def test_the_agent_gives_the_numbers() -> None:
 def test_two_optimizers_make_one_iteration_of_two_steps() -> None:
     steps = samples({820: 0, 821: 6, 822: 10, 823: 17, 824: 22}, steps_per_iteration=2)
     found, _ = find([mark(6, "Optimizer.step#A"), mark(10, "Optimizer.step#B"), mark(17, "Optimizer.step#A"),
-                     mark(22, "Optimizer.step#B")], steps, Asked("step", 821))  # fmt: skip
+                     mark(22, "Optimizer.step#B")], steps, RecordingTerms("step", 821))  # fmt: skip
     assert table(found) == [(411, 0, 10), (412, 10, 12)]
     assert [i.step for i in found.iterations] == [821, 823]
 
@@ -94,25 +94,25 @@ def test_steps_of_another_iteration_at_the_head_are_not_counted() -> None:
 
 def test_an_iteration_that_the_recording_begins_in_the_middle_of_is_left_out() -> None:
     steps = samples({411: -7, 412: 10, 413: 22})
-    found, _ = find([mark(10), mark(22)], steps, Asked("time"))
+    found, _ = find([mark(10), mark(22)], steps, RecordingTerms("time"))
     assert table(found) == [(413, 10, 12)]
     assert found.first_step == 413
 
 
 def test_a_recording_that_begins_at_a_time_loses_its_first_iteration_without_the_agent() -> None:
-    found, _ = find([mark(10), mark(22)], None, Asked("time"))
+    found, _ = find([mark(10), mark(22)], None, RecordingTerms("time"))
     assert table(found) == [(0, 10, 12)]
 
 
 def test_one_iteration_is_numbered_although_kineto_stops_inside_its_step() -> None:
     """Seen in real captures: the last mark ends up to 15 ms before the agent's hook runs."""
     steps = samples({410: -11, 411: 0, 412: 25, 413: 33})
-    found, problems = find([mark(10)], steps, Asked("step", 412))
+    found, problems = find([mark(10)], steps, RecordingTerms("step", 412))
     assert (table(found), found.first_step, problems) == ([(412, 0, 10)], 412, {})
 
 
 def test_a_gap_in_the_step_times_numbers_nothing() -> None:
-    found, problems = find([mark(10)], samples({411: 0, 413: 25}), Asked("step", 412))
+    found, problems = find([mark(10)], samples({411: 0, 413: 25}), RecordingTerms("step", 412))
     assert (found.index_from, problems) == ("position", {"steps_do_not_match": 1})
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.measures.breakdown import measure_device
 from fleetprof_analyzer.rank.measures.devices import split_devices
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
@@ -34,7 +34,7 @@ def call(start: int, end: int, correlation: int, name: str = "cudaLaunchKernel")
 
 def measured(*events: dict[str, Any]) -> LaunchStatistics:
     trace = read_trace(io.BytesIO(json.dumps({"traceEvents": events}).encode()), "t", Problems())
-    rank = summarise(trace, None, rank_number=0, asked=Asked(), problems=Problems()).rank
+    rank = summarise(trace, None, rank_number=0, terms=RecordingTerms(), problems=Problems()).rank
     assert rank is not None
     assert rank.launches is not None
     return rank.launches

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.measures.kernels.kernels import ALL, list_device_work, merge_classes
 from fleetprof_analyzer.rank.summary import RankSummary, summarise
 from fleetprof_analyzer.reading.reader import read_trace
@@ -23,7 +23,7 @@ def gpu(name: str, start: int, end: int) -> dict[str, Any]:
 def planted(*events: dict[str, Any]) -> RankSummary:
     problems = Problems()
     trace = read_trace(io.BytesIO(json.dumps({"traceEvents": events}).encode()), "t", problems)
-    return summarise(trace, None, rank_number=0, asked=Asked(), problems=problems)
+    return summarise(trace, None, rank_number=0, terms=RecordingTerms(), problems=problems)
 
 
 def test_classes_hold_all_names_of_all_ranks() -> None:

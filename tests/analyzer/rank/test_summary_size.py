@@ -5,7 +5,7 @@ import random
 
 import msgspec
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS_BYTES
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.measures.kernels.kernels import KernelGroup
 from fleetprof_analyzer.rank.measures.kernels.operator_launches import OperatorGroup
 from fleetprof_analyzer.rank.measures.stages.silences import MOST_SILENCES
@@ -44,7 +44,7 @@ def of_chance(iteration: Iteration) -> Iteration:
 
 def test_the_largest_summary_fits() -> None:
     trace = read_trace(io.BytesIO(plant(0, iterations=500).gzipped()), "t", Problems())
-    whole = summarise(trace, None, rank_number=0, asked=Asked(), problems=Problems())
+    whole = summarise(trace, None, rank_number=0, terms=RecordingTerms(), problems=Problems())
     assert whole.rank is not None
     assert whole.rank.stages is not None
     iterations = [of_chance(iteration) for iteration in whole.rank.iterations]

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.measures.communication_table import bus_factor, merge_communication
 from fleetprof_analyzer.rank.measures.kernels.distribution import (
     add_counts,
@@ -47,7 +47,7 @@ US = 1000
 def summary_of(data: bytes) -> RankSummary:
     problems = Problems()
     trace = read_trace(io.BytesIO(data), "t", problems)
-    return summarise(trace, None, rank_number=0, asked=Asked(), problems=problems)
+    return summarise(trace, None, rank_number=0, terms=RecordingTerms(), problems=problems)
 
 
 def rank_of(summary: RankSummary) -> Rank:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fleetprof_analyzer.assembly.report import assemble
 from fleetprof_analyzer.capture.folder import summarise_file
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.stored_summary import pack_summary, unpack_summary
 from fleetprof_analyzer.rank.summary import merge
 from fleetprof_analyzer.trace.problems import Kind, Problems
@@ -36,7 +36,7 @@ def test_damaged_traces_end_in_a_report(batch: int) -> None:
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         data, problems = mutate(seed, document), Problems()
         summary = summarise_file(
-            partial(BytesIO, data), "t", samples=None, assigned=0, asked=Asked(), problems=problems
+            partial(BytesIO, data), "t", samples=None, assigned=0, terms=RecordingTerms(), problems=problems
         )
         assert Kind.ANALYZER_FAULT not in [problem.kind for problem in summary.problems], (seed, summary.problems)
         again = unpack_summary(pack_summary(summary, trace_bytes=1, samples_bytes=1), 0)
@@ -101,7 +101,9 @@ SHAPES: dict[str, Callable[[int], list[dict[str, Any]]]] = {
 def test_shapes_that_no_job_has_take_no_longer_than_others(shape: str) -> None:
     data = json.dumps({"traceEvents": [event for n in range(MANY) for event in SHAPES[shape](n)]}).encode()
     problems = Problems()
-    summary = summarise_file(lambda: BytesIO(data), "t", samples=None, assigned=0, asked=Asked(), problems=problems)
+    summary = summarise_file(
+        lambda: BytesIO(data), "t", samples=None, assigned=0, terms=RecordingTerms(), problems=problems
+    )
     assert Kind.ANALYZER_FAULT not in [problem.kind for problem in summary.problems], summary.problems
     assert summary.rank is not None
     pack_summary(summary, trace_bytes=1, samples_bytes=1)

@@ -62,7 +62,7 @@ class Kubectl:
     def has_handled(self) -> bool:
         return self._log.with_name("log.handled").exists()
 
-    def asked(self) -> list[str]:
+    def commands(self) -> list[str]:
         return self._log.read_text().splitlines()
 
 
@@ -114,7 +114,7 @@ def test_the_port_is_forwarded_and_only_the_store_has_the_reader_s_keys(
     (authorization,) = shown
     assert "Credential=id/" in authorization
     there = "--namespace=tools --kubeconfig=/k --context=c"
-    assert kubectl.asked() == [
+    assert kubectl.commands() == [
         f"{there} get service fleetprof-store -o json",
         f"{there} get secret reader -o json",
         f"{there} port-forward service/fleetprof-store :7071",

@@ -20,9 +20,9 @@ JOBS = {
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def namespaces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The namespaces that the operator was asked of; the context's is team."""
-    asked: list[str] = []
+    namespaces: list[str] = []
 
     @asynccontextmanager
     async def connect(place: ClusterPlace) -> AsyncIterator[Any]:
@@ -33,7 +33,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             self._where = where
 
         async def read(self, asked_namespace: str, _workload: str) -> FleetFigures:
-            asked.append(asked_namespace)
+            namespaces.append(asked_namespace)
             if self._where["system_namespace"] == "nowhere":
                 raise Failure("no operator", next_step="", code=ExitCode.NO_HUB)
             return answer(asked_namespace)
@@ -51,7 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(completions, "connect", connect)
     monkeypatch.setattr(completions, "FiguresReader", Reader)
-    return asked
+    return namespaces
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ids=["the context's namespace", "a beginning", "another namespace", "all namespaces", "no operator"],
 )
 def test_running_jobs_are_offered(
-    asked: list[str],
+    namespaces: list[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     words: list[str],
@@ -76,4 +76,4 @@ def test_running_jobs_are_offered(
     kubectl.complete()
     out, err = capsys.readouterr()
     assert (out.splitlines(), err) == ([*offers, ":4"], "")
-    assert len(asked) == 1
+    assert len(namespaces) == 1

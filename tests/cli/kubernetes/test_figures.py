@@ -18,13 +18,13 @@ class ScriptedProxy(Cluster):
     def __init__(self, *answers: dict[str, Any] | ApiRefused, token: ApiRefused | None = None) -> None:
         self.answers = list(answers)
         self.refused_token = token
-        self.asked: list[str] = []
+        self.paths: list[str] = []
         self.tokens: list[str] = []
 
     async def get(
         self, path: str, *, metadata_only: bool = False, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        self.asked.append(path)
+        self.paths.append(path)
         self.tokens.append((headers or {})["Fleetprof-Token"])
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, ApiRefused):
@@ -32,7 +32,7 @@ class ScriptedProxy(Cluster):
         return answer
 
     async def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        self.asked.append(path)
+        self.paths.append(path)
         if self.refused_token is not None:
             raise self.refused_token
         assert body["spec"] == {"audiences": ["figures.fleetprof.io"], "expirationSeconds": 600}
@@ -49,7 +49,7 @@ async def test_one_token_serves_many_looks_and_replicas_that_stand_by() -> None:
     for _ in range(2):
         assert (await asking.read("team", "Job/llama")).workloads == []
     figures = f"{SYSTEM}/services/fleetprof-top:http/proxy/figures?namespace=team&workload=Job%2Fllama"
-    assert cluster.asked == [f"{SYSTEM}/serviceaccounts/fleetprof-top/token", *[figures] * 3]
+    assert cluster.paths == [f"{SYSTEM}/serviceaccounts/fleetprof-top/token", *[figures] * 3]
     assert set(cluster.tokens) == {"short-lived"}
 
 

@@ -94,9 +94,9 @@ def test_a_capture_is_asked_for_and_cancelled_through_the_hub(start: Start, tmp_
     assert page.client.get("/whoami").json()["may_capture"] is True
     wrong = page.client.post("/requests", json={"yaml": "kind: Pod"}, headers=page.headers)
     assert (wrong.status_code, any(field.startswith("spec: ") for field in wrong.json()["fields"])) == (422, True)
-    asked = page.client.post("/requests", json={"yaml": REQUEST}, headers=page.headers)
-    assert asked.status_code == 200, asked.text
-    name = f"/requests/{asked.json()['namespace']}/{asked.json()['uid']}"
+    answer = page.client.post("/requests", json={"yaml": REQUEST}, headers=page.headers)
+    assert answer.status_code == 200, answer.text
+    name = f"/requests/{answer.json()['namespace']}/{answer.json()['uid']}"
     with page.client.stream("GET", f"{name}/events", timeout=120) as events:
         lines = events.iter_lines()
         assert next(line for line in lines if line.startswith("event: ")) == "event: ledger"

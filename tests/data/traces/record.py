@@ -66,9 +66,9 @@ def capture(local: Local, name: str) -> None:
         wait_until(
             lambda: len(list(folder.glob("progress.*"))) == ranks or job.process.poll() is not None, "it", PATIENCE_S
         )
-        asked = ["--iterations", str(iterations), "--traces", "Full", "--canary", "Never", "--max-slowdown", "0"]
-        asked += ["--collect", collect] if collect else []
-        taken = local.command("capture", job.name, *asked, "-o", "json", timeout=PATIENCE_S)
+        options = ["--iterations", str(iterations), "--traces", "Full", "--canary", "Never", "--max-slowdown", "0"]
+        options += ["--collect", collect] if collect else []
+        taken = local.command("capture", job.name, *options, "-o", "json", timeout=PATIENCE_S)
         if taken.returncode:
             raise SystemExit(f"capture ended with {taken.returncode}: {taken.stderr}\n{job.output.read_text()[-2000:]}")
         uid = json.loads(taken.stdout)["uid"]

@@ -197,13 +197,13 @@ def test_top_shows_the_ranks_of_a_job_that_lets_them_be_told_and_completes_its_n
     assert job["figures"]["iterations_per_second"]["mean"] > 0
     lines = plugin(*words).stdout.splitlines()
     assert [line.split()[0] for line in lines if line[:1].isdigit()] == ["0", "1", "2", "3"]
-    asked = ["kubectl", "__complete", "fleetprof", "top", "-n", training.namespace, "job/"]
+    command = ["kubectl", "__complete", "fleetprof", "top", "-n", training.namespace, "job/"]
     environment = environment_of(api, tmp_path)
     # An answer that takes more than some seconds is not waited for.
     wait_until(
         lambda: (
             f"job/{training.name}"
-            in subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+            in subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
         ),
         "the job's name to be offered",
     )

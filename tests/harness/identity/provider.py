@@ -82,30 +82,34 @@ class Provider:
         return JSONResponse(self.signer.public_keys())
 
     async def _authorize(self, request: Request) -> Response:
-        asked = dict(request.query_params)
-        if asked.get("client_id") != CLIENT or asked.get("code_challenge_method") != "S256":
+        query = dict(request.query_params)
+        if query.get("client_id") != CLIENT or query.get("code_challenge_method") != "S256":
             return JSONResponse({"error": "invalid_request"}, status_code=400)
         code = secrets.token_urlsafe(16)
-        self._codes[code] = asked
-        return RedirectResponse(f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}")
+        self._codes[code] = query
+        return RedirectResponse(f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state']})}")
 
     async def _say_goodbye(self, request: Request) -> Response:
-        asked = dict(request.query_params)
-        if asked.get("client_id") != CLIENT or "id_token_hint" in asked:
+        query = dict(request.query_params)
+        if query.get("client_id") != CLIENT or "id_token_hint" in query:
             return JSONResponse({"error": "invalid_request"}, status_code=400)
-        return RedirectResponse(asked["post_logout_redirect_uri"])
+        return RedirectResponse(query["post_logout_redirect_uri"])
 
     async def _give_token(self, request: Request) -> Response:
         given = dict(parse_qsl((await request.body()).decode()))
-        asked = self._codes.pop(given.get("code", ""), None)
+        authorization = self._codes.pop(given.get("code", ""), None)
         expected = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
         if request.headers.get("authorization") != f"Basic {expected}":
             return JSONResponse({"error": "invalid_client"}, status_code=401)
         digest = hashlib.sha256(given.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-        if asked is None or asked["code_challenge"] != challenge or asked["redirect_uri"] != given["redirect_uri"]:
+        if (
+            authorization is None
+            or authorization["code_challenge"] != challenge
+            or authorization["redirect_uri"] != given["redirect_uri"]
+        ):
             return JSONResponse({"error": "invalid_grant"}, status_code=400)
-        id_token = self.make_token(**{"nonce": asked["nonce"]} | self.claims)
+        id_token = self.make_token(**{"nonce": authorization["nonce"]} | self.claims)
         return JSONResponse({"access_token": secrets.token_urlsafe(), "token_type": "Bearer", "id_token": id_token})
 
 

@@ -113,8 +113,8 @@ def main() -> None:
             strike(arguments.fault)
         if step % 10 == 0:
             over = time.monotonic() - begin > arguments.seconds
-            asked = bool(arguments.stop_when) and os.path.exists(arguments.stop_when)
-            ends = over or asked
+            has_stop_file = bool(arguments.stop_when) and os.path.exists(arguments.stop_when)
+            ends = over or has_stop_file
             if world_size > 1:  # all ranks leave together
                 flag = torch.tensor(float(ends))
                 torch.distributed.all_reduce(flag)

@@ -86,7 +86,7 @@ def test_many_pods_share_the_ranks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "requests", "limits"),
+    ("own_resources", "requests", "limits"),
     [
         (None, {"cpu": "1", "memory": "1Gi"}, {"memory": "4Gi"}),
         ({"limits": {"memory": "8Gi"}}, {"cpu": "1", "memory": "8Gi"}, {"memory": "8Gi"}),
@@ -97,17 +97,19 @@ def test_many_pods_share_the_ranks() -> None:
          {"memory": "3Gi"}),
     ],
 )  # fmt: skip
-def test_the_requests_resources_go_over_the_templates(asked: Any, requests: Any, limits: Any) -> None:
-    resources = build(analysis={"resources": asked} if asked else None)["spec"]["template"]["spec"]["containers"][0]
+def test_the_requests_resources_go_over_the_templates(own_resources: Any, requests: Any, limits: Any) -> None:
+    resources = build(analysis={"resources": own_resources} if own_resources else None)["spec"]["template"]["spec"][
+        "containers"
+    ][0]
     assert resources["resources"] == {"requests": requests, "limits": limits}
 
 
 @pytest.mark.attack
 def test_what_a_request_asks_is_cut_to_the_installations_bounds() -> None:
-    asked = {"requests": {"cpu": "96", "memory": "900Gi", "ephemeral-storage": "2Ti"},
-             "limits": {"cpu": "96", "memory": "900Gi"}}  # fmt: skip
+    amounts = {"requests": {"cpu": "96", "memory": "900Gi", "ephemeral-storage": "2Ti"},
+               "limits": {"cpu": "96", "memory": "900Gi"}}  # fmt: skip
     most = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "16Gi"}
-    analysis = Analysis.model_validate({"parallelism": 1000, "resources": asked})
+    analysis = Analysis.model_validate({"parallelism": 1000, "resources": amounts})
     assert plan_shards(1000, analysis.parallelism, 32) == Shards(32, 32)
     assert plan_shards(100_000, None, 4) == Shards(1000, 4)
     job = build_job(TEMPLATE, "report", namespace="team", uid=UID, name="five", analysis=analysis, deadline_s=600,
@@ -117,10 +119,11 @@ def test_what_a_request_asks_is_cut_to_the_installations_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "given"), [("2Gi", "2Gi"), ("4096Mi", "4096Mi"), ("4097Mi", "4Gi"), ("5e9", "4Gi"), ("4294967297", "4Gi")]
+    ("memory", "given"),
+    [("2Gi", "2Gi"), ("4096Mi", "4096Mi"), ("4097Mi", "4Gi"), ("5e9", "4Gi"), ("4294967297", "4Gi")],
 )
-def test_what_is_within_them_stays_as_it_was_written(asked: str, given: str) -> None:
-    analysis = Analysis.model_validate({"resources": {"limits": {"memory": asked}}})
+def test_what_is_within_them_stays_as_it_was_written(memory: str, given: str) -> None:
+    analysis = Analysis.model_validate({"resources": {"limits": {"memory": memory}}})
     job = build_job(TEMPLATE, "report", namespace="team", uid=UID, name="five", analysis=analysis, deadline_s=600,
                     max_resources={"memory": "4Gi"})  # fmt: skip
     assert job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] == {"memory": given}
@@ -139,8 +142,8 @@ def test_what_is_within_them_stays_as_it_was_written(asked: str, given: str) -> 
     ],
 )
 def test_what_is_cut_is_named(analysis: Any, cuts: list[str]) -> None:
-    asked = Analysis.model_validate(analysis) if analysis else None
-    assert find_cuts(asked, 32, {"cpu": "8", "memory": "4Gi"}) == cuts
+    model = Analysis.model_validate(analysis) if analysis else None
+    assert find_cuts(model, 32, {"cpu": "8", "memory": "4Gi"}) == cuts
 
 
 def test_the_quota_of_analyses_knows_their_pods_by_a_deadline() -> None:

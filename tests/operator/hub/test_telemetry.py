@@ -62,11 +62,11 @@ async def test_figures_of_many_workloads_let_others_have_their_turn() -> None:
         sidecar = record(number, [number], workload=pb.Workload(kind="Job", name=f"job-{number}"))
         hub.telemetry.take(sidecar, report(rank(number)), time.time_ns())
     turns = 0
-    asked = asyncio.ensure_future(hub.figures())
-    while not asked.done():
+    task = asyncio.ensure_future(hub.figures())
+    while not task.done():
         await asyncio.sleep(0)
         turns += 1
-    assert len((await asked).workloads) == 5
+    assert len((await task).workloads) == 5
     assert turns >= 5
     await hub.close()
 

@@ -54,11 +54,11 @@ def test_a_body_that_is_no_review_is_named(body: bytes, message: str) -> None:
 def test_an_object_stays_text_until_it_is_read() -> None:
     deep = json.dumps(review()).replace('{"metadata": {}}', '{"metadata": ' + "[" * 50_000 + "]" * 50_000 + "}")
     try:
-        asked = read_review(deep.encode())
+        request = read_review(deep.encode())
     except InvalidReview:
         return  # found while the review was taken apart
     with pytest.raises(InvalidReview, match="object is not JSON"):
-        asked.read_object()
+        request.read_object()
 
 
 @pytest.mark.parametrize(

@@ -222,10 +222,10 @@ async def test_a_sender_that_is_slow_is_given_up_on(
 @pytest.mark.attack
 @pytest.mark.parametrize("namespace", ["kube-system/secrets?x=", "../../../apis/apps/v1/deployments?", "A", "a" * 64])
 async def test_a_namespace_that_is_none_reaches_no_path(namespace: str) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     async def note(path: str) -> list[dict[str, Any]]:
-        asked.append(path)
+        paths.append(path)
         return []
 
     with pytest.raises(UnknownLimits, match="no namespace"):
@@ -237,7 +237,7 @@ async def test_a_namespace_that_is_none_reaches_no_path(namespace: str) -> None:
     ):
         assert answer.status == 400
     webhook.close()
-    assert asked == []
+    assert paths == []
 
 
 async def test_a_packed_body_is_not_unpacked(client: TestClient[web.Request, web.Application]) -> None:

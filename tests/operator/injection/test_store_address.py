@@ -15,11 +15,11 @@ class Names:
     """A DNS whose answers are a list: an address, or what it raises; the names that were asked for."""
 
     def __init__(self, *answers: Any) -> None:
-        self.asked: list[str] = []
+        self.hosts: list[str] = []
         self._answers = list(answers)
 
     async def getaddrinfo(self, host: str, port: None, *, type: int) -> Any:
-        self.asked.append(host)
+        self.hosts.append(host)
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -48,7 +48,7 @@ async def test_the_last_answer_stays(
         await address.look_up()
         found.append(address.ip)
     assert found == known
-    assert names.asked == [host] * len(answers)
+    assert names.hosts == [host] * len(answers)
 
 
 async def test_an_answer_is_good_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ async def test_an_answer_is_good_for_a_while(monkeypatch: pytest.MonkeyPatch) ->
     address = StoreAddress(NAME)
     for _ in range(3):
         await address.look_up()
-    assert names.asked == [NAME]
+    assert names.hosts == [NAME]
 
 
 async def test_a_name_that_stays_unknown_is_told_once(

@@ -31,13 +31,13 @@ class World:
         self.objects: dict[str, list[dict[str, Any]]] = {}
         self.delay_s = 0.0
         self.failure: Exception | None = None
-        self.asked: list[str] = []
+        self.paths: list[str] = []
         nodes = (lambda: self.nodes) if require_image else None
         self.webhook = Webhook(lambda: self.settings, NamespaceLimitsReader(self.list_objects), nodes)
         self.clients: list[TestClient[web.Request, web.Application]] = []
 
     async def list_objects(self, path: str) -> list[dict[str, Any]]:
-        self.asked.append(path)
+        self.paths.append(path)
         await asyncio.sleep(self.delay_s)
         if self.failure is not None:
             raise self.failure
@@ -98,7 +98,7 @@ async def test_a_pod_gets_its_patch(world: World) -> None:
         "/spec/initContainers",
     ]
     assert 'fleetprof_webhook_pods_total{result="Injected"} 1.0' in await world.metrics()
-    assert sorted(world.asked) == [
+    assert sorted(world.paths) == [
         "/api/v1/namespaces/team-a/limitranges",
         "/api/v1/namespaces/team-a/resourcequotas",
     ]
@@ -136,20 +136,20 @@ async def test_where_the_image_is_required_a_pod_passes_unchanged_until_all_node
 async def test_a_namespace_without_limits_is_not_asked_about_for_every_pod(world: World) -> None:
     await world.ask()
     await world.ask()
-    assert len(world.asked) == 2
+    assert len(world.paths) == 2
 
 
 async def test_a_namespace_with_limits_is_read_for_every_pod(world: World) -> None:
     world.objects["limitranges"] = [{"metadata": {"name": "r"}, "spec": {"limits": []}}]
     await world.ask()
     await world.ask()
-    assert len(world.asked) == 4
+    assert len(world.paths) == 4
 
 
 async def test_pods_that_come_together_share_a_reading(world: World) -> None:
     world.delay_s = 0.05
     await asyncio.gather(*(world.ask() for _ in range(20)))
-    assert len(world.asked) == 2
+    assert len(world.paths) == 2
 
 
 @pytest.mark.parametrize("failure", [None, RuntimeError("connection refused")])

@@ -112,11 +112,11 @@ async def test_every_panel_has_an_answer(ground: Ground, tmp_path: Path) -> None
     with run_prometheus(tmp_path, configuration, chart_groups()) as port:
 
         def find_silent() -> list[Question]:
-            return [asked for asked in questions if not ask(port, asked[2]) and asked[:2] not in EMPTY]
+            return [question for question in questions if not ask(port, question[2]) and question[:2] not in EMPTY]
 
         try:
             await ground.until(lambda: not find_silent(), "answers")
         except AssertionError:
             pytest.fail(f"no answer to {find_silent()}")
-        answered = {asked[:2] for asked in questions if ask(port, asked[2])}
+        answered = {question[:2] for question in questions if ask(port, question[2])}
     assert answered & EMPTY == set(), "what has an answer is not among those without"

@@ -202,17 +202,17 @@ async def test_how_policies_stand_is_in_the_store_for_the_web_ui() -> None:
 
 async def test_a_store_that_hangs_holds_no_turn_up() -> None:
     scene = Scene("llama")
-    asked, answers = threading.Event(), threading.Event()
+    put_began, answers = threading.Event(), threading.Event()
 
     def hang(key: str, data: bytes) -> None:
-        asked.set()
+        put_began.set()
         assert answers.wait(30)
 
     scene.store.put = hang  # type: ignore[method-assign]
     scene.start()
     try:
         await asyncio.wait_for(scene.engine.turn(), 10)
-        await asyncio.to_thread(asked.wait, 10)
+        await asyncio.to_thread(put_began.wait, 10)
         scene.tell("llama")
         await asyncio.wait_for(scene.engine.turn(), 10)
         assert len(scene.api.made) == 1

@@ -39,10 +39,10 @@ async def test_only_a_good_token_is_told_figures(query: str, headers: dict[str, 
 
 
 async def test_figures_are_made_once_for_all_who_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    namespaces: list[str] = []
 
     async def read(namespace: str, _: str) -> bytes | None:
-        asked.append(namespace)
+        namespaces.append(namespace)
         await asyncio.sleep(0)
         return namespace.encode() if namespace != "away" else None
 
@@ -54,11 +54,11 @@ async def test_figures_are_made_once_for_all_who_ask_at_once(monkeypatch: pytest
                 return await answer.text()
 
         assert await asyncio.gather(*map(ask, ("a", "a", "b", "a"))) == ["a", "a", "b", "a"]
-        assert sorted(asked) == ["a", "b"]
+        assert sorted(namespaces) == ["a", "b"]
         await ask("away")
         await ask("away")  # it may have begun to serve
-        assert asked.count("away") == 2
+        assert namespaces.count("away") == 2
         monkeypatch.setattr(figures_page, "KEPT_S", 0.0)
         await ask("c")
         await ask("c")
-        assert asked.count("c") == 2
+        assert namespaces.count("c") == 2

@@ -40,22 +40,22 @@ def test_an_order_by_step_counts_in_optimizer_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "collect", "samples"),
+    ("wants_samples", "collect", "samples"),
     [(True, ["Shapes"], True), (False, [], False), (True, ["Stacks"], False)],
 )
 def test_the_training_thread_is_sampled_unless_the_trace_has_stacks(
-    asked: bool, collect: list[str], samples: bool
+    wants_samples: bool, collect: list[str], samples: bool
 ) -> None:
     """With stacks Kineto records every Python function of every thread: the sampler's too."""
-    terms = read_terms(hub_pb2.Arm(**{**ARM, "collect": collect}, thread_samples=asked), ORDER, trainer_view())
+    terms = read_terms(hub_pb2.Arm(**{**ARM, "collect": collect}, thread_samples=wants_samples), ORDER, trainer_view())
     assert agent_command(terms)["thread_samples"] is samples
 
 
 def test_an_order_says_the_classes_of_kernels_and_wrong_ones_are_left_out() -> None:
-    asked = [("my_reduce", "communication"), ("", "memory"), ("gemm", "copying"), ("a*b", "memory")]
-    entries = [hub_pb2.KernelClass(pattern=pattern, work_class=work_class) for pattern, work_class in asked]
+    classes = [("my_reduce", "communication"), ("", "memory"), ("gemm", "copying"), ("a*b", "memory")]
+    entries = [hub_pb2.KernelClass(pattern=pattern, work_class=work_class) for pattern, work_class in classes]
     terms = read_terms(hub_pb2.Arm(**ARM, kernel_classes=entries), ORDER, trainer_view())
-    assert [(entry.pattern, entry.work_class) for entry in terms.kernel_classes] == [asked[0], asked[3]]
+    assert [(entry.pattern, entry.work_class) for entry in terms.kernel_classes] == [classes[0], classes[3]]
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,6 @@ def test_an_order_names_a_start_a_process_and_a_rank() -> None:
         read_terms(hub_pb2.Arm(**ARM), hub_pb2.Order(process_id="", rank=1), trainer_view())
 
 
-@pytest.mark.parametrize(("asked", "given"), [(0, S // 5), (1, S // 100), (S, S), (100 * S, 10 * S), (-5, S // 5)])
-def test_the_sampling_rate_stays_reasonable(asked: int, given: int) -> None:
-    assert sample_interval_ns(asked) == given
+@pytest.mark.parametrize(("interval", "given"), [(0, S // 5), (1, S // 100), (S, S), (100 * S, 10 * S), (-5, S // 5)])
+def test_the_sampling_rate_stays_reasonable(interval: int, given: int) -> None:
+    assert sample_interval_ns(interval) == given

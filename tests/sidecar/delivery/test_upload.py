@@ -163,9 +163,9 @@ class Talk:
     def send(self, message: hub_pb2.SidecarMessage) -> None:
         self.questions.append(str(message.WhichOneof("body")))
         if self.questions[-1] == ASK:
-            asked = message.upload_request
-            assert (asked.unreached_ns > 0) == bool(asked.unreached)
-            self.unreached.append(asked.unreached)
+            upload_request = message.upload_request
+            assert (upload_request.unreached_ns > 0) == bool(upload_request.unreached)
+            self.unreached.append(upload_request.unreached)
         if self._answers:
             self.delivery.receive(self._answers.pop(0))
 

@@ -12,11 +12,11 @@ from harness.sidecar.orders import ARM, ORDER, trainer_view
 
 
 def test_profiling_counters_are_read_only_while_a_capture_asks_for_them() -> None:
-    asked: list[bool] = []
+    counter_flags: list[bool] = []
 
     class Devices:
         def read(self, now_unix_ns: int, *, counters: bool) -> list[DeviceReading]:
-            asked.append(counters)
+            counter_flags.append(counters)
             return []
 
     class AlwaysWanted:
@@ -28,8 +28,8 @@ def test_profiling_counters_are_read_only_while_a_capture_asks_for_them() -> Non
 
     async def sample_once(sampler: Sampler) -> None:
         running = asyncio.create_task(sampler.run())
-        reads = len(asked)
-        while len(asked) == reads:
+        reads = len(counter_flags)
+        while len(counter_flags) == reads:
             await asyncio.sleep(0)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -46,4 +46,4 @@ def test_profiling_counters_are_read_only_while_a_capture_asks_for_them() -> Non
         await sample_once(sampler)
 
     asyncio.run(sample())
-    assert asked == [False, False, True, False]
+    assert counter_flags == [False, False, True, False]

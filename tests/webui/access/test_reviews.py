@@ -19,14 +19,14 @@ class ScriptedApi(KubernetesApi):
 
     def __init__(self, *allowed: str) -> None:
         self.allowed = set(allowed)
-        self.asked: list[Json] = []
+        self.specs: list[Json] = []
         self.away = False
         self.at_once = self.most_at_once = 0
 
     async def ask(self, path: str, body: Json) -> Json:
         if self.away:
             raise ApiUnreachable("away")
-        self.asked.append(body["spec"])
+        self.specs.append(body["spec"])
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0)
@@ -39,16 +39,16 @@ async def test_an_answer_counts_for_a_while(allowed: list[str], lives_s: float) 
     now = [0.0]
     api = ScriptedApi(*allowed)
     reviews = Reviews(api, lambda: now[0])
-    for now[0], asked in ((0.0, 1), (lives_s - 0.1, 1), (lives_s, 2)):
+    for now[0], count in ((0.0, 1), (lives_s - 0.1, 1), (lives_s, 2)):
         assert await reviews.find_permitted(ANN, "get", ["a"]) == frozenset(allowed)
-        assert len(api.asked) == asked
+        assert len(api.specs) == count
 
 
 async def test_it_is_asked_with_the_groups_that_the_api_server_adds() -> None:
     api = ScriptedApi()
     await Reviews(api).may_everywhere(ANN, "list")
     attributes = {"group": "fleetprof.io", "resource": "profilerequests", "verb": "list", "namespace": ""}
-    assert api.asked == [{"user": "ann", "groups": ["team", "system:authenticated"], "resourceAttributes": attributes}]
+    assert api.specs == [{"user": "ann", "groups": ["team", "system:authenticated"], "resourceAttributes": attributes}]
 
 
 @pytest.mark.attack
@@ -60,13 +60,13 @@ async def test_nobody_has_the_rights_of_another_of_the_same_name() -> None:
     for other in (Subject("ann", ()), Subject("bob", ("team",))):
         assert await reviews.find_permitted(other, "get", ["a"]) == frozenset()
     assert await reviews.find_permitted(ANN, "list", ["a"]) == frozenset()
-    assert len(api.asked) == 4
+    assert len(api.specs) == 4
 
 
 async def test_eight_namespaces_are_asked_about_at_a_time() -> None:
     api = ScriptedApi()
     await Reviews(api).find_permitted(ANN, "list", [f"n{number}" for number in range(50)])
-    assert (len(api.asked), api.most_at_once) == (50, AT_ONCE)
+    assert (len(api.specs), api.most_at_once) == (50, AT_ONCE)
 
 
 @pytest.mark.attack

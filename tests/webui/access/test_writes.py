@@ -39,10 +39,10 @@ def test_a_capture_is_asked_for_by_who_may(
     browser = make_browser(f"--writes={writes}")
     browser.sign_in()
     assert browser.client.get("/whoami").json()["may_capture"] is True
-    asked = browser.client.post("/requests", json=yaml_of(f"by-{writes}", "team-a"), headers=WRITE)
-    assert asked.status_code == 200, asked.text
+    answer = browser.client.post("/requests", json=yaml_of(f"by-{writes}", "team-a"), headers=WRITE)
+    assert answer.status_code == 200, answer.text
     status, made = cluster.call("GET", requests_path("team-a", f"by-{writes}"))
-    assert (status, made["metadata"]["uid"]) == (200, asked.json()["uid"])
+    assert (status, made["metadata"]["uid"]) == (200, answer.json()["uid"])
 
 
 @pytest.mark.attack

@@ -74,7 +74,7 @@ class Proxy:
         self._names = names
         self._clock = clock
         self._keys: KeySet | None = None
-        self._asked = -_AGAIN_AFTER_S
+        self._fetched_at = -_AGAIN_AFTER_S
         self._asking = asyncio.Lock()
         self._claims = jwt.JWTClaimsRegistry(
             leeway=_LEEWAY_S,
@@ -123,9 +123,9 @@ class Proxy:
     async def _fetch_keys(self) -> bool:
         """Whether they were asked for and read now."""
         async with self._asking:
-            if self._clock() - self._asked < _AGAIN_AFTER_S:
+            if self._clock() - self._fetched_at < _AGAIN_AFTER_S:
                 return False
-            self._asked = self._clock()
+            self._fetched_at = self._clock()
             ca_file = self._settings.ca_file
             verify = ssl.create_default_context(cafile=str(ca_file)) if ca_file else True
             try:

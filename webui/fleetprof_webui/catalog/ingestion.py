@@ -108,10 +108,10 @@ def list_store(store: Store) -> Listing:
 
 
 def _ingest_one(store: Store, engine: Engine, namespace: str, uid: str, stored: _Stored) -> bool:
-    asked = _read(store, keys.request_key(namespace, uid), ProfileRequest)
+    request = _read(store, keys.request_key(namespace, uid), ProfileRequest)
     ledger = _read(store, keys.ledger_key(namespace, uid), Ledger)
     rows, problem = _read_report(store, namespace, uid) if "report.json" in stored.versions else (None, "")
-    kind, name = name_workload(asked, ledger, uid)
+    kind, name = name_workload(request, ledger, uid)
     row = {
         **request_row(ledger, uid),
         "namespace": namespace,
@@ -123,7 +123,7 @@ def _ingest_one(store: Store, engine: Engine, namespace: str, uid: str, stored: 
     }
     try:
         with engine.begin() as connection:
-            _write(connection, row, rows, (namespace, kind, name), label_texts(asked, ledger))
+            _write(connection, row, rows, (namespace, kind, name), label_texts(request, ledger))
     except IntegrityError:
         log.info("another process is writing capture %s/%s into the catalog", namespace, uid)
         return False

@@ -40,9 +40,9 @@ class ReportRows:
     findings: list[Row]
 
 
-def name_workload(asked: ProfileRequest | None, ledger: Ledger | None, uid: str) -> tuple[str, str]:
+def name_workload(request: ProfileRequest | None, ledger: Ledger | None, uid: str) -> tuple[str, str]:
     """(kind, name) of what was captured; where nothing says it, the capture itself."""
-    target = None if asked is None else asked.spec.target
+    target = None if request is None else request.spec.target
     if target is not None and target.workload is not None:
         return _text(target.workload.kind, 64), _text(target.workload.name, 400)
     if target is not None and target.selector is not None:
@@ -52,11 +52,11 @@ def name_workload(asked: ProfileRequest | None, ledger: Ledger | None, uid: str)
     return "", _text(ledger.name if ledger else "", 400) or uid
 
 
-def label_texts(asked: ProfileRequest | None, ledger: Ledger | None) -> list[str]:
+def label_texts(request: ProfileRequest | None, ledger: Ledger | None) -> list[str]:
     """`key=value` of the labels by which people know a workload: of its pods, and those that a selector names."""
     found = dict(ledger.labels) if ledger is not None else {}
-    if asked is not None and asked.spec.target.selector is not None:
-        found |= asked.spec.target.selector.match_labels or {}
+    if request is not None and request.spec.target.selector is not None:
+        found |= request.spec.target.selector.match_labels or {}
     kept = [(key, value) for key, value in sorted(found.items()) if not _MADE.search(key)]
     return sorted({_text(f"{key}={value}", 400) for key, value in kept[:_MOST_LABELS]})
 

@@ -121,10 +121,10 @@ class ReportPage(Model):
     stragglers: StragglerSummary | None
     capture_cost: CaptureCost | None
     energy: EnergySummary | None
-    energy_said: Annotated[
+    energy_sentences: Annotated[
         list[str], Meta(description="of an iteration, a training sample, a GPU worse than its peers")
     ]
-    asked: RequestFacts | None
+    request: RequestFacts | None
     facts: Facts
     ledger: LedgerCounts | None
     whole_traces: Annotated[list[int], Meta(description="ranks whose trace is most worth a look, at most 16")]

@@ -55,8 +55,8 @@ def make_overview(stored: StoredReport, namespace: str, uid: str, files: FileLis
         stragglers=None if report.stragglers is None else _stragglers(report.stragglers),
         capture_cost=report.capture_cost,
         energy=_energy(report),
-        energy_said=list_energy(report),
-        asked=None if report.request is None else _asked(report.request),
+        energy_sentences=list_energy(report),
+        request=None if report.request is None else _describe_request(report.request),
         facts=_facts(report),
         ledger=_ledger(report.ledger) if report.ledger else None,
         whole_traces=report.whole_traces[:_MOST_NAMED],
@@ -121,7 +121,7 @@ def _energy(report: Report) -> EnergySummary | None:
     )
 
 
-def _asked(request: RequestInfo) -> RequestFacts:
+def _describe_request(request: RequestInfo) -> RequestFacts:
     return RequestFacts(
         name=request.name,
         target=request.target,

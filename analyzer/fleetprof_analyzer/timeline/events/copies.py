@@ -127,20 +127,20 @@ class Rewriter:
             return _UNREADABLE
         return head
 
-    def _plausible(self, heads: list[_Head], start: Int64s, duration: Int64s, asked: Bools) -> Bools:
-        """Which of the events `asked` for have a time and a duration that can be; the others are counted."""
-        timeless = asked & ((start == MISSING) | (duration == MISSING))
-        negative = asked & ~timeless & (duration < 0)
-        absurd = asked & ~timeless & (duration > _DAY_NS)
-        for at in np.flatnonzero(asked & ~timeless & ~absurd & (duration > _LONG_NS)).tolist():
+    def _plausible(self, heads: list[_Head], start: Int64s, duration: Int64s, candidates: Bools) -> Bools:
+        """Which of the `candidates` have a time and a duration that can be; the others are counted."""
+        timeless = candidates & ((start == MISSING) | (duration == MISSING))
+        negative = candidates & ~timeless & (duration < 0)
+        absurd = candidates & ~timeless & (duration > _DAY_NS)
+        for at in np.flatnonzero(candidates & ~timeless & ~absurd & (duration > _LONG_NS)).tolist():
             if heads[at].cat in _ON_DEVICE:
                 absurd[at] = (int(start[at]), int(duration[at])) not in self.cut.long_work
         # Before the file's first possible time: Perfetto takes no time below zero.
-        early = asked & ~timeless & (start < -self.cut.shift_ns)
+        early = candidates & ~timeless & (start < -self.cut.shift_ns)
         self.problems.add(Kind.BAD_TIMES, count=int(timeless.sum() + (early & ~negative & ~absurd).sum()))
         self.problems.add(Kind.NEGATIVE_DURATION, count=int(negative.sum()))
         self.problems.add(Kind.ABSURD_DURATION, count=int(absurd.sum()))
-        return np.asarray(asked & ~timeless & ~negative & ~absurd & ~early)
+        return np.asarray(candidates & ~timeless & ~negative & ~absurd & ~early)
 
     def _fields(self, text: bytes) -> Fields | None:
         try:

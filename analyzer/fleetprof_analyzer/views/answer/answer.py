@@ -72,12 +72,12 @@ def _say_more(report: Report) -> str:
 def say_missing(report: Report) -> str:
     """Ranks that left no trace, by the ledger, or as the others' traces show."""
     here = {rank.rank for rank in report.ranks}
-    asked = sorted({entry.rank for entry in report.ledger} - here)
+    absent = sorted({entry.rank for entry in report.ledger} - here)
     if report.ledger:
-        if not asked:
+        if not absent:
             return ""
         of = len({entry.rank for entry in report.ledger})
-        return f"Only {of - len(asked)} of {of} ranks were captured: lateness of {name_ranks(asked)} cannot be seen."
+        return f"Only {of - len(absent)} of {of} ranks were captured: lateness of {name_ranks(absent)} cannot be seen."
     missing = [] if report.stragglers is None else report.stragglers.not_captured
     if not missing:
         return ""

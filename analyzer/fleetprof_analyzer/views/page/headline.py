@@ -65,12 +65,12 @@ def _time_facts(total: KindTotal) -> list[Fact]:
 
 def _ledger_sentence(report: Report) -> list[str]:
     """A sentence that every rank has a trace; the answer names those that have none."""
-    asked = {entry.rank for entry in report.ledger}
-    if len(asked) < 2:
+    ledger_ranks = {entry.rank for entry in report.ledger}
+    if len(ledger_ranks) < 2:
         return []
-    if asked - {rank.rank for rank in report.ranks}:
+    if ledger_ranks - {rank.rank for rank in report.ranks}:
         return ["The ledger says why ranks are missing."]
-    return [f"All {len(asked)} ranks that were asked delivered a trace."]
+    return [f"All {len(ledger_ranks)} ranks that were asked delivered a trace."]
 
 
 def _start_sentence(start: StartSkew) -> list[str]:

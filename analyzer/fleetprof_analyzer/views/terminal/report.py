@@ -63,7 +63,7 @@ def _head(report: Report) -> list[str]:
     lines = [plain(report.title) or "fleetprof report"]
     request = report.request
     if request is not None:
-        asked = (
+        window = (
             f"{request.asked_iterations} iterations"
             if request.asked_iterations is not None
             else duration(request.asked_duration_ns)
@@ -72,7 +72,7 @@ def _head(report: Report) -> list[str]:
         how = {"step": f" from step {request.asked_first_step}", "time": " from one time on"}.get(
             request.start_mode, ""
         )
-        lines.append(f"{asked}{where}{how}; {len(report.ranks)} of {_asked_ranks(report)} ranks recorded")
+        lines.append(f"{window}{where}{how}; {len(report.ranks)} of {_asked_ranks(report)} ranks recorded")
         if request.requester:
             lines.append(f"asked for by {plain(request.requester, 80)}")
         if request.outcome:

@@ -75,18 +75,18 @@ def command(
 ) -> None:
     """Analyse traces that you already have: one folder, or the files of one job (*.json, *.json.gz)."""
     wanted = read_wanted(context, "output", "tables")
-    asked = () if classes is None else _read_classes(classes)
+    kernel_classes = () if classes is None else _read_classes(classes)
     try:
         with _folder(paths) as folder, show_reading() as progress:
             if wanted is not None:
                 write_cut(
                     out,
                     lambda write: cut_directory(
-                        folder, wanted, write, progress=progress, kernel_classes=asked, jobs=jobs
+                        folder, wanted, write, progress=progress, kernel_classes=kernel_classes, jobs=jobs
                     ),
                 )
                 return
-            report = analyze_directory(folder, progress=progress, kernel_classes=asked, jobs=jobs)
+            report = analyze_directory(folder, progress=progress, kernel_classes=kernel_classes, jobs=jobs)
     except SeveralJobs as error:
         raise Failure(str(error), next_step="or name its files: fleetprof analyze FILE…") from None
     except (NothingToAnalyze, OSError) as error:

@@ -120,11 +120,11 @@ async def _has_kind(connection: Connection) -> bool | Unknown:
 
 async def _may(connection: Connection, verb: str) -> bool:
     """Whether the user has this verb on ProfileRequests here; everybody may ask."""
-    asked = {"namespace": connection.namespace, "verb": verb, "group": GROUP, "resource": PLURAL}
+    attributes = {"namespace": connection.namespace, "verb": verb, "group": GROUP, "resource": PLURAL}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": asked},
+        "spec": {"resourceAttributes": attributes},
     }
     answer = await _read(connection.cluster.create(_REVIEWS, review))
     return isinstance(answer, Unknown) or bool(answer.get("status", {}).get("allowed"))

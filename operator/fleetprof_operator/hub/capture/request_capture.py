@@ -202,14 +202,16 @@ class RequestCapture:
             self._hub.registry.send(sidecar_id, self._cancel_message())
         self._state.poke()
 
-    async def grant(self, asked: pb.UploadRequest, record: SidecarRecord) -> None:
+    async def grant(self, upload_request: pb.UploadRequest, record: SidecarRecord) -> None:
         """Answers a sidecar's wish to upload."""
-        entry = self._book.find_for_upload(record.sidecar_id, asked.process_id)
+        entry = self._book.find_for_upload(record.sidecar_id, upload_request.process_id)
         if isinstance(entry, str):
-            answer = pb.UploadGrant(capture_id=asked.capture_id, process_id=asked.process_id, object=asked.object)
+            answer = pb.UploadGrant(
+                capture_id=upload_request.capture_id, process_id=upload_request.process_id, object=upload_request.object
+            )
             answer.refusal = entry
         else:
-            answer = await self._grants.grant(asked, record.sidecar_id, entry)
+            answer = await self._grants.grant(upload_request, record.sidecar_id, entry)
         self._hub.registry.send(record.sidecar_id, pb.HubMessage(upload_grant=answer))
 
     async def accept(self, done: pb.UploadDone, record: SidecarRecord) -> None:

@@ -52,26 +52,32 @@ class UploadGrants:
         self._joined: dict[_Upload, str] = {}  # the upload's id of those that are whole
         self._under_way: set[_Upload] = set()  # with a call of the store, for which one at a time is enough
 
-    async def grant(self, asked: pb.UploadRequest, sidecar_id: str, entry: LedgerEntry) -> pb.UploadGrant:
+    async def grant(self, upload_request: pb.UploadRequest, sidecar_id: str, entry: LedgerEntry) -> pb.UploadGrant:
         """Permission for the announced parts, or a refusal. `entry` is the line of the asking process."""
-        answer = pb.UploadGrant(capture_id=asked.capture_id, process_id=asked.process_id, object=asked.object)
-        parts = [UploadPart(part.size_bytes, part.sha256) for part in asked.parts[: self._settings.max_parts + 1]]
-        key = self._key(asked.object, entry.rank)
-        if entry.rank != asked.rank:
-            answer.refusal = f"process {asked.process_id} is rank {entry.rank} of this request, not {asked.rank}"
+        answer = pb.UploadGrant(
+            capture_id=upload_request.capture_id, process_id=upload_request.process_id, object=upload_request.object
+        )
+        parts = [
+            UploadPart(part.size_bytes, part.sha256) for part in upload_request.parts[: self._settings.max_parts + 1]
+        ]
+        key = self._key(upload_request.object, entry.rank)
+        if entry.rank != upload_request.rank:
+            answer.refusal = (
+                f"process {upload_request.process_id} is rank {entry.rank} of this request, not {upload_request.rank}"
+            )
         elif not key:
-            answer.refusal = f"there is no object of kind {asked.object}"
+            answer.refusal = f"there is no object of kind {upload_request.object}"
         else:
             answer.refusal = find_part_problem(parts)
         if not answer.refusal and len(parts) > self._settings.max_parts:
             answer.refusal = f"{len(parts)} parts are more than {self._settings.max_parts}; make each larger"
         total = sum(part.size_bytes for part in parts)
-        most = min(self._max_bytes, _MOST_BYTES.get(asked.object, self._max_bytes))
+        most = min(self._max_bytes, _MOST_BYTES.get(upload_request.object, self._max_bytes))
         if not answer.refusal and total > most:
             answer.refusal = f"{total} bytes are more than the {most} that this request may store per rank"
         if answer.refusal:
             return answer
-        upload = (sidecar_id, asked.process_id, int(asked.object))
+        upload = (sidecar_id, upload_request.process_id, int(upload_request.object))
         if upload in self._under_way:
             answer.refusal = "an earlier wish for this object is being answered"
         elif self._parts_of[sidecar_id] + len(parts) > 2 * self._settings.max_parts and upload not in self._granted:
@@ -81,9 +87,9 @@ class UploadGrants:
             return answer
         self._under_way.add(upload)
         try:
-            if asked.unreached_ns >= self._settings.unreached_patience_ns:
+            if upload_request.unreached_ns >= self._settings.unreached_patience_ns:
                 await self._calls.get_beginning(key, 1)  # an outage is waited for
-                answer.refusal = _say_unreached(asked)
+                answer.refusal = _say_unreached(upload_request)
                 return answer
             await self._abort(self._take(upload))
             granted = await self._calls.run(lambda: self._grant(key, parts))
@@ -185,6 +191,7 @@ class UploadGrants:
                 return ""
 
 
-def _say_unreached(asked: pb.UploadRequest) -> str:
-    seconds = asked.unreached_ns // SECOND_NS
-    return f"the pod has not reached the store for {seconds} s, which the hub reaches: {asked.unreached[:_MOST_SAID]}"
+def _say_unreached(upload_request: pb.UploadRequest) -> str:
+    seconds = upload_request.unreached_ns // SECOND_NS
+    cause = upload_request.unreached[:_MOST_SAID]
+    return f"the pod has not reached the store for {seconds} s, which the hub reaches: {cause}"

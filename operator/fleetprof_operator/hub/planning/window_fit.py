@@ -36,11 +36,11 @@ def fit_window(spec: Spec, targets: Sequence[RankTarget], estimate: RecordingEst
     """The longest window within what was asked for that every rank has room for."""
     window = spec.window
     iteration_ns = max((t.process.step.iteration_ns for t in targets), default=0)
-    asked = _count_iterations(window, iteration_ns)
-    if estimate is None or not asked:
+    iterations = _count_iterations(window, iteration_ns)
+    if estimate is None or not iterations:
         return Fit(window=window)
-    most, why = _find_most(spec, targets, estimate, asked)
-    if most >= asked:
+    most, why = _find_most(spec, targets, estimate, iterations)
+    if most >= iterations:
         return Fit(window=window)
     if most < 1:
         return Fit(
@@ -49,7 +49,7 @@ def fit_window(spec: Spec, targets: Sequence[RankTarget], estimate: RecordingEst
             "job's memory limit",
         )
     shorter = "1 iteration" if most == 1 else f"{most} iterations"
-    note = f"the window is {shorter} instead of {asked}: {why}"
+    note = f"the window is {shorter} instead of {iterations}: {why}"
     if window.iterations is not None:
         warmup = None if window.warmup_iterations is None else min(window.warmup_iterations, 100)
         return Fit(window=Window(iterations=most, warmup_iterations=warmup), note=note)
@@ -64,10 +64,12 @@ def _count_iterations(window: Window, iteration_ns: int) -> int:
     return window.duration_millis * 10**6 // iteration_ns + 1 if iteration_ns > 0 else 0
 
 
-def _find_most(spec: Spec, targets: Sequence[RankTarget], estimate: RecordingEstimate, asked: int) -> tuple[int, str]:
-    """The most iterations that fit, at most `asked`, and a sentence about what binds them."""
+def _find_most(
+    spec: Spec, targets: Sequence[RankTarget], estimate: RecordingEstimate, iterations: int
+) -> tuple[int, str]:
+    """The most iterations that fit, at most `iterations`, and a sentence about what binds them."""
     one, two = (need_of(estimate, count, spec.collect) for count in (1, 2))
-    most, why = asked, ""
+    most, why = iterations, ""
     if one.events and most * one.events > MOST_EVENTS:
         most = max(1, MOST_EVENTS // one.events)
         why = f"one has {one.events:,} events, and a rank records at most {MOST_EVENTS:,}"

@@ -55,12 +55,12 @@ def parse_message(data: bytes) -> pb.SidecarMessage:
         case "event":
             _check_event(message.event)
         case "upload_request":
-            asked = message.upload_request
-            _check_ids(asked.capture_id, asked.process_id)
-            _check_rank(asked.rank)
-            _check_count("upload_request.parts", len(asked.parts), MAX_ITEMS)
-            _check_texts("upload_request", [asked.unreached])
-            _make_printable(asked, "unreached")
+            upload_request = message.upload_request
+            _check_ids(upload_request.capture_id, upload_request.process_id)
+            _check_rank(upload_request.rank)
+            _check_count("upload_request.parts", len(upload_request.parts), MAX_ITEMS)
+            _check_texts("upload_request", [upload_request.unreached])
+            _make_printable(upload_request, "unreached")
         case "upload_done":
             done = message.upload_done
             _check_ids(done.capture_id, done.process_id)

@@ -48,5 +48,5 @@ async def take_snapshot(board: TelemetryBoard) -> Snapshot:
 def count_left_out(board: TelemetryBoard) -> dict[str, int]:
     """What a scrape would not tell: workloads, and ranks of those that ask for metrics of their ranks."""
     boards = board.boards()
-    asked = sum(one.rank_count for one in boards if one.wants_rank_metrics)
-    return {"workloads": max(0, len(boards) - MOST_WORKLOADS), "ranks": max(0, asked - MOST_RANKS)}
+    ranks = sum(one.rank_count for one in boards if one.wants_rank_metrics)
+    return {"workloads": max(0, len(boards) - MOST_WORKLOADS), "ranks": max(0, ranks - MOST_RANKS)}

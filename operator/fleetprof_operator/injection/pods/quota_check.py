@@ -55,9 +55,9 @@ def _exceed_pod_level(spec: Document, sidecar: Document) -> Iterator[str]:
     if own is None:
         return
     apart = {name: value for name, value in spec.items() if name != "resources"}
-    asked = sum_amounts(apart, "requests")
+    container_requests = sum_amounts(apart, "requests")
     for resource, amount in read_amounts(spec, "requests").items():
-        if asked.get(resource, Decimal(0)) > amount:
+        if container_requests.get(resource, Decimal(0)) > amount:
             yield f"the pod's own resources.requests.{resource} of {amount:f} leave no room for the sidecar"
     most = read_amounts(spec, "limits")
     for resource, amount in read_amounts(sidecar, "limits").items():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.rank.communication.extraction import extract_operations
 from fleetprof_analyzer.rank.communication.operations import RankOperations
-from fleetprof_analyzer.rank.iterations import Asked, find_iterations
+from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import COLUMNS, NO_ROWS, Category, Collective, Metadata, Rows, Trace
 from harness.traces.straggler_sections import stragglers_of
@@ -100,7 +100,7 @@ def import_job(path: Path, skew_s: float) -> list[RankOperations]:
     for rank in range(STAGES * REPLICAS):
         offset = 100 + clocks.uniform(-skew_s, skew_s)
         trace = trace_of(rank, [row for row in rows if row["rank"] == rank], lengths, offset)
-        iterations = find_iterations(trace, None, Asked(), Problems())
+        iterations = find_iterations(trace, None, RecordingTerms(), Problems())
         operations = extract_operations(trace, iterations, None, rank_number=rank)
         assert operations is not None
         found.append(operations)

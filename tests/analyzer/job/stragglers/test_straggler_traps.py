@@ -7,7 +7,7 @@ from fleetprof_analyzer.capture.folder import analyze_directory
 from fleetprof_analyzer.rank.communication.extraction import extract_operations
 from fleetprof_analyzer.rank.communication.operations import RankOperations, decode, encode
 from fleetprof_analyzer.rank.identity import identify
-from fleetprof_analyzer.rank.iterations import Asked, find_iterations
+from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from harness.traces.kept_traces import find, truth_of
@@ -21,7 +21,7 @@ def operations_of(folder: Path, pattern: str = "*.json*") -> list[RankOperations
         with path.open("rb") as file:
             trace = read_trace(file, path.name, problems)
         rank = identify(trace.metadata, path.name, None, problems)
-        iterations = find_iterations(trace, None, Asked(), problems)
+        iterations = find_iterations(trace, None, RecordingTerms(), problems)
         operations = extract_operations(trace, iterations, None, rank_number=rank)
         if operations is not None:
             found.append(decode(encode(operations)))

@@ -12,7 +12,7 @@ from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks
 from fleetprof_analyzer.job.stragglers.replay.matching import match
 from fleetprof_analyzer.job.stragglers.same_kernels import medians_of_others
 from fleetprof_analyzer.rank.communication.operations import RankOperations, UnreadableOperations, decode, encode
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import COLUMNS, Category, Rows, Trace
 from fleetprof_analyzer.views.words.straggler_words import list_stragglers
@@ -158,7 +158,7 @@ def test_json_and_columns_say_the_same() -> None:
             trace.source,
             samples=samples_of(job, trace),
             assigned=None,
-            asked=Asked(),
+            terms=RecordingTerms(),
             problems=Problems(),
         )
         assert summary.problems == []

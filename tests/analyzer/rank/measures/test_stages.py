@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from fleetprof_analyzer.rank.iterations import Asked, find_iterations
+from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
 from fleetprof_analyzer.rank.measures.stages.gaps import fill
 from fleetprof_analyzer.rank.measures.stages.labels import find_labels
@@ -189,7 +189,7 @@ def test_whatever_is_in_a_trace_the_stages_add_up_to_its_iterations(rows: list[A
     trace = read(events)
     if len(trace.rows) == 0:
         return
-    found = find_iterations(trace, None, Asked(), Problems())
+    found = find_iterations(trace, None, RecordingTerms(), Problems())
     stages = measure_stages(trace, find_calls(trace), found.iterations, found.marks)
     if stages.iterations_from in ("profiler_step", "optimizer_step") and stages.stages:
         assert sum(stage.time_ns for stage in stages.stages) == sum(i.duration_ns for i in found.iterations)
@@ -202,7 +202,7 @@ def test_stages_that_were_counted_by_hand(folder: str) -> None:
     trace = read_trace(io.BytesIO(file.read_bytes()), "t", Problems())
     truth = truth_of(folder)
     assert times(measure(trace)) == truth["stages_us"]
-    iterations = find_iterations(trace, None, Asked(), Problems()).iterations
+    iterations = find_iterations(trace, None, RecordingTerms(), Problems()).iterations
     assert [[i.index, i.start_ns // US, i.duration_ns // US] for i in iterations] == truth["iterations"]
 
 
@@ -233,7 +233,7 @@ def test_real_loops_with_their_annotations_removed(file: str, removed: list[str]
     gone = re.compile("|".join([r"^## .* ##$", *removed]))
     document["traceEvents"] = [e for e in events if not gone.search(str(e.get("name", "")))]
     trace = read_trace(io.BytesIO(json.dumps(document, default=str).encode()), "t", Problems())
-    found = find_iterations(trace, None, Asked(), Problems())
+    found = find_iterations(trace, None, RecordingTerms(), Problems())
     thread = find_main_thread(trace, find_calls(trace))
     assert thread is not None
     passes = find_passes(thread)

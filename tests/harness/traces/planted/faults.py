@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from fleetprof_analyzer.rank.communication.extraction import extract_operations
 from fleetprof_analyzer.rank.communication.operations import RankOperations
-from fleetprof_analyzer.rank.iterations import Asked, find_iterations
+from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 
@@ -111,7 +111,7 @@ def operations_of(job: Job, traces: Sequence[Trace]) -> list[RankOperations]:
     found = []
     for trace in traces:
         samples = samples_of(job, trace)
-        iterations = find_iterations(trace, samples, Asked(), Problems())
+        iterations = find_iterations(trace, samples, RecordingTerms(), Problems())
         operations = extract_operations(trace, iterations, samples, rank_number=trace.metadata.rank)
         assert operations is not None
         found.append(operations)

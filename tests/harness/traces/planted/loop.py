@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from fleetprof_analyzer.rank.host.track import Track
-from fleetprof_analyzer.rank.iterations import Asked, find_iterations
+from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
 from fleetprof_analyzer.rank.measures.stages.stages import measure_stages
 from fleetprof_analyzer.reading.reader import read_trace
@@ -90,7 +90,7 @@ def read(events: list[dict[str, Any]]) -> Trace:
 
 
 def measure(trace: Trace, track: Track | None = None) -> Stages:
-    found = find_iterations(trace, None, Asked(), Problems())
+    found = find_iterations(trace, None, RecordingTerms(), Problems())
     return measure_stages(trace, find_calls(trace), found.iterations, found.marks, track)
 
 

@@ -28,10 +28,10 @@ class Tokens:
     """`NAMESPACE/POD` is good for that pod; `NAMESPACE/POD/SECONDS` only so long."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
 
     async def authenticate(self, token: str) -> Principal | None:
-        self.asked += 1
+        self.calls += 1
         namespace, _, rest = token.partition("/")
         pod, _, seconds = rest.partition("/")
         if not pod:

@@ -29,7 +29,7 @@ async def test_killed_while_capturing(ground: Any, kit: Any, state: str) -> None
         else:
             await sidecar.say_all(arm, reached)
     await ground.await_status(uid, lambda s: kit.states(s)[0] == state)
-    asked = await ground.status(uid)
+    before = await ground.status(uid)
     await ground.hub.captures.find(uid).flush(10**10)
     await ground.kill_hub()
 
@@ -41,7 +41,7 @@ async def test_killed_while_capturing(ground: Any, kit: Any, state: str) -> None
 
     assert kit.succeeded(status) == ("True", "Complete")
     assert kit.states(status) == {0: "UPLOADED", 1: "UPLOADED"}
-    assert (status.first_step, status.submitted_unix_ns) == (asked.first_step, asked.submitted_unix_ns)
+    assert (status.first_step, status.submitted_unix_ns) == (before.first_step, before.submitted_unix_ns)
     assert (await sidecar.expect("release")).capture_id == uid
 
 

@@ -33,10 +33,10 @@ async def test_the_order_says_what_is_to_be_stored(ground: Any, kit: Any, traces
 
 async def test_the_order_says_which_classes_kernels_are_asked_to_be(ground: Any, kit: Any) -> None:
     sidecar = await ground.add_sidecar(0)
-    asked = {
+    analysis = {
         "kernelClasses": [{"pattern": "my_reduce", "class": "Communication"}, {"pattern": "a*b", "class": "Memory"}]
     }
-    await ground.hub.submit(kit.make_request(traces="Summary", analysis=asked), "team", fail_fast=True)
+    await ground.hub.submit(kit.make_request(traces="Summary", analysis=analysis), "team", fail_fast=True)
     arm = await sidecar.expect("arm")
     assert [(entry.pattern, entry.work_class) for entry in arm.kernel_classes] == [
         ("my_reduce", "communication"), ("a*b", "memory"),

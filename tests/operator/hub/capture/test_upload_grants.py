@@ -21,8 +21,8 @@ async def test_uploads_are_for_the_ranks_of_their_sidecar_only(ground: Any, kit:
         (ours, pb.Order(process_id=order.process_id, rank=1), pb.TRACE, "is rank 0 of this request, not 1"),
         (ours, order, pb.OBJECT_KIND_UNSPECIFIED, "no object of kind 0"),
     ]
-    for sidecar, asked, kind, says in cases:
-        await sidecar.ask_upload(uid, asked, b"x", kind)
+    for sidecar, announced, kind, says in cases:
+        await sidecar.ask_upload(uid, announced, b"x", kind)
         grant = await sidecar.expect("upload_grant")
         assert says in grant.refusal
         assert (list(grant.parts), grant.retry_after_ns) == ([], 0)
@@ -45,8 +45,8 @@ async def test_hostile_sizes_are_refused(ground: Any, kit: Any, sizes: list[int]
     uid = (await ground.hub.submit(request, "team", fail_fast=True)).uid
     order = (await sidecar.expect("arm")).orders[0]
     parts = [pb.Part(size_bytes=size, sha256=bytes(32)) for size in sizes]
-    asked = pb.UploadRequest(capture_id=uid, process_id=order.process_id, rank=0, object=pb.TRACE, parts=parts)
-    await sidecar.call.write(pb.SidecarMessage(upload_request=asked))
+    upload_request = pb.UploadRequest(capture_id=uid, process_id=order.process_id, rank=0, object=pb.TRACE, parts=parts)
+    await sidecar.call.write(pb.SidecarMessage(upload_request=upload_request))
     grant = await sidecar.expect("upload_grant")
     assert says in grant.refusal
     assert grant.retry_after_ns == 0
@@ -62,8 +62,8 @@ async def test_what_others_read_whole_has_a_limit_of_its_own(
     order = (await sidecar.expect("arm")).orders[0]
     for size, refusal in ((most, ""), (most + 1, f"{most + 1} bytes are more than the {most} that this request")):
         parts = [pb.Part(size_bytes=size, sha256=bytes(32))]
-        asked = pb.UploadRequest(capture_id=uid, process_id=order.process_id, rank=0, object=kind, parts=parts)
-        await sidecar.call.write(pb.SidecarMessage(upload_request=asked))
+        request = pb.UploadRequest(capture_id=uid, process_id=order.process_id, rank=0, object=kind, parts=parts)
+        await sidecar.call.write(pb.SidecarMessage(upload_request=request))
         assert (await sidecar.expect("upload_grant")).refusal.startswith(refusal)
 
 
@@ -160,10 +160,10 @@ async def test_the_number_of_signed_parts_is_bounded(ground: Any, kit: Any) -> N
 
     async def ask(order: pb.Order, count: int) -> pb.UploadGrant:
         parts = [pb.Part(size_bytes=8 << 20, sha256=bytes(32))] * count
-        asked = pb.UploadRequest(
+        request = pb.UploadRequest(
             capture_id=uid, process_id=order.process_id, rank=order.rank, object=pb.TRACE, parts=parts
         )
-        await sidecar.call.write(pb.SidecarMessage(upload_request=asked))
+        await sidecar.call.write(pb.SidecarMessage(upload_request=request))
         grant: pb.UploadGrant = await sidecar.expect("upload_grant")
         return grant
 

@@ -262,7 +262,7 @@ def test_failures_are_counted_by_reason() -> None:
 
 def test_the_ledger_has_the_labels_that_all_pods_share() -> None:
     of_pods = {"s0": {"team": "vision", "index": "0"}, "s1": {"team": "vision", "index": "1", "only": "here"}}
-    asked = [target(rank, sidecar_id=f"s{rank}", labels=of_pods[f"s{rank}"]) for rank in range(2)]
+    targets = [target(rank, sidecar_id=f"s{rank}", labels=of_pods[f"s{rank}"]) for rank in range(2)]
     book = LedgerBook(Ledger(uid="u", name="n", namespace="team", submitted_unix_ns=1))
-    book.ask(asked, PLAN, "", 10)
+    book.ask(targets, PLAN, "", 10)
     assert book.ledger.labels == {"team": "vision"}

@@ -124,8 +124,8 @@ def test_a_window_by_time_is_as_long_as_its_iterations(iteration_ns: int, headro
 
 
 def test_a_shorter_window_keeps_its_warm_up() -> None:
-    asked: dict[str, Any] = {"iterations": 100, "warmupIterations": 3}
-    fit = fit_window(spec(**asked), [target(0, room_for(5))], SMALL)
+    window: dict[str, Any] = {"iterations": 100, "warmupIterations": 3}
+    fit = fit_window(spec(**window), [target(0, room_for(5))], SMALL)
     assert (fit.window.iterations, fit.window.warmup_iterations) == (5, 3)
 
 

@@ -10,7 +10,7 @@ import { formatBytes, formatCount, plural } from "@/units/quantities";
 import { sentenceCase } from "@/units/text";
 
 export function Recorded({ report }: { report: ReportPage }) {
-  const { facts, ledger, asked, problems } = report;
+  const { facts, ledger, request, problems } = report;
   const rows: [string, React.ReactNode][] = [
     ["Ranks", `${formatCount(facts.rank_count)}${facts.world_size === null ? "" : ` of ${formatCount(facts.world_size)} in the job`}`],
     ["Events", formatCount(facts.event_count)],
@@ -20,11 +20,11 @@ export function Recorded({ report }: { report: ReportPage }) {
     ["Cut short", facts.truncated_ranks === 0 ? "no trace" : plural(facts.truncated_ranks, "trace")],
     ["Made", `${formatDate(report.made_unix_ns)} by ${report.made_by || "?"}`],
   ];
-  if (asked) {
+  if (request) {
     rows.push(
-      ["Outcome", asked.outcome && `${asked.outcome}${asked.message ? `: ${asked.message}` : ""}`],
-      ["Collected", asked.collect === null ? "not known" : asked.collect.join(", ") || "the usual"],
-      ["Asked by", asked.requester],
+      ["Outcome", request.outcome && `${request.outcome}${request.message ? `: ${request.message}` : ""}`],
+      ["Collected", request.collect === null ? "not known" : request.collect.join(", ") || "the usual"],
+      ["Asked by", request.requester],
     );
   }
   return (

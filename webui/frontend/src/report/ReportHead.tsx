@@ -7,7 +7,7 @@ import { formatDuration } from "@/units/durations";
 import { formatPower, plural } from "@/units/quantities";
 
 export function ReportHead({ report }: { report: ReportPage }) {
-  const { namespace, uid, facts, asked } = report;
+  const { namespace, uid, facts, request } = report;
   const words = [
     plural(facts.rank_count, "rank"),
     facts.host_count > 0 && plural(facts.host_count, "host"),
@@ -19,10 +19,10 @@ export function ReportHead({ report }: { report: ReportPage }) {
     <>
       <nav className="crumbs" aria-label="Place">
         <Link to="/fleet">Fleet</Link> / <Name text={namespace} most={40} />
-        {asked?.target && (
+        {request?.target && (
           <>
             {" / "}
-            <Name text={asked.target} most={60} />
+            <Name text={request.target} most={60} />
           </>
         )}
       </nav>
@@ -44,11 +44,11 @@ export function ReportHead({ report }: { report: ReportPage }) {
             </span>
           ))}
           {facts.torch_versions.length > 0 && ` · PyTorch ${facts.torch_versions.join(", ")}`}
-          {asked?.submitted_unix_ns && ` · ${formatDate(asked.submitted_unix_ns)}`}
+          {request?.submitted_unix_ns && ` · ${formatDate(request.submitted_unix_ns)}`}
         </p>
-        {report.energy_said.map((said) => (
-          <p key={said} className="quiet">
-            {said}
+        {report.energy_sentences.map((sentence) => (
+          <p key={sentence} className="quiet">
+            {sentence}
           </p>
         ))}
         <div className="tools">

@@ -177,10 +177,10 @@ def _keys_by_sequence(ranks: list[RankOperations], iteration: list[Int64s]) -> l
     for one, numbers in zip(ranks, iteration, strict=True):
         of_rank = _sequence_keys(one)
         # Pairs that say their partner are matched by it, with every method: they speak for none.
-        asked = np.array([_pair(one, position) is None for position in range(len(of_rank))], np.bool_)
-        matched = int(np.array([key is not None for key in of_rank], np.bool_)[asked].sum())
-        grouped = int(_grouped(one)[asked].sum())
-        if matched < _LEAST_AGREEMENT * grouped or 2 * grouped < int(asked.sum()):
+        without_partner = np.array([_pair(one, position) is None for position in range(len(of_rank))], np.bool_)
+        matched = int(np.array([key is not None for key in of_rank], np.bool_)[without_partner].sum())
+        grouped = int(_grouped(one)[without_partner].sum())
+        if matched < _LEAST_AGREEMENT * grouped or 2 * grouped < int(without_partner.sum()):
             return None
         keys.append(_with_pairs(one, numbers, _with_unsaid(one, numbers, of_rank)))
     return keys

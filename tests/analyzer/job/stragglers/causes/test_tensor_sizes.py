@@ -10,7 +10,7 @@ from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike, com
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import find_more_work
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.views.words.straggler_words import evidence
 from fleetprof_api.report.stragglers import Stragglers
@@ -31,7 +31,7 @@ def judged(late: Pace, *, shapes: bool = True) -> Stragglers:
     for rank, text in enumerate(plant_batches(paces, shapes=shapes)):
         summary = summarise_file(
             lambda text=text: io.BytesIO(text.encode()),  # type: ignore[misc]
-            f"rank{rank}.json", samples=None, assigned=None, asked=Asked(), problems=Problems(),
+            f"rank{rank}.json", samples=None, assigned=None, terms=RecordingTerms(), problems=Problems(),
         )  # fmt: skip
         assert summary.problems == []
         summaries.append((summary.rank_number, summary.operations, summary.operations_bytes))

@@ -4,7 +4,7 @@ import io
 import json
 from typing import Any
 
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.summary import summarise
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
@@ -37,7 +37,7 @@ def read(events: list[dict[str, Any]]) -> Trace:
 
 
 def find(events: list[dict[str, Any]], samples: RankSamples | None = None) -> list[IdlePlace]:
-    found = summarise(read(events), samples, rank_number=0, asked=Asked(), problems=Problems())
+    found = summarise(read(events), samples, rank_number=0, terms=RecordingTerms(), problems=Problems())
     assert found.rank is not None
     return found.rank.idle_places
 

@@ -37,8 +37,8 @@ export function IterationsSection({ view }: { view: ReportView }) {
 function OneKind({ section, view }: { section: IterationSection; view: ReportView }) {
   const [asTable, setAsTable] = useState(false);
   const names = section.tables.map(({ measure }) => measure);
-  const asked = view.search.measure;
-  const chosen = asked !== undefined && names.includes(asked) ? asked : (FIRST_CHOICES.find((name) => names.includes(name)) ?? names[0]);
+  const parameter = view.search.measure;
+  const chosen = parameter !== undefined && names.includes(parameter) ? parameter : (FIRST_CHOICES.find((name) => names.includes(name)) ?? names[0]);
   const table = section.tables.find(({ measure }) => measure === chosen);
   if (!table) return null;
   const iteration = (index: number) => String(section.iterations[index] ?? "");

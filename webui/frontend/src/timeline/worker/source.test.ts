@@ -4,9 +4,9 @@ import { makeFile, makeRank, planes } from "../format/fixtures";
 import type { RankHeader } from "../format/rank";
 import { Source, type FetchRange } from "./source";
 
-function serve(files: Record<string, Uint8Array>, asked: [number, number][] = [], ignoresRanges = false): FetchRange {
+function serve(files: Record<string, Uint8Array>, ranges: [number, number][] = [], ignoresRanges = false): FetchRange {
   return async (path, from, to) => {
-    asked.push([from, to]);
+    ranges.push([from, to]);
     const data = files[path]!;
     return ignoresRanges ? { data, whole: true } : { data: data.slice(from, to), whole: from === 0 };
   };
@@ -15,8 +15,8 @@ function serve(files: Record<string, Uint8Array>, asked: [number, number][] = []
 const good = { "rank-0.bin": makeRank() };
 
 test("a rank's header, tile and tree are read from one request of the file's beginning", async () => {
-  const asked: [number, number][] = [];
-  const source = new Source(serve(good, asked));
+  const ranges: [number, number][] = [];
+  const source = new Source(serve(good, ranges));
   const header = await source.rank(0);
   const tile = await source.tile(0, 0, 0);
   const nodes = await source.nodes(0);
@@ -27,7 +27,7 @@ test("a rank's header, tile and tree are read from one request of the file's beg
   expect([...tile.launch!]).toEqual([15, Number.NaN, Number.NaN]);
   expect([...nodes.parent]).toEqual([-1, 0, 1]);
   expect([...nodes.device_ns]).toEqual([30, 30, 30]);
-  expect(asked.length).toBe(1);
+  expect(ranges.length).toBe(1);
 });
 
 test("a server that ignores ranges is served by what it sends", async () => {
