@@ -20,7 +20,7 @@ class Outcomes:
     """A pytest plug-in that keeps what came of each test, the cases of a table under one name."""
 
     def __init__(self) -> None:
-        self.seen: dict[str, Counter[str]] = {}
+        self.counts: dict[str, Counter[str]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Counts the call of each case, and a set-up that did not come to one."""
@@ -28,11 +28,11 @@ class Outcomes:
             return
         path, _, name = report.nodeid.partition("::")
         test = f"{path}::{name.rpartition('::')[2].partition('[')[0]}"
-        self.seen.setdefault(test, Counter())[report.outcome] += 1
+        self.counts.setdefault(test, Counter())[report.outcome] += 1
 
     def judge(self, test: str) -> str:
         """What came of a test: one failed case is a success of the attack."""
-        counts = self.seen.get(test, Counter())
+        counts = self.counts.get(test, Counter())
         if counts["failed"]:
             return SUCCEEDED
         return RESISTED if counts["passed"] else NOT_RUN
@@ -46,7 +46,7 @@ def tell(threats: list[Threat], outcomes: Outcomes) -> bool:
         for test in threat.tests:
             verdict = outcomes.judge(test)
             verdicts[verdict] += 1
-            cases = sum(outcomes.seen.get(test, Counter()).values())
+            cases = sum(outcomes.counts.get(test, Counter()).values())
             print(f"  {verdict:9}  {cases:4}  {test}")
     counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in (RESISTED, SUCCEEDED, NOT_RUN))
     print(f"\n{len(threats)} threats, {verdicts.total()} attacks: {counts}")

@@ -185,8 +185,8 @@ def measure_sidecar(local: Local, processes: int, seconds: float, device: str = 
 def measure_agent() -> dict[str, Any]:
     """What agent_hook.py prints; in a process of its own."""
     script = Path(__file__).with_name("agent_hook.py")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
-    measured: dict[str, Any] = json.loads(done.stdout)
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    measured: dict[str, Any] = json.loads(result.stdout)
     return measured
 
 

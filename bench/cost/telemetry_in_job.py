@@ -122,10 +122,10 @@ def measure(rounds: int = 6) -> list[Figure]:
     root = Path(__file__).parents[2]
     folders = os.pathsep.join([str(root / "sidecar"), str(root / "bench")])
     words = [sys.executable, __file__, "--rounds", str(rounds)]
-    done = subprocess.run(
+    output = subprocess.run(
         words, env=os.environ | {"PYTHONPATH": folders}, check=True, capture_output=True, text=True
     ).stdout
-    found = json.loads(done)
+    found = json.loads(output)
     share, low, high = (f"{found[name]:.3%}" for name in ("share", "low", "high"))
     from fleetprof_agent.samples.slow_samples import SLOW_SAMPLE_NS, SLOW_SAMPLE_SHARE
 

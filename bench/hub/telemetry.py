@@ -43,10 +43,10 @@ def measure() -> list[Figure]:
     for jobs in (1, PODS):
         arguments = [sys.executable, __file__, str(jobs)]
         folders = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]
-        done = subprocess.run(
+        result = subprocess.run(
             arguments, env={"PYTHONPATH": ":".join(folders)}, check=True, capture_output=True, text=True
         )
-        cpu_s, kept_mib, message_bytes, snapshot_s, scrape_s, lines = map(float, done.stdout.split())
+        cpu_s, kept_mib, message_bytes, snapshot_s, scrape_s, lines = map(float, result.stdout.split())
         title = f"10,000 ranks in 1,250 pods, {jobs:,} job{'s' if jobs > 1 else ''}"
         share, scrape_cpu_s = cpu_s / INTERVAL_S, snapshot_s + scrape_s
         found += [

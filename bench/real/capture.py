@@ -83,19 +83,21 @@ def _capture(local: Local, program: Program, phase: str) -> Captured:
     words = ["capture", program.job, "--iterations", str(ITERATIONS), "-o", "json"]
     began = time.monotonic()
     try:
-        done = local.command(*words, *flags, timeout=DEADLINE_S + 90)
+        process = local.command(*words, *flags, timeout=DEADLINE_S + 90)
     except subprocess.TimeoutExpired:
         return Captured(phase, -1, time.monotonic() - began, problem="capture did not end")
-    result = Captured(phase, done.returncode, time.monotonic() - began)
+    result = Captured(phase, process.returncode, time.monotonic() - began)
     try:
-        status = json.loads(done.stdout)
+        status = json.loads(process.stdout)
     except ValueError:
-        result.problem = (done.stderr or done.stdout).strip()[-300:] or f"exit code {done.returncode}"
+        result.problem = (process.stderr or process.stdout).strip()[-300:] or f"exit code {process.returncode}"
         return result
     result.states = {str(line["rank"]): line["state"] for line in status.get("ranks", [])}
     came = sum(state == "UPLOADED" for state in result.states.values())
-    if done.returncode != 0 or came != program.ranks:
-        result.problem = f"{came} of {program.ranks} ranks, exit code {done.returncode}: {done.stderr.strip()[-200:]}"
+    if process.returncode != 0 or came != program.ranks:
+        result.problem = (
+            f"{came} of {program.ranks} ranks, exit code {process.returncode}: {process.stderr.strip()[-200:]}"
+        )
     found = [path.parent for path in local.state.rglob("report.json") if path.parent.name == status.get("uid")]
     result.folder = found[0] if found else None
     return result

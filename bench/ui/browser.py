@@ -168,14 +168,14 @@ class Chromium:
     def _open_once(self, path: str, selectors: dict[str, str]) -> Paint:
         context = self._context(storage_state=self._session)
         page = context.new_page()
-        done: list[Any] = []
-        page.on("requestfinished", lambda request: done.append(request))
+        requests: list[Any] = []
+        page.on("requestfinished", lambda request: requests.append(request))
         page.add_init_script(f"({_WATCH})({json.dumps(selectors)})")
         page.goto(self._site + path, wait_until="commit")
         wait_until(page, "Object.values(window.painted).every(at => at > 0)")
         painted = page.evaluate("window.painted")
         answered = page.evaluate("performance.getEntriesByType('navigation')[0].responseStart")
-        sizes = [request.sizes() for request in done]
+        sizes = [request.sizes() for request in requests]
         context.close()
         received = sum(size["responseHeadersSize"] + size["responseBodySize"] for size in sizes)
         return Paint(painted, {name: at - answered for name, at in painted.items()}, received)

@@ -59,9 +59,9 @@ while not is_stopped():
     {loop}
 """
     job = ground.start(newest, prelude + script)
-    seen = ground.side.await_message("steps", lambda message: message["step"] > 80)
-    assert seen["per_iteration"] == per_iteration
-    assert seen["iteration_ns"] > 4_000_000
+    message = ground.side.await_message("steps", lambda message: message["step"] > 80)
+    assert message["per_iteration"] == per_iteration
+    assert message["iteration_ns"] > 4_000_000
     assert job.stop() == 0
 
 

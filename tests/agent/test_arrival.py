@@ -76,6 +76,6 @@ def test_nobody_waits_for_an_agent_that_does_not_come(
     torch = put(ground.scratch / "fake", {**FAKE_TORCH, **changed})
     environment = ground.environment()
     environment["PYTHONPATH"] = f"{ground.directory}/agent:{torch}"
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
-    assert (done.stdout, done.stderr) == (f"{left}\n", "")
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert (result.stdout, result.stderr) == (f"{left}\n", "")
     assert ground.agent_sockets() == []

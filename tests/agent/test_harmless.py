@@ -228,7 +228,7 @@ print(json.dumps(observe()))
 @pytest.mark.attack
 def test_all_that_a_job_can_see_of_itself_is_as_without_us(ground: Ground, python: str, prelude: str) -> None:
     """After steps, reports and a capture: armed, watched, sampled, done with. Beside a job without the agent."""
-    seen = {}
+    views = {}
     for switch in ("1", "0"):
         job = ground.start(python, prelude + SNAPSHOT, FLEETPROF_AGENT=switch)
         if switch == "1":
@@ -240,8 +240,8 @@ def test_all_that_a_job_can_see_of_itself_is_as_without_us(ground: Ground, pytho
             ground.side.await_message("times")
         job.await_output("training")
         assert job.stop() == 0, job.output
-        seen[switch] = json.loads(re.sub(r" at 0x[0-9a-f]+", "", job.output.splitlines()[-1]))
-    with_agent, without = seen["1"], seen["0"]
+        views[switch] = json.loads(re.sub(r" at 0x[0-9a-f]+", "", job.output.splitlines()[-1]))
+    with_agent, without = views["1"], views["0"]
     modules = set(with_agent.pop("modules")) - set(without.pop("modules"))
     assert {name for name in modules if not name.startswith("fleetprof_agent")} <= {"sitecustomize"}
     for variables in (with_agent["environment"], without["environment"]):

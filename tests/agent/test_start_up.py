@@ -30,8 +30,8 @@ def run(
 
 def test_hook_is_registered_right_after_that_of_kineto(ground: Ground) -> None:
     torch = put(ground.scratch / "fake", FAKE_TORCH)
-    done = run(ground, "import torch; " + HOOKS, path=(torch,))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "['kineto_hook', 'record_step']\n", "")
+    result = run(ground, "import torch; " + HOOKS, path=(torch,))
+    assert (result.returncode, result.stdout, result.stderr) == (0, "['kineto_hook', 'record_step']\n", "")
 
 
 def test_import_leaves_no_trace_in_the_import_system(ground: Ground) -> None:
@@ -78,18 +78,18 @@ def test_pytorch_that_kinetos_daemon_mode_could_crash_runs_without_it(
     files = {**FAKE_TORCH, "torch/version.py": text, "torch/__init__.py": look + FAKE_TORCH["torch/__init__.py"]}
     torch = put(ground.scratch / "fake", files)
     code = "import torch, subprocess; print(torch.seen); subprocess.run(['printenv', 'KINETO_USE_DAEMON'])\n" + HOOKS
-    done = run(ground, code, "-u", path=(torch,))
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == (
+    result = run(ground, code, "-u", path=(torch,))
+    assert result.stderr == ""
+    assert result.stdout.splitlines() == (
         ["None", "['kineto_hook']"] if is_spared else ["1", "1", "['kineto_hook', 'record_step']"]
     )
 
 
 def test_import_error_of_pytorch_is_its_own(ground: Ground) -> None:
     torch = put(ground.scratch / "fake", {**FAKE_TORCH, "torch/profiler.py": "raise OSError('libcudart')\n"})
-    done = run(ground, "import torch", path=(torch,))
-    assert done.returncode == 1
-    assert done.stderr.endswith("OSError: libcudart\n")
+    result = run(ground, "import torch", path=(torch,))
+    assert result.returncode == 1
+    assert result.stderr.endswith("OSError: libcudart\n")
 
 
 def test_finders_of_others_are_asked_in_their_order(ground: Ground) -> None:
@@ -108,8 +108,8 @@ sys.meta_path.insert(1, Finder())
 import torch
 print(torch.profiler.origin)
 """
-    done = run(ground, code + HOOKS, path=(torch,))
-    assert done.stdout == "theirs\n['record_step']\n"
+    result = run(ground, code + HOOKS, path=(torch,))
+    assert result.stdout == "theirs\n['record_step']\n"
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ print(torch.profiler.origin)
 def test_agent_is_absent(ground: Ground, options: tuple[str, ...], more: dict[str, str]) -> None:
     torch = put(ground.scratch / "fake", FAKE_TORCH)
     code = f"import sys; sys.path.insert(0, {torch!r}); print('fleetprof_agent' in sys.modules); import torch; {HOOKS}"
-    done = run(ground, code, *options, path=(torch,), **more)
-    assert (done.stdout, done.stderr) == ("False\n['kineto_hook']\n", "")
+    result = run(ground, code, *options, path=(torch,), **more)
+    assert (result.stdout, result.stderr) == ("False\n['kineto_hook']\n", "")
 
 
 def test_interpreter_without_pytorch_is_left_alone(ground: Ground) -> None:
@@ -140,9 +140,11 @@ except ModuleNotFoundError as error:
     print(error.name, error)
 print(sorted(name for name in sys.modules if "fleetprof" in name))
 """
-    done = run(ground, code, "-c", f"import sys; sys.path = [p for p in sys.path if 'site-packages' not in p]\n{code}")
-    assert done.stdout == "torch No module named 'torch'\n[]\n"
-    assert done.stderr == ""
+    result = run(
+        ground, code, "-c", f"import sys; sys.path = [p for p in sys.path if 'site-packages' not in p]\n{code}"
+    )
+    assert result.stdout == "torch No module named 'torch'\n[]\n"
+    assert result.stderr == ""
 
 
 def test_start_imports_nothing_but_itself(ground: Ground) -> None:
@@ -165,8 +167,8 @@ def test_running_another_sitecustomize_imports_nothing_more_than_it_does(ground:
 def test_other_sitecustomize_runs_as_if_it_were_the_only_one(ground: Ground) -> None:
     text = "print('theirs', __name__, __file__)\nvalue = 7\n"
     other = put(ground.scratch / "other", {"sitecustomize.py": text})
-    done = run(ground, "import sitecustomize; print(sitecustomize.value, sitecustomize.__file__)", path=(other,))
-    assert done.stdout == f"theirs sitecustomize {other}/sitecustomize.py\n7 {other}/sitecustomize.py\n"
+    result = run(ground, "import sitecustomize; print(sitecustomize.value, sitecustomize.__file__)", path=(other,))
+    assert result.stdout == f"theirs sitecustomize {other}/sitecustomize.py\n7 {other}/sitecustomize.py\n"
 
 
 @pytest.mark.parametrize(
@@ -193,11 +195,11 @@ own = sys.modules.pop("sitecustomize")
 import sitecustomize
 """
     other = put(ground.scratch / "other", {"sitecustomize.py": text})
-    done = run(ground, "print('job')", path=(other,))
-    assert (done.stdout, done.stderr, done.returncode) == ("theirs\njob\n", "", 0)
+    result = run(ground, "print('job')", path=(other,))
+    assert (result.stdout, result.stderr, result.returncode) == ("theirs\njob\n", "", 0)
     torch = put(ground.scratch / "fake", FAKE_TORCH)
-    done = run(ground, "import torch; " + HOOKS, path=(other, torch))
-    assert (done.stdout, done.stderr) == ("theirs\n['kineto_hook', 'record_step']\n", "")
+    result = run(ground, "import torch; " + HOOKS, path=(other, torch))
+    assert (result.stdout, result.stderr) == ("theirs\n['kineto_hook', 'record_step']\n", "")
 
 
 def test_broken_agent_is_silent_unless_asked(ground: Ground) -> None:
@@ -212,17 +214,17 @@ def test_a_boot_file_without_its_agent_leaves_pytorch_alone(ground: Ground, tmp_
     boot = put(tmp_path / "boot", {"sitecustomize.py": source})
     torch = put(ground.scratch / "fake", FAKE_TORCH)
     environment = ground.environment(FLEETPROF_AGENT_DEBUG="1") | {"PYTHONPATH": f"{boot}:{torch}"}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", "import torch; " + HOOKS], env=environment, capture_output=True, text=True, timeout=60
     )
-    assert (done.stdout, done.stderr) == ("['kineto_hook']\n", "")
+    assert (result.stdout, result.stderr) == ("['kineto_hook']\n", "")
 
 
 def test_pytorch_that_has_changed_is_left_alone(ground: Ground) -> None:
     """A PyTorch without the hook or the step tracker that we know: it is imported as if we were not there."""
     torch = put(ground.scratch / "fake", {**FAKE_TORCH, "torch/autograd/profiler.py": ""})
-    done = run(ground, "import torch; " + HOOKS, path=(torch,))
-    assert (done.stdout, done.stderr) == ("['kineto_hook']\n", "")
+    result = run(ground, "import torch; " + HOOKS, path=(torch,))
+    assert (result.stdout, result.stderr) == ("['kineto_hook']\n", "")
 
 
 def test_the_jobs_own_nvml_library_is_not_replaced(ground: Ground, tmp_path: Path) -> None:
@@ -231,9 +233,9 @@ def test_the_jobs_own_nvml_library_is_not_replaced(ground: Ground, tmp_path: Pat
         "import pynvml, fleetprof_agent.samples.nvml as n; ours = n.load_pynvml();"
         "print(pynvml.whose, ours.__name__, ours.__file__, hasattr(ours, 'nvmlInit'))"
     )
-    done = run(ground, code, path=(own,))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split() == [
+    result = run(ground, code, path=(own,))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.split() == [
         *("the", "job", "fleetprof_agent.pynvml"),
         f"{ground.directory}/agent/fleetprof_agent/pynvml.py",
         "True",

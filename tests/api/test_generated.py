@@ -8,8 +8,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_generated_files_are_fresh() -> None:
-    done = subprocess.run([sys.executable, ROOT / "api/generate.py", "--check"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run([sys.executable, ROOT / "api/generate.py", "--check"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
 
 
 def test_no_module_of_the_contract_imports_pydantic_but_the_request() -> None:
@@ -19,5 +19,5 @@ def test_no_module_of_the_contract_imports_pydantic_but_the_request() -> None:
         "from fleetprof_store import base, directory; "
         "print([m for m in ('pydantic', 'yaml', 'boto3') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

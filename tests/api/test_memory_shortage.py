@@ -36,5 +36,5 @@ def test_a_system_that_has_no_such_file_is_no_error(tmp_path: Path) -> None:
     ],
 )
 def test_the_kernel_has_it(calls: str, score: int) -> None:
-    done = subprocess.run([sys.executable, "-c", f"{calls}; {ASKS}"], capture_output=True, text=True, timeout=60)
-    assert int(done.stdout) == score, done.stderr
+    result = subprocess.run([sys.executable, "-c", f"{calls}; {ASKS}"], capture_output=True, text=True, timeout=60)
+    assert int(result.stdout) == score, result.stderr

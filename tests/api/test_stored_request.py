@@ -54,5 +54,5 @@ def test_a_request_of_a_newer_version_is_read_as_far_as_it_is_known() -> None:
 
 def test_reading_needs_no_pydantic() -> None:
     code = "import sys, fleetprof_api.stored_request; print({'pydantic', 'yaml'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "set()\n"

@@ -41,8 +41,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         objects = chart.render(VALUE_SETS["bounds"])
         items = [{**item, "metadata": {"namespace": chart.NAMESPACE, **item["metadata"]}} for item in objects.items]
         text = yaml.safe_dump_all([item for item in items if item["kind"] in KINDS])
-        done = server.kubectl("apply", "--validate=strict", "-f", "-", text=text)
-        assert done.returncode == 0, done.stderr
+        result = server.kubectl("apply", "--validate=strict", "-f", "-", text=text)
+        assert result.returncode == 0, result.stderr
         for namespace in ("team-a", "team-b"):  # a policy is in force some moments after it is stored
             wait_until(partial(refuses_too_much, server, namespace), "the policy")
         yield server

@@ -46,15 +46,15 @@ def helm(server: ApiServer, tmp_path: Path) -> Helm:
 
     def run(*words: str) -> str:
         environment = os.environ | {"KUBECONFIG": str(server.kubeconfig()), "HOME": str(tmp_path)}
-        done = subprocess.run(
+        result = subprocess.run(
             [binary, "--namespace", chart.NAMESPACE, *words],
             env=environment,
             capture_output=True,
             text=True,
             timeout=120,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     return run
 
@@ -86,10 +86,10 @@ def test_the_api_server_takes_every_object_and_knows_every_field(name: str, serv
     for item in objects:
         item["metadata"].setdefault("namespace", chart.NAMESPACE)  # helm's own way of placing them
     words = ("apply", "--dry-run=server", "--validate=strict", "-f", "-")
-    done = server.kubectl(*words, text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""  # no warning: nothing deprecated, nothing that Pod Security would refuse
-    assert done.stdout.count("(server dry run)") == len(objects)
+    result = server.kubectl(*words, text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""  # no warning: nothing deprecated, nothing that Pod Security would refuse
+    assert result.stdout.count("(server dry run)") == len(objects)
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
@@ -98,16 +98,16 @@ def test_a_field_that_another_project_s_kind_does_not_have_is_refused(kind: str,
     item = copy.deepcopy(next(iter(chart.render(rendered).of_kind(kind).values())))
     item["metadata"]["namespace"] = chart.NAMESPACE
     item["spec"]["misspelt"] = "x"
-    done = server.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", text=yaml.safe_dump(item))
-    assert 'unknown field "spec.misspelt"' in done.stderr
+    result = server.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", text=yaml.safe_dump(item))
+    assert 'unknown field "spec.misspelt"' in result.stderr
 
 
 def test_the_example_job_passes_under_restricted(server: ApiServer) -> None:
     labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
     server.call("POST", "/api/v1/namespaces", {"metadata": {"name": "examples", "labels": labels}})
     job = CHART.parents[1] / "examples/kubernetes/job.yaml"
-    done = server.kubectl("apply", "--dry-run=server", "--validate=strict", "-n", "examples", "-f", str(job))
-    assert (done.returncode, done.stderr) == (0, "")
+    result = server.kubectl("apply", "--dry-run=server", "--validate=strict", "-n", "examples", "-f", str(job))
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("scope", ["S3", "bundled store", "namespaced"])

@@ -28,9 +28,9 @@ def complete(environment: dict[str, str]) -> Complete:
             "COMP_CWORD": str(len(words)),
         }
         script = Path(sys.executable).with_name("fleetprof")
-        done = subprocess.run([script], env=environment | question, capture_output=True, text=True, check=True)
-        assert done.stderr == ""
-        return done.stdout.split()
+        result = subprocess.run([script], env=environment | question, capture_output=True, text=True, check=True)
+        assert result.stderr == ""
+        return result.stdout.split()
 
     return ask
 

@@ -269,9 +269,9 @@ def test_no_sidecar_at_all_is_a_warning() -> None:
 
 
 def test_the_command_says_it_in_json_and_in_its_code(fleetprof: Callable[..., Finished], tmp_path: Path) -> None:
-    done = fleetprof("doctor", "--python", str(tmp_path / "none"), "-o", "json")
-    document = json.loads(done.stdout)
-    assert (done.returncode, document["ok"]) == (1, False)
+    result = fleetprof("doctor", "--python", str(tmp_path / "none"), "-o", "json")
+    document = json.loads(result.stdout)
+    assert (result.returncode, document["ok"]) == (1, False)
     found = {check["name"]: check for check in document["checks"]}
     assert found["interpreter"]["verdict"] == "fail"
     assert found["hub"]["advice"] == "start it in another terminal: fleetprof up"

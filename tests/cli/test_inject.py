@@ -44,10 +44,10 @@ def inject(fleetprof: Any, tmp_path: Path) -> Any:
     def run(text: str, *more: str, **options: Any) -> "subprocess.CompletedProcess[str]":
         (tmp_path / "ca.crt").write_text(CA)
         (tmp_path / "in.yaml").write_text(text)
-        done: subprocess.CompletedProcess[str] = fleetprof(
+        result: subprocess.CompletedProcess[str] = fleetprof(
             "inject", "-f", str(tmp_path / "in.yaml"), "--ca-file", str(tmp_path / "ca.crt"), *more, **options
         )
-        return done
+        return result
 
     return run
 
@@ -64,9 +64,9 @@ def inject(fleetprof: Any, tmp_path: Path) -> Any:
     ],
 )
 def test_every_pod_of_a_manifest_gets_its_sidecar(inject: Any, text: str, pods: int, workload: str | None) -> None:
-    done = inject(text)
-    assert (done.returncode, done.stderr) == (0, "")
-    documents = list(yaml.safe_load_all(done.stdout))
+    result = inject(text)
+    assert (result.returncode, result.stderr) == (0, "")
+    documents = list(yaml.safe_load_all(result.stdout))
     assert [d["kind"] for d in documents] == [d["kind"] for d in yaml.safe_load_all(text)]
     found = [pod for document in documents for item in document.get("items", [document]) for pod in find_pods(item)]
     assert len(found) == pods
@@ -97,7 +97,7 @@ def test_stdin_and_json(fleetprof: Any, tmp_path: Path, environment: dict[str, s
 
     (tmp_path / "ca.crt").write_text(CA)
     command = [sys.executable, "-m", "fleetprof_cli.main", "inject", "-f", "-", "-o", "json"]
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, "--ca-file", str(tmp_path / "ca.crt"), "--hub", "hub.x:1", "--image", "i:2"],
         input=JOB,
         env=environment,
@@ -105,7 +105,7 @@ def test_stdin_and_json(fleetprof: Any, tmp_path: Path, environment: dict[str, s
         text=True,
         check=True,
     )
-    (job,) = json.loads(done.stdout)["items"]
+    (job,) = json.loads(result.stdout)["items"]
     (sidecar,) = job["spec"]["template"]["spec"]["initContainers"]
     assert sidecar["image"] == "i:2"
     assert {"name": "FLEETPROF_HUB", "value": "hub.x:1"} in sidecar["env"]
@@ -113,9 +113,9 @@ def test_stdin_and_json(fleetprof: Any, tmp_path: Path, environment: dict[str, s
 
 def test_a_pod_that_is_left_alone_is_printed_with_the_reason_beside(inject: Any) -> None:
     text = POD.replace("{name: p}", "{name: p, labels: {fleetprof.io/inject: 'false'}}")
-    done = inject(text)
-    assert yaml.safe_load(done.stdout) == yaml.safe_load(text)
-    assert "Pod/p: left as it is: its label fleetprof.io/inject is false" in done.stderr
+    result = inject(text)
+    assert yaml.safe_load(result.stdout) == yaml.safe_load(text)
+    assert "Pod/p: left as it is: its label fleetprof.io/inject is false" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -130,20 +130,20 @@ def test_a_pod_that_is_left_alone_is_printed_with_the_reason_beside(inject: Any)
     ],
 )
 def test_what_is_no_manifest_is_named(inject: Any, text: str, message: str) -> None:
-    done = inject(text)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
+    result = inject(text)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert message in result.stderr
 
 
 def test_the_authority_is_needed_and_must_be_one(fleetprof: Any, inject: Any, tmp_path: Path) -> None:
     (tmp_path / "in.yaml").write_text(POD)
-    done = fleetprof("inject", "-f", str(tmp_path / "in.yaml"))
-    assert done.returncode == 2
-    assert "kubectl get secret fleetprof-tls" in done.stderr
+    result = fleetprof("inject", "-f", str(tmp_path / "in.yaml"))
+    assert result.returncode == 2
+    assert "kubectl get secret fleetprof-tls" in result.stderr
     (tmp_path / "key.pem").write_text(CA + "-----BEGIN PRIVATE KEY-----\n")
-    done = inject(POD, "--ca-file", str(tmp_path / "key.pem"))
-    assert done.returncode == 2
-    assert "private key" in done.stderr
+    result = inject(POD, "--ca-file", str(tmp_path / "key.pem"))
+    assert result.returncode == 2
+    assert "private key" in result.stderr
 
 
 def test_values_stay_what_kubernetes_reads() -> None:

@@ -158,11 +158,11 @@ FLAGS = [
 def test_a_wrong_flag_is_refused_in_its_own_name_before_anybody_is_asked(
     command: click.Command, flag: str, name: str, rule: str
 ) -> None:
-    done = CliRunner().invoke(command, ["job/llama", flag])
-    assert done.exit_code == 2
-    assert f"Invalid value for '{name}'" in done.output
-    assert rule in " ".join(done.output.split())
-    assert "spec." not in done.output
+    result = CliRunner().invoke(command, ["job/llama", flag])
+    assert result.exit_code == 2
+    assert f"Invalid value for '{name}'" in result.output
+    assert rule in " ".join(result.output.split())
+    assert "spec." not in result.output
 
 
 def test_what_to_collect_may_be_named_in_any_case_and_twice() -> None:

@@ -160,8 +160,8 @@ def test_a_status_does_not_change_what_was_asked_and_the_reverse(api: ApiServer,
 def test_a_wait_for_either_end_returns(api: ApiServer, name: str) -> None:
     api.call("PATCH", f"{REQUESTS}/{name}/status", {"status": STATUS})
     for what in ("jsonpath={.status.completionTime}", "condition=Succeeded"):
-        done = api.kubectl("wait", f"--for={what}", f"profreq/{name}", "--timeout=20s")
-        assert done.returncode == 0, done.stderr
+        result = api.kubectl("wait", f"--for={what}", f"profreq/{name}", "--timeout=20s")
+        assert result.returncode == 0, result.stderr
 
 
 @since(31)

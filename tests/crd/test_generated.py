@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_generated_files_are_fresh() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, ROOT / "crds/generate.py", "--check"], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("plural", ["profilerequests", "profilepolicies"])

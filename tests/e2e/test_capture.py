@@ -31,10 +31,10 @@ def alone(hub: Local) -> Job:
 
 def assert_recorded_as_one(hub: Local, job: Job) -> None:
     """Captures five iterations as a user does: they are the same on every rank, and each of them adds up."""
-    done = hub.command("capture", job.name, "--iterations", "5", "-o", "json")
+    result = hub.command("capture", job.name, "--iterations", "5", "-o", "json")
 
-    assert done.returncode == 0, done.stderr
-    uid = json.loads(done.stdout)["uid"]
+    assert result.returncode == 0, result.stderr
+    uid = json.loads(result.stdout)["uid"]
     status = hub.status(uid)
     assert outcome(status) == ("True", "Complete")
     assert states(status) == dict.fromkeys(range(job.world_size), "UPLOADED")
@@ -105,11 +105,11 @@ def test_a_job_that_loads_its_data_is_captured_from_its_first_iterations_on(hub:
     job = hub.run("slow", "--load", "20", ranks=2)
     wait_until(lambda: _count_waiting(hub) == 2, "two ranks that wait", 120)
 
-    done = hub.command("capture", "slow", "--iterations", "3", "-o", "json")
+    result = hub.command("capture", "slow", "--iterations", "3", "-o", "json")
 
-    assert done.returncode == 0, done.stderr
-    assert "2 of 2 ranks have made no optimizer step yet" in done.stderr
-    uid = json.loads(done.stdout)["uid"]
+    assert result.returncode == 0, result.stderr
+    assert "2 of 2 ranks have made no optimizer step yet" in result.stderr
+    uid = json.loads(result.stdout)["uid"]
     assert hub.status(uid).start_mode == "step"
     assert [len(rank.iterations) for rank in hub.report(uid).ranks] == [3, 3]
     assert job.stop() == 0

@@ -58,10 +58,10 @@ def test_before_a_request_there_is_nothing_to_capture(hub: Local, fault: str, co
     job.touch("strike")
     assert job.process.wait(60) == code
 
-    done = hub.command("capture", job.name, "--iterations", "2")
+    result = hub.command("capture", job.name, "--iterations", "2")
 
-    assert done.returncode == 5, (done.stdout, done.stderr)
-    assert job.name in done.stderr
+    assert result.returncode == 5, (result.stdout, result.stderr)
+    assert job.name in result.stderr
 
 
 @pytest.mark.parametrize(("fault", "code"), [("exit", 7), ("kill", 128 + 9)])

@@ -58,6 +58,6 @@ def test_isolated_python_is_captured_by_time(hub: Local) -> None:
 
 
 def test_a_command_without_torch_is_left_alone(hub: Local) -> None:
-    done = hub.command("run", "--name", "other", "--", sys.executable, "-c", "raise SystemExit(23)")
+    result = hub.command("run", "--name", "other", "--", sys.executable, "-c", "raise SystemExit(23)")
 
-    assert done.returncode == 23, done.stderr
+    assert result.returncode == 23, result.stderr

@@ -59,8 +59,8 @@ def assert_cancelled(hub: Local, job: Job, state: RankState) -> None:
 
 
 def test_the_command_line_prints_what_happened(hub: Local, llama: Job) -> None:
-    done = hub.command("capture", "llama", "--iterations", "2", "-o", "json")
-    uid = json.loads(done.stdout)["uid"]
+    result = hub.command("capture", "llama", "--iterations", "2", "-o", "json")
+    uid = json.loads(result.stdout)["uid"]
 
     listed = json.loads(hub.command("list", "-o", "json").stdout)
     report = json.loads(hub.command("report", uid, "-o", "json").stdout)
@@ -89,10 +89,10 @@ def test_one_rank_never_answers(hub: Local) -> None:
 
 
 def test_nothing_matches(hub: Local) -> None:
-    done = hub.command("capture", "nobody", "-o", "json")
+    result = hub.command("capture", "nobody", "-o", "json")
 
-    assert done.returncode == 5, done.stderr
-    assert "nobody" in done.stderr
+    assert result.returncode == 5, result.stderr
+    assert "nobody" in result.stderr
 
 
 def test_what_never_speaks_kineto_is_waited_for_with_the_reason(hub: Local) -> None:

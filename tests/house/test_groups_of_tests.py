@@ -26,10 +26,10 @@ def test_a_folder_s_tests_on_an_api_server_run_in_one_worker(tmp_path: Path) -> 
     (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
     words = ["-q", "-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "pytest", *words], cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=240
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
 
     workers = [path.read_text() for path in tmp_path.glob("*.worker")]
 

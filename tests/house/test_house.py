@@ -70,17 +70,17 @@ def test_no_source_is_left_for_later() -> None:
 
 
 def test_everybody_imports_who_they_may() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [Path(sys.executable).parent / "lint-imports", "--no-cache"], cwd=ROOT, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stdout
+    assert result.returncode == 0, result.stdout
 
 
 def test_the_operator_folder_shadows_nothing() -> None:
     assert not (ROOT / "operator/__init__.py").exists()
     code = "import operator; print(operator.__file__)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "docs", capture_output=True, text=True, check=True)
-    assert Path(done.stdout.strip()).parent != ROOT / "operator"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "docs", capture_output=True, text=True, check=True)
+    assert Path(result.stdout.strip()).parent != ROOT / "operator"
 
 
 def test_every_dependency_says_what_it_weighs_and_why() -> None:
@@ -111,8 +111,8 @@ def test_the_plug_in_for_kubectl_comes_without_server_parts() -> None:
     commands = ("capture", "wait", "list", "cancel", "inject", "doctor", "completion")
     imports = ", ".join(f"fleetprof_cli.kubernetes.commands.{name}" for name in commands)
     code = f"import sys, fleetprof_cli.kubectl, {imports}; print({heavy} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "set()\n"
 
 
 @pytest.mark.parametrize(

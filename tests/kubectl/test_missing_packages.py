@@ -21,11 +21,11 @@ def run_without_packages(*words: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.parametrize("command", ["report", "traces", "diff"])
 def test_a_command_names_the_extra_that_it_needs(command: str) -> None:
-    done = run_without_packages(command, "--help")
-    assert done.returncode == 1
-    assert f"{command} needs the package" in done.stderr
-    assert "pip install 'fleetprof[kubectl,analyzer]'" in done.stderr
-    assert "Traceback" not in done.stderr
+    result = run_without_packages(command, "--help")
+    assert result.returncode == 1
+    assert f"{command} needs the package" in result.stderr
+    assert "pip install 'fleetprof[kubectl,analyzer]'" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,5 @@ def test_a_command_names_the_extra_that_it_needs(command: str) -> None:
     ids=lambda words: words[0],
 )
 def test_all_others_work_without(words: list[str]) -> None:
-    done = run_without_packages(*words)
-    assert (done.returncode, done.stderr) == (0, "")
+    result = run_without_packages(*words)
+    assert (result.returncode, result.stderr) == (0, "")

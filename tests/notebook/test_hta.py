@@ -195,9 +195,9 @@ def hta() -> Path:
 def ask(hta: Path, where: Path) -> dict[str, Any]:
     path = os.pathsep.join(str(ROOT / room) for room in ("api", "analyzer", "notebook"))
     command: list[str | Path] = [hta, "-W", "ignore", "-c", ASK, where]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    answer: dict[str, Any] = json.loads(done.stdout)
+    result = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
+    answer: dict[str, Any] = json.loads(result.stdout)
     return answer
 
 

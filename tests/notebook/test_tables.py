@@ -92,8 +92,8 @@ def test_nothing_heavy_is_loaded_before_it_is_needed() -> None:
         "import sys, fleetprof; print([m for m in ('pandas', 'pyarrow', 'hta', 'boto3', 'grpc', 'numba')"
         " if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
 
 
 def test_without_pandas_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,5 +169,7 @@ def test_the_objects_of_the_docs_are_those_of_argo_cd_and_flux(api: ApiServer) -
     install_kinds(api, *kinds)
     for document in found:
         document["metadata"]["namespace"] = "default"
-        done = api.kubectl("create", "--dry-run=server", "--validate=strict", "-f", "-", text=yaml.safe_dump(document))
-        assert done.returncode == 0, done.stderr
+        result = api.kubectl(
+            "create", "--dry-run=server", "--validate=strict", "-f", "-", text=yaml.safe_dump(document)
+        )
+        assert result.returncode == 0, result.stderr

@@ -45,8 +45,8 @@ async def run_release(ground: Ground, code: str = RELEASE, kubeconfig: str = "")
             timeout=100,
         )
 
-    done = await asyncio.to_thread(run)
-    return done.returncode, done.stderr
+    result = await asyncio.to_thread(run)
+    return result.returncode, result.stderr
 
 
 def finalizers(ground: Ground, name: str) -> list[str]:

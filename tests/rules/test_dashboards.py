@@ -44,13 +44,13 @@ def test_every_query_is_promql_over_series_of_ours(tmp_path: Path) -> None:
     queries = [target["expr"] for path in FILES for panel in panels(path) for target in panel["targets"]]
     rules = [{"record": f"q:{n}", "expr": re.sub(r"\$\w+", "x", query)} for n, query in enumerate(queries)]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}))
-    done = subprocess.run(
+    result = subprocess.run(
         [find_program("promtool"), "check", "rules", "--lint=none", "rules.yaml"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
     recorded = set(re.findall(r"record: (\S+)", (CHART / "rules/workloads.yaml").read_text()))
     for query in queries:
         assert set(re.findall(r"fleetprof:[\w:]+", query)) <= recorded

@@ -109,8 +109,8 @@ def run_promtool(groups: list[dict[str, Any]], tests: list[dict[str, Any]], fold
     (folder / "tests.yaml").write_text(yaml.safe_dump(document, width=1000))
     program = find_program("promtool")
     for words in (["check", "rules", "rules.yaml"], ["test", "rules", "tests.yaml"]):
-        done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        result = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stdout + result.stderr
 
 
 def alerts(groups: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -133,8 +133,8 @@ def test_orphans_are_not_taken_for_the_sidecar(supervise: Callable[[str], Runnin
 
 def test_it_loads_neither_grpc_nor_protobuf() -> None:
     code = "import sys, fleetprof_sidecar.supervisor; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"grpc", "google", "msgspec", "urllib3"} & set(done.stdout.split())
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"grpc", "google", "msgspec", "urllib3"} & set(result.stdout.split())
 
 
 def test_wrong_settings_are_tried_again_rather_than_ending_the_container(tmp_path: Path) -> None:

@@ -113,11 +113,11 @@ def test_readers_never_see_half_an_object(tmp_path: Path) -> None:
     bodies = [bytes([65 + n]) * 300_000 for n in range(3)]
     store.put("v1/a", bodies[0])
     stop = threading.Event()
-    seen: set[bytes] = set()
+    bodies_read: set[bytes] = set()
 
     def read() -> None:
         while not stop.is_set():
-            seen.add(store.get("v1/a"))
+            bodies_read.add(store.get("v1/a"))
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -125,7 +125,7 @@ def test_readers_never_see_half_an_object(tmp_path: Path) -> None:
         store.put("v1/a", bodies[turn % 3])
     stop.set()
     reader.join()
-    assert seen <= set(bodies)
+    assert bodies_read <= set(bodies)
 
 
 def test_the_secret_outlives_the_process(tmp_path: Path) -> None:

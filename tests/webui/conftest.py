@@ -185,8 +185,8 @@ class Site:
 
     def sign_in(self) -> None:
         """As the frontend does."""
-        done = self.client.post("/session", json={"token": self.access.make_token()}, headers=WRITE)
-        assert done.status_code == 204, done.text
+        answer = self.client.post("/session", json={"token": self.access.make_token()}, headers=WRITE)
+        assert answer.status_code == 204, answer.text
 
 
 @pytest.fixture

@@ -28,14 +28,14 @@ def read(event: bytes) -> tuple[str, str, LedgerChange]:
 
 
 async def opened(
-    store: MemoryStore, seen: str = "", may_read: Callable[[], bool] = lambda: True
+    store: MemoryStore, last_version: str = "", may_read: Callable[[], bool] = lambda: True
 ) -> AsyncIterator[bytes]:
     """The stream behind its first line, which says when to come back."""
 
     async def may_still_read() -> bool:
         return may_read()
 
-    stream = stream_changes(store, *NAME, seen, may_still_read)
+    stream = stream_changes(store, *NAME, last_version, may_still_read)
     assert (await anext(stream)).startswith(b"retry: ")
     return stream
 
@@ -60,11 +60,11 @@ async def test_lines_come_as_they_change(store: MemoryStore) -> None:
 
 async def test_who_comes_back_gets_nothing_twice(store: MemoryStore) -> None:
     stream = await opened(store)
-    _, seen, _ = read(await anext(stream))
-    again = await opened(store, seen)
+    _, first_version, _ = read(await anext(stream))
+    again = await opened(store, first_version)
     put_ledger(store, make_ledger(*NAME, at=300))
     _, version, change = read(await anext(again))
-    assert version != seen
+    assert version != first_version
     assert change.lines == [0, 1, 2, 3], "what it has of the lines is not known here"
 
 

@@ -149,8 +149,8 @@ def _shard(environment: Mapping[str, str], shards: int) -> int:
     return int(text)
 
 
-def _progress(done: int, of: int, source: str) -> None:
-    log.info("%d of %d: %s", done, of, source)
+def _progress(count: int, of: int, source: str) -> None:
+    log.info("%d of %d: %s", count, of, source)
 
 
 def _tell(report: Report) -> None:

@@ -50,13 +50,13 @@ def analyze_capture(
     """
     capture = _find(store, namespace, uid)
     summaries = []
-    for done, (rank, files) in enumerate(capture.ranks.items(), 1):
+    for count, (rank, files) in enumerate(capture.ranks.items(), 1):
         if files.trace_bytes is None:
             summaries.append(_take_summary(store, capture, rank, files))
         else:
             summaries.append(_draw(store, capture, rank, limits))
         if progress is not None:
-            progress(done, len(capture.ranks), summaries[-1].source)
+            progress(count, len(capture.ranks), summaries[-1].source)
     return _write(store, capture, summaries)
 
 
@@ -91,7 +91,7 @@ def summarise_ranks(
     capture = _find(store, namespace, uid)
     mine = [(r, f) for r, f in capture.ranks.items() if f.trace_bytes is not None][shard::shards]
     made = 0
-    for done, (rank, files) in enumerate(mine, 1):
+    for count, (rank, files) in enumerate(mine, 1):
         if not _holds(store, capture, rank, files):
             summary = _draw(store, capture, rank, limits)
             key = keys.summary_key(namespace, uid, rank)
@@ -109,7 +109,7 @@ def summarise_ranks(
             store.put(key, data)
             made += 1
         if progress is not None:
-            progress(done, len(mine), _source(rank))
+            progress(count, len(mine), _source(rank))
     return made
 
 

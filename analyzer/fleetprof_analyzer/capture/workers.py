@@ -60,9 +60,9 @@ def _work_in_pool(
             with suppress(*_NO_PROCESSES):
                 for number, piece in pieces.items():
                     numbers[pool.submit(work, piece)] = number
-            for done in as_completed(numbers):
+            for future in as_completed(numbers):
                 with suppress(BrokenProcessPool):
-                    yield numbers[done], done.result()
+                    yield numbers[future], future.result()
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -75,11 +75,11 @@ def _work_alone(work: Callable[[Piece], Result], piece: Piece, memory_bytes: int
         return work(piece)
     with pool:
         try:
-            done = pool.submit(work, piece)
+            future = pool.submit(work, piece)
         except _NO_PROCESSES:
             return work(piece)
         try:
-            return done.result()
+            return future.result()
         except BrokenProcessPool:
             return None
 

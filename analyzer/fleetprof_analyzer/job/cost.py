@@ -97,14 +97,14 @@ def _find_window(ranks: Sequence[StepTimes]) -> _Window:
 
 def _job_iterations(ranks: Sequence[StepTimes]) -> list[_JobIteration]:
     """Every iteration that some rank saw whole, in order."""
-    seen: dict[int, list[tuple[int, int]]] = {}
+    spans_by_step: dict[int, list[tuple[int, int]]] = {}
     for rank in ranks:
         per_iteration = rank.steps_per_iteration
         ends = dict(zip(rank.steps.step, rank.steps.end_unix_ns, strict=False))
         for step, end in ends.items():
             begin = ends.get(step - per_iteration)
             if step % per_iteration == 0 and begin is not None and end > begin:
-                seen.setdefault(step, []).append((begin, end))
+                spans_by_step.setdefault(step, []).append((begin, end))
     return [
         _JobIteration(
             begin_ns=min(begin for begin, _ in spans),
@@ -112,7 +112,7 @@ def _job_iterations(ranks: Sequence[StepTimes]) -> list[_JobIteration]:
             duration_ns=int(np.median([end - begin for begin, end in spans])),
             last_step=step,
         )
-        for step, spans in sorted(seen.items())
+        for step, spans in sorted(spans_by_step.items())
     ]
 
 

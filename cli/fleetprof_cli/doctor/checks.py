@@ -83,14 +83,14 @@ def check_machine(state: StateDirectory, python: str, environment: Mapping[str, 
 def probe_interpreter(python: str) -> dict[str, Any]:
     """What the interpreter says of itself; `error` when it says nothing."""
     try:
-        done = subprocess.run([python, "-c", _PROBE], capture_output=True, text=True, timeout=_PROBE_S, check=False)
-        facts: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        result = subprocess.run([python, "-c", _PROBE], capture_output=True, text=True, timeout=_PROBE_S, check=False)
+        facts: dict[str, Any] = json.loads(result.stdout.strip().splitlines()[-1])
     except FileNotFoundError:
         return {"error": "there is no such program", "missing": True}
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"error": str(error), "missing": True}
     except (IndexError, ValueError):
-        return {"error": f"it ended with code {done.returncode}", "missing": True}
+        return {"error": f"it ended with code {result.returncode}", "missing": True}
     return facts
 
 

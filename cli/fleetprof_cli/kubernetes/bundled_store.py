@@ -81,7 +81,7 @@ class _Kubectl:
 
     def get(self, kind: str, name: str) -> Mapping[str, Any]:
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 [*self._command, "get", kind, name, "-o", "json"],
                 capture_output=True,
                 text=True,
@@ -90,13 +90,13 @@ class _Kubectl:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Failure(f"kubectl get {kind} {name}: {error}") from None
-        if done.returncode != 0:
+        if result.returncode != 0:
             raise Failure(
-                f"--port-forward: {' '.join(done.stderr.split())[:500]}",
+                f"--port-forward: {' '.join(result.stderr.split())[:500]}",
                 next_step=f"an administrator can let you get this {kind} and create pods/portforward (docs/install.md)",
                 code=ExitCode.REFUSED,
             )
-        answer: Mapping[str, Any] = json.loads(done.stdout)
+        answer: Mapping[str, Any] = json.loads(result.stdout)
         return answer
 
     @contextmanager

@@ -27,10 +27,10 @@ _STAGES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RequestState:
-    """One ProfileRequest at one moment. `gone` when it has been deleted."""
+    """One ProfileRequest at one moment. `is_deleted` since somebody deleted it."""
 
     document: Mapping[str, Any]
-    gone: bool = False
+    is_deleted: bool = False
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class RequestState:
     @property
     def finished(self) -> bool:
         """Whether it has ended, or is not there any more."""
-        return self.gone or self.status.completion_time is not None
+        return self.is_deleted or self.status.completion_time is not None
 
     @property
     def counts(self) -> RankCounts:
@@ -73,7 +73,7 @@ class RequestState:
     def reason(self) -> str:
         """One word for how it stands."""
         succeeded = self.status.condition("Succeeded")
-        if self.gone and self.status.completion_time is None:
+        if self.is_deleted and self.status.completion_time is None:
             return "Cancelled"
         return succeeded.reason if succeeded else ""
 
@@ -81,7 +81,7 @@ class RequestState:
         """How it stands, in one line."""
         status, counts = self.status, self.counts
         succeeded = status.condition("Succeeded")
-        if self.gone and status.completion_time is None:
+        if self.is_deleted and status.completion_time is None:
             return "the request was deleted: the capture is cancelled"
         if succeeded is None:
             return _NOT_TAKEN_UP

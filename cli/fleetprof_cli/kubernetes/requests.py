@@ -94,5 +94,5 @@ class Requests:
     def _of(self, known: RequestState, item: Mapping[str, Any] | None) -> RequestState:
         """The state that an item shows; the last known one, gone, when it is another request's."""
         if item is None or item["metadata"]["uid"] != known.uid:
-            return RequestState(known.document, gone=True)
+            return RequestState(known.document, is_deleted=True)
         return RequestState(item)

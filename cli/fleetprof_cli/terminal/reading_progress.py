@@ -25,4 +25,4 @@ def show_reading(console: Console | None = None) -> Iterator[Progress | None]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task(_TEXT, total=None)
-        yield lambda done, whole, _: bar.update(task, completed=done, total=whole)
+        yield lambda count, whole, _: bar.update(task, completed=count, total=whole)

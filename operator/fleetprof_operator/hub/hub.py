@@ -143,11 +143,11 @@ class Hub:
         capture = self.captures.find(ref)
         while True:
             await capture.refresh()
-            seen, status = capture.version, capture.status()
+            version, status = capture.version, capture.status()
             yield status
             if status.finished:
                 return
-            await capture.wait_for_news(seen)
+            await capture.wait_for_news(version)
             await asyncio.sleep(_NEWS_PAUSE_S + _NEWS_PAUSE_PER_RANK_S * len(status.ranks))
 
     async def cancel(self, ref: str, *, hurry: bool = False, by: Canceller = Canceller.USER) -> pb.CaptureStatus:

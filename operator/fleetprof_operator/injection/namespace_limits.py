@@ -45,7 +45,7 @@ class NamespaceLimitsReader:
         task = self._reading.get(namespace)
         if task is None:
             task = self._reading[namespace] = asyncio.create_task(self._read(namespace))
-            task.add_done_callback(lambda done: self._end_reading(namespace, done))
+            task.add_done_callback(lambda future: self._end_reading(namespace, future))
         try:
             async with asyncio.timeout(PATIENCE_S):
                 limits = await asyncio.shield(task)

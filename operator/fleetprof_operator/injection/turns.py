@@ -61,16 +61,16 @@ class Turns:
                 continue
             self._running += 1
             asyncio.get_running_loop().run_in_executor(self._pool, work).add_done_callback(
-                lambda done, result=result: self._end(done, result)  # type: ignore[misc]
+                lambda future, result=result: self._end(future, result)  # type: ignore[misc]
             )
 
-    def _end(self, done: "asyncio.Future[Any]", result: "asyncio.Future[Any]") -> None:
+    def _end(self, future: "asyncio.Future[Any]", result: "asyncio.Future[Any]") -> None:
         self._running -= 1
-        if done.cancelled():
+        if future.cancelled():
             result.cancel()
-        elif (problem := done.exception()) is not None:
+        elif (problem := future.exception()) is not None:
             if not result.done():
                 result.set_exception(problem)
         elif not result.done():
-            result.set_result(done.result())
+            result.set_result(future.result())
         self._go_on()

@@ -197,8 +197,8 @@ class PolicyCaptures:
                 log.warning("the requests of policy %s/%s cannot be read: %s", policy.namespace, policy.name, error)
                 continue
             bodies = {body["metadata"]["name"]: body for body in found}
-            seen = {name: str(body["metadata"]["uid"]) for name, body in bodies.items()}
-            policy.uids = {c.request: seen.get(c.request, policy.uids.get(c.request, "")) for c in made}
+            found_uids = {name: str(body["metadata"]["uid"]) for name, body in bodies.items()}
+            policy.uids = {c.request: found_uids.get(c.request, policy.uids.get(c.request, "")) for c in made}
             for capture in running:
                 if changes := self._find_end(bodies.get(capture.request)):
                     policy.log.change(capture.request, **changes)

@@ -36,12 +36,12 @@ class StatusWriter:
         self._settled.set()
         self._written_at = -LATER_S
         self.known = known
-        self.gone = False
+        self.is_deleted = False
 
     def want(self, status: Json) -> None:
         """The status that the object should have."""
         self._wanted = status
-        if status != self.known and not self.gone:
+        if status != self.known and not self.is_deleted:
             self._settled.clear()
             self._wishes.set()
             if differ_much(self.known, status):
@@ -55,7 +55,7 @@ class StatusWriter:
     async def run(self) -> None:
         """Until cancelled, or the object is gone."""
         tries = 0
-        while not self.gone:
+        while not self.is_deleted:
             await self._wishes.wait()
             await self._pause()
             self._wishes.clear()
@@ -67,13 +67,13 @@ class StatusWriter:
                 self._written_at = time.monotonic()
                 tries = 0
             except (ApiRefused, Unreachable) as error:
-                self.gone = isinstance(error, ApiRefused) and await self._is_gone(error)
-                if not self.gone:
+                self.is_deleted = isinstance(error, ApiRefused) and await self._is_gone(error)
+                if not self.is_deleted:
                     log.warning("the status cannot be written and will be tried again: %s", error)
                     self._wishes.set()
                     await wait_to_try_again(tries)
                     tries += 1
-            if self.gone or self._wanted == self.known:
+            if self.is_deleted or self._wanted == self.known:
                 self._settled.set()
 
     async def _write(self, status: Json) -> None:

@@ -33,20 +33,20 @@ class StackTable:
         self._number_of_place: dict[tuple[str, str, int, bool], int] = {}
         self._number_of_stack: dict[tuple[int, ...], int] = {}
         # By instruction; the code object is kept beside it, so that its id is nobody else's meanwhile.
-        self._seen: dict[tuple[int, int], tuple[Any, int | None]] = {}
+        self._interned: dict[tuple[int, int], tuple[Any, int | None]] = {}
         self._sent_places = self._sent_stacks = 0
 
     def intern(self, frames: list[tuple[Any, int]]) -> int | None:
         """The number of this stack (frames.read_stack); None where nothing of it is the job's."""
-        seen = self._seen
+        interned = self._interned
         stack: list[int] = []
         for code, instruction in frames:
             key = (id(code), instruction)
-            known = seen.get(key)
+            known = interned.get(key)
             if known is None:
                 known = code, self._intern_place(code, find_line(code, instruction))
-                if len(seen) < 4 * MOST_PLACES:
-                    seen[key] = known
+                if len(interned) < 4 * MOST_PLACES:
+                    interned[key] = known
             place = known[1]
             if place is None:
                 break
@@ -81,7 +81,7 @@ class StackTable:
 
     def forget_code(self) -> None:
         """No more stacks will come: the job's code objects are let go."""
-        self._seen.clear()
+        self._interned.clear()
 
     def flush(self, send: Callable[..., bool]) -> bool:
         """Sends what has not been sent as "places" and "stacks"; False when something is left."""

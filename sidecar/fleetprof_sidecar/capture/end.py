@@ -16,8 +16,8 @@ def end_delivered(capture: ProcessCapture, at: int) -> Transition:
     note = f"the rank's samples are missing: {capture.samples_note}" if capture.samples_note else ""
     if capture.trace_stored and capture.summary_note:
         note = f"its whole trace was stored, for no summary could be made: {capture.summary_note}"
-    done = msgspec.structs.replace(capture, state=RankState.UPLOADED, uploaded_unix_ns=at, message=note)
-    return done, [Effect.REPORT] if done.keeps_trace else [Effect.REPORT, Effect.DISCARD]
+    delivered_capture = msgspec.structs.replace(capture, state=RankState.UPLOADED, uploaded_unix_ns=at, message=note)
+    return delivered_capture, [Effect.REPORT] if delivered_capture.keeps_trace else [Effect.REPORT, Effect.DISCARD]
 
 
 def end_failed(capture: ProcessCapture, reason: Reason, message: str, at: int) -> Transition:

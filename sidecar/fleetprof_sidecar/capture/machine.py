@@ -94,8 +94,8 @@ def advance(capture: ProcessCapture, event: Event) -> Transition:
         return capture, _clean_up(capture, event)
     match event:
         case PodEnded(at):
-            done = "the trace was not stored in time" if capture.written_unix_ns else "its trace was not complete"
-            return end_failed(capture, Reason.POD_ENDED, f"lost: the pod ended, and {done}", at)
+            cause = "the trace was not stored in time" if capture.written_unix_ns else "its trace was not complete"
+            return end_failed(capture, Reason.POD_ENDED, f"lost: the pod ended, and {cause}", at)
         case OrderRejected(reason, message, at):
             if capture.state == RankState.ASKED:
                 return end_failed(capture, reason, message, at)
@@ -130,8 +130,8 @@ def advance(capture: ProcessCapture, event: Event) -> Transition:
                 return end_failed(capture, reason, message, at)
         case Gone(_, at, farewell):
             if capture.state == RankState.ASKED:
-                gone = msgspec.structs.replace(capture, farewell=farewell)
-                return end_failed(gone, *explain_end_of_process(farewell), at)
+                capture = msgspec.structs.replace(capture, farewell=farewell)
+                return end_failed(capture, *explain_end_of_process(farewell), at)
             if capture.awaits_file and capture.farewell is None:
                 return msgspec.structs.replace(capture, farewell=farewell, settle_unix_ns=at + GONE_PATIENCE_NS), []
         case Cancel():

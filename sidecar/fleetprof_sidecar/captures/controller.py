@@ -134,8 +134,8 @@ class CaptureController:
     def _ends_with_us(self, capture: ProcessCapture) -> bool:
         if capture.is_final:
             return False
-        gone = capture.farewell is not None or self._processes.get(capture.terms.process_id) is None
-        return gone or bool(capture.file_name or capture.trace)
+        process_ended = capture.farewell is not None or self._processes.get(capture.terms.process_id) is None
+        return process_ended or bool(capture.file_name or capture.trace)
 
     # ------------------------------------------------------------ what the hub says
 

@@ -200,7 +200,7 @@ class CaptureWork:
     async def _deliver(
         self, key: CaptureKey, capture: ProcessCapture, kind: hub_pb2.ObjectKind.ValueType, sink: EventSink
     ) -> None:
-        what, done = _DELIVERED[kind]
+        what, event_type = _DELIVERED[kind]
         file = getattr(capture, what)
         assert file is not None
         delivery = FileDelivery(capture.terms, kind, file, self._hub, self._uploads)
@@ -208,7 +208,7 @@ class CaptureWork:
         event: Event
         try:
             await delivery.run()
-            event = done(self._clock())
+            event = event_type(self._clock())
         except GaveUp as reason:
             event = UploadEnded(str(reason), what, self._clock())
         finally:

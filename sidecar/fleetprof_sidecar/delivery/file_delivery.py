@@ -114,7 +114,7 @@ class FileDelivery:
         await asyncio.sleep(max(retry_after_ns / 1e9, pause.next_s()))
 
     async def _report(self, upload_id: str, etags: list[str]) -> hub_pb2.UploadVerdict | None:
-        done = hub_pb2.UploadDone(
+        completion = hub_pb2.UploadDone(
             capture_id=self._terms.capture_id,
             process_id=self._terms.process_id,
             object=self._kind,
@@ -122,7 +122,7 @@ class FileDelivery:
             etags=etags,
         )
         for _ in range(_DONE_TRIES):
-            verdict = await self._ask(hub_pb2.SidecarMessage(upload_done=done), hub_pb2.UploadVerdict)
+            verdict = await self._ask(hub_pb2.SidecarMessage(upload_done=completion), hub_pb2.UploadVerdict)
             if verdict is not None:
                 return verdict
         return None

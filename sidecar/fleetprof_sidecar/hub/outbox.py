@@ -66,7 +66,7 @@ def _subject(message: hub_pb2.SidecarMessage) -> tuple[str, ...]:
             upload = message.upload_request
             return kind, upload.capture_id, upload.process_id, str(upload.object)
         case "upload_done":
-            done = message.upload_done
-            return kind, done.capture_id, done.process_id, str(done.object)
+            completion = message.upload_done
+            return kind, completion.capture_id, completion.process_id, str(completion.object)
         case _:
             return (kind,)

@@ -221,8 +221,8 @@ def test_the_training_thread_is_seen_where_it_is(ground: Ground, python: str, pr
     messages = {kind: side.of(kind) for kind in ("places", "stacks", "thread")}
     functions = [name for message in messages["places"] for name in message["function"]]
     stacks = [stack for message in messages["stacks"] for stack in message["stacks"]]
-    seen = [number for message in messages["thread"] for number in message["stack"] if number is not None]
-    innermost = Counter(functions[stacks[number][0]] for number in seen)
-    assert len(seen) >= 3  # a few hundred where there is a core for them
+    samples = [number for message in messages["thread"] for number in message["stack"] if number is not None]
+    innermost = Counter(functions[stacks[number][0]] for number in samples)
+    assert len(samples) >= 3  # a few hundred where there is a core for them
     assert innermost.most_common(1)[0][0] == "read_batch"
     assert {"record_step", "tick", "wait"}.isdisjoint(functions)

@@ -79,12 +79,12 @@ def own(pytorch: Pytorch) -> OwnProfile:
 )
 def test_phases(pytorch: Pytorch, own: OwnProfile, calls: str, phases: list[str]) -> None:
     profiles = {name: Profile(pytorch) for name in "ABN"}
-    seen = []
+    observed_phases = []
     for call in calls.split():
         name, _, method = call.partition(".")
         getattr(profiles[name], method)()
-        seen.append(own.phase)
-    assert seen == phases
+        observed_phases.append(own.phase)
+    assert observed_phases == phases
     assert pytorch.calls == [call.partition(".")[2] for call in calls.split()]
 
 
@@ -103,12 +103,12 @@ def test_python_of_ours_rests_while_one_with_stacks_records(
     profiles = {name: Profile(pytorch, with_stack=name == "S") for name in "SAN"}
     profiler_calls: list[bool] = []
     own.changed = lambda phase: profiler_calls.append(own.records_python)
-    seen = []
+    observed_rests = []
     for call in calls.split():
         name, _, method = call.partition(".")
         getattr(profiles[name], method)()
-        seen.append(own.records_python)
-    assert seen == rests
+        observed_rests.append(own.records_python)
+    assert observed_rests == rests
     assert profiler_calls == [rests[number] for number, call in enumerate(calls.split()) if not call.startswith("N")]
 
 

@@ -81,14 +81,14 @@ def race(look: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_a_thread_that_returns_while_the_collector_runs_harms_no_look() -> None:
-    done = race("read_stack")
-    assert (done.returncode, done.stdout) == (0, "looked True\n"), done.stderr[-2000:]
+    result = race("read_stack")
+    assert (result.returncode, result.stdout) == (0, "looked True\n"), result.stderr[-2000:]
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="only CPython 3.11 collects while it makes a frame object")
 def test_without_that_the_race_is_lost() -> None:
-    done = race("walk")
-    assert done.returncode == -signal.SIGSEGV, "the test above shows nothing any more"
+    result = race("walk")
+    assert result.returncode == -signal.SIGSEGV, "the test above shows nothing any more"
 
 
 def park(depth: int) -> tuple[threading.Thread, Callable[[], None]]:

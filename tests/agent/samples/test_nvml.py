@@ -132,8 +132,8 @@ def test_profiling_counters_tell_of_one_capture_only() -> None:
     nvml = Recorded()
     sampler = open_device(nvml, "aa", 0, None)
     assert sampler is not None
-    seen = [sampler.sample(counters=counters)["sm_active_permille"] for counters in (True, True, False, True, True)]
-    assert seen == [None, 876, None, None, 876]
+    readings = [sampler.sample(counters=counters)["sm_active_permille"] for counters in (True, True, False, True, True)]
+    assert readings == [None, 876, None, None, 876]
     assert nvml.calls.count("nvmlGpmSampleAlloc") == 2
 
 
@@ -217,8 +217,8 @@ def test_health_leaves_out_what_is_not_there_or_odd(odd: float) -> None:
 def test_counters_of_a_capture_and_of_health_never_span_each_other() -> None:
     sampler = open_device(Recorded(), "aa", 0, None)
     assert sampler is not None
-    seen = [
+    readings = [
         (sampler.sample(counters=True) if of_capture else sampler.sample_health()).get("sm_active_permille")
         for of_capture in (False, False, True, True, False, False)
     ]
-    assert seen == [None, 876, None, 876, None, 876]
+    assert readings == [None, 876, None, 876, None, 876]

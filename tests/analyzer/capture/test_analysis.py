@@ -29,10 +29,10 @@ def kinds(report: Report) -> list[tuple[str, int | None]]:
 def test_a_whole_capture() -> None:
     store = MemoryStore()
     planted = plant_capture(store, ranks=4, iterations=5, first_step=412)
-    done: list[tuple[int, int, str]] = []
-    report = analyze_capture(store, "default", planted.uid, progress=lambda *step: done.append(step))
+    steps: list[tuple[int, int, str]] = []
+    report = analyze_capture(store, "default", planted.uid, progress=lambda *step: steps.append(step))
 
-    assert done == [(n + 1, 4, f"ranks/{n}/trace.json.gz") for n in range(4)]
+    assert steps == [(n + 1, 4, f"ranks/{n}/trace.json.gz") for n in range(4)]
     assert [rank.rank for rank in report.ranks] == [0, 1, 2, 3]
     for rank in report.ranks:
         truth = planted.traces[rank.rank or 0]

@@ -72,9 +72,9 @@ def trace(tmp_path: Path) -> Path:
 
 
 def test_the_child_prints_the_summary(trace: Path) -> None:
-    done = run_child(trace, "--first-step=412", "--iterations=5")
-    assert done.returncode == 0, done.stderr
-    summary = unpack_summary(done.stdout, 3)
+    result = run_child(trace, "--first-step=412", "--iterations=5")
+    assert result.returncode == 0, result.stderr
+    summary = unpack_summary(result.stdout, 3)
     assert summary.rank is not None
     assert len(summary.rank.iterations) == 5
 
@@ -86,17 +86,17 @@ def test_the_child_prints_the_summary(trace: Path) -> None:
 def test_a_child_that_fails_says_so_in_one_line(
     trace: Path, words: tuple[str, ...], memory_bytes: int, says: str
 ) -> None:
-    done = run_child(trace, *words, memory_bytes=memory_bytes)
-    assert done.returncode != 0
-    assert done.stdout == b""
-    assert says in done.stderr.decode().strip().splitlines()[-1]
+    result = run_child(trace, *words, memory_bytes=memory_bytes)
+    assert result.returncode != 0
+    assert result.stdout == b""
+    assert says in result.stderr.decode().strip().splitlines()[-1]
 
 
 def test_a_hostile_trace_is_a_problem_in_its_summary(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(gzip.compress(b'{"traceEvents": [' + b"1" * (20 << 20)))
-    done = run_child(tmp_path / "t")
-    assert done.returncode == 0, done.stderr
-    assert [problem.kind for problem in unpack_summary(done.stdout, 3).problems] == ["refused"]
+    result = run_child(tmp_path / "t")
+    assert result.returncode == 0, result.stderr
+    assert [problem.kind for problem in unpack_summary(result.stdout, 3).problems] == ["refused"]
 
 
 def test_the_door_loads_no_cloud_and_no_page() -> None:

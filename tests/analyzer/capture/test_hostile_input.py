@@ -141,7 +141,7 @@ def test_samples_have_a_limit_of_their_own(tmp_path: Path, make_samples: Callabl
             file.truncate(1_500_000_000)
     else:
         path.write_bytes(make_samples())
-    done = subprocess.run([sys.executable, "-c", _READ, tmp_path, uid], capture_output=True, text=True, check=True)
-    found, peak_mib = done.stdout.splitlines()
+    result = subprocess.run([sys.executable, "-c", _READ, tmp_path, uid], capture_output=True, text=True, check=True)
+    found, peak_mib = result.stdout.splitlines()
     assert found == "[0, 1] [('samples_unreadable', 1)]"
     assert int(peak_mib) < 400

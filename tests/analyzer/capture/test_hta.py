@@ -62,9 +62,9 @@ class HtaReadings:
         self.folders = folders
         environment = os.environ | ({"HTA_DISABLE_NS_ROUNDING": "1"} if nanoseconds else {})
         command = [hta, ROOT / "bench/analyzer/peer.py", *folders.values()]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
-        assert len(answers) == len(folders), done.stderr[-2000:]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        answers = [json.loads(line) for line in result.stdout.splitlines()]
+        assert len(answers) == len(folders), result.stderr[-2000:]
         self.answers: dict[str, dict[str, Any]] = dict(zip(folders, answers, strict=True))
 
     def both(self, name: str) -> tuple[dict[str, Any], Report, Rank]:

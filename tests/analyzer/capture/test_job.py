@@ -207,9 +207,9 @@ def test_the_command_writes_nothing_but_to_the_store(place: tuple[DirectoryStore
     # Where a pod's root is read-only, TMPDIR may be the only place to write; here there is none.
     command: list[str | Path] = [Path(sys.executable).parent / "fleetprof-analyzer", "report", "default", uid]
     clean = {"PATH": "/usr/bin:/bin", "TMPDIR": "/nonexistent", "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, env=clean | environment, capture_output=True, text=True, cwd="/")
-    assert done.returncode == 0, done.stderr
-    assert "report of 2 ranks written" in done.stderr
+    result = subprocess.run(command, env=clean | environment, capture_output=True, text=True, cwd="/")
+    assert result.returncode == 0, result.stderr
+    assert "report of 2 ranks written" in result.stderr
 
 
 @pytest.mark.parametrize("code", JobExit)
@@ -246,5 +246,5 @@ def test_the_job_against_a_bucket(s3_server: Any) -> None:
     assert timeless(read_report(store.get(keys.report_key("default", uid)))) == timeless(alone)
     assert job("report", "default", uid, AWS_SECRET_ACCESS_KEY="wrong") == JobExit.STORE_REFUSES
     assert job("report", "default", "absent") == JobExit.NOTHING_STORED
-    gone = "s3://bucket?endpoint=http://127.0.0.1:9&path_style=true"
-    assert job("report", "default", uid, FLEETPROF_STORE=gone) == JobExit.STORE_AWAY
+    unreachable = "s3://bucket?endpoint=http://127.0.0.1:9&path_style=true"
+    assert job("report", "default", uid, FLEETPROF_STORE=unreachable) == JobExit.STORE_AWAY

@@ -21,5 +21,5 @@ def test_a_fresh_process_merges_without_a_crash(tmp_path: Path) -> None:
     store = DirectoryStore(tmp_path, b"x" * 32, "")
     uid = plant_capture(store, ranks=16).uid
     summarise_ranks(store, "default", uid, shard=0, shards=1)
-    done = subprocess.run([sys.executable, "-c", _MERGE, tmp_path, uid], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "16\n"), done.stderr
+    result = subprocess.run([sys.executable, "-c", _MERGE, tmp_path, uid], capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, "16\n"), result.stderr

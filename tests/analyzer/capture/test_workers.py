@@ -115,11 +115,11 @@ def test_traces_are_summarised_as_in_one_process(tmp_path: Path, monkeypatch: py
     for rank in range(3):
         (tmp_path / f"rank{rank}.json").write_text(plant(rank).text())
     (tmp_path / "rank3.json").write_text("no trace")
-    done: list[tuple[int, int]] = []
+    steps: list[tuple[int, int]] = []
     monkeypatch.setattr("fleetprof_analyzer.capture.folder._LEAST_BYTES", 1)
-    several = analyze_directory(tmp_path, jobs=2, progress=lambda *so_far: done.append(so_far[:2]))
+    several = analyze_directory(tmp_path, jobs=2, progress=lambda *so_far: steps.append(so_far[:2]))
     one = analyze_directory(tmp_path)
-    assert done == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert several.ranks == one.ranks
     assert several.problems == one.problems
 

@@ -21,9 +21,9 @@ def read_found(path: Path) -> Found:
     problems = Problems()
     with path.open("rb") as file:
         trace = read_trace(file, path.name, problems)
-    seen: list[Found] = []
-    summarise(trace, None, rank_number=0, terms=RecordingTerms(), problems=problems, show=seen.append)
-    return seen[0]
+    found: list[Found] = []
+    summarise(trace, None, rank_number=0, terms=RecordingTerms(), problems=problems, show=found.append)
+    return found[0]
 
 
 @pytest.fixture(scope="module")

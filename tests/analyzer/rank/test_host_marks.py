@@ -51,17 +51,17 @@ DDP = trace_of((1, 110, 112, -1), (0, 150, 160, -1), (1, 210, 212, -1), (0, 250,
 PLAIN = trace_of((1, 110, 112, 7), (2, 150, 160, 7), (3, 170, 180, 7), (2, 250, 260, 8), (3, 270, 280, 8))
 
 
-def samples_of(*seen: tuple[int, list[CodePlace]]) -> RankSamples:
+def samples_of(*samples: tuple[int, list[CodePlace]]) -> RankSamples:
     """Samples (time, stack with the innermost frame first)."""
-    places = list(dict.fromkeys(place for _, stack in seen for place in stack))
+    places = list(dict.fromkeys(place for _, stack in samples for place in stack))
     return RankSamples(
-        rank=0, places=places, stacks=[[places.index(place) for place in stack] for _, stack in seen],
-        thread=ThreadColumns(at_unix_ns=[at for at, _ in seen], stack=list(range(len(seen)))),
+        rank=0, places=places, stacks=[[places.index(place) for place in stack] for _, stack in samples],
+        thread=ThreadColumns(at_unix_ns=[at for at, _ in samples], stack=list(range(len(samples)))),
     )  # fmt: skip
 
 
-def loading(trace: Trace, *seen: tuple[int, list[CodePlace]]) -> list[tuple[int, int]]:
-    starts, ends = read_marks(trace, samples_of(*seen), BOUNDS).loading
+def loading(trace: Trace, *samples: tuple[int, list[CodePlace]]) -> list[tuple[int, int]]:
+    starts, ends = read_marks(trace, samples_of(*samples), BOUNDS).loading
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
@@ -79,9 +79,9 @@ def loading(trace: Trace, *seen: tuple[int, list[CodePlace]]) -> list[tuple[int,
 def test_a_batch_is_made_where_the_stack_goes_through_what_makes_it(
     trace: Trace, stack: list[CodePlace], is_loading: bool
 ) -> None:
-    seen = [(105, [LOOP]), (125, stack), (140, stack), (170, [LOOP]), (225, stack), (270, [LOOP])]
+    samples = [(105, [LOOP]), (125, stack), (140, stack), (170, [LOOP]), (225, stack), (270, [LOOP])]
     expected = [(105, 140), (200, 225)] if is_loading else []
-    assert loading(trace, *seen) == expected
+    assert loading(trace, *samples) == expected
 
 
 def test_after_the_forward_pass_has_begun_nothing_is_loading() -> None:
@@ -89,9 +89,9 @@ def test_after_the_forward_pass_has_begun_nothing_is_loading() -> None:
 
 
 def test_a_loop_that_is_a_generator_itself_loads_nothing() -> None:
-    seen = [(105, [STEP, LOOP]), (130, [SLEEP, STEP, LOOP]), (170, [STEP, LOOP])]
-    assert loading(DDP, *seen) == []
-    assert loading(DDP, *seen, (205, [STEP, LOOP]), (230, [GENERATOR, STEP, LOOP])) == [(205, 230)]
+    samples = [(105, [STEP, LOOP]), (130, [SLEEP, STEP, LOOP]), (170, [STEP, LOOP])]
+    assert loading(DDP, *samples) == []
+    assert loading(DDP, *samples, (205, [STEP, LOOP]), (230, [GENERATOR, STEP, LOOP])) == [(205, 230)]
 
 
 def test_runs_of_the_collector() -> None:

@@ -67,5 +67,5 @@ def test_no_text_makes_it_fail(tmp_path: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(TESTS)]
     environment = kept | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    result = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]

@@ -202,9 +202,9 @@ def test_a_browser_shows_it_without_scrolling_sideways(browser: str, tmp_path: P
         f"--user-data-dir={tmp_path}/profile", "--window-size=1400,1000", "--virtual-time-budget=2000", "--dump-dom",
         (tmp_path / "frame.html").as_uri(),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    found = re.search(r'data-wide="([^"]+)"', done.stdout)
-    assert found is not None, done.stderr[-1000:]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    found = re.search(r'data-wide="([^"]+)"', result.stdout)
+    assert found is not None, result.stderr[-1000:]
     for needed, there in json.loads(found[1].replace("&quot;", '"')):
         assert there > 0
         assert needed <= there

@@ -39,14 +39,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         helm = chart.find_helm()
         assert helm is not None
         settings = [word for value in VALUE_SETS["S3"] for word in ("--set", value)]
-        done = subprocess.run(
+        result = subprocess.run(
             [helm, "--namespace", SYSTEM, "install", "fleetprof", str(CHART), *settings],
             env=os.environ | {"KUBECONFIG": str(server.kubeconfig())},
             capture_output=True,
             text=True,
             timeout=120,
         )
-        assert done.returncode == 0, done.stderr
+        assert result.returncode == 0, result.stderr
         wait_until(lambda: server.call("GET", REQUESTS)[0] == 200, "the kind to be served")
         # A policy is heeded a moment after it is made.
         wider = {"webhooks": widen(server, failurePolicy="Fail")}

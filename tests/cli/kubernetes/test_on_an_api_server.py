@@ -165,17 +165,17 @@ WRONG: list[tuple[list[str], int, str]] = [
 
 @pytest.mark.parametrize(("words", "code", "message"), WRONG, ids=[" ".join(words) for words, _, _ in WRONG])
 async def test_what_is_wrong_is_said_with_its_code(run: Any, words: list[str], code: int, message: str) -> None:
-    done = await run(*words)
-    assert (done.returncode, done.stdout) == (code, ""), done.stderr
-    assert message in done.stderr
+    result = await run(*words)
+    assert (result.returncode, result.stdout) == (code, ""), result.stderr
+    assert message in result.stderr
 
 
 async def test_a_job_whose_pods_were_not_injected_is_refused_with_the_way_on(ground: Ground, run: Any) -> None:
     ground.add_pod("llama-0", injected=False)
-    done = await run("capture", "job/llama")
-    assert done.returncode == 5
-    assert "none of the 1 pods of Job/llama has the fleetprof sidecar" in done.stderr
-    assert f"kubectl fleetprof doctor job/llama -n {ground.namespace}" in done.stderr
+    result = await run("capture", "job/llama")
+    assert result.returncode == 5
+    assert "none of the 1 pods of Job/llama has the fleetprof sidecar" in result.stderr
+    assert f"kubectl fleetprof doctor job/llama -n {ground.namespace}" in result.stderr
     looked = await run("doctor", "job/llama")
     assert looked.returncode == 1
     assert "has no sidecar: neither it nor its namespace is labelled fleetprof.io/inject=true" in looked.stdout
@@ -212,9 +212,9 @@ async def test_somebody_without_rights_is_told_which(ground: Ground, run: Any) -
 
 
 async def test_without_a_kubeconfig_the_next_step_is_to_name_one(run: Any) -> None:
-    done = await run("list", KUBECONFIG="/nowhere:/nor/here")
-    assert (done.returncode, done.stdout) == (6, "")
-    assert done.stderr.splitlines() == [
+    result = await run("list", KUBECONFIG="/nowhere:/nor/here")
+    assert (result.returncode, result.stdout) == (6, "")
+    assert result.stderr.splitlines() == [
         "fleetprof: there is no kubeconfig /nowhere:/nor/here",
         "fleetprof:   name another: --kubeconfig, --context or KUBECONFIG",
     ]
@@ -224,9 +224,9 @@ async def test_an_api_server_that_is_not_there_is_said(ground: Ground, run: Any,
     config = yaml.safe_load(ground.api.kubeconfig().read_text())
     config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
     (tmp_path / "away").write_text(yaml.safe_dump(config))
-    done = await run("list", KUBECONFIG=str(tmp_path / "away"))
-    assert done.returncode == 6
-    assert "the API server does not answer" in done.stderr
+    result = await run("list", KUBECONFIG=str(tmp_path / "away"))
+    assert result.returncode == 6
+    assert "the API server does not answer" in result.stderr
 
 
 async def test_without_the_store_the_report_is_what_the_status_says(ground: Ground, run: Any) -> None:
@@ -235,10 +235,10 @@ async def test_without_the_store_the_report_is_what_the_status_says(ground: Grou
     assert (early.returncode, "five has no report yet" in early.stderr) == (1, True)
     headline = {"busyPermille": 613, "straggler": "rank 1"}
     finish(ground, "five", headline=headline, reportURL=f"https://ui.example/{ground.namespace}/five")
-    done = await run("report")
-    assert done.returncode == 2, done.stderr  # what was asked for was not had
-    assert "busy 61.3 % of the window" in done.stdout
-    assert "does not name its object store" in done.stderr
+    result = await run("report")
+    assert result.returncode == 2, result.stderr  # what was asked for was not had
+    assert "busy 61.3 % of the window" in result.stdout
+    assert "does not name its object store" in result.stderr
     assert (await run("report", "-o", "path")).stdout.strip() == f"https://ui.example/{ground.namespace}/five"
     exact = await run("report", "-o", "json")
     assert (exact.returncode, exact.stdout) == (2, "")
@@ -253,8 +253,8 @@ async def test_two_requests_are_compared_with_the_users_credentials(ground: Grou
         finish(ground, name, reportURL=f"s3://{bucket}/fp/{root}/report.html")
     credentials = {"AWS_ACCESS_KEY_ID": s3_server.access_key, "AWS_SECRET_ACCESS_KEY": s3_server.secret_key}
     words = ("diff", "before", "after", "--s3-endpoint", s3_server.endpoint_url)
-    done = await run(*words, "-o", "json", **credentials)
-    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "slower"), done.stderr
+    result = await run(*words, "-o", "json", **credentials)
+    assert (result.returncode, json.loads(result.stdout)["verdict"]) == (0, "slower"), result.stderr
     gate = await run(*words, "--fail-on-regression", "5", **credentials)
     assert (gate.returncode, "iterations take 7.1 % longer" in gate.stderr) == (7, True), gate.stderr
 
@@ -273,8 +273,8 @@ async def test_report_and_traces_come_from_s3_with_the_users_credentials(
     finish(ground, "five", reportURL=f"s3://{bucket}/fp/{root}/report.html")
     mine = {"AWS_ACCESS_KEY_ID": s3_server.access_key, "AWS_SECRET_ACCESS_KEY": s3_server.secret_key}
     there = ["--s3-endpoint", s3_server.endpoint_url]
-    done = await run("report", "five", "-o", "json", *there, **mine, AWS_REGION="us-east-1")
-    assert done.stdout == '{"schema_version": 99}', done.stderr
+    result = await run("report", "five", "-o", "json", *there, **mine, AWS_REGION="us-east-1")
+    assert result.stdout == '{"schema_version": 99}', result.stderr
     address = f"s3://{bucket}/fp/{root}/report.html?endpoint={s3_server.endpoint_url}&region=us-east-1"
     finish(ground, "five", reportURL=address)
     shown = await run("report", "five", "-o", "json", **mine)  # no flag: the address says which server it is
@@ -313,6 +313,6 @@ def test_kubectl_finds_the_plug_in_and_completes_it(api: ApiServer, tmp_path: Pa
 
 
 async def test_top_says_what_is_missing(ground: Ground, run: Any) -> None:
-    done = await run("top", "--system-namespace", ground.namespace)
-    assert done.returncode == 5, done.stderr
-    assert "where is fleetprof installed? --system-namespace" in done.stderr
+    result = await run("top", "--system-namespace", ground.namespace)
+    assert result.returncode == 5, result.stderr
+    assert "where is fleetprof installed? --system-namespace" in result.stderr

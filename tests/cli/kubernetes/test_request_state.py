@@ -16,7 +16,7 @@ def make_condition(kind: str, status: str, reason: str, message: str = "") -> di
 
 
 def make_state(
-    succeeded: tuple[str, str] | None, counts: tuple[int, int] | None = None, *, gone: bool = False, **status: Any
+    succeeded: tuple[str, str] | None, counts: tuple[int, int] | None = None, *, is_deleted: bool = False, **status: Any
 ) -> RequestState:
     """`counts` are targeted and uploaded."""
     status.setdefault("conditions", [])
@@ -28,7 +28,7 @@ def make_state(
         status["ranks"] = {"targeted": counts[0], "armed": counts[0], "captured": counts[1], "uploaded": counts[1]}
         status["ranks"]["failed"] = counts[0] - counts[1]
     metadata = {"name": "look", "namespace": "team", "uid": "u1", "creationTimestamp": TIME}
-    return RequestState({"metadata": metadata, "status": status}, gone=gone)
+    return RequestState({"metadata": metadata, "status": status}, is_deleted=is_deleted)
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def make_state(
         (make_state(("False", "DeadlineExceeded")), ExitCode.CAPTURE_FAILED),
         (make_state(("False", "CanaryHarmed")), ExitCode.CAPTURE_FAILED),
         (make_state(("False", "BeyondBounds")), ExitCode.REFUSED),
-        (make_state(("Unknown", "Capturing"), (4, 0), gone=True), ExitCode.CAPTURE_FAILED),
-        (make_state(None, gone=True), ExitCode.CAPTURE_FAILED),
+        (make_state(("Unknown", "Capturing"), (4, 0), is_deleted=True), ExitCode.CAPTURE_FAILED),
+        (make_state(None, is_deleted=True), ExitCode.CAPTURE_FAILED),
     ],
 )
 def test_the_exit_code_is_that_of_local_mode(state: RequestState, code: ExitCode) -> None:
@@ -66,8 +66,8 @@ def test_the_exit_code_is_that_of_local_mode(state: RequestState, code: ExitCode
         (make_state(("Unknown", "Capturing"), (4, 2)), "2 of 4 ranks stored, 2 failed: Capturing"),
         (make_state(("True", "Complete"), (4, 4)), "4 of 4 ranks stored: Complete, in words"),
         (make_state(("False", "NothingMatched")), "NothingMatched: in words"),
-        (make_state(None, gone=True), "the request was deleted: the capture is cancelled"),
-        (make_state(("True", "Complete"), (4, 4), gone=True), "4 of 4 ranks stored: Complete, in words"),
+        (make_state(None, is_deleted=True), "the request was deleted: the capture is cancelled"),
+        (make_state(("True", "Complete"), (4, 4), is_deleted=True), "4 of 4 ranks stored: Complete, in words"),
     ],
 )
 def test_a_request_in_one_line(state: RequestState, text: str) -> None:

@@ -83,7 +83,7 @@ async def test_a_request_that_somebody_deletes_is_over(cluster: MemoryCluster, r
     await watching(cluster)
     await cluster.delete(PATH)
     ended = await following
-    assert ended.gone
+    assert ended.is_deleted
     assert ended.exit_code() == ExitCode.CAPTURE_FAILED
 
 
@@ -91,7 +91,7 @@ async def test_a_new_request_of_the_same_name_is_another_one(cluster: MemoryClus
     state = await requests.create(DOCUMENT)
     del cluster.objects[PATH]
     await requests.create(DOCUMENT)
-    assert (await follow(requests, state)).gone
+    assert (await follow(requests, state)).is_deleted
     await requests.cancel(state)
     assert "annotations" not in cluster.objects[PATH]["metadata"]
 

@@ -19,12 +19,12 @@ ROOT = Path(__file__).parents[3]
 def test_a_capture_from_the_command_to_the_report(
     job: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], environment: dict[str, str]
 ) -> None:
-    done = fleetprof("capture", "sim", "--iterations", "3", "-o", "json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    result = fleetprof("capture", "sim", "--iterations", "3", "-o", "json")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
     assert [rank["state"] for rank in document["ranks"]] == ["UPLOADED"] * 4
     assert document["start_mode"] == "step"
-    assert "4 of 4 ranks stored" in done.stderr
+    assert "4 of 4 ranks stored" in result.stderr
 
     report = json.loads(fleetprof("report", document["uid"][:8], "-o", "json").stdout)
     assert [rank["rank"] for rank in report["ranks"]] == [0, 1, 2, 3]
@@ -48,17 +48,17 @@ def test_chosen_ranks_from_a_file(
         "ranks: {list: [1, 3]}, window: {iterations: 2}}\n"
     )
     (tmp_path / "request.yaml").write_text(request)
-    done = fleetprof("capture", "-f", str(tmp_path / "request.yaml"), "-o", "json")
-    assert done.returncode == 0, done.stderr
-    assert [rank["rank"] for rank in json.loads(done.stdout)["ranks"]] == [1, 3]
+    result = fleetprof("capture", "-f", str(tmp_path / "request.yaml"), "-o", "json")
+    assert result.returncode == 0, result.stderr
+    assert [rank["rank"] for rank in json.loads(result.stdout)["ranks"]] == [1, 3]
 
 
 def test_without_waiting_the_id_comes_back_at_once(
     job: subprocess.Popen[bytes], fleetprof: Callable[..., Finished]
 ) -> None:
-    done = fleetprof("capture", "--no-wait", "--iterations", "2")
-    assert done.returncode == 0, done.stderr
-    uid = done.stdout.strip()
+    result = fleetprof("capture", "--no-wait", "--iterations", "2")
+    assert result.returncode == 0, result.stderr
+    uid = result.stdout.strip()
 
     def finished() -> bool:
         captures = json.loads(fleetprof("list", "-o", "json").stdout)["captures"]
@@ -81,9 +81,9 @@ def test_a_job_that_was_killed_is_none_any_more(
     def jobs() -> list[str]:
         return [one["name"] for one in json.loads(fleetprof("list", "-o", "json").stdout)["jobs"]]
 
-    gone = start("run", "--name", "gone", "--", "sleep", "60", log="gone.log")
+    killed_job = start("run", "--name", "gone", "--", "sleep", "60", log="gone.log")
     wait_until(lambda: jobs() == ["gone"], "the job")
-    gone.kill()
+    killed_job.kill()
     wait_until(lambda: jobs() == [], "its end")
     checks = json.loads(fleetprof("doctor", "-o", "json").stdout)["checks"]
     assert "gone" not in json.dumps([check for check in checks if check["verdict"] == "fail"])
@@ -125,20 +125,20 @@ WRONG = [
 def test_what_is_wrong_is_said_with_its_code(job: subprocess.Popen[bytes], fleetprof: Callable[..., Finished]) -> None:
     # One hub and one job for all: to start them is most of what the four cost, and none of them changes anything.
     for words, code, message in WRONG:
-        done = fleetprof(*words)
-        assert done.returncode == code, done.stderr
-        assert message in done.stderr
-        assert done.stdout == ""
+        result = fleetprof(*words)
+        assert result.returncode == code, result.stderr
+        assert message in result.stderr
+        assert result.stdout == ""
 
 
 def test_every_problem_of_a_file_is_printed(
     hub: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], tmp_path: Path
 ) -> None:
     (tmp_path / "bad.yaml").write_text("apiVersion: v2\nkind: Foo\nspec: {window: {iterations: 0}}\n")
-    done = fleetprof("capture", "-f", str(tmp_path / "bad.yaml"))
-    assert done.returncode == 2
+    result = fleetprof("capture", "-f", str(tmp_path / "bad.yaml"))
+    assert result.returncode == 2
     for field in ("apiVersion", "kind", "spec.target", "spec.window.iterations"):
-        assert f"  {field}: " in done.stderr
+        assert f"  {field}: " in result.stderr
 
 
 @pytest.mark.parametrize("flags", [["--iterations", "3"], ["--wait-for-job"]])
@@ -146,25 +146,25 @@ def test_a_file_and_flags_together_are_refused(
     fleetprof: Callable[..., Finished], flags: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "r.yaml").write_text("")
-    done = fleetprof("capture", "-f", str(tmp_path / "r.yaml"), *flags)
-    assert done.returncode == 2
-    assert "-f holds the whole request" in done.stderr
+    result = fleetprof("capture", "-f", str(tmp_path / "r.yaml"), *flags)
+    assert result.returncode == 2
+    assert "-f holds the whole request" in result.stderr
 
 
 @pytest.mark.parametrize("words", [["capture"], ["capture", "x", "-o", "json"]])
 def test_without_a_hub_the_next_step_is_to_start_one(fleetprof: Callable[..., Finished], words: list[str]) -> None:
-    done = fleetprof(*words)
-    assert (done.returncode, done.stdout) == (6, "")
-    assert "start it in another terminal: fleetprof up" in done.stderr
+    result = fleetprof(*words)
+    assert (result.returncode, result.stdout) == (6, "")
+    assert "start it in another terminal: fleetprof up" in result.stderr
 
 
 def test_a_wrong_token_is_told_from_a_missing_hub(
     hub: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], state: StateDirectory
 ) -> None:
     state.token_file.write_text("x" * 40)
-    done = fleetprof("capture")
-    assert done.returncode == 6
-    assert "does not accept the token" in done.stderr
+    result = fleetprof("capture")
+    assert result.returncode == 6
+    assert "does not accept the token" in result.stderr
 
 
 def test_a_hub_that_died_is_told(
@@ -173,10 +173,10 @@ def test_a_hub_that_died_is_told(
     hub.kill()
     hub.wait()
     assert state.hub() is not None
-    done = fleetprof("capture")
-    assert done.returncode == 6
-    assert "does not answer" in done.stderr
-    assert "start it in another terminal" in done.stderr
+    result = fleetprof("capture")
+    assert result.returncode == 6
+    assert "does not answer" in result.stderr
+    assert "start it in another terminal" in result.stderr
     record = state.hub()
     assert record is not None
     state.publish(msgspec.structs.replace(record, host_name="elsewhere"))
@@ -185,7 +185,7 @@ def test_a_hub_that_died_is_told(
 
 def test_without_a_hub_the_store_is_listed(fleetprof: Callable[..., Finished], state: StateDirectory) -> None:
     state.prepare()
-    done = fleetprof("list", "-o", "json")
-    assert done.returncode == 0
-    assert json.loads(done.stdout) == {"jobs": [], "captures": []}
-    assert "this is what the object store holds" in done.stderr
+    result = fleetprof("list", "-o", "json")
+    assert result.returncode == 0
+    assert json.loads(result.stdout) == {"jobs": [], "captures": []}
+    assert "this is what the object store holds" in result.stderr

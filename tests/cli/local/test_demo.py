@@ -19,14 +19,14 @@ Finished = subprocess.CompletedProcess[str]
 def test_the_demo_trains_captures_and_reports(
     fleetprof: Callable[..., Finished], sockets: Path, tmp_path: Path
 ) -> None:
-    done = fleetprof("demo", "--out", str(tmp_path / "demo"), "--ranks", "2", "--iterations", "3")
-    assert done.returncode == 0, done.stderr
+    result = fleetprof("demo", "--out", str(tmp_path / "demo"), "--ranks", "2", "--iterations", "3")
+    assert result.returncode == 0, result.stderr
     report = read_report((tmp_path / "demo" / "report.json").read_bytes())
     assert [(rank.rank, len(rank.iterations)) for rank in report.ranks] == [(0, 3), (1, 3)]
     assert report.start.same_first_iteration is True
     page = (tmp_path / "demo" / "report.html").read_text()
     assert page.lstrip().lower().startswith("<!doctype html>")
-    assert report.title in done.stdout
+    assert report.title in result.stdout
     assert_nothing_is_left(sockets, tmp_path)
 
 
@@ -44,9 +44,9 @@ def test_a_demo_that_holds_can_be_captured_until_ctrl_c(
     log = tmp_path / "log"
     wait_until(lambda: "go on until Ctrl-C" in log.read_text() or demo.poll() is not None, "the demo", 120)
     assert demo.poll() is None, log.read_text()
-    done = fleetprof("capture", "--state", str(tmp_path / "demo" / "state"), "--iterations", "3", "-o", "json")
-    assert done.returncode == 0, done.stderr
-    assert [rank["state"] for rank in json.loads(done.stdout)["ranks"]] == ["UPLOADED"]
+    result = fleetprof("capture", "--state", str(tmp_path / "demo" / "state"), "--iterations", "3", "-o", "json")
+    assert result.returncode == 0, result.stderr
+    assert [rank["state"] for rank in json.loads(result.stdout)["ranks"]] == ["UPLOADED"]
     demo.send_signal(signal.SIGINT)
     assert demo.wait(60) == 0, log.read_text()
     assert_nothing_is_left(sockets, tmp_path)
@@ -71,10 +71,10 @@ def test_without_pytorch_the_demo_says_what_to_do(fleetprof: Callable[..., Finis
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
     bare.chmod(0o755)
-    done = fleetprof("demo", "--out", str(tmp_path / "demo"), "--python", str(bare))
-    assert done.returncode == 1
-    assert f"the demo trains with PyTorch, and {bare} has none" in done.stderr
-    assert "pip install torch" in done.stderr
+    result = fleetprof("demo", "--out", str(tmp_path / "demo"), "--python", str(bare))
+    assert result.returncode == 1
+    assert f"the demo trains with PyTorch, and {bare} has none" in result.stderr
+    assert "pip install torch" in result.stderr
     assert not (tmp_path / "demo").exists()
 
 
@@ -89,9 +89,9 @@ def test_analyze_reads_traces_without_any_hub(fleetprof: Callable[..., Finished]
         ],
     }
     (tmp_path / "rank0.json").write_text(json.dumps(trace))
-    done = fleetprof("analyze", str(tmp_path), "-o", "json")
-    assert done.returncode == 0, done.stderr
-    (rank,) = json.loads(done.stdout)["ranks"]
+    result = fleetprof("analyze", str(tmp_path), "-o", "json")
+    assert result.returncode == 0, result.stderr
+    (rank,) = json.loads(result.stdout)["ranks"]
     time_ns = rank["time_ns"]
     assert (rank["source"], time_ns["span"], time_ns["compute"], time_ns["idle"]) == (
         "rank0.json",
@@ -117,16 +117,16 @@ def test_analyze_reads_traces_without_any_hub(fleetprof: Callable[..., Finished]
 def test_traces_that_cannot_be_read_are_named(
     fleetprof: Callable[..., Finished], tmp_path: Path, make: Callable[[Path], list[str]], code: int, message: str
 ) -> None:
-    done = fleetprof("analyze", *make(tmp_path))
-    assert done.returncode == code
-    assert message in done.stderr
+    result = fleetprof("analyze", *make(tmp_path))
+    assert result.returncode == code
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_printed(fleetprof: Callable[..., Finished], shell: str) -> None:
-    done = fleetprof("completion", shell)
-    assert done.returncode == 0
-    assert "_FLEETPROF_COMPLETE" in done.stdout
+    result = fleetprof("completion", shell)
+    assert result.returncode == 0
+    assert "_FLEETPROF_COMPLETE" in result.stdout
 
 
 def test_the_version_is_the_contracts(fleetprof: Callable[..., Finished]) -> None:

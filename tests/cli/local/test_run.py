@@ -63,19 +63,19 @@ def test_traces_that_could_not_be_stored_are_sent_by_the_next_hub(
 def test_a_command_that_cannot_be_started_ends_as_in_a_shell(
     fleetprof: Callable[..., Finished], command: str, code: int
 ) -> None:
-    done = fleetprof("run", "--", command)
-    assert done.returncode == code
-    assert command in done.stderr
+    result = fleetprof("run", "--", command)
+    assert result.returncode == code
+    assert command in result.stderr
 
 
 def test_output_and_arguments_pass_through_untouched(fleetprof: Callable[..., Finished]) -> None:
-    done = fleetprof("run", "--name", "x", "--", "printf", "%s|", "a b", "--name", "-o", "")
-    assert done.stdout == "a b|--name|-o||"
+    result = fleetprof("run", "--name", "x", "--", "printf", "%s|", "a b", "--name", "-o", "")
+    assert result.stdout == "a b|--name|-o||"
 
 
 def test_the_command_gets_what_kineto_needs(fleetprof: Callable[..., Finished], state: StateDirectory) -> None:
-    done = fleetprof("run", "--", sys.executable, "-c", "import os, json; print(json.dumps(dict(os.environ)))")
-    environment = json.loads(done.stdout)
+    result = fleetprof("run", "--", sys.executable, "-c", "import os, json; print(json.dumps(dict(os.environ)))")
+    environment = json.loads(result.stdout)
     directory = environment["KINETO_IPC_SOCKET_DIR"]
     assert environment["KINETO_USE_DAEMON"] == "1"
     assert environment["KINETO_ONDEMAND_TRACE_DIR"] == f"{directory}/traces"
@@ -99,8 +99,8 @@ print(read(os.getpid()), read(parent), *(read(pid) for pid in others))
 def test_the_kernel_prefers_the_sidecar_to_the_command_when_memory_is_short(fleetprof: Callable[..., Finished]) -> None:
     """`fleetprof run` itself stays as it is: its end would be the job's, and the command would inherit its score."""
     own = int(Path("/proc/self/oom_score_adj").read_text())
-    done = fleetprof("run", "--", sys.executable, "-c", LOOK)
-    assert [int(score) for score in done.stdout.split()] == [own, own, max(own, SERVICE)], done.stderr
+    result = fleetprof("run", "--", sys.executable, "-c", LOOK)
+    assert [int(score) for score in result.stdout.split()] == [own, own, max(own, SERVICE)], result.stderr
 
 
 ANOTHER_USER = """
@@ -127,10 +127,10 @@ def test_another_user_cannot_make_anew_what_children_of_a_finished_run_still_nam
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o1777)  # as /tmp is
         more = {"TMPDIR": folder, "FLEETPROF_STATE": f"{folder}/state"}
-        done = fleetprof(
+        result = fleetprof(
             "run", "--", "printenv", "KINETO_IPC_SOCKET_DIR", "KINETO_CONFIG", "PYTHONPATH", env=environment | more
         )
-        named = [line.split(":")[0] for line in done.stdout.split()]
+        named = [line.split(":")[0] for line in result.stdout.split()]
         assert len(named) == 3
         assert all(path.startswith(folder) for path in named)
         above = {str(parent) for path in named for parent in Path(path).parents if parent.is_relative_to(folder)}
@@ -145,9 +145,9 @@ def test_another_user_cannot_make_anew_what_children_of_a_finished_run_still_nam
 
 
 def test_without_the_agent_pythonpath_is_as_it_was(fleetprof: Callable[..., Finished]) -> None:
-    done = fleetprof("run", "--no-agent", "--", "bash", "-c", "echo ${PYTHONPATH:-none} $KINETO_USE_DAEMON")
-    assert done.stdout.split()[-1] == "1"
-    assert "agent" not in done.stdout
+    result = fleetprof("run", "--no-agent", "--", "bash", "-c", "echo ${PYTHONPATH:-none} $KINETO_USE_DAEMON")
+    assert result.stdout.split()[-1] == "1"
+    assert "agent" not in result.stdout
 
 
 def test_signal_dispositions_and_mask_are_those_of_a_shell(fleetprof: Callable[..., Finished]) -> None:
@@ -193,7 +193,7 @@ def test_the_job_runs_even_when_nothing_of_ours_can(
     fleetprof: Callable[..., Finished], environment: dict[str, str], tmp_path: Path, place: str
 ) -> None:
     (tmp_path / "file").write_text("")
-    done = fleetprof(
+    result = fleetprof(
         "run",
         "--",
         "bash",
@@ -201,8 +201,8 @@ def test_the_job_runs_even_when_nothing_of_ours_can(
         "echo ${KINETO_USE_DAEMON:-unset}; exit 3",
         env=environment | {"FLEETPROF_STATE": str(tmp_path / place)},
     )
-    assert (done.returncode, done.stdout) == (3, "unset\n")
-    (line,) = done.stderr.splitlines()
+    assert (result.returncode, result.stdout) == (3, "unset\n")
+    (line,) = result.stderr.splitlines()
     assert "this job cannot be captured: cannot use the state directory" in line
 
 
@@ -217,9 +217,11 @@ def test_a_sidecar_that_cannot_start_does_not_stop_the_job(
     (broken / "sockets" / "directory.py").write_text(
         "from os import environ\n\ndef trainer_environment(p, e): return dict(e)"
     )
-    done = fleetprof("run", "--", "bash", "-c", "exit 3", env=environment | {"PYTHONPATH": str(broken.parent)})
-    assert done.returncode == 3
-    assert "this job cannot be captured: the sidecar did not start; its log ends with: broken on purpose" in done.stderr
+    result = fleetprof("run", "--", "bash", "-c", "exit 3", env=environment | {"PYTHONPATH": str(broken.parent)})
+    assert result.returncode == 3
+    assert (
+        "this job cannot be captured: the sidecar did not start; its log ends with: broken on purpose" in result.stderr
+    )
 
 
 def test_a_sidecar_that_dies_is_started_again(
@@ -277,9 +279,9 @@ def test_two_runs_of_one_script_have_two_names(
     ],
 )
 def test_a_wrong_command_line_is_code_2(fleetprof: Callable[..., Finished], words: list[str], message: str) -> None:
-    done = fleetprof(*words)
-    assert done.returncode == 2
-    assert message in done.stderr
+    result = fleetprof(*words)
+    assert result.returncode == 2
+    assert message in result.stderr
 
 
 def test_it_costs_the_job_little_to_start(fleetprof: Callable[..., Finished]) -> None:
@@ -288,5 +290,5 @@ def test_it_costs_the_job_little_to_start(fleetprof: Callable[..., Finished]) ->
         "import sys; import fleetprof_cli.main, fleetprof_cli.commands.local.run; "
         "print([m for m in ('grpc', 'numpy', 'pydantic', 'boto3', 'rich', 'aiohttp') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

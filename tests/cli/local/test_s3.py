@@ -47,9 +47,9 @@ def test_a_capture_from_the_command_to_the_report_in_a_bucket(
     hub: Any,
     s3_server: Any,
 ) -> None:
-    done = fleetprof("capture", "sim", "--iterations", "3", "-o", "json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    result = fleetprof("capture", "sim", "--iterations", "3", "-o", "json")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
     assert [rank["state"] for rank in document["ranks"]] == ["UPLOADED"] * 4
     uid = document["uid"]
     page = f"{place[1]}/v1/local/{uid}/report.html"
@@ -73,10 +73,10 @@ def test_a_capture_from_the_command_to_the_report_in_a_bucket(
 def test_credentials_that_are_wrong_are_said_by_up(
     start: Start, fleetprof: Callable[..., Finished], place: list[str], environment: dict[str, str]
 ) -> None:
-    done = fleetprof("up", *place, env=environment | {"AWS_SECRET_ACCESS_KEY": "wrong"})
-    assert done.returncode == 1
-    assert "refuses these credentials (SignatureDoesNotMatch); check the access key, its secret" in done.stderr
-    assert environment["AWS_SECRET_ACCESS_KEY"] not in done.stderr
+    result = fleetprof("up", *place, env=environment | {"AWS_SECRET_ACCESS_KEY": "wrong"})
+    assert result.returncode == 1
+    assert "refuses these credentials (SignatureDoesNotMatch); check the access key, its secret" in result.stderr
+    assert environment["AWS_SECRET_ACCESS_KEY"] not in result.stderr
 
 
 @pytest.fixture

@@ -80,9 +80,9 @@ def test_a_catalog_is_made_anew(fleetprof: Callable[..., Finished], state: State
         '{"uid": "some-uid", "name": "n", "namespace": "local"}'
     )
     for _ in range(2):
-        done = fleetprof("catalog", "rebuild")
-        assert done.returncode == 0, done.stderr
-        assert "holds the 1 captures" in done.stderr
+        result = fleetprof("catalog", "rebuild")
+        assert result.returncode == 0, result.stderr
+        assert "holds the 1 captures" in result.stderr
     unusable = fleetprof("catalog", "rebuild", "--catalog", "mysql://user@host/name")
     assert (unusable.returncode, "PostgreSQL" in unusable.stderr) == (1, True)
 

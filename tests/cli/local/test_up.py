@@ -149,11 +149,11 @@ def test_another_user_reaches_nothing(hub: subprocess.Popen[bytes], state: State
     state.token()
     if opened:
         state.path.chmod(0o755)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", ANOTHER_USER], cwd=state.path, capture_output=True, text=True, check=True, timeout=60
     )
-    assert set(done.stdout.split()) <= {"EACCES", "EADDRINUSE"}
-    assert done.stdout.count("EACCES") == 8 - done.stdout.count("EADDRINUSE") >= 6
+    assert set(result.stdout.split()) <= {"EACCES", "EADDRINUSE"}
+    assert result.stdout.count("EACCES") == 8 - result.stdout.count("EADDRINUSE") >= 6
 
 
 @pytest.mark.attack
@@ -175,9 +175,9 @@ def test_the_kernel_prefers_an_analysis_to_a_trainer(monkeypatch: pytest.MonkeyP
 
 
 def test_a_second_one_is_refused(hub: subprocess.Popen[bytes], fleetprof: Callable[..., Finished]) -> None:
-    done = fleetprof("up")
-    assert done.returncode == 1
-    assert f"already runs with this state directory (pid {hub.pid})" in done.stderr
+    result = fleetprof("up")
+    assert result.returncode == 1
+    assert f"already runs with this state directory (pid {hub.pid})" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -190,16 +190,16 @@ def test_a_second_one_is_refused(hub: subprocess.Popen[bytes], fleetprof: Callab
     ],
 )
 def test_a_wrong_command_line_is_code_2(fleetprof: Callable[..., Finished], words: list[str], message: str) -> None:
-    done = fleetprof("up", *words)
-    assert done.returncode == 2
-    assert message in " ".join(done.stderr.split())
+    result = fleetprof("up", *words)
+    assert result.returncode == 2
+    assert message in " ".join(result.stderr.split())
 
 
 def test_a_store_that_cannot_be_used_is_named(fleetprof: Callable[..., Finished], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = fleetprof("up", "--store", str(tmp_path / "file" / "store"))
-    assert done.returncode == 1
-    assert f"cannot use the store {tmp_path}/file/store" in done.stderr
+    result = fleetprof("up", "--store", str(tmp_path / "file" / "store"))
+    assert result.returncode == 1
+    assert f"cannot use the store {tmp_path}/file/store" in result.stderr
 
 
 def test_with_tls_commands_and_sidecars_find_it(
@@ -217,6 +217,6 @@ def test_a_key_that_does_not_fit_is_refused(fleetprof: Callable[..., Finished], 
     certificate, _ = make_certificate_files(tmp_path)
     (tmp_path / "other").mkdir()
     _, key = make_certificate_files(tmp_path / "other")
-    done = fleetprof("up", "--listen", "127.0.0.1:0", "--tls-cert", certificate, "--tls-key", key)
-    assert done.returncode == 2
-    assert "cannot be used together" in " ".join(done.stderr.split())
+    result = fleetprof("up", "--listen", "127.0.0.1:0", "--tls-cert", certificate, "--tls-key", key)
+    assert result.returncode == 2
+    assert "cannot be used together" in " ".join(result.stderr.split())

@@ -24,17 +24,17 @@ def test_several_processes_give_the_report_of_one(
         (tmp_path / f"rank{rank}.json").write_text(text)
     reports = []
     for jobs in ("1", "2"):
-        done = fleetprof("analyze", tmp_path, "-o", "json", "--jobs", jobs)
-        assert (done.returncode, done.stderr) == (0, "")
-        reports.append(json.loads(done.stdout) | {"made_unix_ns": 0})
+        result = fleetprof("analyze", tmp_path, "-o", "json", "--jobs", jobs)
+        assert (result.returncode, result.stderr) == (0, "")
+        reports.append(json.loads(result.stdout) | {"made_unix_ns": 0})
     assert reports[0] == reports[1]
     assert [rank["rank"] for rank in reports[0]["ranks"]] == [0, 1, 2]
 
 
 def test_no_process_is_too_few(fleetprof: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
-    done = fleetprof("analyze", tmp_path, "--jobs", "0")
-    assert done.returncode == 2
-    assert "0 is not in the range x>=1" in done.stderr
+    result = fleetprof("analyze", tmp_path, "--jobs", "0")
+    assert result.returncode == 2
+    assert "0 is not in the range x>=1" in result.stderr
 
 
 def test_a_terminal_sees_how_far_it_is_and_then_nothing() -> None:
@@ -61,11 +61,11 @@ def test_interrupted_it_says_so_without_a_traceback(environment: dict[str, str],
     command = [sys.executable, "-m", "fleetprof_cli.main", "analyze", str(folder), "--jobs", "2"]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
-        seen: set[str] = set()
+        readers: set[str] = set()
 
         def two_read() -> bool:
-            seen.update(_readers(process.pid, folder))
-            return len(seen) == 2
+            readers.update(_readers(process.pid, folder))
+            return len(readers) == 2
 
         wait_until(two_read, "two processes that read")
         os.killpg(process.pid, signal.SIGINT)

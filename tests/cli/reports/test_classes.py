@@ -13,9 +13,9 @@ def test_kernels_are_what_the_file_says(
              "args": {"device": 0, "stream": 7}}  # fmt: skip
     (tmp_path / "rank0.json").write_text(json.dumps({"traceEvents": [event]}))
     (tmp_path / "own.yaml").write_text("- {pattern: my_*, class: Communication}\n")
-    done = fleetprof("analyze", tmp_path / "rank0.json", "-o", "json", "--classes", tmp_path / "own.yaml")
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    result = fleetprof("analyze", tmp_path / "rank0.json", "-o", "json", "--classes", tmp_path / "own.yaml")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
     assert report["totals"][0]["time_ns"]["exposed_communication"] == 10_000
     assert report["asked_kernel_classes"] == [{"pattern": "my_*", "work_class": "communication"}]
 
@@ -25,6 +25,6 @@ def test_a_file_that_breaks_the_rules_is_refused_by_entry(
 ) -> None:
     (tmp_path / "rank0.json").write_text('{"traceEvents": []}')
     (tmp_path / "own.yaml").write_text("- {pattern: my_*, class: Slow}\n")
-    done = fleetprof("analyze", tmp_path / "rank0.json", "--classes", tmp_path / "own.yaml")
-    assert done.returncode == 2
-    assert "classes[0].class: must be Compute, Communication or Memory, got 'Slow'" in done.stderr
+    result = fleetprof("analyze", tmp_path / "rank0.json", "--classes", tmp_path / "own.yaml")
+    assert result.returncode == 2
+    assert "classes[0].class: must be Compute, Communication or Memory, got 'Slow'" in result.stderr

@@ -17,9 +17,9 @@ RANK = Rank(rank=5, source="ranks/5/trace.json.gz", kind="gpu", time_basis="devi
 
 def test_the_tables_of_traces(fleetprof: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
     (tmp_path / "rank3.json").write_text(plant(rank=3).text())
-    done = fleetprof("analyze", tmp_path / "rank3.json", "-o", "json", "--tables", tmp_path / "tables")
-    assert done.returncode == 0, done.stderr
-    assert f"tables to {tmp_path / 'tables'}" in done.stderr
+    result = fleetprof("analyze", tmp_path / "rank3.json", "-o", "json", "--tables", tmp_path / "tables")
+    assert result.returncode == 0, result.stderr
+    assert f"tables to {tmp_path / 'tables'}" in result.stderr
     assert pyarrow.parquet.read_table(tmp_path / "tables/ranks.parquet")["rank"].to_pylist() == [3]
 
 
@@ -33,8 +33,8 @@ def test_the_tables_of_a_capture(
         path = state.default_store / key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    done = fleetprof("report", "llama", "-o", "path", "--tables", tmp_path / "tables")
-    assert done.returncode == 0, done.stderr
+    result = fleetprof("report", "llama", "-o", "path", "--tables", tmp_path / "tables")
+    assert result.returncode == 0, result.stderr
     assert pyarrow.parquet.read_table(tmp_path / "tables/ranks.parquet")["time_idle_ns"].to_pylist() == [7]
 
 
@@ -43,6 +43,6 @@ def test_a_folder_that_cannot_be_written_is_named(
 ) -> None:
     (tmp_path / "rank3.json").write_text(plant(rank=3).text())
     (tmp_path / "file").write_text("")
-    done = fleetprof("analyze", tmp_path / "rank3.json", "-o", "json", "--tables", tmp_path / "file/below")
-    assert done.returncode == 1
-    assert f"cannot write to {tmp_path / 'file/below'}: Not a directory" in done.stderr
+    result = fleetprof("analyze", tmp_path / "rank3.json", "-o", "json", "--tables", tmp_path / "file/below")
+    assert result.returncode == 1
+    assert f"cannot write to {tmp_path / 'file/below'}: Not a directory" in result.stderr

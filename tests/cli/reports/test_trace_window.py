@@ -20,11 +20,11 @@ Fleetprof = Callable[..., subprocess.CompletedProcess[str]]
 def test_analyze_writes_a_cut_of_a_folder(fleetprof: Fleetprof, tmp_path: Path) -> None:
     write_ranks(tmp_path, Rank(0), Rank(1, skew_ns=10**9))
     out = tmp_path / "cut.json.gz"
-    done = fleetprof("analyze", str(tmp_path), "--trace-window", "7..8", "--ranks", "0-1", "--out", str(out))
-    assert (done.returncode, done.stdout) == (0, f"{out}\n")
+    result = fleetprof("analyze", str(tmp_path), "--trace-window", "7..8", "--ranks", "0-1", "--out", str(out))
+    assert (result.returncode, result.stdout) == (0, f"{out}\n")
     found = import_trace(gzip.decompress(out.read_bytes()))
     assert len(found.named("ProfilerStep#7")) == 2
-    assert done.stderr.splitlines()[:2] == [
+    assert result.stderr.splitlines()[:2] == [
         "fleetprof: iterations 7..8; ranks 0, 1; 66 events",
         "fleetprof: clocks: aligned by sequence numbers; a rank's end of a collective is 0 µs from the ranks' median "
         "end, 0 µs at most",
@@ -33,8 +33,8 @@ def test_analyze_writes_a_cut_of_a_folder(fleetprof: Fleetprof, tmp_path: Path) 
 
 def test_without_a_name_it_is_written_here(fleetprof: Fleetprof, tmp_path: Path) -> None:
     write_ranks(tmp_path, Rank(0))
-    done = fleetprof("analyze", str(tmp_path / "rank0.json"), "--trace-window", "all", cwd=tmp_path)
-    assert done.stdout == "trace-window.json.gz\n"
+    result = fleetprof("analyze", str(tmp_path / "rank0.json"), "--trace-window", "all", cwd=tmp_path)
+    assert result.stdout == "trace-window.json.gz\n"
     assert import_trace(gzip.decompress((tmp_path / "trace-window.json.gz").read_bytes())).slices
 
 
@@ -42,8 +42,8 @@ def test_report_writes_a_cut_of_a_stored_capture(fleetprof: Fleetprof, state: St
     store = DirectoryStore(state.default_store, b"s" * 32, "")
     capture = plant_capture(store, ranks=4, iterations=3, failed=(1,))
     out = tmp_path / "cut.json.gz"
-    done = fleetprof("report", "demo", "--trace-window", "413", "--out", str(out))
-    assert done.returncode == 0, done.stderr
+    result = fleetprof("report", "demo", "--trace-window", "413", "--out", str(out))
+    assert result.returncode == 0, result.stderr
     found = import_trace(gzip.decompress(out.read_bytes()))
     assert [one["rank"] for one in found.top_level["fleetprof"]["ranks"]] == [0, 2, 3]
     assert {name for name in found.processes.values() if name.startswith("rank 2")} == {
@@ -72,9 +72,9 @@ def test_a_window_that_cannot_be_is_refused_and_nothing_is_written(
 ) -> None:
     write_ranks(tmp_path, Rank(0))
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(main, ["analyze", str(tmp_path), "--trace-window", window])
-    assert done.exit_code == 2
-    assert REFUSED[window] in " ".join(done.stderr.split())
+    result = CliRunner().invoke(main, ["analyze", str(tmp_path), "--trace-window", window])
+    assert result.exit_code == 2
+    assert REFUSED[window] in " ".join(result.stderr.split())
     assert [path.name for path in tmp_path.iterdir() if "trace-window" in path.name] == []
 
 
@@ -89,6 +89,6 @@ WRONG = {
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)
 def test_options_that_do_not_fit_are_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
     write_ranks(tmp_path, Rank(0))
-    done = CliRunner().invoke(main, ["analyze", str(tmp_path), *words])
-    assert done.exit_code == 2
-    assert WRONG[words] in " ".join(done.stderr.split())
+    result = CliRunner().invoke(main, ["analyze", str(tmp_path), *words])
+    assert result.exit_code == 2
+    assert WRONG[words] in " ".join(result.stderr.split())

@@ -53,11 +53,11 @@ def plugin(api: Api, tmp_path: Path) -> Plugin:
 def test_one_command_captures_all_ranks_and_others_fetch_what_it_stored(
     training: Training, plugin: Plugin, store: Store, tmp_path: Path
 ) -> None:
-    done = plugin("capture", f"job/{training.name}", "-n", training.namespace, "--iterations", "3", "-o", "json")
-    assert done.returncode == 0, done.stderr
-    request = json.loads(done.stdout)
+    result = plugin("capture", f"job/{training.name}", "-n", training.namespace, "--iterations", "3", "-o", "json")
+    assert result.returncode == 0, result.stderr
+    request = json.loads(result.stdout)
     assert request["status"]["ranks"] == {"targeted": 4, "armed": 4, "captured": 4, "uploaded": 4, "failed": 0}
-    assert "4 of 4 ranks stored: Complete" in done.stderr
+    assert "4 of 4 ranks stored: Complete" in result.stderr
 
     name = request["metadata"]["name"]
     local = store.client().meta.endpoint_url
@@ -111,9 +111,9 @@ def test_ctrl_c_takes_a_capture_back_that_runs(training: Training, api: Api, tmp
 
 
 def test_the_doctor_finds_nothing_wrong_with_a_pod_that_is_captured(training: Training, plugin: Plugin) -> None:
-    done = plugin("doctor", f"job/{training.name}", "-n", training.namespace, "--exec", "-o", "json")
-    checks = json.loads(done.stdout)["checks"]
-    assert done.returncode == 0, checks
+    result = plugin("doctor", f"job/{training.name}", "-n", training.namespace, "--exec", "-o", "json")
+    checks = json.loads(result.stdout)["checks"]
+    assert result.returncode == 0, checks
     found = "\n".join(f"{check['name']}: {check['found']}" for check in checks)
     assert "its sidecar runs" in found
     assert "is set up to ask for captures" in found
@@ -150,10 +150,10 @@ def test_the_doctor_says_why_a_pod_has_no_sidecar(api: Api, team: str, plugin: P
     pod["metadata"]["namespace"] = team
     api.create(pod)
     try:
-        done = plugin("doctor", "pod/opted-out", "-n", team)
-        assert done.returncode == 1
-        assert "its label fleetprof.io/inject is false" in done.stdout
-        assert "take the label away" in done.stdout
+        result = plugin("doctor", "pod/opted-out", "-n", team)
+        assert result.returncode == 1
+        assert "its label fleetprof.io/inject is false" in result.stdout
+        assert "take the label away" in result.stdout
     finally:
         api.delete("Pod", "opted-out", team)
 

@@ -78,15 +78,15 @@ def test_it_captures_a_job_of_its_namespace_and_shows_the_report_without_the_wri
 
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("FLEETPROF_", "AWS_", "KUBE"))}
     path = f"{Path(sys.executable).parent}:{BINARIES}:{os.environ['PATH']}"
-    done = subprocess.run(
+    result = subprocess.run(
         ["kubectl", "fleetprof", "report", request.name, "-n", HERE, "--port-forward", "-o", "json"],
         env=clean | {"PATH": path, "KUBECONFIG": str(api.kubeconfig), "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
-    assert [rank["rank"] for rank in json.loads(done.stdout)["ranks"]] == [0, 1]
+    assert result.returncode == 0, result.stderr
+    assert [rank["rank"] for rank in json.loads(result.stdout)["ranks"]] == [0, 1]
 
 
 def test_another_release_for_the_whole_cluster_is_refused_and_takes_nothing(

@@ -16,9 +16,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 def test_nothing_stays_armed_and_nothing_is_lost(
     api: Api, store: Store, installation: Installation, training: Training, make_request: Callable[..., Request]
 ) -> None:
-    done = make_request(training, "done")
-    done.await_end()
-    kept = store.keys(training.namespace, done.uid)
+    earlier = make_request(training, "done")
+    earlier.await_end()
+    kept = store.keys(training.namespace, earlier.uid)
     running = make_request(training, "running", window={"iterations": 45})
     running.await_states(RankState.STARTED, ranks=4)
 
@@ -26,8 +26,8 @@ def test_nothing_stays_armed_and_nothing_is_lost(
 
     wait_until(lambda: not api.list("Pod", NAMESPACE), lambda: f"the end of all pods\n{api.explain(NAMESPACE)}", 60)
     assert running.reasons() == dict.fromkeys(range(4), "Cancelled")
-    assert store.keys(training.namespace, done.uid) == kept
-    found = api.get(KIND, done.name, training.namespace, API)
+    assert store.keys(training.namespace, earlier.uid) == kept
+    found = api.get(KIND, earlier.name, training.namespace, API)
     assert found is not None, "the CRD is kept, and the requests with it"
     assert not found["metadata"].get("finalizers")
     training.finish()

@@ -21,7 +21,7 @@ _SOURCE: Final = Path(__file__).with_name("flux_health")
 def judge(documents: Sequence[Mapping[str, Any]], expressions: Mapping[str, str] | None = None) -> list[str]:
     """kstatus' word for each object. `expressions`: one entry of healthCheckExprs. Skips without Go or its proxy."""
     arguments = [json.dumps(expressions)] if expressions is not None else []
-    done = subprocess.run(
+    result = subprocess.run(
         [str(_find_program()), *arguments],
         input="".join(f"{json.dumps(document)}\n" for document in documents),
         capture_output=True,
@@ -29,8 +29,8 @@ def judge(documents: Sequence[Mapping[str, Any]], expressions: Mapping[str, str]
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
 
 
 def _find_program() -> Path:
@@ -44,7 +44,7 @@ def _find_program() -> Path:
     if shutil.which("go"):
         cache.mkdir(parents=True, exist_ok=True)
         made = cache / f"{program.name}.{os.getpid()}"
-        done = subprocess.run(
+        result = subprocess.run(
             ["go", "build", "-trimpath", "-ldflags=-s -w", "-o", str(made), "."],
             cwd=_SOURCE,
             env=os.environ | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"},
@@ -53,10 +53,10 @@ def _find_program() -> Path:
             timeout=900,
             check=False,
         )
-        if done.returncode == 0:
+        if result.returncode == 0:
             made.replace(program)
             return program
-        trouble = done.stderr[-2000:]
+        trouble = result.stderr[-2000:]
     reason = f"Flux's health checks cannot be had: {trouble}"
     if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
         pytest.fail(reason)

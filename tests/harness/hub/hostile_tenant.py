@@ -27,7 +27,7 @@ STREAMS = 400
 GUESSES = 60
 TEXT = "x" * 250
 
-done: Counter[str] = Counter()
+counts: Counter[str] = Counter()
 
 
 class Hostile:
@@ -57,14 +57,14 @@ class Hostile:
             call = self.dial(channel, f"evil/e{pod}")
             await call.write(hello(pod, f"s{time.monotonic_ns()}", make_processes(900)))
             await call.read()
-            done["hellos"] += 1
+            counts["hellos"] += 1
             await asyncio.sleep(0.02)
 
     async def open_streams(self, pod: int) -> None:
         """As many streams as there are, silent."""
         async with self.channel() as channel:
             calls = [self.dial(channel, f"evil/e{pod}") for _ in range(STREAMS // 4)]
-            done["streams"] += len(calls)
+            counts["streams"] += len(calls)
             reads = asyncio.gather(*(call.read() for call in calls), return_exceptions=True)
             await asyncio.wait([reads], timeout=5)
 
@@ -76,14 +76,14 @@ class Hostile:
             message = pb.SidecarMessage(heartbeat=pb.Heartbeat(processes=make_processes(900)))
             while True:
                 await call.write(message)
-                done["heartbeats"] += 1
+                counts["heartbeats"] += 1
 
     async def bomb(self, pod: int) -> None:
         """Bytes that become a hundred times as much when decoded."""
         async with self.channel() as channel:
             call = self.dial(channel, f"evil/e{pod}")
             await call.write(pb.SidecarMessage(hello=pb.Hello(held=[pb.CaptureEvent()] * 400_000)))
-            done["bombs"] += 1
+            counts["bombs"] += 1
             await call.read()
 
     async def claim(self, pod: int) -> None:
@@ -94,7 +94,7 @@ class Hostile:
             event = pb.CaptureEvent(capture_id="c" * 128, process_id="p", rank=1, state=pb.UPLOADED)
             while True:
                 await call.write(pb.SidecarMessage(event=event))
-                done["claims"] += 1
+                counts["claims"] += 1
 
     async def guess(self, pod: int) -> None:
         """Words that are no tokens."""
@@ -102,7 +102,7 @@ class Hostile:
             for _ in range(4):
                 calls = [self.dial(channel, os.urandom(12).hex()) for _ in range(GUESSES // 4)]
                 await asyncio.gather(*(call.read() for call in calls), return_exceptions=True)
-                done["guesses"] += len(calls)
+                counts["guesses"] += len(calls)
 
 
 def hello(pod: int, sidecar_id: str, processes: list[pb.Process]) -> pb.SidecarMessage:
@@ -135,7 +135,7 @@ async def main(port: str, ca_file: str, name: str, seconds: float) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    print(json.dumps(done))
+    print(json.dumps(counts))
 
 
 if __name__ == "__main__":

@@ -179,17 +179,26 @@ class ScriptedHub(hub_pb2_grpc.HubServicer):
             expires_unix_ns=time.time_ns() + 60 * 10**9,
         )
 
-    def _judge(self, done: hub_pb2.UploadDone) -> hub_pb2.UploadVerdict:
+    def _judge(self, completion: hub_pb2.UploadDone) -> hub_pb2.UploadVerdict:
         if self.verdicts:
             verdict = self.verdicts.pop(0)
-            verdict.capture_id, verdict.process_id, verdict.object = done.capture_id, done.process_id, done.object
+            verdict.capture_id, verdict.process_id, verdict.object = (
+                completion.capture_id,
+                completion.process_id,
+                completion.object,
+            )
             return verdict
-        parts = [self.store.parts.get(f"/{done.upload_id}-{n}") for n in range(len(done.etags))]
+        parts = [self.store.parts.get(f"/{completion.upload_id}-{n}") for n in range(len(completion.etags))]
         if any(part is None for part in parts):
             return hub_pb2.UploadVerdict(
-                capture_id=done.capture_id, process_id=done.process_id, object=done.object, retry_after_ns=1
+                capture_id=completion.capture_id,
+                process_id=completion.process_id,
+                object=completion.object,
+                retry_after_ns=1,
             )
-        self.uploads[done.capture_id, done.process_id, done.object] = b"".join(part or b"" for part in parts)
+        self.uploads[completion.capture_id, completion.process_id, completion.object] = b"".join(
+            part or b"" for part in parts
+        )
         return hub_pb2.UploadVerdict(
-            capture_id=done.capture_id, process_id=done.process_id, object=done.object, accepted=True
+            capture_id=completion.capture_id, process_id=completion.process_id, object=completion.object, accepted=True
         )

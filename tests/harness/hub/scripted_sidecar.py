@@ -161,10 +161,10 @@ class ScriptedSidecar:
             assert grant.retry_after_ns > 0, grant.refusal
             await asyncio.sleep(grant.retry_after_ns / 1e9)
         etags = [store.receive(part.url, data) for part in grant.parts]
-        done = pb.UploadDone(
+        completion = pb.UploadDone(
             capture_id=uid, process_id=order.process_id, object=kind, upload_id=grant.upload_id, etags=etags
         )
-        await self.call.write(pb.SidecarMessage(upload_done=done))
+        await self.call.write(pb.SidecarMessage(upload_done=completion))
         return await self.expect("upload_verdict")
 
     async def deliver(self, store: Puts, arm: pb.Arm) -> None:

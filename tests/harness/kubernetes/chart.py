@@ -250,10 +250,10 @@ def run_helm(*arguments: str) -> str:
     """Its output. Raises Refused with what it says otherwise."""
     helm = find_helm()
     assert helm is not None
-    done = subprocess.run([helm, *arguments], capture_output=True, text=True, timeout=60)
-    if done.returncode != 0:
-        raise Refused(done.stderr)
-    return done.stdout
+    result = subprocess.run([helm, *arguments], capture_output=True, text=True, timeout=60)
+    if result.returncode != 0:
+        raise Refused(result.stderr)
+    return result.stdout
 
 
 @cache

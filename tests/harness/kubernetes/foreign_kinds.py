@@ -82,7 +82,7 @@ def find_module(module: str) -> Path:
     """The module's files in Go's cache."""
     trouble = "there is no Go to fetch it with"
     if shutil.which("go"):
-        done = subprocess.run(
+        result = subprocess.run(
             ["go", "mod", "download", "-json", module],
             cwd="/",
             env=os.environ | {"GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"},
@@ -91,10 +91,10 @@ def find_module(module: str) -> Path:
             timeout=300,
             check=False,
         )
-        answer = json.loads(done.stdout or "{}")
+        answer = json.loads(result.stdout or "{}")
         if "Dir" in answer:
             return Path(answer["Dir"])
-        trouble = answer.get("Error") or done.stderr
+        trouble = answer.get("Error") or result.stderr
     reason = f"the kinds of {module} cannot be had: {trouble}"
     if "cluster" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
         pytest.fail(reason)

@@ -57,7 +57,7 @@ def note(columns: dict[str, list[Any]], figures: JobFigures, at_s: int) -> None:
 
 async def record(seconds: int) -> None:
     """All stories."""
-    seen: dict[str, dict[str, list[Any]]] = {s.replace(" ", "-"): {c: [] for c in COLUMNS} for s in STORIES}
+    columns_by_story: dict[str, dict[str, list[Any]]] = {s.replace(" ", "-"): {c: [] for c in COLUMNS} for s in STORIES}
     ranks: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="fp-") as folder:
         state = StateDirectory(Path(folder) / "s")
@@ -78,7 +78,7 @@ async def record(seconds: int) -> None:
         try:
             while (at_s := (time.time_ns() - began) // 10**9) < seconds:
                 for one in figures.list_jobs(DEFAULT_NAMESPACE, None):
-                    note(seen[one.job.name], one, at_s)
+                    note(columns_by_story[one.job.name], one, at_s)
                     ranks[one.job.name] = max(one.ranks, ranks.get(one.job.name, 0))
                 await asyncio.sleep(EVERY_S)
         finally:
@@ -88,7 +88,7 @@ async def record(seconds: int) -> None:
             await server.stop()
             await hub.close()
     FOLDER.mkdir(exist_ok=True)
-    for name, columns in seen.items():
+    for name, columns in columns_by_story.items():
         (FOLDER / f"{name}.json").write_text(json.dumps({"ranks": ranks.get(name, 0), **columns}) + "\n")
 
 

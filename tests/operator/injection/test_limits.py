@@ -67,37 +67,37 @@ def test_a_pod_that_holds_too_much_is_named(document: dict[str, Any], message: s
 @pytest.mark.attack
 async def test_a_tenant_who_asks_for_much_waits_behind_itself() -> None:
     mine, gate = Turns(), threading.Event()
-    done: list[str] = []
+    runs: list[str] = []
     try:
         blocked = [asyncio.create_task(mine.run("hostile", gate.wait)) for _ in range(WORKERS)]
-        flood = [asyncio.create_task(mine.run("hostile", partial(done.append, "hostile"))) for _ in range(50)]
+        flood = [asyncio.create_task(mine.run("hostile", partial(runs.append, "hostile"))) for _ in range(50)]
         await asyncio.sleep(0)
-        others = [asyncio.create_task(mine.run(f"team-{n}", partial(done.append, f"team-{n}"))) for n in range(5)]
+        others = [asyncio.create_task(mine.run(f"team-{n}", partial(runs.append, f"team-{n}"))) for n in range(5)]
         await asyncio.sleep(0)
         gate.set()
         await asyncio.gather(*blocked, *flood, *others)
         # One of the flood's before the others' first round, no more.
-        assert max(done.index(f"team-{n}") for n in range(5)) <= 5
+        assert max(runs.index(f"team-{n}") for n in range(5)) <= 5
     finally:
         mine.close()
 
 
 async def test_what_waits_is_bounded_for_each_and_what_nobody_waits_for_is_not_done() -> None:
     mine, gate = Turns(), threading.Event()
-    done: list[str] = []
+    runs: list[str] = []
     try:
         blocked = [asyncio.create_task(mine.run("a", gate.wait)) for _ in range(WORKERS)]
-        waiting = [asyncio.create_task(mine.run("a", lambda: done.append("a"))) for _ in range(MOST_WAITING_OF_ONE)]
+        waiting = [asyncio.create_task(mine.run("a", lambda: runs.append("a"))) for _ in range(MOST_WAITING_OF_ONE)]
         await asyncio.sleep(0)
         with pytest.raises(Busy, match="64 pods of a wait already"):
-            await mine.run("a", lambda: done.append("a"))
-        fine = asyncio.create_task(mine.run("b", lambda: done.append("b")))
+            await mine.run("a", lambda: runs.append("a"))
+        fine = asyncio.create_task(mine.run("b", lambda: runs.append("b")))
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
         gate.set()
         await asyncio.gather(*blocked, fine)
-        assert done == ["b"]
+        assert runs == ["b"]
     finally:
         mine.close()
 

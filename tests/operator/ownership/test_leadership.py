@@ -71,8 +71,8 @@ async def pass_some_rounds() -> None:
 )
 def test_a_lease_is_free_when_nobody_renews_it(holder: Holder | None, unchanged_s: int, free: bool) -> None:
     body = lease(holder)
-    seen = look(body, Sight(), 5 * S)
-    again = look(body, seen, (5 + unchanged_s) * S)
+    sight = look(body, Sight(), 5 * S)
+    again = look(body, sight, (5 + unchanged_s) * S)
     assert is_free(body, A, again, (5 + unchanged_s) * S) == free
 
 

@@ -105,5 +105,5 @@ async def test_an_object_that_is_gone_or_anothers_ends_the_writing() -> None:
             await writer.flush()
             writer.want(status("Uploading"))
             await writer.flush()
-        assert writer.gone
+        assert writer.is_deleted
         assert api.written == []

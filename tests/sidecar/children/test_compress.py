@@ -30,8 +30,8 @@ def run(source: Path, target: Path, *more: str) -> dict[str, Any]:
         *more,
     ]
     with source.open("rb") as file:
-        done = subprocess.run(command, stdin=file, capture_output=True, timeout=120, check=True)
-    answer: dict[str, Any] = json.loads(done.stdout)
+        result = subprocess.run(command, stdin=file, capture_output=True, timeout=120, check=True)
+    answer: dict[str, Any] = json.loads(result.stdout)
     return answer
 
 
@@ -174,8 +174,8 @@ def test_memory_stays_bounded_on_one_huge_line(tmp_path: Path, kineto_trace: Cal
         "print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
     )
     command = [sys.executable, "-c", program, str(source), str(tmp_path / "out.gz")]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
-    assert int(done.stdout) * 1024 < 64 * MIB
+    result = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    assert int(result.stdout) * 1024 < 64 * MIB
 
 
 @pytest.mark.parametrize(

@@ -218,8 +218,8 @@ async def test_a_delivery_ends_when_there_is_no_use(answers: list[Any], puts: li
 
 async def test_the_hub_hears_that_no_connection_to_the_store_comes_about(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery_module, "Backoff", lambda *_: Backoff(0.001, 0.001))
-    gone, broken = StoreUnreached("s: no name"), UploadBroken("s answered 500")
-    talk = Talk([GRANT] * 4 + [hub_pb2.UploadGrant(refusal="s is there")], [gone, broken, gone, gone])
+    unreached, broken = StoreUnreached("s: no name"), UploadBroken("s answered 500")
+    talk = Talk([GRANT] * 4 + [hub_pb2.UploadGrant(refusal="s is there")], [unreached, broken, unreached, unreached])
     with pytest.raises(GaveUp, match="s is there"):
         await asyncio.wait_for(talk.delivery.run(), 30)
     assert talk.unreached == ["", "s: no name", "", "s: no name", "s: no name"]

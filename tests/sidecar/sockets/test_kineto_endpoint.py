@@ -70,8 +70,8 @@ def test_whatever_arrives_is_answered_by_nothing_or_one_well_formed_reply(
 def test_an_order_is_given_once_at_an_idle_poll(short_directory: str, client: Callable[..., Client]) -> None:
     with serving(short_directory) as (table, _):
         process = client()
-        seen: list[object] = []
-        table.events.subscribe(seen.append)
+        events: list[object] = []
+        table.events.subscribe(events.append)
         assert process.poll() == ""
         table.mark_trainer(process.process_id)
         for order in ("REQUEST_TRACE_ID=x\n", "REQUEST_TRACE_ID=y\n"):  # busy with x, not with a profile of the job's
@@ -81,7 +81,7 @@ def test_an_order_is_given_once_at_an_idle_poll(short_directory: str, client: Ca
             assert process.poll() == order
             assert process.poll() == ""
         table.events.dispatch()
-        assert [event.process_id for event in seen if isinstance(event, Delivered)] == [process.process_id] * 2
+        assert [event.process_id for event in events if isinstance(event, Delivered)] == [process.process_id] * 2
 
 
 def test_a_client_that_knows_the_directory_by_another_spelling_is_never_answered(

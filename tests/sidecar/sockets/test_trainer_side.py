@@ -181,8 +181,11 @@ async def test_a_process_that_ends_is_gone_within_moments(
     await await_that(lambda: len([v for v in side.table.snapshot() if v.has_agent and v.polls_kineto]) == 2)
     killed.exit()
     leaving.exit()
-    gone = await await_that(lambda: len(events(side, Gone)) == 2 and events(side, Gone))
-    assert {event.process_id: event.farewell for event in gone} == {killed.process_id: False, leaving.process_id: True}
+    departures = await await_that(lambda: len(events(side, Gone)) == 2 and events(side, Gone))
+    assert {event.process_id: event.farewell for event in departures} == {
+        killed.process_id: False,
+        leaving.process_id: True,
+    }
     assert side.table.snapshot() == []
 
 

@@ -79,7 +79,7 @@ class ClusterAccess:
     async def see_subject(self, request: Request, viewer: Viewer) -> SeenSubject:
         """As the API server sees them: by their token, or impersonated. Where it knows neither, as we map them."""
         try:
-            seen = (await self._review_self(request, viewer))["status"]["userInfo"]
+            user_info = (await self._review_self(request, viewer))["status"]["userInfo"]
         except (ApiRefused, ApiUnreachable, KeyError) as error:
             message = make_printable(str(error))
             # Without writes the API server need not know the provider.
@@ -87,9 +87,9 @@ class ClusterAccess:
                 "" if self._writes == "none" else f"the API server does not know you ({message}): it takes no capture"
             )
             return SeenSubject(viewer.name, viewer.groups, "this service's mapping", problem)
-        name = str(seen.get("username", ""))
+        name = str(user_info.get("username", ""))
         problem = "" if name == viewer.name else f"this service calls you {viewer.name}: its claim settings are wrong"
-        return SeenSubject(name, tuple(seen.get("groups") or ()), "API server", problem)
+        return SeenSubject(name, tuple(user_info.get("groups") or ()), "API server", problem)
 
     def exchange(self, _token: str, _request: Request, _response: Response) -> bool:
         """One-time tokens are local mode's."""

@@ -81,11 +81,11 @@ def ingest(store: Store, engine: Engine, listing: Listing) -> Changes:
     for (namespace, uid), stored in there.items():
         if known.get((namespace, uid)) != stored.version():
             written += _ingest_one(store, engine, namespace, uid, stored)
-    gone = [key for key in known if key not in there]
-    for namespace, uid in gone:
+    deleted_keys = [key for key in known if key not in there]
+    for namespace, uid in deleted_keys:
         with engine.begin() as connection:
             _delete(connection, namespace, uid)
-    return Changes(written, len(gone))
+    return Changes(written, len(deleted_keys))
 
 
 def list_store(store: Store) -> Listing:
@@ -218,17 +218,17 @@ def _renew_workload(connection: Connection, workload_id: int) -> None:
 
 def _delete(connection: Connection, namespace: str, uid: str, *, keep: tuple[str, str, str] | None = None) -> None:
     """Deletes a request and what belongs to it; its workload too when it was the last one, unless it is `keep`."""
-    gone = connection.execute(
+    workload_id = connection.execute(
         delete(requests)
         .where(requests.c.namespace == namespace, requests.c.uid == uid)
         .returning(requests.c.workload_id)
     ).scalar_one_or_none()
-    if gone is None:
+    if workload_id is None:
         return
     if keep is not None:
         same = select(workloads.c.id).where(
             workloads.c.namespace == keep[0], workloads.c.kind == keep[1], workloads.c.name == keep[2]
         )
-        if connection.execute(same).scalar_one_or_none() == gone:
+        if connection.execute(same).scalar_one_or_none() == workload_id:
             return
-    _renew_workload(connection, gone)
+    _renew_workload(connection, workload_id)

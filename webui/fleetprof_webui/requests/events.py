@@ -28,9 +28,9 @@ _Read = TypeVar("_Read")
 
 
 async def stream_changes(
-    store: Store, namespace: str, uid: str, seen: str, may_read: Callable[[], Awaitable[bool]]
+    store: Store, namespace: str, uid: str, known_version: str, may_read: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
-    """The events; `seen` is the version that the browser has, "" for none."""
+    """The events; `known_version` is the one that the browser has, "" for none."""
     lines: list[LedgerEntry] = []
     document = await asyncio.to_thread(_quietly, lambda: read_document(store, namespace, uid))
     looked = ""
@@ -47,15 +47,15 @@ async def stream_changes(
         found = await asyncio.to_thread(_quietly, lambda: _look(store, namespace, uid, looked))  # noqa: B023
         if found is not None:
             stored, ledger, version = found
-            if version != seen:
+            if version != known_version:
                 change = await asyncio.to_thread(
                     _quietly,
                     lambda: _describe(store, namespace, uid, document, ledger, version, lines),  # noqa: B023
                 )
                 if change is not None:
                     yield _event(change)
-                    seen, lines, spoken = version, ledger.entries, loop.time()
-            if seen == version:
+                    known_version, lines, spoken = version, ledger.entries, loop.time()
+            if known_version == version:
                 looked = stored
                 if ledger.completed_unix_ns:
                     yield _FINISHED

@@ -63,8 +63,10 @@ async def follow_request(
     """The ledger's changes as server-sent events: `ledger` (LedgerChange), `finished` at the end, ids for resuming."""
     viewer.check_namespace(namespace, "request")
     await asyncio.to_thread(check_request, service.store, namespace, uid)
-    seen = request.headers.get("last-event-id", "")[:64]
-    events = stream_changes(service.store, namespace, uid, seen, lambda: _may_still_read(request, service, namespace))
+    last_event_id = request.headers.get("last-event-id", "")[:64]
+    events = stream_changes(
+        service.store, namespace, uid, last_event_id, lambda: _may_still_read(request, service, namespace)
+    )
     return StreamingResponse(
         events,
         media_type="text/event-stream",

@@ -18,13 +18,13 @@ router = APIRouter(tags=["session"])
 @router.get("/whoami", **describes(Whoami))
 async def show_viewer(request: Request, service: CurrentService, viewer: CurrentViewer) -> Response:
     """The person as the API server or else this service sees them, and what they may do here."""
-    seen = await service.access.see_subject(request, viewer)
+    subject = await service.access.see_subject(request, viewer)
     return answer(
         Whoami(
-            name=seen.name,
-            groups=list(seen.groups),
-            source=seen.source,
-            problem=seen.problem,
+            name=subject.name,
+            groups=list(subject.groups),
+            source=subject.source,
+            problem=subject.problem,
             mode=viewer.mode,
             namespaces=None if viewer.namespaces is None else sorted(viewer.namespaces),
             may_capture=service.find_captures(request, viewer) is not None,

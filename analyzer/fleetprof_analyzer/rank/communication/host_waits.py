@@ -54,8 +54,8 @@ def follows_chain(source: Source, reached_ns: Int64s, kind: npt.NDArray[np.int8]
     for one in np.unique(kind[source.on_host]):
         here = source.on_host & (kind == one)
         # The window's first one tells nothing: no work before it was recorded.
-        seen = here & (np.arange(len(here)) > 0)
-        follows[here] = seen.any() and waited[seen].mean() >= _SYNCHRONISED_SHARE
+        not_first = here & (np.arange(len(here)) > 0)
+        follows[here] = not_first.any() and waited[not_first].mean() >= _SYNCHRONISED_SHARE
     return follows
 
 

@@ -187,10 +187,10 @@ def _recorded(host: Rows, names: list[str]) -> Union:
     plain = ~where_name(host, names, is_host_annotation)
     # Apart, since each is in order of its starts as a rule.
     operators = host.select(plain & (host.category == Category.OPERATOR))
-    seen = union(operators.start_ns, operators.end_ns)
+    operator_times = union(operators.start_ns, operators.end_ns)
     del operators
     calls = host.select(plain & (host.category == Category.RUNTIME))
-    return join(seen, union(calls.start_ns, calls.end_ns))
+    return join(operator_times, union(calls.start_ns, calls.end_ns))
 
 
 def _described_by_host(operations: Rows, launch_ns: Int64s, host: Rows) -> Rows:

@@ -83,12 +83,12 @@ def _find_drivers(samples: RankSamples, stacks: list[int | None], early: Bools, 
 
     One sample alone tells nothing: it may have been taken as the loop went on.
     """
-    seen: tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]] = Counter(), Counter()
-    for chosen, counts in zip((early, late), seen, strict=True):
+    counters: tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]] = Counter(), Counter()
+    for chosen, counts in zip((early, late), counters, strict=True):
         for stack, here in zip(stacks, chosen.tolist(), strict=True):
             if here and stack is not None:
                 counts.update({_function(place) for place in _places(samples, stack)})
-    before, after = seen
+    before, after = counters
     return {function for function, count in after.items() if count >= _DRIVES * before[function]}
 
 

@@ -37,18 +37,18 @@ class Guest(asyncio.Protocol):
     """One connection: hands everything on to the HTTP server's protocol."""
 
     def __init__(
-        self, inner: asyncio.Protocol, come: Callable[["Guest"], None], gone: Callable[["Guest"], None]
+        self, inner: asyncio.Protocol, on_open: Callable[["Guest"], None], on_close: Callable[["Guest"], None]
     ) -> None:
         self._inner = inner
-        self._come = come
-        self._gone = gone
+        self._on_open = on_open
+        self._on_close = on_close
         self.transport: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Connected, after the TLS handshake where there is one."""
         self.transport = transport
         self._inner.connection_made(transport)
-        self._come(self)
+        self._on_open(self)
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
@@ -68,7 +68,7 @@ class Guest(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Frees the connection's place."""
-        self._gone(self)
+        self._on_close(self)
         self._inner.connection_lost(exc)
 
 

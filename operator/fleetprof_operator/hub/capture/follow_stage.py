@@ -83,7 +83,7 @@ def _give_up_at_deadline(state: CaptureState, entry: LedgerEntry) -> None:
         text = f"its sidecar did not come back before the deadline; the rank was {entry.state.lower()}"
         state.give_up(entry, Reason.SIDECAR_LOST, text)
         return
-    done = {
+    progress = {
         RankState.ASKED: "the process had not taken its order",
         RankState.ARMED: "the process had its order, but no trace was begun",
         RankState.STARTED: "the trace was not complete",
@@ -91,4 +91,4 @@ def _give_up_at_deadline(state: CaptureState, entry: LedgerEntry) -> None:
     }.get(entry.state, "")
     trouble = f" ({state.writer.trouble})" if state.writer.trouble else ""
     seconds = state.request.spec.active_deadline_seconds
-    state.give_up(entry, Reason.DEADLINE_EXCEEDED, f"{done} when the deadline of {seconds} s passed{trouble}")
+    state.give_up(entry, Reason.DEADLINE_EXCEEDED, f"{progress} when the deadline of {seconds} s passed{trouble}")

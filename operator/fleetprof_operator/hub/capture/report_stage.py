@@ -68,12 +68,12 @@ async def _make_within(state: CaptureState, analyze: Analyze, until_unix_ns: int
 async def _analyze_once(state: CaptureState, analyze: Analyze) -> str:
     patience_ns = state.hub.settings.analysis_patience_ns
     try:
-        done = await _attend(
+        in_time = await _attend(
             state, _run(analyze, state.ledger.namespace, state.ledger.uid), state.hub.clock() + patience_ns
         )
     except Exception as error:
         return f"{error}" or type(error).__name__
-    return "" if done else f"the analysis took longer than {patience_ns // SECOND_NS} s"
+    return "" if in_time else f"the analysis took longer than {patience_ns // SECOND_NS} s"
 
 
 async def _attend(state: CaptureState, work: Coroutine[Any, Any, _Result], until_unix_ns: int) -> _Result | None:

@@ -214,19 +214,21 @@ class RequestCapture:
             answer = await self._grants.grant(upload_request, record.sidecar_id, entry)
         self._hub.registry.send(record.sidecar_id, pb.HubMessage(upload_grant=answer))
 
-    async def accept(self, done: pb.UploadDone, record: SidecarRecord) -> None:
+    async def accept(self, completion: pb.UploadDone, record: SidecarRecord) -> None:
         """Takes a finished upload."""
-        entry = self._book.find_for_upload(record.sidecar_id, done.process_id)
+        entry = self._book.find_for_upload(record.sidecar_id, completion.process_id)
         answer: pb.UploadVerdict | None
         if isinstance(entry, str):
-            answer = pb.UploadVerdict(capture_id=done.capture_id, process_id=done.process_id, object=done.object)
+            answer = pb.UploadVerdict(
+                capture_id=completion.capture_id, process_id=completion.process_id, object=completion.object
+            )
             answer.message = entry
         else:
-            answer = await self._grants.complete(done, record.sidecar_id)
-            if answer is not None and answer.accepted and done.object in (pb.TRACE, pb.SUMMARY):
-                self._state.stored.add((record.sidecar_id, done.process_id))
-                if done.object == pb.TRACE:
-                    self._state.traces_stored.add((record.sidecar_id, done.process_id))
+            answer = await self._grants.complete(completion, record.sidecar_id)
+            if answer is not None and answer.accepted and completion.object in (pb.TRACE, pb.SUMMARY):
+                self._state.stored.add((record.sidecar_id, completion.process_id))
+                if completion.object == pb.TRACE:
+                    self._state.traces_stored.add((record.sidecar_id, completion.process_id))
                 self._state.poke()
         if answer is not None:
             self._hub.registry.send(record.sidecar_id, pb.HubMessage(upload_verdict=answer))

@@ -106,17 +106,19 @@ class UploadGrants:
         answer.parts.extend(pb.PartGrant(url=part.url, headers=part.headers) for part in granted.parts)
         return answer
 
-    async def complete(self, done: pb.UploadDone, sidecar_id: str) -> pb.UploadVerdict | None:
+    async def complete(self, completion: pb.UploadDone, sidecar_id: str) -> pb.UploadVerdict | None:
         """Joins the parts; `accepted` says that the store holds the object. None while an earlier word is answered."""
-        answer = pb.UploadVerdict(capture_id=done.capture_id, process_id=done.process_id, object=done.object)
-        upload = (sidecar_id, done.process_id, int(done.object))
-        if done.upload_id and self._joined.get(upload) == done.upload_id:
+        answer = pb.UploadVerdict(
+            capture_id=completion.capture_id, process_id=completion.process_id, object=completion.object
+        )
+        upload = (sidecar_id, completion.process_id, int(completion.object))
+        if completion.upload_id and self._joined.get(upload) == completion.upload_id:
             answer.accepted = True
             return answer
         if upload in self._under_way:
             return None
         granted = self._granted.get(upload)
-        if granted is None or granted.upload_id != done.upload_id or granted.reported:
+        if granted is None or granted.upload_id != completion.upload_id or granted.reported:
             answer.message = (
                 "this hub did not grant that upload (it was restarted, or granted a newer one); begin again"
             )
@@ -125,7 +127,7 @@ class UploadGrants:
         granted.reported = True
         self._under_way.add(upload)
         try:
-            await self._join(granted, list(done.etags), answer)
+            await self._join(granted, list(completion.etags), answer)
         finally:
             self._under_way.discard(upload)
         if answer.accepted:

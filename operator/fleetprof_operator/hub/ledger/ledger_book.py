@@ -127,10 +127,10 @@ class LedgerBook:
 
     def mark_uploaded(self, entry: LedgerEntry, message: str, now_unix_ns: int) -> None:
         """The store holds this rank's trace."""
-        done = msgspec.structs.replace(
+        uploaded_entry = msgspec.structs.replace(
             entry, state=RankState.UPLOADED, reason=None, message=message, uploaded_unix_ns=now_unix_ns
         )
-        self._merge(entry, done, now_unix_ns)
+        self._merge(entry, uploaded_entry, now_unix_ns)
 
     def fail(self, entry: LedgerEntry, reason: Reason, message: str, now_unix_ns: int) -> None:
         """This rank ends without a trace in the store."""
@@ -241,9 +241,9 @@ class LedgerBook:
         if self._analyzing:
             self._conditions.set("Analyzed", "Unknown", "Analyzing", "the report is being made", now_unix_ns)
         state = "Capturing" if open_capture else "Uploading" if open_upload else "Analyzing"
-        done = uploaded if state != "Capturing" else beyond
+        finished_ranks = uploaded if state != "Capturing" else beyond
         word = "uploaded" if state != "Capturing" else "captured"
-        summary = f"{done} of {count} {word}" + (f"; failed: {failed}" if failed else "")
+        summary = f"{finished_ranks} of {count} {word}" + (f"; failed: {failed}" if failed else "")
         if self._analyzing:
             summary += "; the report is being made"
         self._conditions.set("Succeeded", "Unknown", state, summary, now_unix_ns)
@@ -279,19 +279,19 @@ class LedgerBook:
         self,
         kind: str,
         still_open: int,
-        done: int,
+        finished_ranks: int,
         stage: str,
         failed: str,
         count: str,
         now_unix_ns: int,
     ) -> None:
-        summary = f"{done} of {count}" + (f"; failed: {failed}" if failed else "")
+        summary = f"{finished_ranks} of {count}" + (f"; failed: {failed}" if failed else "")
         if still_open:
             self._conditions.set(kind, "Unknown", stage, summary, now_unix_ns)
-        elif not done:
+        elif not finished_ranks:
             self._conditions.set(kind, "False", "AllRanksFailed", summary, now_unix_ns)
         else:
-            whole = done == len(self._ledger.entries)
+            whole = finished_ranks == len(self._ledger.entries)
             self._conditions.set(kind, "True", f"All{kind}" if whole else f"Partially{kind}", summary, now_unix_ns)
 
 

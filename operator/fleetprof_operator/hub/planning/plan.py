@@ -138,8 +138,8 @@ def _step_ns(process: pb.Process) -> float:
 def _pace_percent(process: pb.Process) -> float:
     """How much faster than the median the next steps may come."""
     usual, fastest = process.step.iteration_ns, process.step.fastest_iteration_ns
-    seen = 100 * usual / fastest if fastest > 0 else 0
-    return min(max(PACE_PERCENT, seen), MOST_PACE_PERCENT)
+    measured_percent = 100 * usual / fastest if fastest > 0 else 0
+    return min(max(PACE_PERCENT, measured_percent), MOST_PACE_PERCENT)
 
 
 def _plan_step(processes: Sequence[pb.Process], window: Window, polled_ns: int, now_unix_ns: int) -> Plan:

@@ -62,13 +62,13 @@ def parse_message(data: bytes) -> pb.SidecarMessage:
             _check_texts("upload_request", [upload_request.unreached])
             _make_printable(upload_request, "unreached")
         case "upload_done":
-            done = message.upload_done
-            _check_ids(done.capture_id, done.process_id)
-            _check_count("upload_done.etags", len(done.etags), MAX_ITEMS)
-            _check_texts("upload_done", [done.upload_id, *done.etags])
-            _make_printable(done, "upload_id")
-            if not all(etag.isprintable() for etag in done.etags):
-                done.etags[:] = [make_printable(etag) for etag in done.etags]
+            completion = message.upload_done
+            _check_ids(completion.capture_id, completion.process_id)
+            _check_count("upload_done.etags", len(completion.etags), MAX_ITEMS)
+            _check_texts("upload_done", [completion.upload_id, *completion.etags])
+            _make_printable(completion, "upload_id")
+            if not all(etag.isprintable() for etag in completion.etags):
+                completion.etags[:] = [make_printable(etag) for etag in completion.etags]
         case _:
             raise ProtocolError("a message has no body that this hub knows; update the older side")
     return message

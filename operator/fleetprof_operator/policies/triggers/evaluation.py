@@ -223,8 +223,8 @@ class _Steady:
 _Watch = _Low | _Behind | _Drift | _Steady
 
 
-def _most_often_lowest(seen: Sequence[tuple[int, int]]) -> tuple[int, float] | None:
-    if not seen:
+def _most_often_lowest(lowest_shares: Sequence[tuple[int, int]]) -> tuple[int, float] | None:
+    if not lowest_shares:
         return None
-    ((rank, _),) = Counter(rank for rank, _ in seen).most_common(1)
-    return rank, fmean(share for lowest, share in seen if lowest == rank)
+    ((rank, _),) = Counter(rank for rank, _ in lowest_shares).most_common(1)
+    return rank, fmean(share for lowest, share in lowest_shares if lowest == rank)

@@ -54,12 +54,12 @@ def test_whose_code_it_is(file: str, owner: int) -> None:
     assert tell_owner(file) == owner
 
 
-def samples_of(stacks: list[list[tuple[str, str, int]]], *seen: tuple[int, int | None]) -> RankSamples:
+def samples_of(stacks: list[list[tuple[str, str, int]]], *samples: tuple[int, int | None]) -> RankSamples:
     """A rank's samples: stacks, the innermost frame first, and (time in µs, stack) of each look."""
     places = sorted({place for stack in stacks for place in stack})
     return RankSamples(
         rank=0,
-        thread=ThreadColumns(at_unix_ns=[at * US for at, _ in seen], stack=[stack for _, stack in seen]),
+        thread=ThreadColumns(at_unix_ns=[at * US for at, _ in samples], stack=[stack for _, stack in samples]),
         places=[CodePlace(file=file, function=function, line=line) for file, function, line in places],
         stacks=[[places.index(place) for place in stack] for stack in stacks],
     )
@@ -260,11 +260,11 @@ STACKS = [[MAIN], [READ, MAIN], [BACKWARD], [FETCH, MAIN]]
 
 def times_of(*phases: tuple[int, int, int], iterations: range = range(20)) -> ThreadTimes:
     """The same in each of the iterations; in the others the thread waits in `backward`."""
-    seen = []
+    samples = []
     for number in range(20):
         here = phases if number in iterations else ((0, 10_000, 2),)
-        seen += looks(*((10_000 * number + a, 10_000 * number + b, stack) for a, b, stack in here))
-    return sum_up(track_of(STACKS, *seen), SPANS)
+        samples += looks(*((10_000 * number + a, 10_000 * number + b, stack) for a, b, stack in here))
+    return sum_up(track_of(STACKS, *samples), SPANS)
 
 
 USUAL = times_of((0, 1_000, 0), (1_000, 2_000, 3), (2_000, 10_000, 2))
@@ -304,8 +304,8 @@ def test_only_late_iterations_count() -> None:
 
 def test_samples_are_bounded_in_a_summary() -> None:
     stacks = [[(f"{'f' * 190}{n}.py", "f", n)] for n in range(600)]
-    seen = [(100 * n, n) for n in range(600)]
-    times = sum_up(track_of(stacks, *seen), [(0, 60_000 * US)])
+    samples = [(100 * n, n) for n in range(600)]
+    times = sum_up(track_of(stacks, *samples), [(0, 60_000 * US)])
     assert len(times.places) == 300
     assert {place for chain in times.chains for place in chain} == set(range(300))
 

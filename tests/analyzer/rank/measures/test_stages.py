@@ -230,8 +230,8 @@ def test_real_loops_with_their_annotations_removed(file: str, removed: list[str]
     document = json.loads(gzip.decompress(find(file).read_bytes()), parse_float=Decimal)
     events = document["traceEvents"]
     truth = [(e, TRUTH[e["name"]]) for e in events if e.get("name") in TRUTH and e["cat"] == "user_annotation"]
-    gone = re.compile("|".join([r"^## .* ##$", *removed]))
-    document["traceEvents"] = [e for e in events if not gone.search(str(e.get("name", "")))]
+    annotation = re.compile("|".join([r"^## .* ##$", *removed]))
+    document["traceEvents"] = [e for e in events if not annotation.search(str(e.get("name", "")))]
     trace = read_trace(io.BytesIO(json.dumps(document, default=str).encode()), "t", Problems())
     found = find_iterations(trace, None, RecordingTerms(), Problems())
     thread = find_main_thread(trace, find_calls(trace))

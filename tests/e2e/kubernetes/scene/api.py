@@ -126,7 +126,7 @@ class Api:
         return self.kubectl("get", "pods,jobs,events", "-n", namespace, "-o", "wide")
 
     def _run(self, *command: str, document: str, fails: bool, timeout_s: float) -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             env=self._environment,
             input=document,
@@ -135,9 +135,9 @@ class Api:
             timeout=timeout_s,
             check=False,
         )
-        report = f"`{' '.join(command)}` ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-        assert (done.returncode != 0) == fails, report
-        return done.stdout + done.stderr if fails else done.stdout
+        report = f"`{' '.join(command)}` ended with {result.returncode}:\n{result.stdout}{result.stderr}"
+        assert (result.returncode != 0) == fails, report
+        return result.stdout + result.stderr if fails else result.stdout
 
 
 def parse(text: str) -> Object:

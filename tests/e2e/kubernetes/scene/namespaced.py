@@ -56,12 +56,12 @@ class NamespacedRelease:
         authority.write_bytes(base64.b64decode(secret["data"]["ca.crt"]))
         hub = f"{RELEASE}-hub.{self.namespace}.svc:8443"
         program = Path(sys.executable).parent / "fleetprof"
-        done = subprocess.run(
+        result = subprocess.run(
             [program, "inject", "-f", "-", "--ca-file", authority, "--hub", hub, "--image", our_name("sidecar")],
             input=manifest,
             capture_output=True,
             text=True,
             timeout=60,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stderr
+        return result.stdout

@@ -247,12 +247,12 @@ async def test_another_users_process_is_not_heard(
     os.chmod(path, 0o777)
     server = await serve_uploads(store, place)
     try:
-        done = await asyncio.to_thread(
+        result = await asyncio.to_thread(
             subprocess.run, [sys.executable, "-c", ANOTHER_USER, path], capture_output=True, text=True, timeout=60
         )
     finally:
         await server.stop()
-    assert (done.stdout, done.stderr) == ("b''\n", "")
+    assert (result.stdout, result.stderr) == ("b''\n", "")
     assert caplog.messages == ["uploads refused: 1 × another user's process"]
 
 
@@ -291,5 +291,5 @@ def test_silent_connections_take_little_memory(tmp_path: Path, tls: tuple[ssl.SS
         tmp_path / "c.pem",
         tmp_path / "k.pem",
     ]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
-    assert int(done.stdout) < 128
+    result = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+    assert int(result.stdout) < 128

@@ -71,8 +71,8 @@ async def test_an_upload_that_was_not_granted_is_begun_again(ground: Any, kit: A
     sidecar = await ground.add_sidecar(0)
     uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
     order = (await sidecar.expect("arm")).orders[0]
-    done = pb.UploadDone(capture_id=uid, process_id=order.process_id, object=pb.TRACE, upload_id="?", etags=["a"])
-    await sidecar.call.write(pb.SidecarMessage(upload_done=done))
+    completion = pb.UploadDone(capture_id=uid, process_id=order.process_id, object=pb.TRACE, upload_id="?", etags=["a"])
+    await sidecar.call.write(pb.SidecarMessage(upload_done=completion))
     verdict = await sidecar.expect("upload_verdict")
     assert (verdict.accepted, verdict.retry_after_ns > 0) == (False, True)
     assert (await sidecar.upload(ground.store, uid, order, b"trace")).accepted
@@ -100,11 +100,11 @@ async def test_what_is_said_again_and_again_reaches_the_store_once(ground: Any, 
     await sidecar.ask_upload(uid, order, b"trace")
     grant = await sidecar.expect("upload_grant")
     etags = [ground.store.receive(part.url, b"trace") for part in grant.parts]
-    done = pb.UploadDone(
+    completion = pb.UploadDone(
         capture_id=uid, process_id=order.process_id, object=pb.TRACE, upload_id=grant.upload_id, etags=etags
     )
     for _ in range(50):
-        await sidecar.call.write(pb.SidecarMessage(upload_done=done))
+        await sidecar.call.write(pb.SidecarMessage(upload_done=completion))
     assert (await sidecar.expect("upload_verdict")).accepted
     await sidecar.ask_upload(uid, order, b"samples", pb.SAMPLES)  # answered when all before it were heard
     await sidecar.expect("upload_grant")

@@ -14,17 +14,17 @@ LARGE = pb.SidecarMessage(heartbeat=pb.Heartbeat(processes=[PROCESS] * 600)).Ser
 
 async def _work(namespaces: list[str], data: bytes) -> list[str]:
     """What the loop did, in order: one message of each stream, all there at once, and a round of the loop as "-"."""
-    paces, done = StreamPaces(), list[str]()
+    paces, turns = StreamPaces(), list[str]()
 
     async def read(namespace: str) -> None:
         async with paces.begin(namespace).turn(data):
-            done.append(namespace)
+            turns.append(namespace)
 
     tasks = [asyncio.create_task(read(namespace)) for namespace in namespaces]
     while not all(task.done() for task in tasks):
         await asyncio.sleep(0)
-        done.append("-")
-    return done
+        turns.append("-")
+    return turns
 
 
 @pytest.mark.attack

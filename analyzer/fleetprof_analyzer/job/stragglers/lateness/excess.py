@@ -187,9 +187,9 @@ def least_excess_ns(table: OwnTime, margins: Margins) -> Floats:
         peers = table.peers(rank)
         if len(peers):
             level = _level(table, rank)
-            seen = _SIGMA * _deviation(mean[peers]) if len(peers) >= _SMALL_ROLE else 0.0
+            deviation = _SIGMA * _deviation(mean[peers]) if len(peers) >= _SMALL_ROLE else 0.0
             # Of what the peers differ by, noise makes the part that their errors show.
-            beyond_noise = max(seen**2 - float(margins.error_ns[rank]) ** 2, 0.0) ** 0.5
+            beyond_noise = max(deviation**2 - float(margins.error_ns[rank]) ** 2, 0.0) ** 0.5
             spread = max(beyond_noise / level, _USUAL_SPREAD)
             least[rank] = max(_LEAST_EXCESS, least_z(len(peers)) * spread) * level
     return least
@@ -220,9 +220,9 @@ def _spread(middle: Floats, role: Int64s, number: int) -> float:
     """
     same = role == role[number]
     others = np.delete(middle, number) if same.sum() >= _SMALL_ROLE else middle[~same]
-    seen = _SIGMA * _deviation(others) if len(others) else 0.0
+    deviation = _SIGMA * _deviation(others) if len(others) else 0.0
     weight = len(others) / (len(others) + _USUAL_WEIGHT)
-    return max(float(np.sqrt(weight * seen**2 + (1 - weight) * _USUAL_SPREAD**2)), _LEAST_SPREAD)
+    return max(float(np.sqrt(weight * deviation**2 + (1 - weight) * _USUAL_SPREAD**2)), _LEAST_SPREAD)
 
 
 def _intermittent(excess: Floats) -> list[Candidate]:

@@ -81,9 +81,9 @@ def compute(
             ended = ends[joined[here]] - at_stop[here]
             shift[here] = np.where(joins[here, None], np.maximum(arrived[here], ended), arrived[here])
             # A host that waits goes on when what it waited for is done.
-            done = np.where(joins[here, None], ends[joined[here]], shift[here] + at_stop[here])
-            done = np.where(waits[here, None], done - host_at_stop[here], _NEVER)
-            host_shift[here] = np.maximum(host_shift[earlier], done)
+            release = np.where(joins[here, None], ends[joined[here]], shift[here] + at_stop[here])
+            release = np.where(waits[here, None], release - host_at_stop[here], _NEVER)
+            host_shift[here] = np.maximum(host_shift[earlier], release)
             continue
         here, stop = step.operations, layout.stop_before[step.operations]
         local = np.maximum(shift[stop], host_shift[stop] + held_at_launch[here]) + at_launch[here]

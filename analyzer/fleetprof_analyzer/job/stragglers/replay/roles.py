@@ -59,7 +59,8 @@ def _pipeline_depths(matched: Matched, within: Sequence[Int64s]) -> list[int]:
                 before[number] = sender
     depths = []
     for number in range(len(matched.ranks)):
-        depth, at, seen = 0, number, {number}
+        depth, at = 0, number
+        seen = {number}
         while at in before and before[at] not in seen:
             at = before[at]
             seen.add(at)

@@ -83,26 +83,26 @@ def find_joins(work: Work, position: Int64s) -> Int64s:
     """
     rows, count = len(work.row_start_ns), len(work.end_ns)
     earliest_after = np.minimum.accumulate(work.row_start_ns[::-1])[::-1]
-    seen = np.searchsorted(earliest_after, work.end_ns - work.tolerance_ns)
-    seen = np.maximum(seen, work.launch_row)
-    stood = np.maximum(work.end_ns - work.row_end_ns[seen], 0)
+    next_row = np.searchsorted(earliest_after, work.end_ns - work.tolerance_ns)
+    next_row = np.maximum(next_row, work.launch_row)
+    stood = np.maximum(work.end_ns - work.row_end_ns[next_row], 0)
     # In units that iterations share: operations launched since, and rows after the last of them.
     operation = np.arange(count)
-    reached = np.maximum(np.searchsorted(work.launch_row, seen, side="right") - 1, operation)
-    offset = (reached - operation) * _STRIDE + (seen - work.launch_row[reached])
+    reached = np.maximum(np.searchsorted(work.launch_row, next_row, side="right") - 1, operation)
+    offset = (reached - operation) * _STRIDE + (next_row - work.launch_row[reached])
     next_launch = np.append(work.launch_row, rows)
-    joins = np.where(seen < rows, seen, rows + 1)
+    joins = np.where(next_row < rows, next_row, rows + 1)
     by_position = np.argsort(position, kind="stable")
     cuts = np.flatnonzero(np.diff(position[by_position], prepend=-2))
     for here in np.split(by_position, cuts[1:]):
-        known = here[seen[here] < rows]
+        known = here[next_row[here] < rows]
         if len(known) == 0 or position[here[0]] < 0:
             continue
         typical, certain = _typical(offset[known], stood[known], work.tolerance_ns)
         target = np.minimum(operation[here] + typical // _STRIDE, count - 1)
         # Rows up to the next launch only, where this iteration has fewer of them.
         pooled = np.minimum(work.launch_row[target] + typical % _STRIDE, next_launch[target + 1])
-        joins[here] = pooled if certain else np.maximum(pooled, np.minimum(seen[here], rows))
+        joins[here] = pooled if certain else np.maximum(pooled, np.minimum(next_row[here], rows))
     return np.asarray(joins)
 
 

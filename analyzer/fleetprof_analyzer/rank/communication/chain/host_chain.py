@@ -106,5 +106,5 @@ def _blocked(row_start_ns: Int64s, row_launch_ns: Int64s, begin_ns: Int64s, end_
 
 def kept_waits(waits: Waits, row_end_ns: Int64s, tolerance_ns: int) -> Bools:
     """Which calls waited for all that the chain had been given: it was done when they returned."""
-    done = row_end_ns[waits.row]
-    return (done <= waits.end_ns + tolerance_ns) & (waits.end_ns - waits.start_ns > tolerance_ns)
+    work_end_ns = row_end_ns[waits.row]
+    return (work_end_ns <= waits.end_ns + tolerance_ns) & (waits.end_ns - waits.start_ns > tolerance_ns)

@@ -122,18 +122,18 @@ def find_engine() -> Engine | None:
     """Docker or Podman, when it is there and answers."""
     for program in ("docker", "podman"):
         if shutil.which(program):
-            done = subprocess.run([program, "info", "--format", "json"], capture_output=True, check=False, timeout=30)
-            if done.returncode == 0 and b"ServerErrors" not in done.stdout:
+            result = subprocess.run([program, "info", "--format", "json"], capture_output=True, check=False, timeout=30)
+            if result.returncode == 0 and b"ServerErrors" not in result.stdout:
                 return Engine(program)
     return None
 
 
 def run(*command: str) -> str:
     """Runs a program to its end; its output. Fails with the end of its errors."""
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Failure(f"`{' '.join(command)[:200]}` failed:\n{(done.stderr or done.stdout)[-3000:]}")
-    return done.stdout.strip()
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise Failure(f"`{' '.join(command)[:200]}` failed:\n{(result.stderr or result.stdout)[-3000:]}")
+    return result.stdout.strip()
 
 
 def _or_empty(*command: str) -> str:

@@ -131,5 +131,5 @@ def _rules(addresses: Addresses) -> list[list[str]]:
 
 def _change_rule(change: str, rule: list[str]) -> bool:
     table, chain, *rest = rule
-    done = subprocess.run(["iptables", "-w", "-t", table, change, chain, *rest], capture_output=True, check=False)
-    return done.returncode == 0
+    result = subprocess.run(["iptables", "-w", "-t", table, change, chain, *rest], capture_output=True, check=False)
+    return result.returncode == 0

@@ -61,10 +61,10 @@ def describe_first(addresses: Addresses) -> Node:
 def ctr(node: Node, *words: str | Path) -> str:
     """Runs containerd's own client; its output."""
     command = [BINARIES / "ctr", "--address", node.socket, "--namespace", "k8s.io", *words]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Failure(f"`ctr {' '.join(map(str, words))}` failed: {done.stderr[-1000:]}")
-    return done.stdout
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise Failure(f"`ctr {' '.join(map(str, words))}` failed: {result.stderr[-1000:]}")
+    return result.stdout
 
 
 def check(node: Node) -> None:

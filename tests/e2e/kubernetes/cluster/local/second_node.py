@@ -81,6 +81,6 @@ def _connect(addresses: Addresses, node: Node) -> None:
         ("ip", "route", "add", node.pods, "via", there),
         (*node.prefix, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"),
     ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise Failure(f"`{' '.join(command)}` failed: {done.stderr}")
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise Failure(f"`{' '.join(command)}` failed: {result.stderr}")

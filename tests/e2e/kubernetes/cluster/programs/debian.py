@@ -70,8 +70,8 @@ def _unpack(package: str) -> None:
 
 def _run(*command: str, folder: Path | None = None) -> None:
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    if done.returncode != 0:
-        raise Failure(f"`{' '.join(command)}` failed: {(done.stderr or done.stdout)[-1000:]}")
+    if result.returncode != 0:
+        raise Failure(f"`{' '.join(command)}` failed: {(result.stderr or result.stdout)[-1000:]}")

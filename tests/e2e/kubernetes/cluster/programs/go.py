@@ -18,7 +18,7 @@ def run_go(*words: str, folder: Path, environment: dict[str, str] | None = None)
     """What `go` prints; it runs in `folder`, which is made."""
     defaults = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
     folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
+    result = subprocess.run(
         ["go", *words],
         cwd=folder,
         env=os.environ | defaults | (environment or {}),
@@ -27,6 +27,6 @@ def run_go(*words: str, folder: Path, environment: dict[str, str] | None = None)
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        raise Failure(f"`go {' '.join(words[:2])} … {words[-1]}` failed:\n{done.stderr[-2000:]}")
-    return done.stdout
+    if result.returncode != 0:
+        raise Failure(f"`go {' '.join(words[:2])} … {words[-1]}` failed:\n{result.stderr[-2000:]}")
+    return result.stdout
