@@ -4,6 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fleetprof_analyzer.capture.folder import SeveralJobs, analyze_directory
 from fleetprof_analyzer.job.stragglers.missing import find_missing
@@ -13,6 +14,7 @@ from harness.traces.planted.jobs import Job
 from harness.traces.planted.ranks import Rank, write_ranks
 from harness.traces.planted.shapes import Fault, Shape
 from harness.traces.planted.traces_of_jobs import Clarity, traces_of
+from harness.traces.straggler_sections import stragglers_of
 
 MISSING = [
     # the job's size as said, members of groups without operations, ranks that have a trace -> missing
@@ -43,6 +45,20 @@ def test_a_missing_rank_is_in_the_headline_and_the_verdict(tmp_path: Path, group
     assert report.stragglers is not None
     assert report.stragglers.not_captured == [2]
     assert report.stragglers.reason.endswith("as far as the captured ranks tell: rank 2 left no trace")
+
+
+def test_a_rank_whose_only_partner_was_not_captured_leaves_the_others_matched() -> None:
+    """Of groups of two: what has no partner here says nothing about how the rest matches."""
+    shape = Shape(dp=4, tp=2, layers=3)
+    slow = np.ones((8, shape.iterations))
+    slow[1] = 1.3
+    job = Job(shape, Fault("slow_gpu", 1, device=slow), 3)
+    operations = operations_of(job, traces_of(job, Clarity(), 3))
+    found = stragglers_of([one for one in operations if one.rank != 6])
+    assert found is not None
+    assert [(one.rank, one.cause) for one in found.ranks] == [(1, "slow_gpu")]
+    assert found.not_captured == [6]
+    assert found.unmatched > 0.1 * found.operations / 8
 
 
 def test_clocks_are_no_start(tmp_path: Path) -> None:

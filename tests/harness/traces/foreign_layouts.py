@@ -3,7 +3,7 @@
 Each is drawn with the faults of the bench (planted_faults.py); what was planted is the right answer.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fleetprof_analyzer.trace.trace import Trace
 
@@ -26,6 +26,12 @@ _PIPELINES = (
 )  # fmt: skip
 
 
+_BESIDE = (
+    Shape(dp=8, sharded=True, layers=4, beside=True), Shape(dp=8, sharded=True, replicas=2, layers=4, beside=True),
+    Shape(dp=16, sharded=True, replicas=4, layers=3, beside=True),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Layout:
     """Shapes of one sort, how long launching takes beside the kernels, and whether collectives say their number."""
@@ -42,6 +48,8 @@ LAYOUTS = {
     "launch-bound hybrid sharding": Layout(_HYBRID, (1.3, 1.7)),
     "pipeline with numbers": Layout(_PIPELINES, sequence=True),
     "pipeline without numbers": Layout(_PIPELINES, sequence=False),
+    "gathers beside compute": Layout(_BESIDE),
+    "receives beside compute": Layout(tuple(replace(shape, beside=True) for shape in _PIPELINES)),
     "a stray send": Layout((Shape(dp=8, layers=4, stray_ranks=(4, 5)), Shape(dp=16, layers=3, stray_ranks=(2, 9)))),
 }
 

@@ -21,6 +21,10 @@ _LEAST_STAGE_GAIN: Final = 0.01
 _LEAST_STAGE_EXCESS: Final = 0.08
 _LEAST_OF_MOVING: Final = 0.5
 _LEAST_MOVING_GAIN: Final = 0.05
+_MOST_OF_ITERATION: Final = 0.5  # of what is lost: a single pause does not move
+_MOST_OF_RANK: Final = 0.75
+_USUAL: Final = 0.25  # quantile over a rank's iterations that stands for those without a pause
+_PAUSES: Final[tuple[Cause, ...]] = ("garbage_collection", "data_loading", "host")
 # By waits for a core; in the order in which they are looked at.
 _MOST_EXPLAINED: Final[dict[Cause, float]] = {
     "garbage_collection": 0.5, "data_loading": 0.5, "host": 0.5, "unequal_work": 0.2,
@@ -66,14 +70,29 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         shared[regular] = np.rint((total / count)[owner] * always).astype(np.int64)
         return shared
 
+    def usual_of_all(times: Int64s) -> Int64s:
+        """A pause can vanish, where work has to be done by somebody."""
+        order = np.lexsort((times[regular], owner))
+        count = np.bincount(owner, minlength=len(keys))
+        middle = np.cumsum(count) - count + (count - 1) // 2
+        usual = times.copy()
+        usual[regular] = np.rint(times[regular][order][middle][owner] * always).astype(np.int64)
+        return usual
+
     even_roles = replay.with_times(shared_by_role(replay.work_ns), shared_by_role(replay.host_ns), inside)
     even = replay.with_times(shared_by_all(replay.work_ns), shared_by_all(replay.host_ns), regular)
-    outcome = replay.run([replay.as_measured(), even_roles, even])
+    usual = replay.with_times(usual_of_all(replay.work_ns), usual_of_all(replay.host_ns), regular)
+    outcome = replay.run([replay.as_measured(), even_roles, even, usual])
     measured = max(float(outcome.total_ns[0]), 1.0)
     stage_gain, moving_gain = (
         (measured - float(outcome.total_ns[1])) / measured,
         (measured - float(outcome.total_ns[2])) / measured,
     )
+    moves: Cause | None = None
+    if moving_gain >= _LEAST_MOVING_GAIN and _is_of_several(table.own_ns):
+        moves = _find_moving(replay, table, on_host=any(one.kind == "cpu" for one in replay.matched.ranks))
+    if moves in _PAUSES:
+        moving_gain = max(moving_gain, (measured - float(outcome.total_ns[3])) / measured)
     heaviest: list[int] = []
     excess = 0.0
     if len(roles) > 1:
@@ -90,10 +109,17 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         heaviest,
         excess,
         max(round(float(saved) / max(len(replay.matched.iterations), 1)), 0),
-        moves=_find_moving(replay, table, on_host=any(one.kind == "cpu" for one in replay.matched.ranks))
-        if moving_gain >= _LEAST_MOVING_GAIN
-        else None,
+        moves=moves,
     )
+
+
+def _is_of_several(own_ns: Int64s) -> bool:
+    """Whether no rank and no iteration alone loses most of what is lost to times beyond what is usual for a rank."""
+    above = np.maximum(own_ns - np.quantile(own_ns, _USUAL, axis=1)[:, None], 0)
+    lost, rank = above.max(axis=0), above.argmax(axis=0)
+    of_rank = np.bincount(rank, lost, len(above))
+    total = float(lost.sum())
+    return lost.max() <= _MOST_OF_ITERATION * total and of_rank.max() <= _MOST_OF_RANK * total
 
 
 def _find_moving(replay: Replay, table: OwnTime, *, on_host: bool) -> Cause | None:

@@ -17,7 +17,7 @@ from fleetprof_analyzer.rank.communication.chain.chain import Chain, Work, build
 from fleetprof_analyzer.rank.communication.chain.gaps import Fill, add_fills, fill_segments
 from fleetprof_analyzer.rank.communication.chain.program import assign_iterations, position_in_program
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits, waits_by_iteration
-from fleetprof_analyzer.rank.communication.host_waits import follows_chain, host_leads, read_host
+from fleetprof_analyzer.rank.communication.host_waits import follows_chain, host_leads, passes_chain, read_host
 from fleetprof_analyzer.rank.communication.metadata_columns import read_metadata
 from fleetprof_analyzer.rank.communication.operations import (
     MOST_OPERATIONS_BYTES,
@@ -103,6 +103,8 @@ def extract_operations(
     chain = build_chain(work, find_joins(work, position))
     previous_end = _previous_end(source.place, source.start_ns, end)
     after_local = follows_chain(source, chain.reached_ns, metadata.kind)
+    passes = passes_chain(source, chain.reached_ns, previous_end, position, work.host)
+    after_local &= ~passes
     ready = np.where(after_local, np.maximum(chain.reached_ns, previous_end), previous_end)
     launched = np.maximum(ready, source.launch_ns)
     behind = find_behind(source.place, launched, source.start_ns, end, position)
@@ -113,8 +115,9 @@ def extract_operations(
     )
     at_once = _joins_at_once(chain.mark_operation, chain.mark_joins, len(end))
     segment, fill = _fill(
-        source, chain, after_local, np.where(at_once & after_local, late, 0), np.where(after_local, 0, late)
-    )
+        source, chain, after_local, np.where(at_once & after_local, late, 0),
+        np.where(after_local, 0, np.where(passes, lag, late)),
+    )  # fmt: skip
     if work.host is not None:
         fill = _fill_host(source, chain, fill)
     leads = work.host is not None and host_leads(source)

@@ -14,6 +14,7 @@ from fleetprof_analyzer.rank.communication.sources import Source
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _SYNCHRONISED_SHARE: Final = 0.9
+_OFTEN: Final = 0.5  # of the iterations
 
 
 def read_host(source: Source) -> Host | None:
@@ -57,6 +58,26 @@ def follows_chain(source: Source, reached_ns: Int64s, kind: npt.NDArray[np.int8]
         not_first = here & (np.arange(len(here)) > 0)
         follows[here] = not_first.any() and waited[not_first].mean() >= _SYNCHRONISED_SHARE
     return follows
+
+
+def passes_chain(
+    source: Source, reached_ns: Int64s, previous_end_ns: Int64s, position: Int64s, host: Host | None
+) -> Bools:
+    """Whether an operation of a device begins beside the chain, as what is gathered ahead for the next layer.
+
+    What waits for the chain never begins before it. The iterations are taken together, and what launch and stream leave
+    unexplained must be less than what the chain would. `position` numbers the operations of the program, -1: none.
+    """
+    passes = np.zeros(len(position), np.bool_)
+    ready = previous_end_ns if host is None else np.maximum(previous_end_ns, host.launch_ns)
+    early = np.maximum(reached_ns - source.start_ns, 0)
+    known = ready > np.iinfo(np.int64).min
+    late = np.where(known, np.maximum(source.start_ns - np.where(known, ready, 0), 0), 0)
+    for one in np.unique(position[position >= 0]):
+        here = ~source.on_host & (position == one)
+        often = here.any() and (early[here] > source.tolerance_ns).mean() >= _OFTEN
+        passes[here] = often and bool(known[here].all()) and float(early[here].sum()) > float(late[here].sum())
+    return passes
 
 
 def _held(source: Source) -> Bools:

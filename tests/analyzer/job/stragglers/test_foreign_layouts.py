@@ -16,6 +16,7 @@ RIGHT = [
     ("pipeline with numbers", 0), ("pipeline without numbers", 0), ("pipeline without numbers", 1),
     ("a stray send", 0), ("a stray send", 2), ("hybrid sharding", 1), ("hybrid sharding", 2),
     ("gradients behind tensors", 0), ("gradients behind tensors", 1), ("launch-bound", 0), ("launch-bound", 1),
+    ("gathers beside compute", 0), ("gathers beside compute", 1), ("receives beside compute", 0),
     ("launch-bound hybrid sharding", 0), ("launch-bound hybrid sharding", 1),
 ]  # fmt: skip
 GAIN_OFF = 0.05

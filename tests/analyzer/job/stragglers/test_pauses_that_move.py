@@ -1,11 +1,18 @@
 """Pauses that go around the ranks, and those that a full machine makes on every rank now and then."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.moving_pauses import come_again, find_pauses, runs_move
+from fleetprof_api.report.stragglers import Stragglers
+from harness.traces.planted.faults import operations_of
+from harness.traces.planted.jobs import Job
+from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.traces_of_jobs import Clarity, traces_of
+from harness.traces.straggler_sections import stragglers_of
 
 MS = 1_000_000
 RAN_MS, WAITED_MS = 12, 30
@@ -90,3 +97,24 @@ def test_work_moves_where_it_is_what_moves_the_ranks(
     ran_ms: list[list[int]], waited_ms: list[list[int]], move: bool
 ) -> None:
     assert runs_move(work_of(ran_ms, waited_ms)) is move
+
+
+def rotating(shape: Shape, pauses: dict[int, list[int]]) -> tuple[Stragglers, float]:
+    """(what is found where ranks pause in these iterations, what the job loses to that)."""
+    pause_us = np.zeros((shape.ranks, shape.iterations))
+    for rank, iterations in pauses.items():
+        pause_us[rank, iterations] = 8_000
+    job = Job(shape, Fault("pauses", pause_us=pause_us, pause_is_seen=False), 1)
+    lost = 1 - Job(shape, Fault(), 1).length_ns / job.length_ns
+    found = stragglers_of(operations_of(job, traces_of(job, Clarity(), 1)))
+    assert found is not None
+    return found, lost
+
+
+def test_pauses_in_turns_are_worth_what_they_take_and_a_single_one_is_no_turn() -> None:
+    shape = Shape(dp=4, layers=3, iterations=12, launch_share=0.2)
+    found, lost = rotating(shape, {rank: [rank + 1, rank + 5] for rank in range(4)})
+    assert (found.verdict, found.cause) == ("moving_imbalance", "host")
+    assert found.gain == pytest.approx(lost, abs=0.05)
+    once, _ = rotating(replace(shape, host_noise=0.6), {2: [4]})
+    assert (once.verdict, once.ranks) == ("nobody", [])

@@ -10,7 +10,8 @@ from harness.traces.planted.shapes import Shape
 SHAPES = (
     Shape(dp=3, layers=2), Shape(dp=2, tp=2, layers=2), Shape(dp=2, pp=3, microbatches=3, layers=1),
     Shape(dp=3, sharded=True, layers=2), Shape(dp=3, layers=2, meets_on_host=True),
-    Shape(dp=4, sharded=True, replicas=2, layers=2),
+    Shape(dp=4, sharded=True, replicas=2, layers=2), Shape(dp=4, sharded=True, layers=3, beside=True),
+    Shape(dp=2, pp=2, microbatches=3, layers=1, beside=True),
 )  # fmt: skip
 
 

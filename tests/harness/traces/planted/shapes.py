@@ -24,6 +24,7 @@ class Shape:
     sharded: bool = False  # gather each layer's weights ahead and scatter its gradients (FSDP), instead of buckets
     replicas: int = 1  # of the shards: gradients are scattered among the shards, then reduced over replicas (HSDP)
     close_behind: bool = False  # gradients stand behind the tensor-parallel reduction, beside compute
+    beside: bool = False  # gathers and receives wait for their own stream only, not for the compute before them
     stray_ranks: tuple[int, ...] = ()  # (from, to): one tiny send per iteration, beside the program
     asks_loss: bool = True  # the host waits for the device at the end of each iteration
     contention: float = 1.05  # factor on kernels beside a collective, also one that only waits

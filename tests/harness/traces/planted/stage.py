@@ -224,7 +224,9 @@ class Stage:
     ) -> np.ndarray:
         """`behind`: the end of a collective on another stream that this one's stream waits for."""
         launched = self._launch("cudaLaunchKernelExC")
-        ready = np.maximum(np.maximum(launched, self._stream("compute")), self._stream(stream))
+        ready = np.maximum(launched, self._stream(stream))
+        if not (self.job.shape.beside and kind == "all_gather"):
+            ready = np.maximum(ready, self._stream("compute"))
         if behind is not None:
             ready = np.maximum(ready, behind)
         end = np.zeros(len(ready))
@@ -279,7 +281,9 @@ class Stage:
 
     def _post(self, other: int, way: str, batch: int, stream: str) -> tuple[tuple[Any, ...], np.ndarray, int]:
         launched = self._launch("cudaLaunchKernelExC")
-        ready = np.maximum(np.maximum(launched, self._stream("compute")), self._stream(stream))
+        ready = np.maximum(launched, self._stream(stream))
+        if not (self.job.shape.beside and stream.startswith("receive")):
+            ready = np.maximum(ready, self._stream("compute"))
         ends = (self.number, other) if stream.startswith("send") else (other, self.number)
         return (*ends, way, batch, self.iteration), ready, self.correlation
 

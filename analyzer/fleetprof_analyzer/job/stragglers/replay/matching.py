@@ -45,6 +45,7 @@ class Matched:
     unmatched: int = 0
     unmatched_kinds: dict[str, int] = field(default_factory=dict)  # `unmatched` by kind
     missing: list[int] = field(default_factory=list)  # ranks that belong to groups and were not captured
+    alone: dict[str, int] = field(default_factory=dict)  # of `unmatched_kinds`, those whose partners are all missing
     mismatch: Mismatch | None = None  # why there is no match; None where there is one
 
     @property
@@ -78,14 +79,21 @@ def match(ranks: Sequence[RankOperations]) -> Matched:
 
 
 def _agrees(found: Matched) -> bool:
-    """Whether enough was matched: of all operations, and of the collectives, whom many pairs must not outvote."""
+    """Whether enough was matched: of all operations, and of the collectives, whom many pairs must not outvote.
+
+    Operations whose partners are known and were not captured say nothing about how the others match.
+    """
     collectives = sum(
         int(((iteration >= 0) & ~_is_pairwise(one)).sum())
         for one, iteration in zip(found.ranks, found.iteration, strict=True)
     )
-    unmatched = sum(count for kind, count in found.unmatched_kinds.items() if kind not in ("send", "receive"))
-    allowed = 1 - _LEAST_AGREEMENT
-    return found.unmatched <= allowed * found.operations and unmatched <= allowed * collectives
+    alone = sum(found.alone.values())
+    left, left_alone = (
+        sum(count for kind, count in kinds.items() if kind not in ("send", "receive"))
+        for kinds in (found.unmatched_kinds, found.alone)
+    )
+    allowed, rest = 1 - _LEAST_AGREEMENT, found.operations - alone
+    return found.unmatched - alone <= allowed * rest and left - left_alone <= allowed * (collectives - left_alone)
 
 
 def _refused(ranks: list[RankOperations], mismatch: Mismatch) -> Matched:
@@ -258,8 +266,12 @@ def _join(
     collective = [np.full(len(one), -1, np.int64) for one in ranks]
     whole: list[bool] = []
     missing: set[int] = set()
+    alone: Counter[str] = Counter()
     for key, members in holders.items():
         expected = _expected(ranks, key, members)
+        if len(members) == 1 and len(expected) > 1 and len(expected & captured) == 1:
+            number, position = members[0]
+            alone[KINDS[ranks[number].columns.kind[position]]] += 1
         here = {ranks[number].rank for number, _ in members}
         if len(here) != len(members) or here != expected & captured or len(members) < min(2, len(expected)):
             continue
@@ -274,6 +286,7 @@ def _join(
     return Matched(
         ranks, iterations, iteration, collective, len(whole), np.array(whole, np.bool_), method=method,
         operations=total, unmatched=left.total(), unmatched_kinds=dict(left), missing=sorted(missing),
+        alone=dict(alone),
     )  # fmt: skip
 
 

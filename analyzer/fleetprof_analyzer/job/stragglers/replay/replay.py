@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fleetprof_analyzer.job.stragglers.replay.course import HALF_NEVER, Course, Scenario, compute
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
+from fleetprof_analyzer.job.stragglers.replay.passing import share_passing
 from fleetprof_analyzer.job.stragglers.replay.schedule import Layout, Step, order, plan
 from fleetprof_analyzer.job.stragglers.replay.strays import find_strays
 from fleetprof_analyzer.rank.communication.chain.chain import next_owner
@@ -55,6 +56,7 @@ class Replay:
         self.lag_ns = np.where(with_host, self.gather("lag_ns"), self.gather("late_ns"))
         self._after_local = self.gather("after_local").astype(np.bool_)
         self.program_position = self._positions()
+        self._share_what_passes()
         self._times_of_marks()
         self._complete_first()
         self.transfer_ns = np.full(layout.collectives, np.iinfo(np.int64).max, np.int64)
@@ -75,6 +77,15 @@ class Replay:
             for one, numbers, stray in zip(self.matched.ranks, self.matched.iteration, self.strays, strict=True)
         ]
         return _gather(of_ranks, self.layout)
+
+    def _share_what_passes(self) -> None:
+        """What passes the chain has no segment but its lag."""
+        rank, passing = self.layout.rank, ~self._after_local
+        position = np.where(self.iteration >= 0, self.program_position, -1)
+        shared = share_passing(rank, position, self.gather("kind"), passing) & ~passing & self.has_host[rank]
+        self._after_local &= ~shared
+        self.segment_ns = self.parts_ns["segment"] = np.where(shared, self.lag_ns, self.segment_ns)
+        self.parts_ns["busy"] = np.where(shared, 0, self.parts_ns["busy"])
 
     def _with_hosts(self) -> Bools:
         """The ranks whose hosts are followed, shape (R,): those that lead, and where most do all that say theirs."""

@@ -6,6 +6,7 @@ sends and receives go, or said.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,11 @@ from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.rank.communication.operations import KINDS
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
-_PAIRWISE: Final = (KINDS.index("send"), KINDS.index("receive"), KINDS.index("send_receive"))
+# A send ends when its receiver takes it, often while its own chain waits for something else: it seems to hold that up.
+_DEMOTED: Final = (
+    (KINDS.index("send"),),
+    (KINDS.index("send"), KINDS.index("receive"), KINDS.index("send_receive")),
+)
 
 
 class Circular(Exception):
@@ -119,11 +124,13 @@ def plan(matched: Matched) -> tuple[Layout, list[Step]]:
     """Raises Circular."""
     layout = lay_out(matched)
     steps = order(layout)
-    if steps is None:
-        kinds = np.concatenate([one.columns.kind for one in matched.ranks]) if matched.ranks else np.zeros(0, np.int8)
-        starts = np.cumsum([0, *(len(one) for one in matched.ranks)])
-        pairwise = np.isin(kinds[starts[layout.rank] + layout.position], _PAIRWISE)
-        layout = lay_out(matched, pairwise)
+    kinds = np.concatenate([one.columns.kind for one in matched.ranks]) if matched.ranks else np.zeros(0, np.int8)
+    starts = np.cumsum([0, *(len(one) for one in matched.ranks)])
+    kind = kinds[starts[layout.rank] + layout.position]
+    for demoted in _DEMOTED:
+        if steps is not None:
+            break
+        layout = lay_out(matched, np.isin(kind, demoted))
         steps = order(layout)
     if steps is None:
         raise Circular
@@ -217,11 +224,11 @@ def _steps(layout: Layout, level: Int64s, stop_level: Int64s) -> list[Step]:
     turns, levels = turn[stop_order], stop_level[stop_order]
     stop_cuts = np.flatnonzero(np.diff(turns, prepend=-1) | np.diff(levels, prepend=-1)) if len(turns) else none
     stops_at: dict[int, list[Int64s]] = {}
-    for begin, end in zip(stop_cuts, [*stop_cuts[1:], len(stop_order)], strict=True):
+    for begin, end in pairwise([*stop_cuts, len(stop_order)]):
         stops_at.setdefault(int(levels[begin]), []).append(stop_order[begin:end])
     steps += [Step(none, none, none, stops) for stops in stops_at.get(0, [])]
     cuts = np.flatnonzero(np.diff(sorted_levels, prepend=-1))
-    for begin, end in zip(cuts, [*cuts[1:], len(sorted_levels)], strict=True):
+    for begin, end in pairwise([*cuts, len(sorted_levels)]):
         here = sorted_collectives[begin:end]
         first = np.flatnonzero(np.diff(here, prepend=-1))
         steps.append(Step(here[first], by_collective[begin:end], first, none))

@@ -1,0 +1,33 @@
+"""Which operations begin beside their rank's chain, by what all ranks of a program show.
+
+A late host hides it: what it launches last begins last, whatever it waits for. Guarantees: pure.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.trace.trace import Bools, Int64s
+
+_LEAST_SHARE: Final = 0.5  # of the operations at one place of a program
+
+
+def share_passing(rank: Int64s, position: Int64s, kind: Int64s, passing: Bools) -> Bools:
+    """Whether half of the operations at the same place of the same program are `passing`; all shapes (N,).
+
+    `position` is the place in the program, -1: none. Ranks have one program if their kinds of operations follow each
+    other in the same way.
+    """
+    shared = np.zeros(len(rank), np.bool_)
+    regular = position >= 0
+    if not passing[regular].any():
+        return shared
+    places = int(position[regular].max()) + 1
+    programs = np.full((int(rank.max()) + 1, places), -1, np.int64)
+    programs[rank[regular], position[regular]] = kind[regular]
+    _, program = np.unique(programs, axis=0, return_inverse=True)
+    place = program.reshape(-1)[rank[regular]] * places + position[regular]
+    places_met, number = np.unique(place, return_inverse=True)
+    share = np.bincount(number, passing[regular], len(places_met)) / np.bincount(number)
+    shared[regular] = share[number] >= _LEAST_SHARE
+    return shared
