@@ -25,12 +25,14 @@ def get(client: TestClient, path: str) -> Any:
 def addresses(client: TestClient) -> list[tuple[str, str]]:
     """(address, name of the type) of each route that answers a model, with this store's names in it."""
     names = {"namespace": "team-a", "uid": "slow", "kind": "Job", "name": "llama"}
+    queries = {"/kernels/spread": "?name=backward_0&work_class=compute"}
     found = []
     for path, operations in client.get("/openapi.json").json()["paths"].items():
         content = operations.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
         reference = content.get("application/json", {}).get("schema", {}).get("$ref", "")
         if (model := reference.rpartition("/")[2]) in MODELS:
-            found.append((path.format(**names), model))
+            query = next((query for end, query in queries.items() if path.endswith(end)), "")
+            found.append((path.format(**names) + query, model))
     return found
 
 
@@ -96,6 +98,47 @@ def test_kernels_are_sorted_searched_and_paged(client: TestClient) -> None:
     assert 0 < sum(item["statistics"]["total_ns"] for item in of_one["items"]) <= of_one["total_ns"]
 
 
+def test_a_kernel_is_told_by_rank_and_by_stream(client: TestClient, analysed: MemoryStore) -> None:
+    report = read_report(analysed.get(keys.report_key("team-a", "slow")))
+    slow = get(client, f"{REPORT}/kernels/spread?name=backward_0&work_class=compute")
+    assert [part["rank"] for part in slow["ranks"]] == [0, 1, 2, 3]
+    assert sum(part["count"] for part in slow["ranks"]) == slow["whole"]["count"]
+    (named,) = [one for one in report.kernel_outliers if one.name == "backward_0"]
+    (far,) = [part for part in slow["ranks"] if abs(part["deviations"]) >= 3]
+    assert (far["rank"], far["others_mean_ns"], far["deviations"]) == (2, named.others_mean_ns, named.deviations)
+    assert slow["streams"] == []
+
+    communication = next(one for one in report.kernels if one.work_class == "communication")
+    query = f"name={communication.name}&work_class=communication"
+    spread = get(client, f"{REPORT}/kernels/spread?{query}")
+    assert (
+        [part["stream"] for part in spread["streams"]] == [one.stream for one in communication.streams] == ["10", "9"]
+    )
+    assert sum(part["count"] for part in spread["streams"]) == communication.count
+    assert {part["deviations"] for part in spread["ranks"]} == {None}, "it lasts as long as the slowest rank lets it"
+    for part in [spread["whole"], *spread["streams"]]:
+        # What is above the 99th percentile lies beyond the scale.
+        assert 0.97 * part["count"] <= sum(part["density"]) / 1000 <= 1.01 * part["count"]
+        assert spread["from_ns"] <= part["p25_ns"] <= part["p50_ns"] <= part["p75_ns"] <= spread["to_ns"]
+    row = next(
+        row["statistics"]
+        for row in get(client, f"{REPORT}/kernels")["items"]
+        if row["statistics"]["name"] == communication.name
+    )
+    assert [(one["stream"], one["histogram"]["counts"]) for one in row["streams"]] == [("10", []), ("9", [])]
+
+
+def test_ranks_stand_out_from_one_standard_deviation_on(client: TestClient) -> None:
+    rows = get(client, f"{REPORT}/kernels")["items"]
+    (far,) = next(row["outliers"] for row in rows if row["statistics"]["name"] == "backward_0")
+    assert far["rank"] == 2
+    assert all(
+        abs(one["deviations"]) >= 1 and abs(one["mean_ns"] - one["others_mean_ns"]) > 0.05 * one["others_mean_ns"]
+        for row in rows
+        for one in row["outliers"]
+    )
+
+
 def test_a_request_has_its_yaml_its_ledger_and_the_next_step(client: TestClient) -> None:
     page = get(client, "/requests/team-a/slow")
     assert "kind: ProfileRequest" in page["yaml"]
@@ -129,6 +172,8 @@ PROBLEMS = [
     ("/fleet?sort=secrets", 422, "sort by one of"),
     ("/fleet?after=x", 422, "begin again"),
     (f"/fleet?text={'x' * 201}", 422, "/openapi.json"),
+    ("/reports/team-a/slow/kernels/spread?name=none&work_class=compute", 404, "take both from /kernels"),
+    ("/reports/team-a/slow/kernels/spread?name=gemm&work_class=work", 422, "/openapi.json"),
     ("/reports/team-a/slow/kernels?after=-1", 422, "begin again"),
     ("/reports/team-a/slow/kernels?rank=-1", 422, "/openapi.json"),
     ("/reports/team-a/slow/kernels?sort=drop", 422, "/openapi.json"),

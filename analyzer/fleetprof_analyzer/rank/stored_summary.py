@@ -48,15 +48,24 @@ _READ_STORED: Final = msgspec.json.Decoder(_StoredSummary)
 def pack_summary(summary: RankSummary, *, trace_bytes: int, samples_bytes: int) -> bytes:
     """The object's bytes. Raises Unusable when they would pass `MOST_BYTES`.
 
-    Longer operations than `MOST_OPERATIONS_BYTES` are left out: they lie beside it (`fleetprof_api.keys`).
+    Longer operations than `MOST_OPERATIONS_BYTES` are left out: they lie beside it (`fleetprof_api.keys`). Kernels are
+    kept without their streams where these would pass the limit.
     """
     if len(summary.operations) > MOST_OPERATIONS_BYTES:
         summary = msgspec.structs.replace(summary, operations=b"")
     stored = _StoredSummary(made_by=__version__, trace_bytes=trace_bytes, samples_bytes=samples_bytes, summary=summary)
-    data = gzip.compress(msgspec.json.encode(stored), compresslevel=_LEVEL, mtime=0)
+    data = _compress(stored)
+    if len(data) > MOST_BYTES and any(group.streams for group in summary.kernels):
+        kernels = [msgspec.structs.replace(group, streams=[]) for group in summary.kernels]
+        stored.summary = msgspec.structs.replace(summary, kernels=kernels)
+        data = _compress(stored)
     if len(data) > MOST_BYTES:
         raise Unusable(f"the summary has {len(data):,} bytes, {MOST_BYTES:,} are allowed")
     return data
+
+
+def _compress(stored: _StoredSummary) -> bytes:
+    return gzip.compress(msgspec.json.encode(stored), compresslevel=_LEVEL, mtime=0)
 
 
 def unpack_summary(

@@ -180,7 +180,7 @@ def summarise(
         rank=rank,
         step_times=None if samples is None else _step_times(rank, found.iterations, samples),
         host=None if samples is None else _host(samples, rank_number),
-        kernels=measure_kernels(works, trace.names),
+        kernels=measure_kernels(works, trace),
         communication=measure_communication(trace, works),
         operators=measure_operator_launches(trace, works, calls),
         operations=operations,

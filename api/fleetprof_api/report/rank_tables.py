@@ -50,6 +50,8 @@ class DeviceWorkStatistics(msgspec.Struct, kw_only=True, frozen=True):
     min_ns: Ns
     max_ns: Ns
     deviation_ns: Annotated[int, Meta(description="standard deviation, ns", ge=0)]
+    p25_ns: Annotated[int | None, Meta(description="quartile, to 1.6 %; null in older reports")] = None
     p50_ns: Annotated[int, Meta(description="median, to 1.6 %", ge=0)]
+    p75_ns: Annotated[int | None, Meta(description="quartile, to 1.6 %; null in older reports")] = None
     p90_ns: Ns
     p99_ns: Ns

@@ -26,6 +26,30 @@ class Histogram(msgspec.Struct, kw_only=True, frozen=True):
     counts: list[int] = []
 
 
+class KernelStream(msgspec.Struct, kw_only=True, frozen=True):
+    """Device work of one name on one stream, over all ranks."""
+
+    stream: Annotated[str, Meta(description="as the trace names it; (other): those that are not listed")]
+    count: int
+    total_ns: Ns
+    mean_ns: Ns
+    min_ns: Ns
+    max_ns: Ns
+    deviation_ns: Annotated[int, Meta(description="standard deviation, ns", ge=0)]
+    p25_ns: Annotated[int, Meta(description="quartile, to 1.6 %", ge=0)]
+    p50_ns: Annotated[int, Meta(description="median, to 1.6 %", ge=0)]
+    p75_ns: Annotated[int, Meta(description="quartile, to 1.6 %", ge=0)]
+    p99_ns: Ns
+    others_mean_ns: Annotated[
+        int | None, Meta(description="mean of the launches on the other streams; null: not compared")
+    ] = None
+    deviations: Annotated[
+        float | None, Meta(description="distance of mean_ns from it, in standard deviations of those launches")
+    ] = None
+    ranks: Annotated[int, Meta(description="ranks that list this stream for the kernel")]
+    histogram: Histogram = msgspec.field(default_factory=Histogram)
+
+
 class KernelStatistics(msgspec.Struct, kw_only=True, frozen=True):
     """Device work of one name over all ranks."""
 
@@ -37,11 +61,14 @@ class KernelStatistics(msgspec.Struct, kw_only=True, frozen=True):
     min_ns: Ns
     max_ns: Ns
     deviation_ns: Annotated[int, Meta(description="standard deviation, ns", ge=0)]
+    p25_ns: Annotated[int | None, Meta(description="quartile, to 1.6 %; null in older reports")] = None
     p50_ns: Annotated[int, Meta(description="median, to 1.6 %", ge=0)]
+    p75_ns: Annotated[int | None, Meta(description="quartile, to 1.6 %; null in older reports")] = None
     p90_ns: Ns
     p99_ns: Ns
     ranks: Annotated[int, Meta(description="ranks that list it among their longest")]
     histogram: Histogram = msgspec.field(default_factory=Histogram)
+    streams: Annotated[list[KernelStream], Meta(description="the 8 longest, if it ran on several")] = []
 
 
 class KernelOutlier(msgspec.Struct, kw_only=True, frozen=True):

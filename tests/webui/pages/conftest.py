@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import gzip
 import json
 import threading
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_analyzer.pyramid.fleet import write_fleet
 from fleetprof_api import keys
 from fleetprof_api.report.report import read_report, write_report
@@ -22,9 +24,10 @@ from fleetprof_webui.pages import STATIC
 from harness.browser import miss, run_chromium
 from harness.reports.large_job import enlarge
 from harness.timelines.timeline_files import make_trace, write_trace
+from harness.traces.launches import FAST, SLOW, on, write_launches
 from playwright.sync_api import Browser, Page
 
-from ..conftest import POLICY, put_capture
+from ..conftest import POLICY, make_ledger, put_capture, put_ledger
 
 HOSTILE = '<img src=x onerror="document.title=1">\u202egnp.exe'
 MANY = 1000
@@ -80,7 +83,8 @@ def write_hostile_names() -> bytes:
 
 @pytest.fixture(scope="session")
 def shown(analysed: MemoryStore) -> MemoryStore:
-    """The captures of the other tests, one of many ranks, one with names made to harm, one without GPUs."""
+    """The captures of the other tests, one of many ranks, one with names made to harm, one without GPUs, one with a
+    kernel on two streams."""
     store = MemoryStore()
     for info in analysed.list("v1/"):
         store.put(info.key, analysed.get(info.key))
@@ -99,6 +103,11 @@ def shown(analysed: MemoryStore) -> MemoryStore:
     store.put(keys.telemetry_day_key("team-a"), write_day(day))
     store.put(keys.policies_key("team-a"), json.dumps({"version": 1, "policies": [POLICY, ACTED]}).encode())
     put_capture(store, "team-c", "loop", "gpu_loop", at=400, name="loop")
+    planted = gzip.compress(write_launches([*on(7, FAST), *on(20, SLOW), *on(7, [5], "relu")]))
+    store.put(keys.trace_key("team-c", "streams", 0), planted)
+    store.put(keys.request_key("team-c", "streams"), store.get(keys.request_key("team-a", "slow")))
+    put_ledger(store, make_ledger("team-c", "streams", at=500, ranks=1))
+    analyze_capture(store, "team-c", "streams")
     rank_file = write_hostile_names()
     store.put(keys.rank_timeline_key("team-c", "hostile", 2), rank_file)
     store.put(keys.fleet_timeline_key("team-c", "hostile"), write_fleet(hostile, {2: len(rank_file)}))

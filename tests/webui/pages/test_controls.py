@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from .test_timeline import PERFETTO
 
 REPORT: Final = "/reports/team-a/slow"
+STREAMS: Final = "/reports/team-c/streams"
 ADDRESSES: Final = (
     "/fleet",
     "/fleet?compare=team-a/slow",
@@ -25,6 +26,7 @@ ADDRESSES: Final = (
     "/requests/team-b/failed",
     f"{REPORT}?rank=2",
     "/reports/team-c/loop",
+    f"{STREAMS}?by=stream&kernel=compute gemm",
     f"{REPORT}/timeline",
     "/reports/team-c/loop/timeline",
     "/diff?base=team-a/healthy&new=team-a/slow",
@@ -60,6 +62,8 @@ CONTROLS: Final = (
     ("combobox", r"Order of ranks|Measure", "test_the_address_of_a_report_keeps_its_view"),
     ("combobox", r"Found by|Kind|Unit of the length", "test_each_field_of_a_capture_is_in_its_yaml"),
     ("combobox", r"Ranks", "test_ranks_unfold_and_fold_and_the_late_and_the_median_stand_together"),
+    ("combobox", r"Compare the launches of a kernel", "test_a_slow_stream_of_a_kernel_stands_out"),
+    ("button", r"Launches of .*", "test_a_slow_stream_of_a_kernel_stands_out"),
     ("slider", r"Outliers from so many standard deviations", "test_the_address_of_a_report_keeps_its_view"),
     ("slider", r"Group below \d+ %", "test_an_address_opens_the_same_view_again"),
     ("searchbox", r"Search workloads", "test_the_fleet_is_searched_filtered_sorted_and_compared"),
@@ -337,6 +341,43 @@ def test_kernels_are_searched_and_only_outliers_shown(page: Page) -> None:
     page.get_by_label("only those").uncheck()
     page.get_by_label("Search kernels").fill("nothing-has-this-name")
     expect(page.get_by_text("No kernel has this in its name")).to_be_visible()
+
+
+def test_a_slow_stream_of_a_kernel_stands_out(page: Page) -> None:
+    page.goto(f"{STREAMS}#kernels")
+    section = page.locator("#kernels")
+    table = section.get_by_role("region", name="Kernels")
+    row = table.locator("tbody tr", has_text="gemm")
+    row.get_by_role("button", name="Launches of gemm").focus()
+    page.keyboard.press("Enter")
+    expect(section).to_contain_text("1 rank with this kernel among the 8 longest")
+    section.get_by_label("Compare the launches of a kernel").select_option("its streams")
+    # The slow one takes 32 µs, the fast one 12 µs with a standard deviation of 1.41 µs.
+    expect(row).to_contain_text("stream 20 ▲ 14.1 σ")
+    parts = page.get_by_role("region", name="One kernel by stream").locator("tbody tr")
+    expect(parts).to_have_count(3)
+    assert [part.locator("td").all_inner_texts()[:4] for part in parts.all()] == [
+        ["All", "7", "144 µs", "20.6 µs"],
+        ["20", "3", "96.0 µs", "32.0 µs"],
+        ["7", "4", "48.0 µs", "12.0 µs"],
+    ]
+    expect(parts.locator(".box-plot .violin")).to_have_count(3)
+    expect(parts.locator(".outlier")).to_have_text(["▲ 14.1 σ", "▼ 12.2 σ"])
+    page.reload()
+    expect(parts).to_have_count(3)
+    page.get_by_label("only those").check()
+    expect(table.locator("tbody tr")).to_have_count(1)
+    section.get_by_role("button", name="Close").click()
+    expect(parts).to_have_count(0)
+
+
+def test_a_late_ranks_kernel_is_compared_with_the_other_ranks(page: Page) -> None:
+    page.goto(f"{REPORT}?kernel=compute backward_0&sigma=6#kernels")
+    parts = page.get_by_role("region", name="One kernel by rank").locator("tbody tr")
+    expect(parts).to_have_count(5)
+    expect(parts.locator(".box-plot rect")).to_have_count(5)
+    expect(parts.nth(3).locator(".outlier")).to_contain_text("▲")
+    expect(parts.locator(".outlier")).to_have_count(1)
 
 
 def test_requests_are_searched(page: Page) -> None:

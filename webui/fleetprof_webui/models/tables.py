@@ -12,7 +12,7 @@ from fleetprof_api.report.report_tables import (
 )
 from msgspec import Meta
 
-from fleetprof_webui.models.model import Model, UnixNs
+from fleetprof_webui.models.model import Model, Ns, UnixNs
 
 
 class RankColumns(Model):
@@ -55,8 +55,10 @@ class IterationPage(Model):
 class KernelRow(Model):
     """Device work of one name, over all ranks or on one; histogram is null there."""
 
-    statistics: KernelStatistics
-    outliers: Annotated[list[KernelOutlier], Meta(description="ranks where it differs, at most 8")]
+    statistics: Annotated[KernelStatistics, Meta(description="its streams come without their histograms")]
+    outliers: Annotated[
+        list[KernelOutlier], Meta(description="ranks where it differs by 1 standard deviation and 5 %, at most 8")
+    ]
 
 
 class KernelPage(Model):
@@ -68,6 +70,44 @@ class KernelPage(Model):
     total: int
     total_ns: int
     next: str | None
+
+
+class KernelPart(Model):
+    """A kernel's launches on one rank or on one stream; of all of them both are null."""
+
+    rank: int | None
+    stream: Annotated[str | None, Meta(description="as the trace names it; (other): those that are not listed")]
+    count: int
+    total_ns: Ns
+    mean_ns: Ns
+    deviation_ns: Ns
+    min_ns: Ns
+    p25_ns: Annotated[int | None, Meta(description="quartile, ns; null in older reports")]
+    p50_ns: Ns
+    p75_ns: Annotated[int | None, Meta(description="quartile, ns; null in older reports")]
+    p99_ns: Ns
+    max_ns: Ns
+    others_mean_ns: Annotated[
+        int | None,
+        Meta(description="of the other streams' launches, or of the other ranks' means; null: not compared"),
+    ]
+    deviations: Annotated[float | None, Meta(description="distance of mean_ns from it, in standard deviations of them")]
+    density: Annotated[
+        list[int],
+        Meta(description="thousandths of launches in equal bins from from_ns to to_ns; empty for a rank, not kept"),
+    ]
+
+
+class KernelSpread(Model):
+    """One kernel by rank and by stream. A rank is there if the kernel is among its 8 longest."""
+
+    name: str
+    work_class: str
+    from_ns: Annotated[int, Meta(description="the scale of all parts: the shortest launch, ns")]
+    to_ns: Annotated[int, Meta(description="the largest 99th percentile of the parts, ns")]
+    whole: KernelPart
+    ranks: list[KernelPart]
+    streams: Annotated[list[KernelPart], Meta(description="the longest first; empty if it ran on one")]
 
 
 class CommunicationPage(Model):

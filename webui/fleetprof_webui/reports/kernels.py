@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
+import msgspec
 from fleetprof_api.report.rank_tables import DeviceWorkStatistics
 from fleetprof_api.report.report import Report
-from fleetprof_api.report.report_tables import KernelOutlier, KernelStatistics
+from fleetprof_api.report.report_tables import Histogram, KernelOutlier, KernelStatistics, KernelStream
 
 from fleetprof_webui.models.tables import KernelPage, KernelRow
 from fleetprof_webui.problems import RequestRefused, not_found
+from fleetprof_webui.reports.kernel_spread import OfRanks, compare_ranks, stands_out, work_by_kernel
 
 _ALL: Final = "(all)"
 _MOST_OUTLIERS: Final = 8
@@ -48,7 +50,7 @@ def find_kernels(report: Report, query: KernelQuery) -> KernelPage:
     shown = wanted[begin : begin + query.limit]
     return KernelPage(
         rank=query.rank,
-        items=[KernelRow(statistics=row, outliers=_outliers(report, row.name)) for row in shown],
+        items=_describe(report, shown),
         classes=list(classes),
         total=len(wanted),
         total_ns=sum(row.total_ns for row in classes) or sum(row.total_ns for row in rows),
@@ -75,8 +77,30 @@ def _widen(row: DeviceWorkStatistics) -> KernelStatistics:
     )
 
 
-def _outliers(report: Report, name: str) -> list[KernelOutlier]:
-    return [one for one in report.kernel_outliers if one.name == name][:_MOST_OUTLIERS]
+def _describe(report: Report, rows: Sequence[KernelStatistics]) -> list[KernelRow]:
+    by_kernel = work_by_kernel(report)
+    named: dict[str, list[KernelOutlier]] = {}
+    for outlier in report.kernel_outliers:
+        named.setdefault(outlier.name, []).append(outlier)
+    return [
+        KernelRow(
+            statistics=msgspec.structs.replace(row, streams=[_without_histogram(stream) for stream in row.streams]),
+            outliers=_outliers(row, named.get(row.name, []), by_kernel.get((row.name, row.work_class), {})),
+        )
+        for row in rows
+    ]
+
+
+def _without_histogram(stream: KernelStream) -> KernelStream:
+    return msgspec.structs.replace(stream, histogram=Histogram())
+
+
+def _outliers(row: KernelStatistics, named: Sequence[KernelOutlier], of_ranks: OfRanks) -> list[KernelOutlier]:
+    """Those that the report names, from 3 standard deviations on, and from 1 on those of the ranks' longest kernels."""
+    found = {one.rank: one for one in compare_ranks((row.name, row.work_class), of_ranks) if stands_out(one)}
+    found |= {one.rank: one for one in named}
+    far = sorted(found.values(), key=lambda one: (-abs(one.mean_ns - one.others_mean_ns) * one.count, one.rank))
+    return far[:_MOST_OUTLIERS]
 
 
 def _read_after(after: str) -> int:

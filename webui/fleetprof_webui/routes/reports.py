@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Response
 from fleetprof_api import keys
 from fleetprof_api.report.report import UnreadableReport
+from fleetprof_api.report.report_tables import WorkClassName
 from fleetprof_store.base import NotFound
 
 from fleetprof_webui.access.viewer import CurrentViewer, Viewer
@@ -15,6 +16,7 @@ from fleetprof_webui.models.tables import (
     CommunicationPage,
     IterationPage,
     KernelPage,
+    KernelSpread,
     LaunchPage,
     RankColumns,
     SamplePage,
@@ -22,6 +24,7 @@ from fleetprof_webui.models.tables import (
 from fleetprof_webui.problems import RequestRefused, not_found
 from fleetprof_webui.reports.boxes import list_boxes
 from fleetprof_webui.reports.iterations import list_iterations
+from fleetprof_webui.reports.kernel_spread import find_spread
 from fleetprof_webui.reports.kernels import KernelQuery, find_kernels
 from fleetprof_webui.reports.overview import make_overview, show_stragglers
 from fleetprof_webui.reports.ranks import list_ranks
@@ -114,6 +117,20 @@ def list_kernels(
     """Device work by name: over all ranks, or on one."""
     query = KernelQuery(rank, text, sort, after, limit)
     return answer(find_kernels(_read(service, viewer, namespace, uid).report, query), cache=_REVALIDATE)
+
+
+@router.get("/kernels/spread", **describes(KernelSpread))
+def show_kernel_spread(
+    service: CurrentService,
+    viewer: CurrentViewer,
+    namespace: Namespace,
+    uid: Uid,
+    name: Annotated[str, Query(max_length=200, description="as /kernels has it")],
+    work_class: Annotated[WorkClassName, Query(description="as /kernels has it")],
+) -> Response:
+    """One kernel by rank and by stream, for box plots."""
+    report = _read(service, viewer, namespace, uid).report
+    return answer(find_spread(report, name, work_class), cache=_REVALIDATE)
 
 
 @router.get("/communication", **describes(CommunicationPage))

@@ -61,7 +61,7 @@ export const requestQuery = (namespace: string, uid: string) =>
   });
 
 function reportPart<Part>(namespace: string, uid: string, part: string, params: Params = {}) {
-  const route = part ? path("reports", namespace, uid, part) : path("reports", namespace, uid);
+  const route = path("reports", namespace, uid, ...(part ? part.split("/") : []));
   return queryOptions({
     queryKey: ["report", namespace, uid, part, params],
     queryFn: ({ signal }) => getJson<Part>(address(route, params), signal),
@@ -84,6 +84,9 @@ export const samplesQuery = (namespace: string, uid: string, rank: number | unde
   reportPart<models.SamplePage>(namespace, uid, "samples", { rank });
 export const kernelsQuery = (namespace: string, uid: string, params: Params) =>
   pages<models.KernelPage>(path("reports", namespace, uid, "kernels"), params, false);
+
+export const kernelSpreadQuery = (namespace: string, uid: string, name: string, work_class: string) =>
+  reportPart<models.KernelSpread>(namespace, uid, "kernels/spread", { name, work_class });
 
 export const diffQuery = (base: string, changed: string) =>
   queryOptions({

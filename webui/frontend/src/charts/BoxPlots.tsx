@@ -1,4 +1,4 @@
-// Box plots over ranks, one row per measure, each on a scale of its own from 0; behind each a violin of all values.
+// A box plot, on a scale of its own from 0 or on one that several share; behind it a violin of all values.
 import { scaleLinear } from "d3-scale";
 import type { BoxPage } from "@/api/models";
 import { formatMeasure } from "@/units/quantities";
@@ -8,9 +8,17 @@ const [HEIGHT, MIDDLE] = [26, 13];
 
 type MeasureBox = BoxPage["sections"][number]["boxes"][number];
 
-export function BoxPlot({ measured, width, points }: { measured: MeasureBox; width: number; points: readonly { rank: number; value: number }[] }) {
+interface Props {
+  measured: MeasureBox;
+  width: number;
+  points: readonly { rank: number; value: number }[];
+  /** Its limits; without it from 0, or from a lower value, to the largest. */
+  scale?: readonly [number, number];
+}
+
+export function BoxPlot({ measured, width, points, scale }: Props) {
   const { box, unit, density, density_from: low, density_to: high } = measured;
-  const x = scaleLinear([Math.min(0, box.min, low), Math.max(box.max, high) || 1], [4, width - 4]);
+  const x = scaleLinear(scale ?? [Math.min(0, box.min, low), Math.max(box.max, high) || 1], [4, width - 4]);
   const said = (value: number) => formatMeasure(value, unit);
   const summary = `min ${said(box.min)}, quartiles ${said(box.q1)}, ${said(box.median)}, ${said(box.q3)}, max ${said(box.max)}`;
   return (

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { KernelRow, RankColumns } from "@/api/models";
 import { evidenceOf } from "./evidence";
-import { longestDeviation, outlyingRanks, standsOut } from "./tables/kernelOutliers";
+import { formatDeviations, isFar, longestDeviation, outlyingRanks, outlyingStreams, standsOut } from "./tables/kernelOutliers";
 import { filePath } from "./perfetto";
 import { orderRows, rankRows } from "./ranks/rankRows";
 
@@ -17,9 +17,10 @@ test.each([
 });
 
 function kernel(deviations: number[], max: number, count = 10): KernelRow {
-  const statistics = {
-    name: "gemm", work_class: "compute" as const, count, total_ns: 1000, mean_ns: 100, min_ns: 90, max_ns: max,
-    deviation_ns: 10, p50_ns: 100, p90_ns: 110, p99_ns: 120, ranks: 2, histogram: { from_ns: [], counts: [] },
+  const statistics: KernelRow["statistics"] = {
+    name: "gemm", work_class: "compute", count, total_ns: 1000, mean_ns: 100, min_ns: 90, max_ns: max,
+    deviation_ns: 10, p25_ns: 95, p50_ns: 100, p75_ns: 105, p90_ns: 110, p99_ns: 120, ranks: 2, histogram: { from_ns: [], counts: [] },
+    streams: [],
   };
   const outliers = deviations.map((value, rank) => ({ rank, name: "gemm", mean_ns: 1, others_mean_ns: 1, deviations: value, count: 1 }));
   return { statistics, outliers };
@@ -35,7 +36,32 @@ test.each([
   [kernel([6], 100), 6, true],
   [kernel([], 125, 1), 1, false],
 ])("a kernel stands out by its longest launch or on a rank", (row, sigma, wanted) => {
-  expect(standsOut(row, sigma)).toBe(wanted);
+  expect(standsOut(row, sigma, "rank")).toBe(wanted);
+});
+
+test.each([
+  [130, 100, 4, 3, true],
+  [70, 100, -4, 3, true],
+  [130, 100, 4, 4.5, false],
+  [104, 100, 40, 3, false], // below 5 %
+  [130, null, null, 1, false], // not compared
+])("a mean of %d beside %s, %s deviations away, is far from %d on: %s", (mean_ns, others_mean_ns, deviations, sigma, wanted) => {
+  expect(isFar({ mean_ns, others_mean_ns, deviations }, sigma)).toBe(wanted);
+});
+
+test("a kernel stands out by one of its streams where streams are compared", () => {
+  const row = kernel([], 100);
+  const stream = { ...row.statistics, p25_ns: 90, p75_ns: 110, others_mean_ns: 50, deviations: 5 };
+  row.statistics.streams = [
+    { ...stream, stream: "20" },
+    { ...stream, stream: "7", others_mean_ns: 100, deviations: 0.2 },
+  ];
+  expect(outlyingStreams(row, 3).map((one) => one.stream)).toEqual(["20"]);
+  expect([standsOut(row, 3, "stream"), standsOut(row, 6, "stream"), standsOut(row, 3, "rank")]).toEqual([true, false, false]);
+});
+
+test("a distance says its direction, and no more digits than mean something", () => {
+  expect([3.14, -2, 500].map(formatDeviations)).toEqual(["▲ 3.1 σ", "▼ 2.0 σ", "▲ > 99 σ"]);
 });
 
 test("one launch has no deviation", () => {

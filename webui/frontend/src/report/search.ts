@@ -9,6 +9,8 @@ const schema = v.object({
   sort,
   sigma: number(1, 6),
   outliers: choice(["only"]),
+  by: choice(["rank", "stream"]),
+  kernel: text,
 });
 export type ReportSearch = v.InferOutput<typeof schema>;
 export const readReportSearch = (search: Record<string, unknown>): ReportSearch => v.parse(schema, search);

@@ -1,12 +1,11 @@
-"""Device work by name: count, sum, extremes, spread and distribution, per rank and over ranks.
+"""Device work by name: count, sum, extremes, spread and distribution, per rank and over ranks, and by stream.
 
 Guarantees: pure; counts and sums are exact and add up to all device work, since what is not listed by name is summed
 under "(other)"; merging does not depend on the order of ranks.
 """
 
 import zlib
-from collections.abc import Sequence
-from math import sqrt
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 import msgspec
@@ -15,9 +14,11 @@ from fleetprof_api.report.rank_tables import DeviceWorkStatistics
 from fleetprof_api.report.report_tables import KernelOutlier, KernelStatistics, WorkClassName
 
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
-from fleetprof_analyzer.rank.measures.kernels.distribution import add_counts, count_buckets_by, quantile, to_histogram
+from fleetprof_analyzer.rank.measures.kernels.distribution import to_histogram
+from fleetprof_analyzer.rank.measures.kernels.durations import Durations, add_durations, sum_by_group
+from fleetprof_analyzer.rank.measures.kernels.streams import KernelOnStream, list_streams, merge_streams, name_streams
 from fleetprof_analyzer.trace.classes import WorkClass
-from fleetprof_analyzer.trace.trace import Int64s
+from fleetprof_analyzer.trace.trace import Trace
 
 OTHER: Final = "(other)"
 ALL: Final = "(all)"
@@ -31,26 +32,27 @@ _LEAST_DIFFERENCE: Final = 0.05
 _MOST_OUTLIERS: Final = 50
 
 
-class KernelGroup(msgspec.Struct, kw_only=True, frozen=True):
-    """All rows of one name on one rank; `spread` is the sum of squared distances from the mean, ns²."""
+class KernelGroup(Durations, kw_only=True, frozen=True):
+    """All rows of one name on one rank: on one `stream`, or on several `streams`; "(other)" tells neither."""
 
     name: str
     work_class: int
-    count: int
-    total_ns: int
-    min_ns: int
-    max_ns: int
-    spread: float
-    buckets: dict[int, int]
+    stream: str = ""
+    streams: list[KernelOnStream] = msgspec.field(default_factory=list)
+
+    def by_stream(self) -> Mapping[str, Durations]:
+        """The rows of each stream, as far as it is told."""
+        return {self.stream: self} if self.stream else {one.stream: one for one in self.streams}
 
 
-def measure_kernels(works: Sequence[DeviceWork], names: Sequence[str]) -> list[KernelGroup]:
+def measure_kernels(works: Sequence[DeviceWork], trace: Trace) -> list[KernelGroup]:
     """The longest groups of one rank by name, and the rest of each class."""
     if not works:
         return []
     name = np.concatenate([work.rows.name for work in works])
     duration = np.concatenate([work.rows.duration_ns for work in works])
     classes = np.concatenate([work.classes for work in works])
+    place = np.concatenate([work.rows.place for work in works])
     keys, owner = np.unique(name.astype(np.int64) * len(WorkClass) + classes, return_inverse=True)
     total = np.zeros(len(keys), np.int64)
     np.add.at(total, owner, duration)
@@ -59,9 +61,14 @@ def measure_kernels(works: Sequence[DeviceWork], names: Sequence[str]) -> list[K
     number = len(longest) + keys % len(WorkClass)
     number[longest] = np.arange(len(longest))
     listed = [divmod(key, len(WorkClass)) for key in keys[longest].tolist()]
-    labels = [(short_name(names[text]), work_class) for text, work_class in listed]
+    labels = [(short_name(trace.names[text]), work_class) for text, work_class in listed]
     labels += [(OTHER, work_class) for work_class in range(len(WorkClass))]
-    return _sum_groups(labels, number[owner], duration)
+    streams, on_stream = name_streams(trace.places, place, duration)
+    by_group: dict[int, dict[str, Durations]] = {}
+    for key, part in sum_by_group(number[owner] * len(streams) + on_stream, duration).items():
+        group, stream = divmod(key, len(streams))
+        by_group.setdefault(group, {})[streams[stream]] = part
+    return [_make_group(*labels[group], parts) for group, parts in sorted(by_group.items())]
 
 
 def short_name(name: str) -> str:
@@ -84,7 +91,7 @@ def merge_kernels(ranks: Sequence[Sequence[KernelGroup]]) -> list[KernelStatisti
     rest: dict[int, list[KernelGroup]] = {}
     for parts in [*named[_MOST:], *(parts for key, parts in by_name.items() if key[0])]:
         rest.setdefault(parts[0].work_class, []).extend(parts)
-    merged = [_merge(parts[0].name, parts) for parts in named[:_MOST]]
+    merged = [_merge_named(parts) for parts in named[:_MOST]]
     return [*merged, *(_merge(OTHER, rest[work_class]) for work_class in sorted(rest))]
 
 
@@ -152,53 +159,42 @@ def find_outliers(ranks: Sequence[tuple[int | None, Sequence[KernelGroup]]]) -> 
     return found[:_MOST_OUTLIERS]
 
 
-def _sum_groups(labels: Sequence[tuple[str, int]], group: Int64s, duration: Int64s) -> list[KernelGroup]:
-    """The groups that have rows, by (name, class); `group` is each row's position among `labels`."""
-    order = np.argsort(group.astype(np.uint16), kind="stable")
-    group, duration = group[order], duration[order]
-    used, first, count = np.unique(group, return_index=True, return_counts=True)
-    total = np.add.reduceat(duration, first)
-    distance = duration - np.repeat(total / count, count)
-    spread = np.add.reduceat(distance * distance, first)
-    shortest, longest = np.minimum.reduceat(duration, first), np.maximum.reduceat(duration, first)
-    buckets = count_buckets_by(group, duration)
-    columns = (column.tolist() for column in (used, count, total, shortest, longest, spread))
-    return [
-        KernelGroup(
-            name=labels[number][0],
-            work_class=labels[number][1],
-            count=rows,
-            total_ns=total_ns,
-            min_ns=min_ns,
-            max_ns=max_ns,
-            spread=squares,
-            buckets=buckets[number],
-        )
-        for number, rows, total_ns, min_ns, max_ns, squares in zip(*columns, strict=True)
-    ]
+def _make_group(name: str, work_class: int, by_stream: Mapping[str, Durations]) -> KernelGroup:
+    whole = add_durations(list(by_stream.values()))
+    streams = [] if name == OTHER else list_streams(by_stream)
+    alone = len(streams) == 1
+    return KernelGroup(
+        name=name,
+        work_class=work_class,
+        stream=streams[0].stream if alone else "",
+        streams=[] if alone else streams,
+        **msgspec.structs.asdict(whole),
+    )
 
 
 def _merge(name: str, parts: Sequence[KernelGroup]) -> KernelStatistics:
-    parts = sorted(parts, key=lambda part: (part.count, part.total_ns, part.min_ns, part.max_ns, part.spread))
-    count, total = sum(part.count for part in parts), sum(part.total_ns for part in parts)
-    mean = total / count
-    # Within each rank, and of the ranks' means around the common one.
-    spread = sum(part.spread + part.count * (part.total_ns / part.count - mean) ** 2 for part in parts)
-    buckets = add_counts(part.buckets for part in parts)
-    low, high = min(part.min_ns for part in parts), max(part.max_ns for part in parts)
-    p50, p90, p99 = (min(max(quantile(buckets, permille), low), high) for permille in (500, 900, 990))
+    whole = add_durations(parts)
     return KernelStatistics(
         name=name,
         work_class=cast("WorkClassName", WorkClass(parts[0].work_class).name.lower()),
-        count=count,
-        total_ns=total,
-        mean_ns=total // count,
-        min_ns=low,
-        max_ns=high,
-        deviation_ns=round(sqrt(spread / count)),
-        p50_ns=p50,
-        p90_ns=p90,
-        p99_ns=p99,
+        count=whole.count,
+        total_ns=whole.total_ns,
+        mean_ns=whole.total_ns // whole.count,
+        min_ns=whole.min_ns,
+        max_ns=whole.max_ns,
+        deviation_ns=round(whole.deviation_ns),
+        p25_ns=whole.quantile_ns(250),
+        p50_ns=whole.quantile_ns(500),
+        p75_ns=whole.quantile_ns(750),
+        p90_ns=whole.quantile_ns(900),
+        p99_ns=whole.quantile_ns(990),
         ranks=len(parts),
-        histogram=to_histogram(buckets),
+        histogram=to_histogram(whole.buckets),
     )
+
+
+def _merge_named(parts: Sequence[KernelGroup]) -> KernelStatistics:
+    # How long communication takes depends on other ranks, on each stream on others: not compared.
+    comparable = parts[0].work_class != WorkClass.COMMUNICATION
+    streams = merge_streams([part.by_stream() for part in parts], comparable=comparable)
+    return msgspec.structs.replace(_merge(parts[0].name, parts), streams=streams)

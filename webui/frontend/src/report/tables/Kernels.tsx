@@ -11,11 +11,13 @@ import { Section } from "@/parts/Section";
 import { Empty, Loaded } from "@/parts/States";
 import { formatDuration } from "@/units/durations";
 import { formatCount, formatShare, plural } from "@/units/quantities";
-import { sentenceCase } from "@/units/text";
-import { DEFAULT_SIGMA, longestDeviation, outlyingRanks, standsOut } from "./kernelOutliers";
+import { sentenceCase, visibleText } from "@/units/text";
+import { KernelSpread } from "./KernelSpread";
+import { COLORS, DEFAULT_SIGMA, formatDeviations, longestDeviation, outlyingRanks, outlyingStreams, type Sides, standsOut } from "./kernelOutliers";
 import type { ReportView } from "../search";
 
-const COLORS: Record<string, string> = { compute: "--compute", communication: "--communication", memory: "--memory" };
+/** What is not listed by name; it has no parts of its own. */
+const OTHER = "(other)";
 const DEFAULT_SORT = "-total";
 const KERNEL_SORTS = /^-?(total|count|mean|max|p99|name)$/;
 
@@ -25,12 +27,17 @@ export function KernelsSection({ view }: { view: ReportView }) {
   const query = useInfiniteQuery(kernelsQuery(view.namespace, view.uid, { rank: search.rank, text: search.kernels, sort, limit: 200 }));
   const onText = useCallback((text: string) => change({ kernels: text || undefined }), [change]);
   const sigma = search.sigma ?? DEFAULT_SIGMA;
+  const sides: Sides = search.by ?? "rank";
   const only = search.outliers === "only";
   const first = query.data?.pages[0];
   const rows = useMemo(() => {
     const all = query.data?.pages.flatMap(({ items }) => items) ?? [];
-    return only ? all.filter((row) => standsOut(row, sigma)) : all;
-  }, [query.data, only, sigma]);
+    return only ? all.filter((row) => standsOut(row, sigma, sides)) : all;
+  }, [query.data, only, sigma, sides]);
+  const total = first?.total_ns ?? 0;
+  const { kernel } = search;
+  // Rows that stay are not drawn again while nothing of this changes.
+  const shown = useMemo(() => columns(total || 1, sigma, sides, kernel, change), [total, sigma, sides, kernel, change]);
   return (
     <Section
       id="kernels"
@@ -44,6 +51,13 @@ export function KernelsSection({ view }: { view: ReportView }) {
               All ranks
             </button>
           )}
+          <label>
+            Compare{" "}
+            <select value={sides} aria-label="Compare the launches of a kernel" onChange={(event) => change({ by: event.target.value === "stream" ? "stream" : undefined })}>
+              <option value="rank">its ranks</option>
+              <option value="stream">its streams</option>
+            </select>
+          </label>
           <label className="slider">
             Outliers from {sigma} σ
             <input type="range" min={1} max={6} step={0.5} value={sigma} aria-label="Outliers from so many standard deviations" onChange={(event) => change({ sigma: Number(event.target.value) })} />
@@ -66,7 +80,7 @@ export function KernelsSection({ view }: { view: ReportView }) {
             ) : (
               <DataTable<KernelRow>
                 label="Kernels"
-                columns={columns(page, sigma, view)}
+                columns={shown}
                 rows={rows}
                 rowKey={({ statistics }, index) => `${statistics.work_class} ${statistics.name} ${index}`}
                 sort={sort}
@@ -75,6 +89,7 @@ export function KernelsSection({ view }: { view: ReportView }) {
                 onEnd={() => query.hasNextPage && !query.isFetching && void query.fetchNextPage()}
               />
             )}
+            {search.kernel && <KernelSpread key={search.kernel} view={view} kernel={search.kernel} sides={sides} sigma={sigma} />}
           </>
         )}
       </Loaded>
@@ -98,8 +113,7 @@ function Classes({ page }: { page: KernelPage }) {
   );
 }
 
-function columns(page: KernelPage, sigma: number, view: ReportView): Column<KernelRow>[] {
-  const whole = page.total_ns || 1;
+function columns(whole: number, sigma: number, sides: Sides, chosen: string | undefined, change: ReportView["change"]): Column<KernelRow>[] {
   const time = (id: string, header: string, pick: (row: KernelRow) => number, sortable = true): Column<KernelRow> => ({
     id,
     header,
@@ -113,11 +127,16 @@ function columns(page: KernelPage, sigma: number, view: ReportView): Column<Kern
       id: "name",
       header: "Name",
       sortable: true,
-      cell: ({ statistics }) => (
-        <>
-          <span className="dot" style={{ background: `var(${COLORS[statistics.work_class]})` }} title={statistics.work_class} /> <Name text={statistics.name} most={72} code />
-        </>
-      ),
+      cell: ({ statistics: { name, work_class } }) => {
+        const key = `${work_class} ${name}`;
+        const dot = <span className="dot" style={{ background: `var(${COLORS[work_class]})` }} title={work_class} />;
+        if (name === OTHER) return <>{dot} {name}</>;
+        return (
+          <button type="button" className="row-button" aria-expanded={key === chosen} aria-label={`Launches of ${visibleText(name)}`} onClick={() => change({ kernel: key === chosen ? undefined : key })}>
+            {dot} <Name text={name} most={72} code />
+          </button>
+        );
+      },
     },
     { id: "share", header: "Share", width: "112px", numeric: true, cell: ({ statistics }) => <ShareBar share={statistics.total_ns / whole} color={COLORS[statistics.work_class] ?? "--idle"} /> },
     time("total", "Total", (row) => row.statistics.total_ns),
@@ -142,19 +161,34 @@ function columns(page: KernelPage, sigma: number, view: ReportView): Column<Kern
         );
       },
     },
-    {
-      id: "outliers",
-      header: "Stands out on",
-      width: "190px",
-      explanation: "ranks whose mean is far from that of the others",
-      cell: (row) =>
-        outlyingRanks(row, sigma)
-          .slice(0, 3)
-          .map((one) => (
-            <button type="button" key={one.rank} className="small" title={`${formatDuration(one.mean_ns)} against ${formatDuration(one.others_mean_ns)}`} onClick={() => view.change({ rank: one.rank })}>
-              rank {one.rank} {one.deviations > 0 ? "▲" : "▼"} {Math.abs(one.deviations) > 99 ? "> 99" : Math.abs(one.deviations).toFixed(1)} σ
-            </button>
-          )),
-    },
+    sides === "rank"
+      ? {
+          id: "outliers",
+          header: "Stands out on",
+          width: "190px",
+          explanation: "ranks whose mean is far from that of the others",
+          cell: (row) =>
+            outlyingRanks(row, sigma)
+              .slice(0, 3)
+              .map((one) => (
+                <button type="button" key={one.rank} className="small" title={`${formatDuration(one.mean_ns)} against ${formatDuration(one.others_mean_ns)}`} onClick={() => change({ rank: one.rank })}>
+                  rank {one.rank} {formatDeviations(one.deviations)}
+                </button>
+              )),
+        }
+      : {
+          id: "outliers",
+          header: "Stands out on",
+          width: "250px",
+          explanation: "streams whose mean is far from that of the launches on the others",
+          cell: (row) =>
+            outlyingStreams(row, sigma)
+              .slice(0, 2)
+              .map((one) => (
+                <span key={one.stream} className="outlier" title={`${formatDuration(one.mean_ns)} against ${formatDuration(one.others_mean_ns)}`}>
+                  stream <Name text={one.stream} most={12} /> {formatDeviations(one.deviations ?? 0)}
+                </span>
+              )),
+        },
   ];
 }

@@ -1,0 +1,131 @@
+"""How one kernel's launches differ: by rank and by stream, each beside the others of its kind.
+
+Guarantees: pure; all parts share one scale, so that their drawings can be compared; a rank is compared with at least
+3 others, and communication, which lasts as long as the slowest rank lets it, is not compared.
+"""
+
+from collections.abc import Mapping
+from math import ceil, sqrt
+from typing import Final
+
+from fleetprof_api.report.rank_tables import DeviceWorkStatistics
+from fleetprof_api.report.report import Report
+from fleetprof_api.report.report_tables import Histogram, KernelOutlier, KernelStatistics, KernelStream, WorkClassName
+
+from fleetprof_webui.models.tables import KernelPart, KernelSpread
+from fleetprof_webui.problems import not_found
+
+_BINS: Final = 48
+_FEWEST_OTHERS: Final = 3
+_LEAST_DIFFERENCE: Final = 0.05
+_LEAST_DEVIATIONS: Final = 1.0
+_BITS_OF_A_BUCKET: Final = 6
+
+Kernel = tuple[str, WorkClassName]
+OfRanks = Mapping[int, DeviceWorkStatistics]
+_Part = KernelStatistics | DeviceWorkStatistics | KernelStream
+
+
+def find_spread(report: Report, name: str, work_class: WorkClassName) -> KernelSpread:
+    """The parts of one kernel. Raises RequestRefused for a kernel that the report does not list."""
+    kernel = next((one for one in report.kernels if (one.name, one.work_class) == (name, work_class)), None)
+    if kernel is None:
+        raise not_found("kernel of this name and class in this report", "take both from /kernels of this report")
+    of_ranks = work_by_kernel(report).get((name, work_class), {})
+    compared = {one.rank: one for one in compare_ranks((name, work_class), of_ranks)}
+    parts: list[_Part] = [kernel, *of_ranks.values(), *kernel.streams]
+    low = min(part.min_ns for part in parts)
+    high = max(low + 1, *(part.p99_ns for part in parts))
+    return KernelSpread(
+        name=kernel.name,
+        work_class=kernel.work_class,
+        from_ns=low,
+        to_ns=high,
+        whole=_describe(kernel, _density(kernel.histogram, low, high)),
+        ranks=[_describe(row, [], rank=rank, compared=compared.get(rank)) for rank, row in sorted(of_ranks.items())],
+        streams=[
+            _describe(one, _density(one.histogram, low, high), stream=one.stream, compared=one)
+            for one in kernel.streams
+        ],
+    )
+
+
+def work_by_kernel(report: Report) -> dict[Kernel, dict[int, DeviceWorkStatistics]]:
+    """Each rank's longest device work, by kernel and rank."""
+    found: dict[Kernel, dict[int, DeviceWorkStatistics]] = {}
+    for rank in report.ranks:
+        for row in rank.device_work:
+            if rank.rank is not None:
+                found.setdefault((row.name, row.work_class), {})[rank.rank] = row
+    return found
+
+
+def compare_ranks(kernel: Kernel, of_ranks: OfRanks) -> list[KernelOutlier]:
+    """Each rank's mean of a kernel against the others' means, as the analyzer does (docs/measures.md#kernels)."""
+    if kernel[1] == "communication" or len(of_ranks) <= _FEWEST_OTHERS:
+        return []
+    exact = {rank: row.total_ns / row.count for rank, row in of_ranks.items()}
+    center = sum(exact.values()) / len(exact)
+    total, squares = (sum((mean - center) ** power for mean in exact.values()) for power in (1, 2))
+    others = len(exact) - 1
+    found = []
+    for rank, mean in exact.items():
+        own = mean - center
+        around = (total - own) / others
+        deviation = sqrt(max(0.0, (squares - own**2) / others - around**2))
+        found.append(
+            KernelOutlier(
+                rank=rank,
+                name=kernel[0],
+                mean_ns=of_ranks[rank].mean_ns,
+                others_mean_ns=int(center + around),
+                deviations=round((own - around) / max(deviation, 1.0), 1),
+                count=of_ranks[rank].count,
+            )
+        )
+    return found
+
+
+def stands_out(outlier: KernelOutlier) -> bool:
+    """Whether a mean is far enough from the others' to be named at all: by a standard deviation and by 5 %."""
+    distance = abs(outlier.mean_ns - outlier.others_mean_ns)
+    return abs(outlier.deviations) >= _LEAST_DEVIATIONS and distance > _LEAST_DIFFERENCE * outlier.others_mean_ns
+
+
+def _describe(
+    part: _Part,
+    density: list[int],
+    *,
+    rank: int | None = None,
+    stream: str | None = None,
+    compared: KernelStream | KernelOutlier | None = None,
+) -> KernelPart:
+    return KernelPart(
+        rank=rank,
+        stream=stream,
+        count=part.count,
+        total_ns=part.total_ns,
+        mean_ns=part.mean_ns,
+        deviation_ns=part.deviation_ns,
+        min_ns=part.min_ns,
+        p25_ns=part.p25_ns,
+        p50_ns=part.p50_ns,
+        p75_ns=part.p75_ns,
+        p99_ns=part.p99_ns,
+        max_ns=part.max_ns,
+        others_mean_ns=compared.others_mean_ns if compared else None,
+        deviations=compared.deviations if compared else None,
+        density=density,
+    )
+
+
+def _density(histogram: Histogram, low: int, high: int) -> list[int]:
+    """Launches in thousandths by equal bins from `low` to `high`; those of a bucket are spread evenly over it."""
+    width = (high - low) / _BINS
+    counts = [0.0] * _BINS
+    for begin, count in zip(histogram.from_ns, histogram.counts, strict=True):
+        length = 1 << max(0, begin.bit_length() - _BITS_OF_A_BUCKET)
+        first, last = max(0.0, (begin - low) / width), min(float(_BINS), (begin + length - low) / width)
+        for at in range(int(first), ceil(last)):
+            counts[at] += count * (min(last, at + 1) - max(first, at)) / (last - first)
+    return [round(1000 * count) for count in counts]
