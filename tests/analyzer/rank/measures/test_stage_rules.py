@@ -10,6 +10,7 @@ from fleetprof_api.report.report_tables import Silence, Stages, StageTime
 from harness.traces.planted.loop import MAIN, measure, read, row, times
 
 GLOO = 3
+DIVIDED = row("autograd::engine::evaluate_function: DivBackward0", 960, 990, sequence=3)
 Events = list[dict[str, Any]]
 MARK = "user_annotation"
 
@@ -33,8 +34,10 @@ def backward(at: int, number: int) -> Events:
     ]
 
 
-def step(start: int, end: int) -> Events:
-    return [mark("Optimizer.step#SGD.step", start, end), row("aten::add_", end - 50, end - 10)]
+def step(start: int, end: int, updates: int | None = None) -> Events:
+    """An optimizer's step that updates parameters from `updates` on."""
+    first = end - 50 if updates is None else updates
+    return [mark("Optimizer.step#SGD.step", start, end), row("aten::add_", first, end - 10)]
 
 
 def loop(*parts: Events) -> dict[str, int]:
@@ -79,26 +82,32 @@ def test_backward_ends_with_what_the_main_thread_waits_for_in_it(behind: Events,
         # Lightning: everything but the loader lies in Optimizer.step.
         ([[mark("enumerate(DataLoader)#x", 0, 1_000)], forward(1_100, 1, model=True),
           [mark("Optimizer.zero_grad#SGD.zero_grad", 1_500, 1_600)], backward(1_600, 1),
-          [mark("gloo:all_reduce", 2_120, 8_990, GLOO)], step(1_050, 10_000)],
-         {"data_loading": 1_000, "forward": 500, "zero_grad": 100, "backward": 7_390, "optimizer": 1_010}),
+          [mark("gloo:all_reduce", 2_120, 8_990, GLOO)], step(1_050, 10_000, 9_050)],
+         {"data_loading": 1_000, "forward": 500, "zero_grad": 100, "backward": 7_450, "optimizer": 950}),
         # A closure that does work of its own before the model, and the step's own Python before that.
-        ([forward(3_000, 1), backward(3_400, 1), step(0, 10_000)],
-         {"host": 2_800, "forward": 400, "backward": 500, "optimizer": 200 + 6_100}),
+        ([forward(3_000, 1), backward(3_400, 1), step(0, 10_000, 3_950)],
+         {"host": 2_800, "forward": 400, "backward": 550, "optimizer": 200 + 6_050}),
         # The loop is silent before the step as well.
-        ([forward(3_000, 1), backward(3_400, 1), step(1_000, 10_000)],
-         {"host": 1_000 + 1_800, "forward": 400, "backward": 500, "optimizer": 200 + 6_100}),
+        ([forward(3_000, 1), backward(3_400, 1), step(1_000, 10_000, 3_950)],
+         {"host": 1_000 + 1_800, "forward": 400, "backward": 550, "optimizer": 200 + 6_050}),
         # No silence: PyTorch's own Python before the first operator is the forward pass's, as without a closure.
-        ([[mark("enumerate(DataLoader)#x", 0, 2_850)], forward(3_000, 1), backward(3_400, 1), step(2_900, 10_000)],
-         {"data_loading": 2_850, "forward": 550, "backward": 500, "optimizer": 6_100}),
+        ([[mark("enumerate(DataLoader)#x", 0, 2_850)], forward(3_000, 1), backward(3_400, 1),
+          step(2_900, 10_000, 3_950)],
+         {"data_loading": 2_850, "forward": 550, "backward": 550, "optimizer": 6_050}),
         # A wrapper's step around the optimizer's: they begin together.
-        ([forward(3_000, 1), backward(3_400, 1), step(1_000, 10_000), step(1_010, 9_990)],
-         {"host": 2_800, "forward": 400, "backward": 500, "optimizer": 6_300}),
+        ([forward(3_000, 1), backward(3_400, 1), step(1_000, 10_000, 3_950), step(1_010, 9_990, 3_950)],
+         {"host": 2_800, "forward": 400, "backward": 550, "optimizer": 200 + 6_050}),
+        # A hook behind the backward pass, in Python or with operators (gradients are clipped).
+        ([forward(0, 1), backward(400, 1), step(0, 10_000, 6_000)],
+         {"forward": 400, "backward": 500, "host": 5_100, "optimizer": 4_000}),
+        ([forward(0, 1), backward(400, 1), [row("aten::_foreach_norm", 5_000, 5_900)], step(0, 10_000, 6_000)],
+         {"forward": 400, "backward": 500, "host": 4_100, "optimizer": 5_000}),
         # LBFGS: the closure is called more than once in a step.
-        ([forward(0, 1), backward(400, 1), forward(5_000, 2), backward(5_400, 2), step(0, 10_000)],
-         {"forward": 800, "backward": 1_000, "optimizer": 8_200}),
+        ([forward(0, 1), backward(400, 1), forward(5_000, 2), backward(5_400, 2), step(0, 10_000, 5_950)],
+         {"forward": 800, "backward": 1_050, "optimizer": 8_150}),
         # Two optimizers, one with a closure.
-        ([forward(0, 1), backward(400, 1), step(0, 4_000), step(4_000, 10_000)],
-         {"forward": 400, "backward": 500, "optimizer": 9_100}),
+        ([forward(0, 1), backward(400, 1), step(0, 4_000, 950), step(4_000, 10_000)],
+         {"forward": 400, "backward": 550, "optimizer": 9_050}),
     ],
 )  # fmt: skip
 def test_what_a_closure_does_in_the_optimizers_step_has_its_own_stage(
@@ -131,6 +140,13 @@ def test_what_a_closure_does_in_the_optimizers_step_has_its_own_stage(
         ([row("aten::linear", 0, 300, sequence=1),
           row("aten::cross_entropy_loss", 300, 400, sequence=2), row("aten::argmax", 400, 900)],
          {"forward": 300, "loss": 100, "other": 500}),
+        # The loss is logged before it is divided; what is computed all the time in between belongs to it (a mask).
+        ([row("aten::linear", 0, 300, sequence=1), row("aten::cross_entropy_loss", 300, 400, sequence=2),
+          row("aten::detach", 450, 455), row("aten::to", 600, 602), row("aten::div", 700, 720, sequence=3), DIVIDED],
+         {"forward": 300, "loss": 120, "other": 300, "backward": 680}),
+        ([row("aten::linear", 0, 300, sequence=1), row("aten::cross_entropy_loss", 300, 400, sequence=2),
+          row("aten::ne", 400, 640), row("aten::div", 700, 720, sequence=3), DIVIDED],
+         {"forward": 300, "loss": 420, "backward": 680}),
         # The model ends with what a loss could be, and a loss by name follows.
         ([row("aten::linear", 0, 700, sequence=1), row("aten::log_softmax", 700, 800),
           row("aten::nll_loss_nd", 800, 900, sequence=3)],

@@ -97,7 +97,7 @@ def _cut_entries(entered: Sequence[int], begin: int, until: int, least: int) -> 
 
 def _is_apart(before: StageName | None, after: StageName | None) -> bool:
     """Tells whether operators between these stages belong to neither: before forward, and metrics behind the loss."""
-    return after in ("data_loading", "forward") or (before == "loss" and after in ("zero_grad", "backward"))
+    return after in ("data_loading", "forward") or (before == "loss" and after in ("loss", "zero_grad", "backward"))
 
 
 def _fill_gap(found: Labels, before: StageName | None, after: StageName | None, *, works: bool) -> StageName:

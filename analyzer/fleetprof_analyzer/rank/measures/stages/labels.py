@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from fleetprof_api.report.report_tables import StageName
 
-from fleetprof_analyzer.rank.measures.stages.loss import Span, end_loss, find_loss, find_losses
+from fleetprof_analyzer.rank.measures.stages.loss import Span, find_loss, find_losses, part_loss
 from fleetprof_analyzer.rank.measures.stages.main_thread import MainThread, between
 from fleetprof_analyzer.trace import stage_names as names
 from fleetprof_analyzer.trace.intervals import covered, union
@@ -100,7 +100,9 @@ def _find_steps(thread: MainThread, found: Labels, trained: Int64s, start: int, 
                 at = int(np.searchsorted(trained, reached))
                 found.add("optimizer", reached, min(first, int(trained[at]) if at < len(trained) else first))
             reached = last
-        found.add("optimizer", reached, step_end)
+        # What the closure does behind its backward pass lies before the first update.
+        updates = between(thread.updates, reached, step_end) if reached > begin else thread.updates.part(0, 0)
+        found.add("optimizer", int(updates.start_ns[0]) if len(updates) else reached, step_end)
 
 
 def _find_gathers(trace: Trace, thread: MainThread, found: Labels, start: int, end: int) -> None:
@@ -215,7 +217,8 @@ def _find_forward(
     # A loss neither communicates nor uploads: what does is the next batch, fetched ahead.
     ahead = rows.select((rows.start_ns >= loss) & _fetches(thread, rows))
     turn = int(ahead.start_ns[0]) if len(ahead) else last
-    found.add("loss", loss, min(turn, end_loss(trace, rows, top, trains, loss, last)))
+    for part_start, part_end in part_loss(trace, rows, top, trains, (loss, last), least_silence(length)):
+        found.add("loss", part_start, min(turn, part_end))
     found.add("other", turn, int(min(ahead.end_ns.max(), end)) if len(ahead) else last)
 
 

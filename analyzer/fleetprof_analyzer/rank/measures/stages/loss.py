@@ -3,7 +3,7 @@
 Guarantees: pure; found by the name of an operator, else by the functions that begin the backward pass.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -43,13 +43,28 @@ def find_loss(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Span
     return end
 
 
-def end_loss(trace: Trace, rows: Rows, top: Rows, trains: Bools, loss: int, last: int) -> int:
-    """Where the loss ends: with what autograd goes back through. Metrics and logs may follow."""
-    first, behind = np.searchsorted(rows.start_ns, (loss, last)).tolist()
+def part_loss(trace: Trace, rows: Rows, top: Rows, trains: Bools, loss: Span, least_ns: int) -> Iterator[Span]:
+    """The parts of the loss, which ends with what autograd goes back through. Metrics and logs may follow.
+
+    They may also stand before its last operators (a framework divides the loss that it has logged): a stretch of that
+    length without an operator of the loss, in which operators run for less than half of the time, is no part of it.
+    """
+    start, last = loss
+    first, behind = np.searchsorted(rows.start_ns, (start, last)).tolist()
     rows = rows.part(first, behind)
     counts = trains[np.searchsorted(top.start_ns, rows.start_ns)]  # outermost operators: no two begin at one time
     counts |= where_name(rows, trace.names, matcher(names.LOSS_OPERATOR))
-    return int(rows.end_ns[counts].max()) if counts.any() else last
+    if not counts.any():
+        yield start, last
+        return
+    own = np.flatnonzero(counts)
+    begins, ends = rows.end_ns[own[:-1]], rows.start_ns[own[1:]]
+    worked = np.concatenate(([0], np.cumsum(rows.end_ns - rows.start_ns)))
+    apart = (ends - begins >= least_ns) & (2 * (worked[own[1:]] - worked[own[:-1] + 1]) < ends - begins)
+    for begin, end in zip(begins[apart].tolist(), ends[apart].tolist(), strict=True):
+        yield start, begin
+        start = end
+    yield start, int(rows.end_ns[own[-1]])
 
 
 def _last_of_loss(trace: Trace, thread: MainThread, end: int) -> tuple[int, int]:
