@@ -11,7 +11,20 @@ from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Problem, Report
 from fleetprof_api.report.report_tables import Stages, StageTime
 from fleetprof_api.report.stragglers import Stragglers, Undecided
-from harness.reference.written_reports import ASKED, BUSY, EXPOSED, GEMM, HERE, LOADING, REDUCED, SLOW, job, late
+from harness.reference.written_reports import (
+    ASKED,
+    BUSY,
+    EXPOSED,
+    GEMM,
+    GPU,
+    HERE,
+    LOADING,
+    MS,
+    REDUCED,
+    SLOW,
+    job,
+    late,
+)
 
 IDLE_GPU = (
     "57.0 % of the GPUs' time is idle, most of it (87.7 %) because the host has not launched the next work "
@@ -116,6 +129,18 @@ ANSWERS = {
         job(Stragglers(verdict="nobody"), EXPOSED, kind="cpu", idle_ns=None, findings=[ALL_LOAD], stages=LOADED),
         "Nobody is late. Of an iteration, 46.0 % is data loading (train.py:41 read_batch) and 44.0 % is backward; "
         "40.0 % of the ranks' time goes to collectives, the wait for other ranks included.",
+    ),
+    "ranks in turns, and more to be won by all": (
+        job(Stragglers(verdict="moving_imbalance", cause="data_loading", gain=0.2), findings=[ALL_LOAD, LATE]),
+        "The training threads of all ranks wait for the next batch (train.py:41 read_batch): up to 46.0 % can be won "
+        "there. No single rank is late, but the ranks are slow in turns, because now one rank's batch is late and now "
+        "another's: 20.0 % of each iteration is lost to it; without that, an iteration would take 360 ms instead of "
+        "450 ms.",
+    ),
+    "hosts that are far ahead of their devices": (
+        job(late(SLOW), msgspec.structs.replace(GPU, span=10 * 900 * MS)),
+        "Rank 5 holds the job up: 31.0 % of each iteration waits for its GPU, which is slower than the others; with "
+        "it as fast as the others, an iteration would take 621 ms instead of 900 ms.",
     ),
     "ranks that cannot be compared": (
         job(Stragglers(reason="the traces hold a sample of the operations only")),

@@ -40,7 +40,7 @@ class Fault:
 class Judged:
     """`named` hold the others up; `others` were replayed and do not.
 
-    `joint_gain` is that of all candidates together.
+    `joint_gain` is that of all that are named together, of all candidates where none is.
     """
 
     named: list[Fault]
@@ -98,6 +98,10 @@ def judge(
         return Judged([], faults, joint)
     least = max(_LEAST_GAIN, _LEAST_OF_FIRST * faults[0].gain_alone)
     named = [fault for fault in faults if fault.gain_alone >= least]
+    if len(named) < len(faults):
+        # A suspect that is faster than its peers would slow the rest down.
+        mended = replay.run([fixed([fault.candidate.rank for fault in named])])
+        joint = float((total[0] - mended.total_ns[0]) / total[0])
     return Judged(named, [fault for fault in faults if fault not in named], joint)
 
 

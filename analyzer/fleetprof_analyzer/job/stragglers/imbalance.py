@@ -24,6 +24,8 @@ _LEAST_MOVING_GAIN: Final = 0.05
 _MOST_OF_ITERATION: Final = 0.5  # of what is lost: a single pause does not move
 _MOST_OF_RANK: Final = 0.75
 _USUAL: Final = 0.25  # quantile over a rank's iterations that stands for those without a pause
+_PAUSE_DEVIATIONS: Final = 9.0  # median absolute ones, six standard deviations of noise
+_LEAST_PAUSE: Final = 0.02  # of the own time
 _PAUSES: Final[tuple[Cause, ...]] = ("garbage_collection", "data_loading", "host")
 # By waits for a core; in the order in which they are looked at.
 _MOST_EXPLAINED: Final[dict[Cause, float]] = {
@@ -70,18 +72,19 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         shared[regular] = np.rint((total / count)[owner] * always).astype(np.int64)
         return shared
 
-    def usual_of_all(times: Int64s) -> Int64s:
+    def without_pauses(times: Int64s) -> Int64s:
         """A pause can vanish, where work has to be done by somebody."""
-        order = np.lexsort((times[regular], owner))
-        count = np.bincount(owner, minlength=len(keys))
-        middle = np.cumsum(count) - count + (count - 1) // 2
-        usual = times.copy()
-        usual[regular] = np.rint(times[regular][order][middle][owner] * always).astype(np.int64)
-        return usual
+        usual = medians_by(times[regular], owner)[owner] * always
+        above = times[regular] - usual
+        limit = _PAUSE_DEVIATIONS * medians_by(np.rint(np.abs(above)).astype(np.int64), owner)[owner]
+        found = times.copy()
+        found[regular] = np.where(above > np.maximum(limit, least_pause_ns), np.rint(usual), times[regular])
+        return found
 
+    least_pause_ns = _LEAST_PAUSE * float(np.median(table.own_ns))
     even_roles = replay.with_times(shared_by_role(replay.work_ns), shared_by_role(replay.host_ns), inside)
     even = replay.with_times(shared_by_all(replay.work_ns), shared_by_all(replay.host_ns), regular)
-    usual = replay.with_times(usual_of_all(replay.work_ns), usual_of_all(replay.host_ns), regular)
+    usual = replay.with_times(without_pauses(replay.work_ns), without_pauses(replay.host_ns), regular)
     outcome = replay.run([replay.as_measured(), even_roles, even, usual])
     measured = max(float(outcome.total_ns[0]), 1.0)
     stage_gain, moving_gain = (
@@ -97,7 +100,9 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     excess = 0.0
     if len(roles) > 1:
         top = int(level.argmax())
-        excess = float(level[top] / max(float(np.delete(level, top).mean()), 1.0)) - 1
+        # A stage is heavy on all of its ranks, and always: pauses of one of them are not the stage's.
+        least = float(np.median(table.own_ns[table.role == roles[top]], axis=1).min())
+        excess = min(float(level[top]), least) / max(float(np.delete(level, top).mean()), 1.0) - 1
         heavy = stage_gain >= _LEAST_STAGE_GAIN and excess >= _LEAST_STAGE_EXCESS
         if heavy and stage_gain > _LEAST_OF_MOVING * moving_gain:
             heaviest = np.flatnonzero(table.role == roles[top]).tolist()
@@ -111,6 +116,13 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         max(round(float(saved) / max(len(replay.matched.iterations), 1)), 0),
         moves=moves,
     )
+
+
+def medians_by(values: Int64s, owner: Int64s) -> Int64s:
+    """The lower median of the values of each owner 0, 1, ..., each of which has some."""
+    count = np.bincount(owner)
+    middle = np.cumsum(count) - count + (count - 1) // 2
+    return np.asarray(values[np.lexsort((values, owner))][middle])
 
 
 def _is_of_several(own_ns: Int64s) -> bool:

@@ -40,7 +40,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """A kernel (name and launch shape, as a hash) on one rank: how often, and how long at the median."""
+    """A kernel (name and launch shape, as a hash) on one rank: how often, and how long where it ran alone (median)."""
 
     kernel: int
     count: int

@@ -16,7 +16,7 @@ from fleetprof_api.samples import RankSamples
 from fleetprof_analyzer.rank.communication.operations import Signature
 from fleetprof_analyzer.trace.trace import Bools, Int64s, Rows, Shape, Trace
 
-_MOST_SIGNATURES: Final = 64
+MOST_SIGNATURES: Final = 64
 _MOST_REMEMBERED: Final = 4096
 _NUMBER: Final = re.compile(rb"\d{1,10}")
 Bounds = Sequence[tuple[int, int]]
@@ -41,25 +41,25 @@ def _threads(shape: Shape) -> float:
 
 
 def sign_kernels(trace: Trace, local: Rows, overlapped: Bools) -> list[Signature]:
-    """The kernels that took the most time, by name and launch shape.
+    """The kernels that took the most time, by name and launch shape; of duration 0 where none ran alone.
 
-    Rows that ran beside communication (`overlapped`) are left out: it slows them, and it lasts longest on those who
-    wait.
+    Rows that ran beside communication (`overlapped`) are counted, and left out of the duration: it slows them, and it
+    lasts longest on those who wait.
     """
-    rows = local.select(~overlapped)
-    if len(rows) == 0:
+    if len(local) == 0 or overlapped.all():
         return []
-    key = rows.name.astype(np.int64) * (len(trace.shapes) + 1) + rows.launch_shape + 1
+    key = local.name.astype(np.int64) * (len(trace.shapes) + 1) + local.launch_shape + 1
     keys, owner = np.unique(key, return_inverse=True)
-    total = np.zeros(len(keys), np.int64)
-    np.add.at(total, owner, rows.duration_ns)
-    by_owner, ends = np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))
+    count, total = np.bincount(owner), np.zeros(len(keys), np.int64)
+    np.add.at(total, owner[~overlapped], local.duration_ns[~overlapped])
+    by_owner, ends = np.argsort(owner, kind="stable"), np.cumsum(count)
     signatures = []
-    for number in np.argsort(-total, kind="stable")[:_MOST_SIGNATURES].tolist():
-        durations = np.sort(rows.duration_ns[by_owner[ends[number - 1] if number else 0 : ends[number]]])
+    for number in np.argsort(-total, kind="stable")[:MOST_SIGNATURES].tolist():
+        here = by_owner[ends[number - 1] if number else 0 : ends[number]]
+        durations = np.sort(local.duration_ns[here[~overlapped[here]]])
         name, shape = divmod(int(keys[number]), len(trace.shapes) + 1)
         text = trace.names[name].encode() + (b"" if shape == 0 else b"%b%b" % trace.shapes[shape - 1])
-        signatures.append(Signature(zlib.crc32(text), len(durations), _median(durations)))
+        signatures.append(Signature(zlib.crc32(text), int(count[number]), _median(durations) if len(durations) else 0))
     return signatures
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fleetprof_api.report.report import Report
+from fleetprof_api.report.report import Finding, Report
 from fleetprof_api.report.stragglers import Stragglers
 
 from fleetprof_analyzer.views.answer.lateness import NOBODY, say_lateness
@@ -21,6 +21,8 @@ from fleetprof_analyzer.views.words.straggler_words import evidence, say_power
 from fleetprof_analyzer.words.ranks import name_ranks
 
 _NAMED: Final = ("straggler", "heavy_stage", "slow_link", "moving_imbalance")
+_OF_NOBODY: Final = ("heavy_stage", "moving_imbalance")
+"""Nobody's fault: what is worth more is said first."""
 _OF_PARTS: Final = ("exposed_communication", "exposed_copies")
 """The answer says what they say."""
 _OF_HOST: Final = ("python", "launch_bound", "optimizer")
@@ -49,7 +51,10 @@ def give_answer(report: Report) -> Answer:
         late = f"None of the {len(report.ranks)} ranks that are here is late."
     named = report.stragglers is not None and report.stragglers.verdict in _NAMED
     if named:
-        sentences = [late, missing, _say_more(report)]
+        more = _find_more(report)
+        first = more is not None and report.stragglers is not None and report.stragglers.verdict in _OF_NOBODY
+        before, after = _say_more(more, first=first)
+        sentences = [before, late, missing, after]
     elif report.stragglers is not None and report.stragglers.is_hidden:
         sentences = [spent, late, missing]
     else:
@@ -59,14 +64,20 @@ def give_answer(report: Report) -> Answer:
     return Answer(plain(sentence, _MOST_WORDS), speaks[:_MOST_EVIDENCE], _next_step(report))
 
 
-def _say_more(report: Report) -> str:
+def _find_more(report: Report) -> Finding | None:
     """What is worth more than the fault that the verdict names, where anything is: it comes first among what to try."""
     if not report.findings or report.findings[0].measure == "stragglers" or report.stragglers is None:
-        return ""
+        return None
     first = report.findings[0]
-    if first.gain_permille <= 1000 * report.stragglers.gain:
-        return ""
-    return f"Up to {share(first.gain_permille, 1000)} can be won elsewhere: {say_briefly(first)}."
+    return first if first.gain_permille > 1000 * report.stragglers.gain else None
+
+
+def _say_more(more: Finding | None, *, first: bool) -> tuple[str, str]:
+    """(what to say before the verdict, what after it)."""
+    if more is None:
+        return "", ""
+    won, brief = f"p to {share(more.gain_permille, 1000)} can be won", say_briefly(more)
+    return (f"{brief[:1].upper()}{brief[1:]}: u{won} there.", "") if first else ("", f"U{won} elsewhere: {brief}.")
 
 
 def say_missing(report: Report) -> str:

@@ -14,12 +14,12 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kinds", "seen", "shared"), CASES)
-def test_half_of_the_ranks_of_a_program_tell(kinds: list[str], seen: list[str], shared: list[str]) -> None:
+@pytest.mark.parametrize(("kinds", "seen_passing", "shared"), CASES)
+def test_half_of_the_ranks_of_a_program_tell(kinds: list[str], seen_passing: list[str], shared: list[str]) -> None:
     rank = np.repeat(np.arange(len(kinds)), 4)  # two iterations of two operations, the last one outside
     position = np.tile([0, 1, 0, -1], len(kinds))
     kind = np.array([ord(of[at % 2]) for of in kinds for at in range(4)])
-    passing = np.array([of[at % 2] == "x" for of in seen for at in range(4)])
+    passing = np.array([of[at % 2] == "x" for of in seen_passing for at in range(4)])
     found = share_passing(rank, position, kind, passing).reshape(-1, 4)
     assert ["".join("x" if one else "." for one in row[:2]) for row in found] == shared
     assert not found[:, 3].any()

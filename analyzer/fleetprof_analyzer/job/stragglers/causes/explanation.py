@@ -18,7 +18,7 @@ from fleetprof_analyzer.job.stragglers.causes.operators import Work, describe_ex
 from fleetprof_analyzer.job.stragglers.causes.pauses import find_collections
 from fleetprof_analyzer.job.stragglers.causes.rhythm import find_rhythm
 from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import describe_same_sizes
-from fleetprof_analyzer.job.stragglers.causes.unequal_work import compare_operators, more_threads
+from fleetprof_analyzer.job.stragglers.causes.unequal_work import compare_operators, more_kernels, more_threads
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
@@ -83,6 +83,12 @@ def explain_work(table: OwnTime, candidate: Candidate) -> Explained:
             unit="%",
         )  # fmt: skip
         return Explained("unequal_work", [*sized, launched])
+    extra = more_kernels(table, candidate)
+    if extra is not None:
+        ran = Evidence(
+            measure="kernels", value=round(extra.here, 1), usual=round(extra.usual, 1), unit="calls per iteration"
+        )
+        return Explained("unequal_work", [*sized, ran])
     return Explained("unequal_work", [] if work is None else describe_work(work))
 
 

@@ -1,11 +1,12 @@
-"""Which ranks have more to do than their peers: by the sizes of their tensors, by the threads that kernels launch, or
-by operators at their medians.
+"""Which ranks have more to do than their peers: by the sizes of their tensors, by the threads that kernels launch, by
+kernels that the peers do not run, or by operators at their medians.
 
 What differs from iteration to iteration is moving work, no rank's own; these are ranks that have more throughout.
 Guarantees: pure; on a device only what was launched counts, never how long it took.
 """
 
-from dataclasses import replace
+import itertools
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -13,10 +14,21 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.causes.operators import Work, compare_work
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.rank.communication.operations import Signature
+from fleetprof_analyzer.rank.communication.work import MOST_SIGNATURES
 from fleetprof_analyzer.trace.trace import Bools
 
 _EXPLAINED: Final = 0.5  # of the excess
+_MOST_FEWER: Final = 0.25  # of what a rank has more of
 _LEAST_EXCESS: Final = 0.1  # of what peers take for their operators, at their medians
+
+
+@dataclass(frozen=True, slots=True)
+class MoreKernels:
+    """Kernels per iteration, on the rank and on its peers."""
+
+    here: float
+    usual: float
 
 
 def has_larger_tensors(table: OwnTime, candidate: Candidate) -> bool:
@@ -51,6 +63,44 @@ def more_threads(table: OwnTime, candidate: Candidate) -> float | None:
     return more if more > _EXPLAINED * _excess(table, candidate.rank, known) else None
 
 
+def more_kernels(table: OwnTime, candidate: Candidate) -> MoreKernels | None:
+    """What the rank's device does beside all that its peers' devices do; None where that is not its excess.
+
+    Where the rank lacks kernels of its peers, other kernels were chosen for the same work.
+    """
+    peers = table.peers(candidate.rank)
+    if candidate.pattern != "persistent" or len(peers) == 0 or not table.signatures:
+        return None
+    mine = {one.kernel: one for one in table.signatures[candidate.rank]}
+    theirs = [{one.kernel: one for one in table.signatures[peer]} for peer in peers.tolist()]
+    # A kernel that a list does not hold may have been cut off at its end.
+    least = max((min(_time(one) for one in of.values()) for of in theirs if len(of) >= MOST_SIGNATURES), default=0)
+    extra = fewer = usual = times = usual_times = 0.0
+    for kernel in {*mine, *itertools.chain(*theirs)}:
+        held = [of[kernel] for of in theirs if kernel in of]
+        often = float(np.median([of[kernel].count if kernel in of else 0 for of in theirs]))
+        one = mine.get(kernel) or held[0]
+        here = mine[kernel].count if kernel in mine else 0
+        # On some of them it may never have run without communication beside it.
+        known = [other.median_ns for other in held if other.median_ns] or [one.median_ns]
+        duration_ns = float(np.median(known))
+        usual, usual_times, times = usual + often * duration_ns, usual_times + often, times + here
+        if (kernel in mine and held) or _time(one) > least:
+            extra += max(here - often, 0.0) * duration_ns
+            fewer += max(often - here, 0.0) * duration_ns
+    busy = table.parts_ns["busy"]
+    level = float(np.median(busy[peers].sum(axis=1))) / max(float(np.median(table.own_ns[peers].sum(axis=1))), 1.0)
+    more = (extra - fewer) / usual * min(level, 1.0) if usual else 0.0
+    if fewer > _MOST_FEWER * extra or more <= _EXPLAINED * _excess(table, candidate.rank, candidate.iterations):
+        return None
+    count = busy.shape[1]
+    return MoreKernels(times / count, usual_times / count)
+
+
+def _time(one: Signature) -> int:
+    return one.count * one.median_ns
+
+
 def _excess(table: OwnTime, rank: int, iterations: Bools) -> float:
     own = np.median(table.own_ns[table.peers(rank)], axis=0)[iterations]
     return float(np.median(table.own_ns[rank][iterations] / np.maximum(own, 1))) - 1
@@ -73,6 +123,8 @@ def weigh_work(table: OwnTime, candidates: list[Candidate], *, on_host: bool) ->
     for candidate in candidates:
         more = more_threads(table, candidate) if candidate.by == "peers" else None
         larger = candidate.by == "peers" and not on_host and has_larger_tensors(table, candidate)
+        if candidate.by == "peers" and more is None and not larger and not on_host:
+            larger = more_kernels(table, candidate) is not None
         if more is None and not larger:
             kept.append(candidate)
         elif candidate.pattern == "persistent":

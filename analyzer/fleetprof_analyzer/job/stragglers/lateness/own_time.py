@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
-from fleetprof_analyzer.rank.communication.operations import RankOperations
+from fleetprof_analyzer.rank.communication.operations import RankOperations, Signature
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 from fleetprof_analyzer.trace.trace import Int64s
 
@@ -42,6 +42,7 @@ class OwnTime:
     involuntary_switches: Floats = field(default_factory=_unsaid)
     cores: Sequence[CoreWaits] = ()  # (R,), or empty
     operators: Sequence[Sequence[OperatorUse]] = ()  # (R,), or empty
+    signatures: Sequence[Sequence[Signature]] = ()  # (R,), or empty
     on_host: bool = False  # all ranks are CPU-only: what the training thread does is the work
 
     def peers(self, rank: int) -> Int64s:
@@ -84,6 +85,7 @@ def tabulate(replay: Replay, role: Int64s) -> OwnTime:
         involuntary_switches=_by_iteration(replay, lambda one: one.cores.involuntary_switches),
         cores=[one.cores for one in replay.matched.ranks],
         operators=[one.operators for one in replay.matched.ranks],
+        signatures=[one.signatures for one in replay.matched.ranks],
         on_host=all(one.kind == "cpu" for one in replay.matched.ranks),
     )  # fmt: skip
 
