@@ -17,7 +17,8 @@ def say_host_finding(facts: HostLoading | HostSilence | WaitsForCores | FullHost
         case HostSilence():
             return (
                 f"the training threads of all ranks run no operator{_say_between(facts.between)}",
-                "move work out of the training loop, or do it less often",
+                "move work out of the training loop, or do it less often"
+                + ("" if facts.has_line else "; a capture of more iterations may name the line of code"),
             )
         case WaitsForCores():
             return (
@@ -28,8 +29,8 @@ def say_host_finding(facts: HostLoading | HostSilence | WaitsForCores | FullHost
             return (
                 f"all cores of the ranks' hosts are busy ({facts.busy_permille / 10:.0f} %), and iterations differ in "
                 "length; whether the training threads wait for a core was not sampled",
-                "capture with samples of the training threads; fewer ranks, threads (OMP_NUM_THREADS) and other "
-                "programs on these cores",
+                "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores; a capture of more "
+                "iterations samples the training threads, unless it is told not to (--thread-samples Never)",
             )
 
 

@@ -15,9 +15,12 @@ SPAN = 1_000_000
 PLACE, OTHER = PlaceInCode(file="train.py", line=12), PlaceInCode(file="data.py", line=7)
 
 
-def rank(number: int, *, loading: int = 0, host: int = 0, waited: int | None = None, exposed: int = 0) -> Rank:
+def rank(
+    number: int, *, loading: int = 0, host: int = 0, waited: int | None = None, exposed: int = 0,
+    place: PlaceInCode | None = PLACE,
+) -> Rank:  # fmt: skip
     """One that spends so many permille of its time on these."""
-    silence = Silence(after="zero_grad", before="aten::randn", time_ns=1000 * host, count=1, place=PLACE)
+    silence = Silence(after="zero_grad", before="aten::randn", time_ns=1000 * host, count=1, place=place)
     return Rank(
         rank=number, source=str(number), kind="cpu", time_basis="host",
         time_ns=TimeBreakdown(span=SPAN, exposed_communication=1000 * exposed),
@@ -50,10 +53,15 @@ def test_what_all_ranks_spend_time_on(shares: list[dict[str, int]], found: list[
     assert all(finding.advice and finding.measure for finding in findings)
 
 
-def test_a_silence_of_all_ranks_has_its_place() -> None:
-    (finding,) = findings_of([rank(0, host=60), rank(1, host=90)])
-    assert finding.place == PLACE
+@pytest.mark.parametrize(("place", "advice"), [
+    (PLACE, "or do it less often"),
+    (None, "; a capture of more iterations may name the line of code"),
+])  # fmt: skip
+def test_a_silence_of_all_ranks_has_its_place(place: PlaceInCode | None, advice: str) -> None:
+    (finding,) = findings_of([rank(0, host=60, place=place), rank(1, host=90, place=place)])
+    assert finding.place == place
     assert finding.message.endswith("most of it between zero_grad and aten::randn")
+    assert finding.advice.endswith(advice)
 
 
 def test_a_loader_that_is_slow_on_all_ranks_has_its_line() -> None:

@@ -9,7 +9,7 @@ from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Problem, Report
-from fleetprof_api.report.report_tables import Stages, StageTime
+from fleetprof_api.report.report_tables import Silence, Stages, StageTime
 from fleetprof_api.report.stragglers import Stragglers, Undecided
 from harness.reference.written_reports import (
     ASKED,
@@ -142,6 +142,12 @@ ANSWERS = {
         "Rank 5 holds the job up: 31.0 % of each iteration waits for its GPU, which is slower than the others; with "
         "it as fast as the others, an iteration would take 621 ms instead of 900 ms.",
     ),
+    "no GPU, and too few cores": (
+        job(Stragglers(verdict="nobody"), BUSY, kind="cpu", idle_ns=None, stages=LOADED, findings=[Finding(
+            kind="cpu_contention", measure="ranks.cores.waited_ns", message="…", gain_permille=540)]),
+        "Nobody is late. Of an iteration, 46.0 % is data loading and 44.0 % is backward; the training threads wait for "
+        "a core for 54.0 % of the time.",
+    ),
     "ranks that cannot be compared": (
         job(Stragglers(reason="the traces hold a sample of the operations only")),
         f"It cannot be told whether a rank is late: the traces hold a sample of the operations only. {IDLE_GPU}",
@@ -172,6 +178,18 @@ def test_the_evidence_stands_behind_the_answer_and_repeats_numbers_of_the_report
         "The other ranks wait 120 ms for it in each iteration.",
         IDLE_GPU,
     ]
+
+
+@pytest.mark.parametrize(("time_ns", "evidence"), [
+    (60, "The host runs nothing for 240 ns in all between aten::item and aten::to."),
+    (40, "The training threads wait for a core."),  # less than a twentieth of the iterations is no evidence
+])  # fmt: skip
+def test_only_a_long_silence_is_evidence(time_ns: int, evidence: str) -> None:
+    silence = Silence(after="aten::item", before="aten::to", time_ns=time_ns, count=1)
+    stages = msgspec.structs.replace(LOADED, silences=[silence])
+    waits = Finding(kind="cpu_contention", message="The training threads wait for a core", gain_permille=540)
+    report = job(None, EXPOSED, kind="cpu", idle_ns=None, stages=stages, findings=[waits])
+    assert give_answer(report).evidence == [evidence]
 
 
 def test_idle_time_has_its_place_among_the_operators_behind_the_answer() -> None:

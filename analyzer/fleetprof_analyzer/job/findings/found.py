@@ -52,9 +52,10 @@ class HostLoading:
 
 @dataclass(frozen=True, slots=True)
 class HostSilence:
-    """The training threads of all CPU-only ranks run no operator, for longest between these two."""
+    """The training threads of all CPU-only ranks run no operator, for longest between these two; is the line known?"""
 
     between: tuple[str, str] | None
+    has_line: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,15 +67,15 @@ def _silences(ranks: Sequence[Rank]) -> Found | None:
     permille = _median_permille(times, [_in_iterations(rank) for rank in ranks])
     if permille < _HOST_PERMILLE:
         return None
-    longest = _longest_silence(ranks)
+    longest, place = _longest_silence(ranks), find_longest_place(ranks)
     return Found(
         kind="python",
-        facts=HostSilence(None if longest is None else (longest.after, longest.before)),
+        facts=HostSilence(None if longest is None else (longest.after, longest.before), place is not None),
         gain_permille=permille,
         measure="ranks.stages.host",
         value_ns=sum(times),
         names=[] if longest is None else [name for name in (longest.after, longest.before) if name],
-        place=find_longest_place(ranks),
+        place=place,
     )
 
 

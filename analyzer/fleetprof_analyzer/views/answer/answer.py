@@ -14,7 +14,7 @@ from fleetprof_api.report.stragglers import Stragglers
 from fleetprof_analyzer.views.answer.lateness import NOBODY, say_lateness
 from fleetprof_analyzer.views.answer.time_spent import say_time
 from fleetprof_analyzer.views.text import duration, percent, plain, share
-from fleetprof_analyzer.views.words.causes_text import find_silences
+from fleetprof_analyzer.views.words.causes_text import HostSilence, add_stages, find_silences
 from fleetprof_analyzer.views.words.code_words import name_place
 from fleetprof_analyzer.views.words.finding_words import say_briefly, say_finding
 from fleetprof_analyzer.views.words.straggler_words import evidence, say_power
@@ -28,6 +28,8 @@ _OF_PARTS: Final = ("exposed_communication", "exposed_copies")
 _OF_HOST: Final = ("python", "launch_bound", "optimizer")
 _UNKNOWN: Final = "unknown_device"
 _UNTIMED: Final = "The traces hold no work whose time could be measured."
+_LEAST_SILENCE: Final = 0.05
+"""Of the iterations."""
 _MOST_EVIDENCE: Final = 6
 _MOST_WORDS: Final = 700
 
@@ -118,12 +120,18 @@ def _evidence(report: Report) -> list[str]:
     evidence += [
         f"The host runs nothing for {duration(silence.time_ns)} in all {silence.words}"
         + (f", at {name_place(silence.place)}." if silence.place is not None else ".")
-        for silence in (find_silences(report.ranks) if _is_hosts(report) else [])[:2]
+        for silence in (_long_silences(report) if _is_hosts(report) else [])[:2]
     ]
     first = report.findings[0] if report.findings else None
     if not evidence and first is not None and first.measure != "stragglers" and first.kind not in _OF_PARTS:
         evidence.append(f"{say_finding(first)}.")
     return evidence
+
+
+def _long_silences(report: Report) -> list[HostSilence]:
+    """Those that take a part of the iterations which is worth a word."""
+    whole = sum(time for _, time, _ in add_stages(report.ranks))
+    return [silence for silence in find_silences(report.ranks) if silence.time_ns >= _LEAST_SILENCE * whole]
 
 
 def _of_stragglers(found: Stragglers) -> list[str]:

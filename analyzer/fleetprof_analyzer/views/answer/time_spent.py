@@ -109,7 +109,15 @@ def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
         sentence = f"{of_stages}; {waits}" if waits else of_stages
     else:
         sentence = f"{waits}; {of_stages}"
-    return f"{sentence[:1].upper()}{sentence[1:]}."
+    return f"{sentence[:1].upper()}{sentence[1:]}{_wait_for_cores(report)}."
+
+
+def _wait_for_cores(report: Report) -> str:
+    """What runs through all stages, where it is worth most: what to try is about that."""
+    first = report.findings[0] if report.findings else None
+    if first is None or first.measure != "ranks.cores.waited_ns":
+        return ""
+    return f"; the training threads wait for a core for {share(first.gain_permille, 1000)} of the time"
 
 
 def _where(words: str, ranks: Sequence[Rank], report: Report) -> str:

@@ -13,7 +13,7 @@ did, the others have missed it.
 from collections.abc import Sequence
 from typing import Final
 
-from fleetprof_api.ledger import LedgerEntry, RankState, Reason
+from fleetprof_api.ledger import LedgerEntry, RankState, Reason, Verdict
 from fleetprof_api.request import Conflict, Spec
 
 from fleetprof_operator.hub.capture.begin_permission import note_beginning
@@ -63,7 +63,7 @@ async def resolve_and_arm(state: CaptureState) -> bool:
             profiled = sum(target.process.busy for target in found.targets)
             if profiled and now < state.deadline_unix_ns - hub.settings.gap_ns:
                 # Nobody else of ours holds them: an order would be given up after seconds, as the job's own wins.
-                pending, gather_until = f"{profiled} of {len(found.targets)} ranks are being profiled by their job", 0
+                pending, gather_until = f"{profiled} of {len(found.targets)} ranks {_say_busy(state, found)}", 0
             gather_until = gather_until or now + hub.settings.gather_ns
             if not pending or now >= min(gather_until, state.deadline_unix_ns):
                 if not await note_beginning(state, found):
@@ -95,6 +95,15 @@ async def resolve_and_arm(state: CaptureState) -> bool:
         if state.book.wait_for(reason, message, now):
             state.note_change()
         await state.wait(now + hub.settings.look_again_ns)
+
+
+def _say_busy(state: CaptureState, found: Resolution) -> str:
+    """What ranks record that are busy. What a sidecar said last may be of the canary, which is over."""
+    canary = state.ledger.canary
+    if canary is None or canary.entry is None or canary.verdict is not Verdict.UNHARMED:
+        return "are being profiled by their job"
+    own = any(target.process.busy and target.process.process_id == canary.entry.process_id for target in found.targets)
+    return "still record, for the canary or for their job's own profiler" if own else "are being profiled by their job"
 
 
 def _is_grace_over(state: CaptureState, others_since_unix_ns: int, now_unix_ns: int) -> bool:

@@ -218,6 +218,21 @@ async def test_its_repetition_waits_for_the_gap_between_the_cycles_of_the_jobs_o
     assert again.capture_id != canary.capture_id
 
 
+async def test_a_rank_that_still_records_the_canary_is_not_said_to_profile_itself(ground: Any, kit: Any) -> None:
+    sidecar, uid, canary = await _begin(ground, kit)
+    sidecar.processes[0].busy = True
+    await sidecar.beat()
+    await ground.await_fleet(lambda fleet: fleet[0].processes[0].busy)
+    await _record(sidecar, canary)
+    sentence = "1 of 2 ranks still record, for the canary or for their job's own profiler"
+    await ground.await_status(uid, lambda status: sentence in _text(status, "TargetsResolved"))
+
+    sidecar.processes[0].busy = False
+    await sidecar.beat()
+
+    assert not (await sidecar.expect("arm")).canary
+
+
 @pytest.mark.parametrize("kind", ["kill_hub", "restart_hub"])
 async def test_a_hub_that_is_restarted_in_the_middle_repeats_it(ground: Any, kit: Any, kind: str) -> None:
     sidecar, uid, canary = await _begin(ground, kit)
