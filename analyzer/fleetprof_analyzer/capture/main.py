@@ -29,7 +29,7 @@ from fleetprof_store.base import Store, StoreError
 from fleetprof_store.location import VARIABLE, open_location, parse_location
 
 from fleetprof_analyzer.capture.exit_codes import JobExit
-from fleetprof_analyzer.capture.memory import limits_within
+from fleetprof_analyzer.capture.memory import keep_freed_memory, limits_within
 from fleetprof_analyzer.capture.store import NothingStored, analyze_capture, merge_capture, summarise_ranks
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
@@ -55,6 +55,7 @@ class _Parser(argparse.ArgumentParser):
 def main() -> None:
     """Runs one command and ends the process with its code."""
     go_first(HELPER)  # trainers may share the node
+    keep_freed_memory()
     set_up_logging("info")
     sys.exit(run(sys.argv[1:], os.environ))
 

@@ -3,6 +3,7 @@
 Guarantees: never raises; without a limit that can be read, the defaults of `Limits` hold.
 """
 
+import ctypes
 import resource
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +21,11 @@ _LEAST_BYTES: Final = 384 << 20
 _BASE_BYTES: Final = 96 << 20
 # A kept row at its peak: its columns, and what the measures sort and compare of it.
 _ROW_BYTES: Final = 220
+# Of glibc's malloc.h.
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+_KEPT_BYTES: Final = 128 << 20
+_MAPPED_BYTES: Final = 32 << 20
 
 
 def free_share(processes: int, files: Sequence[Path] = CONTAINER_LIMITS, meminfo: Path = MEMINFO) -> int | None:
@@ -30,6 +36,17 @@ def free_share(processes: int, files: Sequence[Path] = CONTAINER_LIMITS, meminfo
     available_bytes, _ = machine_memory(meminfo)
     known = [limit for limit in (container_limit(files), available_bytes) if limit is not None]
     return max(_LEAST_BYTES, min(known) * 4 // 5 // max(1, processes)) if known else None
+
+
+def keep_freed_memory() -> None:
+    """Lets this process keep what it frees for its next arrays: else the kernel clears each page of them anew.
+
+    That is a tenth of an analysis. Only glibc has these settings; elsewhere nothing changes. Raises nothing.
+    """
+    with suppress(OSError, AttributeError):
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
+        set_option(_M_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 def limit_data(memory_bytes: int | None) -> None:

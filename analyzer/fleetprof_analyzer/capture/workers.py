@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 from fleetprof_api.memory_shortage import HELPER, go_first
 
-from fleetprof_analyzer.capture.memory import limit_data
+from fleetprof_analyzer.capture.memory import keep_freed_memory, limit_data
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -96,6 +96,7 @@ def _begin(memory_bytes: int | None) -> None:
     """
     go_first(HELPER)
     limit_data(memory_bytes)
+    keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -108,5 +108,10 @@ def _join(finer: Level, lane: npt.NDArray[np.integer[Any]], start_ns: Int64s, du
 def _longest(duration_ns: Int64s, firsts: Positions) -> Positions:
     """The position of the first longest row of each group, which begin at `firsts`."""
     longest = np.maximum.reduceat(duration_ns, firsts)
-    hits = np.flatnonzero(duration_ns == np.repeat(longest, np.diff(firsts, append=len(duration_ns))))
-    return hits[np.searchsorted(hits, firsts)]
+    counts = np.diff(firsts, append=len(duration_ns))
+    hits = np.flatnonzero(duration_ns == np.repeat(longest, counts))
+    if len(hits) == len(firsts):
+        return hits
+    # More hits than groups: of those of one group the first.
+    group = np.repeat(np.arange(len(firsts), dtype=np.int32), counts).take(hits)
+    return hits.compress(np.append(True, group[1:] != group[:-1]))

@@ -48,15 +48,15 @@ def classify(
     duration: Int64s,
 ) -> Classes:
     """The class of rows of the trace, columns of shape (n,), as a number of `CLASSES`."""
-    on_device = category <= Category.MEMSET
-    devices = on_device.any()
-    by_name = np.array([_class_on_host(text, devices=bool(devices)) for text in trace.names] or [_HOST], np.int8)
+    on_device = np.flatnonzero(category <= Category.MEMSET)
+    devices = len(on_device) > 0
+    by_name = np.array([_class_on_host(text, devices=devices) for text in trace.names] or [_HOST], np.int8)
     classes = by_name.take(name)
     if devices:
         kernels = np.full(len(by_name), _COMPUTE, np.int8)
         for work in works:
             kernels[work.rows.name] = _OF_WORK.take(work.classes)
-        classes = np.where(on_device, kernels.take(name), classes)
+        classes[on_device] = kernels.take(name.take(on_device))
     collective = np.flatnonzero(classes == _EXPOSED)
     if len(collective):
         computing = [work.rows.select(work.classes == WorkClass.COMPUTE) for work in works]

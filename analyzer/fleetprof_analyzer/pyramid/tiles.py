@@ -56,7 +56,8 @@ def write_level(rows: LaneRows, level: Level | None, body: Body) -> LevelHeader:
     for number, border in enumerate(borders.tolist()):
         own = order[ends[number] : ends[number + 1]]
         mine = np.concatenate((carried[number], own)) if len(carried[number]) else own
-        longest = int(duration.take(mine).max())
+        lasts = duration.take(mine)
+        longest = int(lasts.max())
         positions = mine if at is None else at.take(mine)
         launched = rows.launched_ns.take(positions)
         flags = LINKED if launched.any() else 0
@@ -67,7 +68,7 @@ def write_level(rows: LaneRows, level: Level | None, body: Body) -> LevelHeader:
             "lane": lane.take(mine),
             "name": rows.name.take(positions),
             "start_ns": begins,
-            "duration_ns": duration.take(mine),
+            "duration_ns": lasts,
         }
         if level is not None:
             share = -(-level.covered_ns.take(mine) * 255 >> level.bucket_bits)

@@ -55,11 +55,12 @@ def main() -> None:
     """Analyses one capture in this process."""
     os.nice(_NICE)
     go_first(HELPER)
-    from fleetprof_analyzer.capture.memory import free_share, limit_data, limits_within
+    from fleetprof_analyzer.capture.memory import free_share, keep_freed_memory, limit_data, limits_within
     from fleetprof_analyzer.capture.store import analyze_capture
 
     memory_bytes = free_share(1)
     limit_data(memory_bytes)
+    keep_freed_memory()
     location, namespace, uid = sys.argv[1:]
     store = open_store(msgspec.json.decode(location, type=StoreLocation))
     analyze_capture(store, namespace, uid, limits=limits_within(memory_bytes))

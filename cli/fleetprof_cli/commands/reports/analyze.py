@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import click
 from fleetprof_analyzer.capture.folder import NothingToAnalyze, SeveralJobs, analyze_directory
+from fleetprof_analyzer.capture.memory import keep_freed_memory
 from fleetprof_analyzer.timeline.trace_window import cut_directory
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
@@ -76,6 +77,7 @@ def command(
     """Analyse traces that you already have: one folder, or the files of one job (*.json, *.json.gz)."""
     wanted = read_wanted(context, "output", "tables")
     kernel_classes = () if classes is None else _read_classes(classes)
+    keep_freed_memory()
     try:
         with _folder(paths) as folder, show_reading() as progress:
             if wanted is not None:

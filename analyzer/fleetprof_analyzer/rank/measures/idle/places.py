@@ -16,7 +16,7 @@ from fleetprof_analyzer.rank.host.track import Track
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.rank.measures.idle.gaps import NEVER, Gaps
 from fleetprof_analyzer.rank.measures.kernels.kernels import short_name
-from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
+from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls, Positions
 from fleetprof_analyzer.trace.classes import is_host_annotation
 from fleetprof_analyzer.trace.naming import where_name
 from fleetprof_analyzer.trace.trace import Bools, Category, Int64s, Rows, Trace
@@ -25,6 +25,7 @@ _LEAST_PERMILLE: Final = 20  # the least that is a finding
 _MOST_GAPS: Final = 200
 _Work = tuple[str, str]
 """Its name and its stream."""
+_NO_WORK: Final[_Work] = ("", "")
 
 
 class LongGaps(NamedTuple):
@@ -97,33 +98,27 @@ def _choose_neighbours(one: LongGaps, borders: "_Borders") -> tuple[tuple[_Work,
 
 
 class _Borders:
-    """The device's rows that end where one of the gaps begins, and those that begin where one ends."""
+    """The device's work that ends where one of the gaps begins, and that begins where one ends."""
 
     def __init__(self, trace: Trace, rows: Rows, calls: LaunchCalls, chosen: Sequence[LongGaps]) -> None:
-        self._trace, self._calls = trace, calls
-        self._ending = _by_time(rows, rows.end_ns, np.concatenate([one.gaps.begin_ns for one in chosen]))
-        self._beginning = _by_time(rows, rows.start_ns, np.concatenate([one.gaps.end_ns for one in chosen]))
+        ending = rows.take(_find_times(rows.end_ns, [one.gaps.begin_ns for one in chosen]))
+        # Of the longest work; what takes no time counts only where nothing else ends then.
+        ending = _first_of_each(ending, ending.end_ns, ending.duration_ns == 0, ending.start_ns)
+        self._ending = _name(trace, ending, ending.end_ns)
+        beginning = rows.take(_find_times(rows.start_ns, [one.gaps.end_ns for one in chosen]))
+        call = calls.of(beginning)
+        launched = np.full(len(call), NEVER, np.int64)
+        launched[call >= 0] = calls.calls.start_ns.take(call[call >= 0])
+        beginning = _first_of_each(beginning, beginning.start_ns, launched, beginning.correlation)
+        self._beginning = _name(trace, beginning, beginning.start_ns)
 
     def ends_at(self, at_ns: int) -> _Work:
         """Of the longest work that ends then; empty where none does."""
-        return self._name(self._ending.get(at_ns))
+        return self._ending.get(at_ns, _NO_WORK)
 
     def begins_at(self, at_ns: int) -> _Work:
-        """Of the work that begins then the one that was launched first."""
-        rows = self._beginning.get(at_ns)
-        if rows is None or len(rows) == 1:
-            return self._name(rows)
-        call = self._calls.of(rows)
-        launched = np.array([self._calls.calls.start_ns[at] if at >= 0 else NEVER for at in call.tolist()])
-        return self._name(rows.take(np.lexsort((rows.correlation, launched))[:1]))
-
-    def _name(self, rows: Rows | None) -> _Work:
-        if rows is None:
-            return "", ""
-        lasting = rows.select(rows.duration_ns > 0)
-        rows = lasting if len(lasting) else rows
-        at = int(rows.start_ns.argmin())
-        return short_name(self._trace.names[rows.name[at]]), self._trace.places[rows.place[at]][1]
+        """Of the work that begins then the one that was launched first; empty where none does."""
+        return self._beginning.get(at_ns, _NO_WORK)
 
 
 class _HostOperators:
@@ -163,12 +158,24 @@ class _HostOperators:
         return self._of_thread[thread]
 
 
-def _by_time(rows: Rows, times_ns: Int64s, wanted_ns: Int64s) -> dict[int, Rows]:
-    """The rows by their time, of those times that are wanted."""
-    wanted = np.unique(wanted_ns)
+def _find_times(times_ns: Int64s, wanted_ns: Sequence[Int64s]) -> Positions:
+    """Where the times are that are wanted."""
+    wanted = np.unique(np.concatenate(wanted_ns))
     at = np.minimum(np.searchsorted(wanted, times_ns), len(wanted) - 1)
-    chosen = np.flatnonzero(wanted[at] == times_ns)
-    positions: dict[int, list[int]] = {}
-    for position in chosen.tolist():
-        positions.setdefault(int(times_ns[position]), []).append(position)
-    return {time: rows.take(np.array(of_time)) for time, of_time in positions.items()}
+    return np.flatnonzero(wanted.take(at) == times_ns) if len(wanted) else np.zeros(0, np.intp)
+
+
+def _first_of_each(rows: Rows, times_ns: Int64s, *keys: Int64s | Bools) -> Rows:
+    """Of the rows of each time the first by these keys, then in their order."""
+    order = np.lexsort((*reversed(keys), times_ns))
+    ordered = times_ns.take(order)
+    return rows.take(order[np.append(True, ordered[1:] != ordered[:-1])[: len(order)]])
+
+
+def _name(trace: Trace, rows: Rows, times_ns: Int64s) -> dict[int, _Work]:
+    """Names and streams of rows by their times."""
+    names = {number: short_name(trace.names[number]) for number in set(rows.name.tolist())}
+    return {
+        time: (names[name], trace.places[place][1])
+        for time, name, place in zip(times_ns.tolist(), rows.name.tolist(), rows.place.tolist(), strict=True)
+    }
