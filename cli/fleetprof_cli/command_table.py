@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
@@ -42,6 +43,11 @@ class Commands(click.Group):
             ) from None
         command: click.Command = module.command
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names that begin so, with the table's help, without loading a command; and the group's own options."""
+        names = [CompletionItem(name, help=text) for name, text in self._table.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command. At Ctrl-C it ends what it has started before it says so."""

@@ -9,7 +9,9 @@ import pytest
 from click.testing import CliRunner
 from fleetprof_api.process.address import HostPort
 from fleetprof_api.request import parse_request
-from fleetprof_cli.capture.request_flags import Job, Wishes, find_contradiction, make_document, parse_ranks
+from fleetprof_cli.capture.jobs import Job
+from fleetprof_cli.capture.rank_numbers import parse_ranks
+from fleetprof_cli.capture.request_flags import Wishes, find_contradiction, make_document
 from fleetprof_cli.commands.local import capture as local_capture
 from fleetprof_cli.kubernetes.commands import capture as cluster_capture
 from fleetprof_cli.local.network import advertise

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,42 @@ def test_the_plug_in_for_kubectl_comes_without_server_parts() -> None:
     code = f"import sys, fleetprof_cli.kubectl, {imports}; print({heavy} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "set()\n"
+
+
+_REQUEST = {"pydantic", "yaml"}
+_ANALYSIS = {"numpy", "isal", "jinja2"}
+_SERVERS = {"kopf", "boto3", "sqlalchemy", "aiohttp", "fastapi", "cryptography"}
+_HUB = {"grpc", "google.protobuf"}
+
+
+@pytest.mark.parametrize(
+    ("modules", "never"),
+    [
+        (("main", "commands.installation.completion", "completions"), {"rich", *_HUB, *_REQUEST, *_ANALYSIS}),
+        (("commands.local.run",), {"rich", "asyncio", *_HUB, *_REQUEST, *_ANALYSIS}),
+        (("commands.reports.ui", "commands.reports.catalog"), {"rich", *_HUB, *_REQUEST, *_ANALYSIS}),
+        (("commands.reports.report",), {"rich", "asyncio", *_HUB, *_REQUEST, *_ANALYSIS}),
+        (("commands.local.list", "commands.local.top", "commands.installation.doctor"), _REQUEST | _ANALYSIS),
+        (("commands.local.up",), {"grpc", *_REQUEST, *_ANALYSIS}),
+        (("commands.local.capture",), _ANALYSIS),
+        (("commands.reports.analyze", "commands.reports.diff"), _HUB | _REQUEST),
+    ],
+)
+def test_a_command_loads_what_it_needs(modules: Sequence[str], never: set[str]) -> None:
+    names = [f"fleetprof_cli.{name}" for name in modules]
+    code = f"import sys, {', '.join(names)}; print(sorted({never | _SERVERS} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_completing_a_command_loads_none() -> None:
+    code = (
+        "import sys; from click.shell_completion import BashComplete; from fleetprof_cli.main import main;"
+        "found = BashComplete(main, {}, 'fleetprof', '').get_completions([], 'c');"
+        "print(*(one.value for one in found), [name for name in sys.modules if name.startswith('fleetprof_cli.comm')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "capture catalog completion ['fleetprof_cli.command_table']\n"
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,26 @@ from typing import Any
 
 from fleetprof_api.hub import hub_pb2 as pb
 
-from fleetprof_cli.capture.request_flags import Job
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
 
 
 class NoSuchJob(Failure):
     """No job that runs is the one that is meant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A workload as sidecars name it."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str
+
+    def target(self) -> dict[str, Any]:
+        """The workload as a request's `spec.target`."""
+        return {"workload": {"apiVersion": self.api_version, "kind": self.kind, "name": self.name}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,33 +3,18 @@
 Guarantees: pure; what the flags cannot say is left to its default; the rules are those of `fleetprof_api.request`.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from fleetprof_api.limits import LONGEST_WINDOW_OF_ALL_RANKS_NS, MOST_LISTED_RANKS
+from fleetprof_api.limits import LONGEST_WINDOW_OF_ALL_RANKS_NS
 from fleetprof_api.request import API_VERSION, KIND
 
 from fleetprof_cli.durations import format_duration
 
 _LONGEST_OF_ALL_MS: Final = LONGEST_WINDOW_OF_ALL_RANKS_NS // 10**6
 _NAME_LENGTH: Final = 38  # and 12 for the time: names have at most 52
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A workload as sidecars name it."""
-
-    api_version: str
-    kind: str
-    name: str
-    namespace: str
-
-    def target(self) -> dict[str, Any]:
-        """The workload as a request's `spec.target`."""
-        return {"workload": {"apiVersion": self.api_version, "kind": self.kind, "name": self.name}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,22 +36,6 @@ class Wishes:
     conflict: str | None = None
     max_trace_mib: int | None = None
     max_slowdown_percent: int | None = None
-
-
-def parse_ranks(text: str) -> list[int]:
-    """`0,8,16-19` as numbers, each once. Raises ValueError with the rule."""
-    ranks: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d{1,7})(?:-(\d{1,7}))?\s*", part)
-        if not match:
-            raise ValueError(f"{part!r} must be a rank or a range of ranks, for example 0,8,16-19")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first:
-            raise ValueError(f"{part!r} must be a range from a lower to a higher rank")
-        ranks.extend(range(first, min(last, first + MOST_LISTED_RANKS) + 1))
-        if len(set(ranks)) > MOST_LISTED_RANKS:
-            raise ValueError(f"{text!r} names more than {MOST_LISTED_RANKS} ranks; use --sample or --every")
-    return list(dict.fromkeys(ranks))
 
 
 def find_contradiction(wishes: Wishes) -> str:

@@ -24,21 +24,14 @@ from fleetprof_api.request import (
 )
 from fleetprof_api.request.part import Part
 
-from fleetprof_cli.capture.request_flags import Wishes, find_contradiction, parse_ranks
+from fleetprof_cli.capture.rank_numbers import read_ranks
+from fleetprof_cli.capture.request_flags import Wishes, find_contradiction
 from fleetprof_cli.durations import Duration
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
 
 _MAX_FILE_BYTES: Final = 1 << 20
 _MILLISECOND_NS: Final = 10**6
-
-
-def read_ranks(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[int] | None:
-    """Reads the text of `--ranks` into rank numbers; click's callback, so a wrong text is a usage error."""
-    try:
-        return None if value is None else parse_ranks(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 def _collect(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:

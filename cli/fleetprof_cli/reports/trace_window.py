@@ -5,16 +5,18 @@ Guarantees: the file appears whole or not at all; what was left out, and how wel
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
-from fleetprof_analyzer.timeline.merged_trace import MergedTrace, Wanted, Write
 from fleetprof_analyzer.timeline.window import NoSuchPart, Window, parse_window
-from isal import igzip
 
-from fleetprof_cli.capture.request_options import read_ranks
+from fleetprof_cli.capture.rank_numbers import read_ranks
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure, say
+
+# What reads and writes traces is loaded where a cut is wanted.
+if TYPE_CHECKING:
+    from fleetprof_analyzer.timeline.merged_trace import MergedTrace, Wanted, Write
 
 _DEFAULT: Final = Path("trace-window.json.gz")
 _SUFFIX: Final = ".json.gz"
@@ -52,7 +54,7 @@ def _read_window(_context: click.Context, _parameter: click.Parameter, value: st
         raise click.BadParameter(str(error)) from None
 
 
-def read_wanted(context: click.Context, *unfit: str) -> Wanted | None:
+def read_wanted(context: click.Context, *unfit: str) -> "Wanted | None":
     """What to cut; None where a report is wanted. Raises UsageError beside the options named `unfit`."""
     window, ranks = context.params["trace_window"], context.params["ranks"]
     if window is None:
@@ -63,10 +65,12 @@ def read_wanted(context: click.Context, *unfit: str) -> Wanted | None:
         name = parameter.name or ""
         if name in unfit and context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--trace-window writes a trace: {parameter.opts[-1]} is for reports", context)
+    from fleetprof_analyzer.timeline.merged_trace import Wanted
+
     return Wanted(window, ranks)
 
 
-def read_cut(context: click.Context, *unfit: str) -> Wanted | None:
+def read_cut(context: click.Context, *unfit: str) -> "Wanted | None":
     """As `read_wanted`, of the options of `cut_options`."""
     wanted = read_wanted(context, *unfit)
     if wanted is None and context.params["out"] is not None:
@@ -74,8 +78,10 @@ def read_cut(context: click.Context, *unfit: str) -> Wanted | None:
     return wanted
 
 
-def write_cut(out: Path | None, cut: Callable[[Write], MergedTrace]) -> None:
+def write_cut(out: Path | None, cut: "Callable[[Write], MergedTrace]") -> None:
     """Writes what `cut` makes to `out` and tells what it is. Raises Failure, and what `cut` raises of a store."""
+    from isal import igzip
+
     path = out or _DEFAULT
     if not path.name.endswith(_SUFFIX):
         raise Failure(f"--out {path}: a trace is written as *{_SUFFIX}", code=ExitCode.INVALID)
@@ -95,7 +101,7 @@ def write_cut(out: Path | None, cut: Callable[[Write], MergedTrace]) -> None:
     _tell(made)
 
 
-def _tell(made: MergedTrace) -> None:
+def _tell(made: "MergedTrace") -> None:
     numbers = ", ".join(one.source if one.rank is None else str(one.rank) for one in made.ranks)
     events = sum(one.events for one in made.ranks)
     say(f"{made.window}; rank{'s' if len(made.ranks) > 1 else ''} {numbers}; {events:,} events")

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from fleetprof_api.report.report import DeviceTime, IdleCauses, Iteration
 
+from fleetprof_analyzer.rank.iteration_measures import CAUSES
 from fleetprof_analyzer.rank.measures.breakdown import measure_device
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.rank.measures.host_activity import HostRows
@@ -20,8 +21,6 @@ from fleetprof_analyzer.trace.trace import Trace
 
 # As many as a request may ask for; of more a summary would grow too long.
 _MOST_ITERATIONS: Final = 100
-CAUSES: Final = ("data_loading", "synchronization", "launching", "host", "optimizer", "waiting", "unknown")
-"""The fields of IdleCauses that add up to the idle time; the others are parts of these."""
 
 
 def measure_device_time(

@@ -20,7 +20,6 @@ from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.report.report import Report, write_report
-from fleetprof_api.request import InvalidRequest, load_kernel_classes
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure, say
@@ -114,6 +113,8 @@ def command(
 
 
 def _read_classes(file: Path) -> tuple[KernelClass, ...]:
+    from fleetprof_api.request import InvalidRequest, load_kernel_classes
+
     try:
         return load_kernel_classes(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from fleetprof_analyzer.timeline.trace_window import cut_capture
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.report.report import Report, UnreadableReport, read_report
@@ -53,6 +52,8 @@ def command(
     found = find_capture(read_captures(store), capture)
     ledger = found.ledger
     if wanted is not None:
+        from fleetprof_analyzer.timeline.trace_window import cut_capture
+
         try:
             write_cut(out, lambda write: cut_capture(store, ledger.namespace, ledger.uid, wanted, write))
         except StoreError as error:

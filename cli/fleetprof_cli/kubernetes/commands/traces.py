@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fleetprof_cli.capture.request_options import read_ranks
+from fleetprof_cli.capture.rank_numbers import read_ranks
 from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.options import place_options, read_place, read_store, store_options
 from fleetprof_cli.kubernetes.request_state import RequestState
