@@ -46,6 +46,21 @@ print("\\n" + json.dumps(facts))
 """
 
 
+# What is installed, without the seconds that its import takes.
+_FIND: Final = """
+import json, sys
+facts = {"python": "%d.%d.%d" % sys.version_info[:3]}
+try:
+    import importlib.metadata, importlib.util
+    if importlib.util.find_spec("torch") is None:
+        raise ImportError("No module named 'torch'")
+    facts["torch"] = importlib.metadata.version("torch")
+except ImportError as error:
+    facts["error"] = str(error)
+print("\\n" + json.dumps(facts))
+"""
+
+
 class Verdict(StrEnum):
     """How much a finding matters."""
 
@@ -80,10 +95,10 @@ def check_machine(state: StateDirectory, python: str, environment: Mapping[str, 
     yield from judge_leftovers(run_folders(state), socket_directories())
 
 
-def probe_interpreter(python: str) -> dict[str, Any]:
+def probe_interpreter(python: str, program: str = _PROBE) -> dict[str, Any]:
     """What the interpreter says of itself; `error` when it says nothing."""
     try:
-        result = subprocess.run([python, "-c", _PROBE], capture_output=True, text=True, timeout=_PROBE_S, check=False)
+        result = subprocess.run([python, "-c", program], capture_output=True, text=True, timeout=_PROBE_S, check=False)
         facts: dict[str, Any] = json.loads(result.stdout.strip().splitlines()[-1])
     except FileNotFoundError:
         return {"error": "there is no such program", "missing": True}
@@ -92,6 +107,11 @@ def probe_interpreter(python: str) -> dict[str, Any]:
     except (IndexError, ValueError):
         return {"error": f"it ended with code {result.returncode}", "missing": True}
     return facts
+
+
+def find_torch(python: str) -> dict[str, Any]:
+    """Its `python` and the version of its `torch`, which is not imported; `error` where it has none."""
+    return probe_interpreter(python, _FIND)
 
 
 def judge_interpreter(python: str, facts: Mapping[str, Any]) -> Iterable[Check]:

@@ -1,4 +1,4 @@
-"""`fleetprof demo`: the whole way on this machine, with a small model: train, capture twice, report.
+"""`fleetprof demo`: the whole way on this machine, with a small model: train, capture, report, and capture again.
 
 Guarantees: everything goes through the same commands that a user has; all that it started has ended when it ends, by
 process id, also by Ctrl-C, SIGTERM or SIGHUP at any moment; what it shows lies in OUT.
@@ -25,7 +25,7 @@ from fleetprof_api.report.report import read_report
 from fleetprof_cli import training
 from fleetprof_cli.capture.jobs import group_jobs
 from fleetprof_cli.capture.request_flags import Wishes
-from fleetprof_cli.doctor.checks import probe_interpreter
+from fleetprof_cli.doctor.checks import find_torch
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.capture import take_capture
 from fleetprof_cli.local.child import child_command
@@ -59,7 +59,7 @@ _MADE: Final = ("report.json", "report.html", "up.log", "job.log", "state", "sto
 @click.option("--hold", is_flag=True, help="Leave job and hub running until Ctrl-C, to try the other commands.")
 def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) -> None:
     """Train a small model on four ranks, capture it and show the report."""
-    facts = probe_interpreter(python)
+    facts = find_torch(python)
     if "torch" not in facts:
         raise Failure(
             f"the demo trains with PyTorch, and {python} has none: {facts.get('error', '')}",
@@ -79,16 +79,19 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
         say("the job starts (its output: job.log); waiting until every rank has trained a little")
         asyncio.run(_await_training(state, job, ranks, out / "job.log"))
         say(f"capturing {iterations} iterations on {ranks} ranks while it trains")
-        status = _capture(state, iterations)
-        if status.report_location:
-            say("and once more, so that there is something to compare")
-            status = _capture(state, iterations)
-        _show(out, status)
+        first = _capture(state, iterations)
+        _show(out, first)
+        say("capturing once more, so that there is something to compare")
+        second = _capture(state, iterations)
+        _demand_report(second)
+        place = shlex.quote(str(state.path))
+        say(f"both captures:  fleetprof diff {first.uid} {second.uid} --state {place}")
+        say(f"in the browser: fleetprof ui --state {place}")
         if hold:
             say(f"job and hub go on until Ctrl-C; try: fleetprof capture --state {state.path} --iterations 10")
             _hold()
         say("stopping the job and the hub")
-    sys.exit(exit_code(status))
+    sys.exit(exit_code(first) or exit_code(second))
 
 
 def _clear(out: Path) -> None:
@@ -173,10 +176,8 @@ def _capture(state: StateDirectory, iterations: int) -> pb.CaptureStatus:
 
 
 def _show(out: Path, status: pb.CaptureStatus) -> None:
-    """Copies the report into OUT and prints it."""
-    if not status.report_location:
-        code = exit_code(status) or ExitCode.CAPTURE_FAILED
-        raise Failure("the capture ended without a report", details=failure_lines(status), code=code)
+    """Copies the report into OUT and prints it. Raises Failure where there is none."""
+    _demand_report(status)
     store = open_store(StoreLocation(directory=str(out / "store")))
     data = store.get(keys.report_key(status.namespace, status.uid))
     (out / "report.json").write_bytes(data)
@@ -191,7 +192,12 @@ def _show(out: Path, status: pb.CaptureStatus) -> None:
     say(f"the report:  {out / 'report.html'}")
     say(f"for tools:   {out / 'report.json'}")
     say(f"the capture: {folder} ({size_text(stored)} of traces)")
-    say(f"in the browser: fleetprof ui --state {shlex.quote(str(out / 'state'))}")
+
+
+def _demand_report(status: pb.CaptureStatus) -> None:
+    if not status.report_location:
+        code = exit_code(status) or ExitCode.CAPTURE_FAILED
+        raise Failure("the capture ended without a report", details=failure_lines(status), code=code)
 
 
 def _end_in_order_by_signals() -> None:
