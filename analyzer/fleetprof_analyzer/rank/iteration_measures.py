@@ -10,10 +10,10 @@ from fleetprof_api.report.heterogeneity import Unit
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import StageName
 
+from fleetprof_analyzer.rank.measures.idle.causes import CAUSES
+
 Values = list[int | None]
 
-CAUSES: Final = ("data_loading", "synchronization", "launching", "host", "optimizer", "waiting", "unknown")
-"""The fields of IdleCauses that add up to the idle time; the others are parts of these."""
 PARTS: Final = ("compute", "overlapped_communication", "exposed_communication", "exposed_memory", "idle")
 STAGE: Final = "stage_"
 IDLE: Final = "idle_"

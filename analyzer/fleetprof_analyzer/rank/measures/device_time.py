@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 from fleetprof_api.report.report import DeviceTime, IdleCauses, Iteration
 
-from fleetprof_analyzer.rank.iteration_measures import CAUSES
 from fleetprof_analyzer.rank.measures.breakdown import measure_device
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.rank.measures.host_activity import HostRows
+from fleetprof_analyzer.rank.measures.idle.causes import CAUSES
 from fleetprof_analyzer.rank.measures.idle.idle import measure_idle, measure_stream_idle
 from fleetprof_analyzer.rank.measures.idle.places import LongGaps
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
