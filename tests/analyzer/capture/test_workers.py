@@ -1,6 +1,7 @@
 """Several processes give what one gives; one that is killed costs its own piece; none outlives who started it."""
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -148,3 +149,27 @@ def _wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < until, "it did not come to that in a minute"
         time.sleep(0.02)
+
+
+_FREES_AND_TAKES_AGAIN = """
+import resource, sys
+import numpy as np
+from fleetprof_analyzer.capture.memory import keep_freed_memory
+if sys.argv[1:]:
+    keep_freed_memory()
+for _ in range(50):
+    pieces = [np.ones(1 << 18, np.uint8) for _ in range(16)]
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has the settings")
+def test_memory_that_is_freed_is_not_asked_of_the_kernel_again() -> None:
+    environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": str(1 << 17)}  # as at the start, before glibc adapts
+
+    def count_faults(*words: str) -> int:
+        command = [sys.executable, "-c", _FREES_AND_TAKES_AGAIN, *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        return int(done.stdout)
+
+    assert count_faults("keep") < count_faults() / 2
