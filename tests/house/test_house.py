@@ -138,8 +138,8 @@ _HUB = {"grpc", "google.protobuf"}
 def test_a_command_loads_what_it_needs(modules: Sequence[str], never: set[str]) -> None:
     names = [f"fleetprof_cli.{name}" for name in modules]
     code = f"import sys, {', '.join(names)}; print(sorted({never | _SERVERS} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
 
 
 def test_completing_a_command_loads_none() -> None:
@@ -148,8 +148,8 @@ def test_completing_a_command_loads_none() -> None:
         "found = BashComplete(main, {}, 'fleetprof', '').get_completions([], 'c');"
         "print(*(one.value for one in found), [name for name in sys.modules if name.startswith('fleetprof_cli.comm')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "capture catalog completion ['fleetprof_cli.command_table']\n"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "capture catalog completion ['fleetprof_cli.command_table']\n"
 
 
 @pytest.mark.parametrize(

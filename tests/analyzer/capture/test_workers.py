@@ -169,7 +169,7 @@ def test_memory_that_is_freed_is_not_asked_of_the_kernel_again() -> None:
 
     def count_faults(*words: str) -> int:
         command = [sys.executable, "-c", _FREES_AND_TAKES_AGAIN, *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        return int(done.stdout)
+        result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        return int(result.stdout)
 
     assert count_faults("keep") < count_faults() / 2
