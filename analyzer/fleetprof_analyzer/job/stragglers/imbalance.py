@@ -131,7 +131,7 @@ def _is_of_several(own_ns: Int64s) -> bool:
     lost, rank = above.max(axis=0), above.argmax(axis=0)
     of_rank = np.bincount(rank, lost, len(above))
     total = float(lost.sum())
-    return lost.max() <= _MOST_OF_ITERATION * total and of_rank.max() <= _MOST_OF_RANK * total
+    return float(lost.max()) <= _MOST_OF_ITERATION * total and float(of_rank.max()) <= _MOST_OF_RANK * total
 
 
 def _find_moving(replay: Replay, table: OwnTime, *, on_host: bool) -> Cause | None:

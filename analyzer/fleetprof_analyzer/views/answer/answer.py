@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fleetprof_api.report.report import Finding, Report
+from fleetprof_api.report.findings import Finding
+from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers
 
 from fleetprof_analyzer.views.answer.lateness import NOBODY, say_lateness

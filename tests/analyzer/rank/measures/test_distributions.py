@@ -36,7 +36,7 @@ def test_every_duration_is_in_one_bar(durations: list[int]) -> None:
 
 
 def kernel(name: str, histogram: Histogram) -> KernelStatistics:
-    return KernelStatistics(name=name, work_class="compute", ranks=1, histogram=histogram, **NUMBERS)
+    return KernelStatistics(name=name, work_class="compute", ranks=1, histogram=histogram, streams=[], **NUMBERS)
 
 
 def test_kernels_are_drawn_beside_their_numbers() -> None:

@@ -8,7 +8,7 @@ from statistics import pstdev
 
 import msgspec
 import pytest
-from fleetprof_analyzer.rank.iterations import Asked
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.measures.kernels.kernels import OTHER, KernelGroup, merge_kernels
 from fleetprof_analyzer.rank.measures.kernels.streams import OTHER_STREAMS
 from fleetprof_analyzer.rank.stored_summary import MOST_BYTES, pack_summary, unpack_summary
@@ -25,7 +25,7 @@ US = 1000
 def planted(launches: Launches, rank: int = 0) -> RankSummary:
     problems = Problems()
     trace = read_trace(io.BytesIO(write_launches(launches)), "t", problems)
-    return summarise(trace, None, rank_number=rank, asked=Asked(), problems=problems)
+    return summarise(trace, None, rank_number=rank, terms=RecordingTerms(), problems=problems)
 
 
 def kernels_of(*ranks: Launches) -> dict[str, KernelStatistics]:
