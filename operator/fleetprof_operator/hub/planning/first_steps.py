@@ -17,7 +17,7 @@ from fleetprof_api.request import Window
 NO_STEP: Final = "NoOptimizerStep"
 """The reason of a request that waits for optimizer steps, or has waited for them until its deadline."""
 
-_ADVICE: Final = "; a window in iterations waits for that until the deadline; one of durationMillis does not wait"
+_ADVICE: Final = "; a window in iterations waits for that, one in time (--duration, durationMillis) does not"
 
 
 def is_importing(process: pb.Process) -> bool:

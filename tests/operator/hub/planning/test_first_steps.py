@@ -48,7 +48,7 @@ NO_AGENT = rank(None, has_agent=False)
 def test_whose_iterations_are_not_there_yet(ranks: list[pb.Process], says: str) -> None:
     found = find_stepless(ranks, Window(iterations=5))
     assert found.partition(";")[0] == says
-    assert ("durationMillis does not wait" in found) == bool(says)
+    assert ("(--duration, durationMillis) does not" in found) == bool(says)
 
 
 @pytest.mark.parametrize("window", [Window(iterations=5), Window(duration_millis=500)])
