@@ -71,3 +71,26 @@ def test_no_name_is_a_verb_that_hides_what_it_holds() -> None:
             if name.strip("_") in VERBS and not is_idiom(name, lines[line - 1].strip())
         ]
     assert found == [], "name what it holds: message, answer, result, request, ledger"
+
+
+DECLARED = re.compile(r"\b(?:const|let|function)\s+\[?(\w+)|#(\w+)\s*[:=]|[(,]\s*(\w+)(?=\s*[:,)][^\"'`]*=>)")
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("const said = 1;", "said"), ("const [said, setSaid] = useState();", "said"), ("function told() {}", "told"),
+        ("readonly #told: () => void;", "told"), ("(_, said) => { f(said); }", "said"),
+    ],
+)  # fmt: skip
+def test_names_of_the_frontend_are_found(code: str, name: str) -> None:
+    assert name in {found for match in DECLARED.findall(code) for found in match}
+
+
+def test_no_name_of_the_frontend_is_such_a_verb() -> None:
+    found = []
+    for path in sorted((ROOT / "webui/frontend/src").rglob("*.ts*")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            names = {name for match in DECLARED.findall(line) for name in match}
+            found += [f"{path.relative_to(ROOT)}:{number}: {name}" for name in sorted(names & VERBS)]
+    assert found == [], "name what it holds: message, answer, result, request, ledger"

@@ -34,16 +34,16 @@ async function problemOf(response: Response): Promise<Problem> {
   const fallback = `The service answered ${response.status}.`;
   try {
     const body: unknown = await response.json();
-    const said = (name: string) => {
+    const textOf = (name: string) => {
       const value = (body as Record<string, unknown>)[name];
       return typeof value === "string" ? value : "";
     };
     const fields = (body as { fields?: unknown }).fields;
     return new Problem(
       response.status,
-      said("title") || fallback,
-      said("detail"),
-      said("next_step"),
+      textOf("title") || fallback,
+      textOf("detail"),
+      textOf("next_step"),
       Array.isArray(fields) ? fields.map(String) : [],
     );
   } catch {

@@ -19,8 +19,8 @@ interface Props {
 export function BoxPlot({ measured, width, points, scale }: Props) {
   const { box, unit, density, density_from: low, density_to: high } = measured;
   const x = scaleLinear(scale ?? [Math.min(0, box.min, low), Math.max(box.max, high) || 1], [4, width - 4]);
-  const said = (value: number) => formatMeasure(value, unit);
-  const summary = `min ${said(box.min)}, quartiles ${said(box.q1)}, ${said(box.median)}, ${said(box.q3)}, max ${said(box.max)}`;
+  const format = (value: number) => formatMeasure(value, unit);
+  const summary = `min ${format(box.min)}, quartiles ${format(box.q1)}, ${format(box.median)}, ${format(box.q3)}, max ${format(box.max)}`;
   return (
     <svg width={width} height={HEIGHT} className="box-plot" role="img" aria-label={summary}>
       <title>{summary}</title>
@@ -34,7 +34,7 @@ export function BoxPlot({ measured, width, points, scale }: Props) {
       <line className="median" x1={x(box.median)} x2={x(box.median)} y1={MIDDLE - 7} y2={MIDDLE + 7} />
       {points.map(({ rank, value }) => (
         <circle key={rank} cx={x(value)} cy={MIDDLE} r="3">
-          <title>{`rank ${rank}: ${said(value)}`}</title>
+          <title>{`rank ${rank}: ${format(value)}`}</title>
         </circle>
       ))}
     </svg>

@@ -38,16 +38,16 @@ export function Timeline({ source, state, onStateChange }: Props) {
   const scroll = useRef<HTMLDivElement>(null);
   const searchField = useRef<HTMLInputElement>(null);
   const engine = useRef<Engine | null>(null);
-  const told = useRef(onStateChange);
+  const latestOnStateChange = useRef(onStateChange);
   const [store, setStore] = useState<TimelineStore | null>(null);
   const [height, setHeight] = useState(0);
   const [gap, setGap] = useState("");
   const [drawing, setDrawing] = useState<Engine | null>(null);
   const [hover, setHover] = useState<{ hit: Hit; x: number; y: number } | null>(null);
-  const [said, setSaid] = useState("");
+  const [message, setMessage] = useState("");
   const [, setAnswers] = useState(0);
   const theme = useTheme();
-  told.current = onStateChange;
+  latestOnStateChange.current = onStateChange;
 
   useEffect(() => {
     const made = new TimelineStore(source, () => {
@@ -67,7 +67,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
       context,
       store,
       state,
-      (next) => told.current(next),
+      (next) => latestOnStateChange.current(next),
       ({ scene, milliseconds }) => {
         setHeight(scene.layout.height);
         setGap([...scene.ranks.values()].map((rank) => rank.problem).find(Boolean) ?? "");
@@ -96,7 +96,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
     // An address without a view: the rank that the report blames is open at once.
     const fleetHeader = store?.fleet?.value?.header;
     const rank = fleetHeader && suggestRank(fleetHeader);
-    if (state === WHOLE && rank !== undefined) told.current({ ...WHOLE, open: [rank] });
+    if (state === WHOLE && rank !== undefined) latestOnStateChange.current({ ...WHOLE, open: [rank] });
   }, [ready, store, state]);
   useEffect(() => engine.current?.recolor(), [theme]);
 
@@ -120,7 +120,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
     const offset = engine.current?.scene?.ranks.get(focus)?.offset ?? 0;
     const from = state.chosen?.rank === focus ? state.chosen.start : (engine.current?.view.start ?? 0) - offset;
     const found = await store.find(focus, names, from, forward);
-    setSaid(found ? "" : `There is no ${forward ? "later" : "earlier"} event of such a name on rank ${focus}.`);
+    setMessage(found ? "" : `There is no ${forward ? "later" : "earlier"} event of such a name on rank ${focus}.`);
     if (found) engine.current?.choose(focus, found.start, found.duration, found.name, BESIDE_FOUND);
   };
   const cut = async () => {
@@ -135,8 +135,8 @@ export function Timeline({ source, state, onStateChange }: Props) {
     await openInPerfetto(async () => (await store!.cut(parts)).buffer, title, "timeline.json");
   };
   const tell = (work: Promise<void>) => {
-    setSaid("");
-    work.catch((error: unknown) => setSaid(error instanceof Error ? error.message : String(error)));
+    setMessage("");
+    work.catch((error: unknown) => setMessage(error instanceof Error ? error.message : String(error)));
   };
   const press = (event: KeyboardEvent) => {
     const command = commandOf(event.nativeEvent);
@@ -194,7 +194,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
         {chosen && chosenOne && state.chosen && (
           <Details rank={state.chosen.rank} scene={chosen} lane={state.chosen.lane} rectangle={chosenOne} />
         )}
-        {said && <p role="alert">{said}</p>}
+        {message && <p role="alert">{message}</p>}
         {problem !== undefined && <p>Rank {focus} has no events here: {problem}</p>}
         {tree?.problem !== undefined && <p>The list of what rank {focus} ran is missing: {tree.problem}</p>}
         {gap && <p>A part is missing: {gap}</p>}

@@ -36,8 +36,8 @@ export class Engine {
   readonly #context: CanvasRenderingContext2D;
   #overview: CanvasRenderingContext2D | null = null;
   readonly #store: TimelineStore;
-  readonly #told: (state: TimelineState) => void;
-  readonly #drawn: (drawn: Drawn) => void;
+  readonly #onState: (state: TimelineState) => void;
+  readonly #onDrawn: (drawn: Drawn) => void;
   #state: TimelineState;
   #view: View = { start: 0, end: 1, width: 1 };
   #height = 1;
@@ -51,19 +51,19 @@ export class Engine {
   #hover: Picture["hover"] = null;
   #sought: { rank: number; start: number; name: number } | null = null;
 
-  /** `told` is given a state that the reader made here; `drawn` each picture. */
+  /** `onState` is given a state that the reader made here; `onDrawn` each picture. */
   constructor(
     context: CanvasRenderingContext2D,
     store: TimelineStore,
     state: TimelineState,
-    told: (state: TimelineState) => void,
-    drawn: (drawn: Drawn) => void,
+    onState: (state: TimelineState) => void,
+    onDrawn: (drawn: Drawn) => void,
   ) {
     this.#context = context;
     this.#store = store;
     this.#state = state;
-    this.#told = told;
-    this.#drawn = drawn;
+    this.#onState = onState;
+    this.#onDrawn = onDrawn;
   }
 
   close(): void {
@@ -159,8 +159,8 @@ export class Engine {
     this.draw();
     clearTimeout(this.#rest);
     this.#sought = null;
-    if (soon) this.#rest = setTimeout(() => this.#told(this.#state), REST_MS);
-    else this.#told(this.#state);
+    if (soon) this.#rest = setTimeout(() => this.#onState(this.#state), REST_MS);
+    else this.#onState(this.#state);
   }
 
   pan(share: number): void {
@@ -251,7 +251,7 @@ export class Engine {
     }
     this.#store.want(scene.wanted);
     this.#findSought(scene);
-    this.#drawn({ scene, milliseconds: performance.now() - began });
+    this.#onDrawn({ scene, milliseconds: performance.now() - began });
   }
 
   #findSought(scene: Scene): void {

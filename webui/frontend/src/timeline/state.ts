@@ -45,20 +45,20 @@ const MOST_NS = 2 ** 53;
 /** The state that an address says, as far as it says one. */
 export function readState(value: unknown): TimelineState {
   if (typeof value !== "object" || value === null || (value as TimelineState).version !== 1) return WHOLE;
-  const said = value as Record<string, unknown>;
-  const start = time(said.start);
-  const end = time(said.end);
-  const mark = Array.isArray(said.mark) && said.mark.length === 2 ? said.mark.map(time) : null;
-  const chosen = said.chosen as TimelineState["chosen"];
+  const record = value as Record<string, unknown>;
+  const start = time(record.start);
+  const end = time(record.end);
+  const mark = Array.isArray(record.mark) && record.mark.length === 2 ? record.mark.map(time) : null;
+  const chosen = record.chosen as TimelineState["chosen"];
   return {
     version: 1,
     start: end > start ? start : 0,
     end: end > start ? end : 0,
-    fold: said.fold === "late" || said.fold === "one" ? said.fold : "all",
-    open: Array.isArray(said.open) ? [...new Set(said.open.filter(isRank))].slice(0, MOST_OPEN) : [],
-    longest: said.longest === true,
-    search: typeof said.search === "string" ? said.search.slice(0, 200) : "",
-    group: typeof said.group === "number" && said.group >= 0 && said.group <= 50 ? said.group : WHOLE.group,
+    fold: record.fold === "late" || record.fold === "one" ? record.fold : "all",
+    open: Array.isArray(record.open) ? [...new Set(record.open.filter(isRank))].slice(0, MOST_OPEN) : [],
+    longest: record.longest === true,
+    search: typeof record.search === "string" ? record.search.slice(0, 200) : "",
+    group: typeof record.group === "number" && record.group >= 0 && record.group <= 50 ? record.group : WHOLE.group,
     mark: mark && mark[1]! > mark[0]! ? [mark[0]!, mark[1]!] : null,
     chosen: chosen && isRank(chosen.rank) && isRank(chosen.lane) && Number.isFinite(chosen.start) ? { ...chosen } : null,
   };

@@ -40,8 +40,8 @@ test.each([
   ["a view that ends before it starts", { version: 1, start: 9, end: 5 }, WHOLE],
   ["ranks that are none", { version: 1, open: [1, -1, 1.5, "2", 3] }, { ...WHOLE, open: [1, 3] }],
   ["text that is none", { version: 1, search: 7, mark: [3, 1], group: 900, fold: "x", chosen: { rank: "a" } }, WHOLE],
-])("a state of %s", (_, said, expected) => {
-  expect(readState(said)).toEqual(expected);
+])("a state of %s", (_, value, expected) => {
+  expect(readState(value)).toEqual(expected);
 });
 
 test("a state survives an address", () => {

@@ -50,8 +50,8 @@ describe("quantities", () => {
     [formatMeasure(640_000, "mJ"), "640 J"],
     [plural(1, "rank"), "1 rank"],
     [plural(1_000, "rank"), "1,000 ranks"],
-  ])("%s", (said, words) => {
-    expect(said).toBe(words);
+  ])("%s", (formatted, words) => {
+    expect(formatted).toBe(words);
   });
 });
 

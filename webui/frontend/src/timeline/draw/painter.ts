@@ -108,10 +108,10 @@ function paintLabel(
   const full = fleet.header.ranks.detail[band.row] === "full";
   context.fillText(full ? (band.open ? "▾" : "▸") : "·", 6, middle);
   const name = rank === null ? "no rank" : `rank ${rank}`;
-  const said = isLate ? `${name} · late` : rank === fleet.header.median_rank ? `${name} · median` : name;
+  const label = isLate ? `${name} · late` : rank === fleet.header.median_rank ? `${name} · median` : name;
   context.font = isLate ? `600 ${FONT}` : FONT;
   if (isLate) context.fillStyle = colors.fill("communication_exposed").solid;
-  context.fillText(said + (opened?.loading && band.open ? " …" : ""), 22, middle, GUTTER - 26);
+  context.fillText(label + (opened?.loading && band.open ? " …" : ""), 22, middle, GUTTER - 26);
   context.font = FONT;
 }
 

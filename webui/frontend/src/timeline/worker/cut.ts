@@ -2,7 +2,7 @@
  * A cut of the shown part as a trace that Perfetto opens: events with their names, tracks and arrows, without arguments.
  *
  * Guarantees: made of the events themselves, never of groups; of more than MOST_EVENTS nothing is made, and what to do is
- * said.
+ * label.
  */
 
 import type { RankHeader } from "../format/rank";
@@ -74,8 +74,8 @@ function nameTracks(header: RankHeader, rank: number, events: string[]): void {
     if (named.has(thread)) return;
     named.add(thread);
     const { kind, owner, name, main } = header.tracks;
-    const said = kind[track] === "stream" ? `GPU ${owner[track]} stream ${name[track]}` : `thread ${name[track]}`;
-    events.push(meta("thread_name", thread, track === main ? "main thread" : said));
+    const label = kind[track] === "stream" ? `GPU ${owner[track]} stream ${name[track]}` : `thread ${name[track]}`;
+    events.push(meta("thread_name", thread, track === main ? "main thread" : label));
   });
 }
 
