@@ -3,13 +3,13 @@
 Guarantees: a part that is not set up is None, and nothing of it is imported or begun.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds, Wish
+from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.kubernetes.cluster import Cluster
+from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.ownership.leadership import Leadership
 from fleetprof_operator.ownership.lease import Holder
 from fleetprof_operator.settings import Settings
@@ -35,9 +35,7 @@ def bound_hub(settings: Settings) -> HubSettings:
     )
 
 
-def make_analyses(
-    settings: Settings, cluster: Cluster, find_wish: Callable[[str], Wish], on_write: Callable[[], None]
-) -> Analyses | None:
+def make_analyses(settings: Settings, cluster: Cluster, metrics: Metrics) -> Analyses | None:
     """None: this installation makes no reports."""
     if settings.analyzer_pod is None:
         return None
@@ -53,8 +51,7 @@ def make_analyses(
             max_resources=settings.analysis_max_resources,
             at_a_time_per_namespace=settings.max_analyses_per_namespace,
         ),
-        find_wish,
-        on_write=on_write,
+        on_write=metrics.writes.labels("job").inc,
     )
 
 

@@ -33,20 +33,12 @@ _SECONDS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
 
 
 class Metrics:
-    """All metrics in one registry of their own. The hub and `count_states` are asked at each scrape."""
+    """All metrics in one registry of their own. `count_states` is asked at each scrape."""
 
-    def __init__(
-        self, count_states: Callable[[], Mapping[str, int]], hub: Hub, otlp: "OtlpExport | None" = None
-    ) -> None:
+    def __init__(self, count_states: Callable[[], Mapping[str, int]]) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self.registry.register(_States(count_states))
-        self.registry.register(_Refusals(hub.refusals))
-        sidecars = Gauge("fleetprof_sidecars_connected", "Sidecars with an open stream.", registry=self.registry)
-        sidecars.set_function(hub.count_connected)
-        kept = Gauge("fleetprof_hub_kept_bytes", "About what the hub keeps of sidecars.", registry=self.registry)
-        kept.set_function(hub.count_kept_bytes)
-        self.registry.register(_Telemetry(hub.telemetry, hub.history, otlp))
         Info("fleetprof_build", "The operator's version.", registry=self.registry).info({"version": __version__})
         self._finished = Counter(
             "fleetprof_requests_finished", "Requests that ended.", ["reason"], registry=self.registry
@@ -67,6 +59,15 @@ class Metrics:
         self.writes = Counter(
             "fleetprof_api_writes", "Writes to the Kubernetes API.", ["object"], registry=self.registry
         )
+
+    def show_hub(self, hub: Hub, otlp: "OtlpExport | None" = None) -> None:
+        """Adds what `hub` and its export are asked at each scrape."""
+        self.registry.register(_Refusals(hub.refusals))
+        sidecars = Gauge("fleetprof_sidecars_connected", "Sidecars with an open stream.", registry=self.registry)
+        sidecars.set_function(hub.count_connected)
+        kept = Gauge("fleetprof_hub_kept_bytes", "About what the hub keeps of sidecars.", registry=self.registry)
+        kept.set_function(hub.count_kept_bytes)
+        self.registry.register(_Telemetry(hub.telemetry, hub.history, otlp))
 
     def note_firing(self, trigger: str, result: str) -> None:
         """A policy's trigger has fired; `trigger` is its type, `result` one of FIRED."""

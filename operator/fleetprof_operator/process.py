@@ -18,12 +18,12 @@ import msgspec
 from fleetprof_api.hub.analyses_pb2_grpc import add_AnalysesServicer_to_server
 from fleetprof_store.base import Store, StoreError
 
-from fleetprof_operator.analyses.analyses import Wish
+from fleetprof_operator.analyses.analyses import Analyses
 from fleetprof_operator.analyses.service import AnalysesService
 from fleetprof_operator.assembly import bound_hub, make_analyses, make_leadership, make_otlp
 from fleetprof_operator.hub.access.authentication import Authenticator
+from fleetprof_operator.hub.capture.environment import AnalysisOrder, Analyze
 from fleetprof_operator.hub.hub import Hub
-from fleetprof_operator.hub.planning.target_pods import TargetPods
 from fleetprof_operator.hub.server import RunningServer, serve
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
@@ -43,7 +43,7 @@ from fleetprof_operator.profilerequests.records import PATH, PLURAL, Records, fi
 from fleetprof_operator.profilerequests.requesters import Requesters
 from fleetprof_operator.profilerequests.retention import Retention
 from fleetprof_operator.profilerequests.status import is_finished
-from fleetprof_operator.profilerequests.target_pods import LOOKING
+from fleetprof_operator.profilerequests.target_pods import TargetWatches
 from fleetprof_operator.settings import Settings
 from fleetprof_operator.standby import Standby
 from fleetprof_operator.tasks import await_first_end, heed_signals, run_unless_stopped
@@ -85,17 +85,19 @@ class Operator:
         self._territory = Territory(cluster, namespaced=namespaced, own_lease="".join(settings.leases[:1]))
         self._records = Records()
         self._retention = Retention(cluster)
-        self._analyses = make_analyses(settings, cluster, self._find_wish, self._count_job)
+        targets = TargetWatches()
+        self._metrics = Metrics(self._records.count_states)
+        self._analyses = make_analyses(settings, cluster, self._metrics)
         self._desk = self._make_desk(store, analysis_authenticator)
         self.hub = Hub(
             store=store,
             authenticate=authenticator,
-            analyze=self._analyze if self._analyses is not None else None,
-            find_pods=self._find_pods,
+            analyze=None if self._analyses is None else _time(self._analyses, self._metrics),
+            find_pods=targets.find_pods,
             settings=hub_settings or bound_hub(settings),
         )
         self._otlp = make_otlp(settings, self.hub)
-        self._metrics = Metrics(self._records.count_states, self.hub, self._otlp)
+        self._metrics.show_hub(self.hub, self._otlp)
         policies = Policies.assemble(settings, cluster, self.hub, self._metrics)
         policies.register(self._metrics.registry)
         certificate = certificates.current if certificates is not None else None
@@ -111,6 +113,7 @@ class Operator:
             store=settings.store,
             requesters=Requesters(cluster, settings.requester_guard),
             analyses=self._analyses,
+            targets=targets,
         )
         self.hub_server: RunningServer | None = None
         self.probe_server: Connections | None = None
@@ -220,15 +223,6 @@ class Operator:
                     found.append(body["metadata"])
         return [(metadata["namespace"], metadata["uid"]) for metadata in sorted(found, key=find_turn)]
 
-    def _find_pods(self, uid: str) -> TargetPods:
-        watch = self._around.targets.get(uid)
-        if watch is None:
-            return TargetPods(reason=LOOKING, message="the operator has not looked for the pods yet")
-        return watch.current()
-
-    def _count_job(self) -> None:
-        self._metrics.writes.labels("job").inc()
-
     def _make_desk(self, store: Store, authenticator: Authenticator | None) -> AnalysesService | None:
         if self._analyses is None or authenticator is None:
             return None
@@ -240,12 +234,10 @@ class Operator:
         desk = self._desk
         return [] if desk is None else [lambda server: add_AnalysesServicer_to_server(desk, server)]
 
-    async def _analyze(self, namespace: str, uid: str) -> None:
-        assert self._analyses is not None
-        with self._metrics.analyses.time():
-            await self._analyses.analyze(namespace, uid)
 
-    def _find_wish(self, uid: str) -> Wish:
-        request, status = self.hub.look_up(uid)
-        uploaded = sum(bool(event.uploaded_unix_ns) for event in status.ranks)
-        return Wish(name=status.name, ranks=uploaded, analysis=request.spec.analysis)
+def _time(analyses: Analyses, metrics: Metrics) -> Analyze:
+    async def analyze(order: AnalysisOrder) -> None:
+        with metrics.analyses.time():
+            await analyses.analyze(order)
+
+    return analyze

@@ -82,9 +82,7 @@ class Sidecar:
             storage_limit_bytes=settings.storage_limit_bytes,
         )
         self._exporter = _make_exporter(settings)
-        self._telemetry = TelemetryReporter(
-            trainers.table, outbox, lambda: self._sampler.latest_devices, exporter=self._exporter
-        )
+        self._telemetry = TelemetryReporter(trainers.table, outbox, self._sampler, exporter=self._exporter)
         conversation = SidecarConversation(
             settings,
             spool.sidecar_id,

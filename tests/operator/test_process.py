@@ -100,7 +100,8 @@ def test_lines_of_kopf_name_the_request_with_the_keys_of_our_own(reference: Any,
 
 def test_every_metric_is_documented_and_nothing_else() -> None:
     hub = Hub(store=MemoryStore())
-    metrics = Metrics(dict, hub)
+    metrics = Metrics(dict)
+    metrics.show_hub(hub)
     cluster: Any = None
     Policies.assemble(read_settings(LEAST, {}), cluster, hub, metrics).register(metrics.registry)
     metrics.note_end("Complete", None)
@@ -117,7 +118,8 @@ def test_every_metric_is_documented_and_nothing_else() -> None:
 def test_label_sets_are_bounded() -> None:
     import fleetprof_api.hub.hub_pb2 as pb
 
-    metrics = Metrics(lambda: {"Waiting": 2, "a state of tomorrow": 1}, Hub(store=MemoryStore()))
+    metrics = Metrics(lambda: {"Waiting": 2, "a state of tomorrow": 1})
+    metrics.show_hub(Hub(store=MemoryStore()))
     ranks = [pb.CaptureEvent(state=pb.UPLOADED), pb.CaptureEvent(state=pb.FAILED, reason="TooLate"),
              pb.CaptureEvent(state=pb.FAILED, reason="whatever a sidecar says")]  # fmt: skip
     metrics.note_end("Complete", pb.CaptureStatus(ranks=ranks))

@@ -7,13 +7,16 @@ Run as a module it is that process: `python -m fleetprof_cli.local.analysis STOR
 import asyncio
 import os
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from fleetprof_api.memory_shortage import HELPER, go_first
 
 from fleetprof_cli.local.child import child_command
 from fleetprof_cli.store_location import StoreLocation, open_store
+
+if TYPE_CHECKING:
+    from fleetprof_operator.hub.capture.environment import AnalysisOrder
 
 _NICE: Final = 10
 _SAID_BYTES: Final = 4096
@@ -30,11 +33,11 @@ class Analyses:
         self._store = msgspec.json.encode(store).decode()
         self._turn = asyncio.Lock()
 
-    async def analyze(self, namespace: str, uid: str) -> None:
+    async def analyze(self, order: "AnalysisOrder") -> None:
         """Makes report.json and report.html of one capture. Raises AnalysisFailed."""
         async with self._turn:
             process = await asyncio.create_subprocess_exec(
-                *child_command("fleetprof_cli.local.analysis", self._store, namespace, uid),
+                *child_command("fleetprof_cli.local.analysis", self._store, order.namespace, order.uid),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,

@@ -103,7 +103,9 @@ async def _serve_metrics(hub: Hub, at: HostPort, export: "OtlpExport | None") ->
     from fleetprof_operator.web.probes import serve_probes
 
     try:
-        page = await serve_probes(at, str, Metrics(dict, hub, export).registry, lambda: take_snapshot(hub.telemetry))
+        metrics = Metrics(dict)
+        metrics.show_hub(hub, export)
+        page = await serve_probes(at, str, metrics.registry, lambda: take_snapshot(hub.telemetry))
     except OSError as error:
         raise Failure(
             f"cannot serve /metrics on {at.text()}: {error.strerror or error}",

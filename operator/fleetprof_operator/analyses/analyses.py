@@ -30,6 +30,7 @@ from fleetprof_operator.analyses.analyzer_job import (
 )
 from fleetprof_operator.analyses.outcome import Outcome, find_sentence, read_end, read_outcome
 from fleetprof_operator.analyses.rights import AnalysedCapture
+from fleetprof_operator.hub.capture.environment import AnalysisOrder
 from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable, wait_to_try_again
 from fleetprof_operator.kubernetes.pod_trouble import explain
 
@@ -41,15 +42,6 @@ _PAUSE_S: Final = 0.1  # between two watches, should a server end them at once
 
 class AnalysisFailed(Exception):
     """The analysis ended without a report; the message is one sentence."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What is known of a capture when its report is to be made."""
-
-    name: str
-    ranks: int
-    analysis: Analysis | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +60,7 @@ class AnalysisBounds:
 
 
 class Analyses:
-    """Makes and follows analyzer Jobs in `namespace`. `find_wish` tells of a capture by its uid."""
+    """Makes and follows analyzer Jobs in `namespace`."""
 
     def __init__(
         self,
@@ -76,7 +68,6 @@ class Analyses:
         namespace: str,
         template: Json,
         bounds: AnalysisBounds,
-        find_wish: Callable[[str], Wish],
         *,
         on_write: Callable[[], None],
     ) -> None:
@@ -90,7 +81,6 @@ class Analyses:
         self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(bounds.at_a_time_per_namespace)
         )
-        self._find_wish = find_wish
         self._on_write = on_write
         self._under_way: dict[str, AnalysedCapture] = {}
 
@@ -103,30 +93,29 @@ class Analyses:
         cuts = find_cuts(analysis, self._bounds.max_parallelism, self._bounds.max_resources)
         return f"the analysis is cut to what the installation allows: {', '.join(cuts)}" if cuts else ""
 
-    async def analyze(self, namespace: str, uid: str) -> None:
+    async def analyze(self, order: AnalysisOrder) -> None:
         """Makes report.json and report.html of one capture. Raises AnalysisFailed.
 
         Of one namespace so many go on at a time; the others wait in order. One that began before a restart goes on.
         """
         try:
-            if await self._has_begun(uid):
-                await self._analyze(namespace, uid)
+            if await self._has_begun(order.uid):
+                await self._analyze(order)
                 return
-            async with self._turns[namespace]:
-                await self._analyze(namespace, uid)
+            async with self._turns[order.namespace]:
+                await self._analyze(order)
         finally:
             await self._remove_oldest()
 
-    async def _analyze(self, namespace: str, uid: str) -> None:
-        wish = self._find_wish(uid)
-        parallelism = wish.analysis.parallelism if wish.analysis is not None else None
-        shards = plan_shards(wish.ranks, parallelism, self._bounds.max_parallelism)
+    async def _analyze(self, order: AnalysisOrder) -> None:
+        parallelism = order.analysis.parallelism if order.analysis is not None else None
+        shards = plan_shards(order.ranks, parallelism, self._bounds.max_parallelism)
         if shards.count == 1:
-            await self._run("report", namespace, uid, wish, None)
+            await self._run("report", order, None)
             return
-        outcome = await self._run("summarise", namespace, uid, wish, shards)
-        log.info("request %s: %d of %d shards summarised", uid, outcome.succeeded, shards.count)
-        await self._run("merge", namespace, uid, wish, None)
+        outcome = await self._run("summarise", order, shards)
+        log.info("request %s: %d of %d shards summarised", order.uid, outcome.succeeded, shards.count)
+        await self._run("merge", order, None)
 
     async def _has_begun(self, uid: str) -> bool:
         try:
@@ -158,22 +147,22 @@ class Analyses:
         except (ApiRefused, Unreachable) as error:
             log.warning("finished analyzer Jobs are left to their time to live: %s", error)
 
-    async def _run(self, command: str, namespace: str, uid: str, wish: Wish, shards: Shards | None) -> Outcome:
+    async def _run(self, command: str, order: AnalysisOrder, shards: Shards | None) -> Outcome:
         """One Job to its end. Raises AnalysisFailed; not for an Indexed one of which some indexes succeeded."""
         job = build_job(
             self._template,
             command,
-            namespace=namespace,
-            uid=uid,
-            name=wish.name,
-            analysis=wish.analysis,
+            namespace=order.namespace,
+            uid=order.uid,
+            name=order.name,
+            analysis=order.analysis,
             deadline_s=self._bounds.deadline_s,
             ttl_s=self._bounds.ttl_s,
             max_resources=self._bounds.max_resources,
             shards=shards,
         )
-        name = job_name(command, uid)
-        self._under_way[name] = AnalysedCapture(namespace, uid, command)
+        name = job_name(command, order.uid)
+        self._under_way[name] = AnalysedCapture(order.namespace, order.uid, command)
         try:
             await self._create(job)
             outcome, trouble = await self._follow(name)

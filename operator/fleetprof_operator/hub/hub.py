@@ -56,7 +56,7 @@ _CLOSE_PATIENCE_NS = 2 * SECOND_NS
 class Hub:
     """Use it inside one running event loop; end it with `close`.
 
-    `analyze(namespace, uid)` makes report.json and report.html in the store and raises when it cannot; None: no
+    `analyze` makes report.json and report.html in the store and raises when it cannot; None: no
     reports. `find_pods` tells a request's pods; None: sidecars say what they belong to. `authenticate` decides who may
     speak to a server in front of this hub (see `server.serve`).
     """

@@ -35,7 +35,7 @@ from fleetprof_operator.profilerequests.records import Record, find_turn, reques
 from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters
 from fleetprof_operator.profilerequests.status import Fact, build_status, finish, from_capture
 from fleetprof_operator.profilerequests.status_writer import StatusWriter
-from fleetprof_operator.profilerequests.target_pods import LOOKING, TargetPodsWatch
+from fleetprof_operator.profilerequests.target_pods import LOOKING, TargetPodsWatch, TargetWatches
 
 log = logging.getLogger(__name__)
 
@@ -63,8 +63,8 @@ class Surroundings:
     store: StoreLocation
     requesters: Requesters
     analyses: Analyses | None
+    targets: TargetWatches
     waiting_line: WaitingLine = field(default_factory=WaitingLine)
-    targets: dict[str, TargetPodsWatch] = field(default_factory=dict)
 
 
 class RequestLife:
@@ -213,11 +213,8 @@ class RequestLife:
     async def _follow_with_pods(self, request: ProfileRequest) -> pb.CaptureStatus:
         """Shows the capture as it goes, and tells the hub of its pods meanwhile; its last status."""
         pods = TargetPodsWatch(self._around.cluster, self._namespace, request, self._around.hub.connected_pods)
-        self._around.targets[self._uid] = pods
-        try:
+        with self._around.targets.hold(self._uid, pods):
             return await _beside(self._follow(pods), pods.run())
-        finally:
-            del self._around.targets[self._uid]
 
     async def _follow(self, pods: TargetPodsWatch) -> pb.CaptureStatus:
         async for capture in self._around.hub.watch(self._uid):

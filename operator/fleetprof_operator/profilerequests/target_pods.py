@@ -8,7 +8,8 @@ is not any more has ended. Rights that this uses: list and watch pods, get pods,
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -166,3 +167,26 @@ def _read_facts(metadata: Json) -> _Facts:
         created_unix_ns=int(created.timestamp()) * 10**9,
         owners=metadata.get("ownerReferences") or (),
     )
+
+
+class TargetWatches:
+    """The watch of each request under way, by its uid: where the hub asks for the pods of one."""
+
+    def __init__(self) -> None:
+        self._watches: dict[str, TargetPodsWatch] = {}
+
+    @contextmanager
+    def hold(self, uid: str, watch: TargetPodsWatch) -> Iterator[None]:
+        """Answers with `watch` within the block."""
+        self._watches[uid] = watch
+        try:
+            yield
+        finally:
+            del self._watches[uid]
+
+    def find_pods(self, uid: str) -> TargetPods:
+        """The pods of a request as last seen."""
+        watch = self._watches.get(uid)
+        if watch is None:
+            return TargetPods(reason=LOOKING, message="the operator has not looked for the pods yet")
+        return watch.current()

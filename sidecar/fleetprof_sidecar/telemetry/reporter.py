@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from fleetprof_api.hub import hub_pb2 as pb
 
@@ -36,6 +36,14 @@ _DEVICE_SOURCES: Final = {
 log = logging.getLogger(__name__)
 
 
+class LatestDevices(Protocol):
+    """The sidecar's own samples of devices: `Sampler`."""
+
+    @property
+    def latest_devices(self) -> Sequence[DeviceReading]:
+        """Of the last sample; empty where no device is sampled now."""
+
+
 class TelemetryReporter:
     """Sends while `run` runs and the hub wants it. `devices`: the sidecar's own samples, for ranks without an agent.
 
@@ -46,7 +54,7 @@ class TelemetryReporter:
         self,
         processes: Processes,
         hub: HubSender,
-        devices: Callable[[], list[DeviceReading]],
+        devices: LatestDevices,
         host: HostReport | None = None,
         exporter: "DcgmExporter | None" = None,
         clock: Callable[[], int] = time.time_ns,
@@ -123,7 +131,7 @@ class TelemetryReporter:
                     self._reports[view.process_id].note_exported(*found)
 
     def _take_own_samples(self) -> None:
-        own = {reading.device: reading for reading in self._devices()}
+        own = {reading.device: reading for reading in self._devices.latest_devices}
         for process_id, report in self._reports.items() if own else ():
             view = self._processes.get(process_id)
             if view is None or view.has_agent or view.local_rank is None or view.local_rank not in own:

@@ -5,7 +5,8 @@ import dataclasses
 from typing import Any
 
 import pytest
-from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds, AnalysisFailed, Wish
+from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds, AnalysisFailed
+from fleetprof_operator.hub.capture.environment import AnalysisOrder
 from harness.kubernetes.memory_cluster import MemoryCluster
 
 JOBS = "/apis/batch/v1/namespaces/fleetprof-system/jobs"
@@ -23,14 +24,18 @@ def end(cluster: MemoryCluster, uid: str) -> None:
     cluster.put(path, job | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}})
 
 
+def order(namespace: str, uid: str) -> AnalysisOrder:
+    """For a capture of one rank."""
+    return AnalysisOrder(namespace, uid, name=uid, ranks=1, analysis=None)
+
+
 def make_analyses(cluster: MemoryCluster, bounds: AnalysisBounds = BOUNDS) -> Analyses:
-    """As the operator makes them, for captures of one rank."""
+    """As the operator makes them."""
     return Analyses(
         cluster,  # type: ignore[arg-type]
         "fleetprof-system",
         TEMPLATE,
         bounds,
-        lambda uid: Wish(name=uid, ranks=1, analysis=None),
         on_write=lambda: None,
     )
 
@@ -44,9 +49,9 @@ async def settle() -> None:
 async def test_one_namespace_waits_for_its_turn_and_another_does_not() -> None:
     cluster = MemoryCluster()
     analyses = make_analyses(cluster)
-    going = {uid: asyncio.create_task(analyses.analyze("team-a", uid)) for uid in ("a", "b", "c", "d")}
+    going = {uid: asyncio.create_task(analyses.analyze(order("team-a", uid))) for uid in ("a", "b", "c", "d")}
     await settle()
-    going["x"] = asyncio.create_task(analyses.analyze("team-b", "x"))
+    going["x"] = asyncio.create_task(analyses.analyze(order("team-b", "x")))
     await settle()
     assert made(cluster) == ["a", "b", "x"]
     end(cluster, "b")
@@ -65,7 +70,7 @@ async def test_one_namespace_waits_for_its_turn_and_another_does_not() -> None:
         cluster.put(
             f"{JOBS}/fleetprof-report-{uid}", {"metadata": {"name": f"fleetprof-report-{uid}", "labels": labels}}
         )
-    again = [asyncio.create_task(analyses.analyze("team-a", uid)) for uid in ("a", "b", "c")]
+    again = [asyncio.create_task(analyses.analyze(order("team-a", uid))) for uid in ("a", "b", "c")]
     await settle()
     assert all(analyses.find_capture(f"fleetprof-report-{uid}") is not None for uid in ("a", "b", "c"))
     for uid in ("a", "b", "c"):
@@ -98,7 +103,7 @@ async def test_the_oldest_finished_jobs_go_when_another_has_ended(history: int, 
     bounds = dataclasses.replace(BOUNDS, history=history)
     analyses = make_analyses(cluster, bounds)
     ended(cluster, "report", "new", "2026-11-21T10:00:00Z")
-    await analyses.analyze("team-a", "new")
+    await analyses.analyze(order("team-a", "new"))
     left = {path.rpartition("-")[2] for path in cluster.objects} - {"else"}
     assert sorted(left) == kept
     assert f"{JOBS}/of-somebody-else" in cluster.objects
@@ -122,10 +127,10 @@ async def test_a_failed_job_stays_until_its_reason_is_read() -> None:
     bounds = dataclasses.replace(BOUNDS, history=0)
     analyses = make_analyses(cluster, bounds)
     ended(cluster, "report", "bad", "2026-11-21T10:00:00Z", "Failed")
-    failing = asyncio.create_task(analyses.analyze("team-a", "bad"))
+    failing = asyncio.create_task(analyses.analyze(order("team-a", "bad")))
     await settle()
     ended(cluster, "report", "good", "2026-11-21T10:00:01Z")
-    await analyses.analyze("team-b", "good")
+    await analyses.analyze(order("team-b", "good"))
     assert made(cluster) == ["bad"]
     cluster.may_list.set()
     with pytest.raises(AnalysisFailed):

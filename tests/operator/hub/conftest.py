@@ -10,6 +10,7 @@ import grpc.aio
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.hub_pb2_grpc import CapturesStub
+from fleetprof_operator.hub.capture.environment import AnalysisOrder
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.server import RunningServer, serve
 from fleetprof_operator.hub.settings import HubSettings
@@ -79,8 +80,8 @@ class Ground:
         self.skew_ns = 0
         self.analyze: Any = self._analyze
 
-    async def _analyze(self, namespace: str, uid: str) -> None:
-        self.analyzed.append((namespace, uid))
+    async def _analyze(self, order: AnalysisOrder) -> None:
+        self.analyzed.append((order.namespace, order.uid))
 
     def clock(self) -> int:
         """Real time, which a test may advance."""

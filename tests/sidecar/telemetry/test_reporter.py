@@ -27,11 +27,12 @@ class World:
             view(process_id="b", local_rank=1),
             view(process_id="launcher", role=Role.LAUNCHER),
         ]
+        self.latest_devices = own or []
         processes: Any = self
         self.reporter = TelemetryReporter(
             processes,
             self,
-            lambda: own or [],
+            self,
             HostReport(nowhere, nowhere),
             exporter,
             clock=lambda: 10 * S,

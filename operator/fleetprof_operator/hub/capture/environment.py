@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from fleetprof_api.ledger import RecordingEstimate
-from fleetprof_api.request import ProfileRequest
+from fleetprof_api.request import Analysis, ProfileRequest
 
 from fleetprof_operator.hub.planning.resolution import RankTarget, Resolution, resolve
 from fleetprof_operator.hub.planning.target_pods import FindPods, TargetPods
@@ -16,7 +16,19 @@ from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRegistry
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.storage.workload_costs import WorkloadRecords
 
-Analyze = Callable[[str, str], Awaitable[None]]  # of a namespace and a uid; raises when it cannot
+
+@dataclass(frozen=True, slots=True)
+class AnalysisOrder:
+    """A report to be made: `ranks` of the capture are in the store; `analysis` is what its request says about it."""
+
+    namespace: str
+    uid: str
+    name: str
+    ranks: int
+    analysis: Analysis | None
+
+
+Analyze = Callable[[AnalysisOrder], Awaitable[None]]  # raises when it cannot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from fleetprof_api import keys
 from fleetprof_store.base import StoreError
 
 from fleetprof_operator.hub.capture.capture_state import CaptureState
-from fleetprof_operator.hub.capture.environment import Analyze
+from fleetprof_operator.hub.capture.environment import AnalysisOrder, Analyze
 from fleetprof_operator.hub.planning.common_start import say_different_steps
 from fleetprof_operator.hub.settings import SECOND_NS
 from fleetprof_operator.hub.storage.report_head import MOST_BYTES, ReportHead, read_head
@@ -68,9 +68,7 @@ async def _make_within(state: CaptureState, analyze: Analyze, until_unix_ns: int
 async def _analyze_once(state: CaptureState, analyze: Analyze) -> str:
     patience_ns = state.hub.settings.analysis_patience_ns
     try:
-        in_time = await _attend(
-            state, _run(analyze, state.ledger.namespace, state.ledger.uid), state.hub.clock() + patience_ns
-        )
+        in_time = await _attend(state, _run(analyze, _make_order(state)), state.hub.clock() + patience_ns)
     except Exception as error:
         return f"{error}" or type(error).__name__
     return "" if in_time else f"the analysis took longer than {patience_ns // SECOND_NS} s"
@@ -90,8 +88,14 @@ async def _attend(state: CaptureState, work: Coroutine[Any, Any, _Result], until
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _run(analyze: Analyze, namespace: str, uid: str) -> bool:
-    await analyze(namespace, uid)
+def _make_order(state: CaptureState) -> AnalysisOrder:
+    ledger = state.ledger
+    stored = sum(bool(entry.uploaded_unix_ns) for entry in ledger.entries)
+    return AnalysisOrder(ledger.namespace, ledger.uid, ledger.name, stored, state.request.spec.analysis)
+
+
+async def _run(analyze: Analyze, order: AnalysisOrder) -> bool:
+    await analyze(order)
     return True
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_operator.hub.capture.environment import AnalysisOrder
 
 
 async def test_cancel_while_waiting(ground: Any, kit: Any) -> None:
@@ -51,7 +52,7 @@ async def test_a_cancel_that_nobody_confirms_is_bounded(ground: Any, kit: Any) -
 async def test_cancel_during_the_analysis(ground: Any, kit: Any) -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
-    async def analyze(namespace: str, uid: str) -> None:
+    async def analyze(order: AnalysisOrder) -> None:
         began.set()
         try:
             await asyncio.sleep(3600)

@@ -7,6 +7,7 @@ import pytest
 from fleetprof_api import keys
 from fleetprof_api.report.report import Report, write_report
 from fleetprof_api.report.start_skew import RankStart, StartSkew
+from fleetprof_operator.hub.capture.environment import AnalysisOrder
 from fleetprof_operator.hub.planning.common_start import say_different_steps
 from fleetprof_operator.hub.storage.report_head import ReportHead, read_head
 
@@ -76,8 +77,10 @@ def test_the_head_of_a_report(begin: bytes, head: ReportHead) -> None:
 async def test_a_capture_from_different_steps_on_is_a_part_of_what_was_asked(
     ground: Any, kit: Any, request_fields: dict[str, Any], same: bool, reason: str
 ) -> None:
-    async def analyze(namespace: str, uid: str) -> None:
-        ground.store.put(keys.report_key(namespace, uid), make_report(make_start(18, 18 if same else 17, same=same)))
+    async def analyze(order: AnalysisOrder) -> None:
+        ground.store.put(
+            keys.report_key(order.namespace, order.uid), make_report(make_start(18, 18 if same else 17, same=same))
+        )
 
     ground.analyze = analyze
     await ground.restart_hub()

@@ -8,6 +8,7 @@ from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger, RankState
 from fleetprof_api.request import InvalidRequest, Metadata
+from fleetprof_operator.hub.capture.environment import AnalysisOrder
 from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
 
 
@@ -81,7 +82,7 @@ async def test_a_reason_that_nobody_knows_is_internal(ground: Any, kit: Any) -> 
 
 
 async def test_an_analysis_that_fails_leaves_the_traces(ground: Any, kit: Any) -> None:
-    async def fail(namespace: str, uid: str) -> None:
+    async def fail(order: AnalysisOrder) -> None:
         raise ValueError("trace 0 is upside down")
 
     ground.analyze = fail

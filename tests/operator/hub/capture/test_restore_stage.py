@@ -8,6 +8,7 @@ import pytest
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger
+from fleetprof_operator.hub.capture.environment import AnalysisOrder
 from fleetprof_store.base import StoreError
 
 STATES = ["ASKED", "ARMED", "STARTED", "WRITTEN", "UPLOADED"]
@@ -102,7 +103,7 @@ async def test_killed_while_cancelling(ground: Any, kit: Any) -> None:
 async def test_killed_while_analyzing(ground: Any, kit: Any) -> None:
     hangs = asyncio.Event()
 
-    async def hang(namespace: str, uid: str) -> None:
+    async def hang(order: AnalysisOrder) -> None:
         hangs.set()
         await asyncio.sleep(3600)
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
+from fleetprof_operator.hub.capture.environment import AnalysisOrder
 from fleetprof_store.base import StoreError
 
 
@@ -92,8 +93,8 @@ async def test_a_store_that_refuses_us_is_asked_until_the_deadline(ground: Any, 
 async def test_an_outage_during_the_analysis_repeats_it(ground: Any, kit: Any) -> None:
     tries = []
 
-    async def analyze(namespace: str, uid: str) -> None:
-        tries.append(uid)
+    async def analyze(order: AnalysisOrder) -> None:
+        tries.append(order.uid)
         if len(tries) == 1:
             ground.store.pull_plug()
             asyncio.get_running_loop().call_later(0.2, ground.store.plug_in)
@@ -112,7 +113,7 @@ async def _report_waits_for(ground: Any, kit: Any, what: str) -> str:
     """A capture whose report waits: for the store to take the ledger, for its return, or for the analyzer."""
     began = asyncio.Event()
 
-    async def analyze(namespace: str, uid: str) -> None:
+    async def analyze(order: AnalysisOrder) -> None:
         began.set()
         if what == "return":
             ground.store.pull_plug()

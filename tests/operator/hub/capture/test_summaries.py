@@ -7,6 +7,7 @@ import pytest
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.report.report import Report, write_report
+from fleetprof_operator.hub.capture.environment import AnalysisOrder
 from fleetprof_operator.hub.settings import SECOND_NS
 
 
@@ -70,8 +71,8 @@ async def test_a_hub_that_was_restarted_finds_the_summaries(ground: Any, kit: An
 
 
 async def test_auto_fetches_the_traces_that_the_report_names(ground: Any, kit: Any) -> None:
-    async def analyze(namespace: str, uid: str) -> None:
-        ground.store.put(keys.report_key(namespace, uid), write_report(Report(whole_traces=[2, 7])))
+    async def analyze(order: AnalysisOrder) -> None:
+        ground.store.put(keys.report_key(order.namespace, order.uid), write_report(Report(whole_traces=[2, 7])))
 
     ground.analyze = analyze
     await ground.restart_hub()
@@ -89,8 +90,8 @@ async def test_auto_fetches_the_traces_that_the_report_names(ground: Any, kit: A
 
 
 async def test_a_trace_that_does_not_come_is_not_waited_for_without_end(ground: Any, kit: Any) -> None:
-    async def analyze(namespace: str, uid: str) -> None:
-        ground.store.put(keys.report_key(namespace, uid), write_report(Report(whole_traces=[0])))
+    async def analyze(order: AnalysisOrder) -> None:
+        ground.store.put(keys.report_key(order.namespace, order.uid), write_report(Report(whole_traces=[0])))
 
     ground.analyze = analyze
     await ground.restart_hub()
