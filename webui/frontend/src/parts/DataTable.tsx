@@ -40,7 +40,7 @@ export function DataTable<Row>(props: Props<Row>) {
     count: rows.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => rowHeight,
-    overscan: 12,
+    overscan: 8,
   });
   const items = virtual.getVirtualItems();
   const last = items.at(-1);
