@@ -2,7 +2,8 @@
 
 The file report.html, and one picture per page, light, 1400 px wide, with a palette of 128 colours, so that each
 weighs little. What is shown is what the service serves and Chromium draws; nothing is painted over. Telemetry and
-policies, which a demo of a minute does not have, are made up (planted_day.py), and the docs say so.
+policies, which a demo of a minute does not have, are made up (planted_day.py), and the docs say so. Who somebody is
+shows only behind an API server and an identity provider, so that picture is one of a test's (`WHOAMI`).
 """
 
 import json
@@ -28,6 +29,7 @@ ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"
 DEMO: Final = ROOT / "build" / "demo"
 SIZE: Final[ViewportSize] = {"width": 1400, "height": 860}
+WHOAMI: Final = "tests/webui/access/test_process.py::test_who_may_read_reads_and_the_cookie_is_the_browser_s_strictest"
 _COLOURS: Final = 128
 _TILES_MS: Final = 1500  # a canvas does not say when it has drawn its tiles
 _ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/#token=\S+")
@@ -54,7 +56,12 @@ def serve(state: Path) -> Iterator[str]:
 def keep(page: Page, name: str) -> None:
     """Writes what the tab shows to docs/NAME.png."""
     page.wait_for_load_state("networkidle")
-    picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
+    write(page.screenshot(), name)
+
+
+def write(data: bytes, name: str) -> None:
+    """Writes a picture to docs/NAME.png, with few colours."""
+    picture = Image.open(BytesIO(data)).convert("RGB")
     path = DOCS / f"{name}.png"
     picture.quantize(_COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     sys.stdout.write(f"{path.relative_to(ROOT)}: {path.stat().st_size >> 10} KiB\n")
@@ -127,8 +134,18 @@ def copy_demo(demo: Path) -> Iterator[Path]:
         yield copy / "state"
 
 
+def take_whoami() -> None:
+    """A person who signed in at an identity provider, in a process of a cluster."""
+    ran = subprocess.run([sys.executable, "-m", "pytest", "-q", "--color=no", WHOAMI], cwd=ROOT, check=False)
+    picture = ROOT / "build" / "tests" / "pictures" / "whoami.png"
+    if ran.returncode or not picture.is_file():
+        sys.exit("no picture of /whoami: see above; its test needs etcd and an API server (CONTRIBUTING.md)")
+    write(picture.read_bytes(), "webui-whoami")
+
+
 def main() -> None:
     """Takes all of them anew."""
+    take_whoami()
     program = shutil.which("chromium") or sys.exit("no chromium: run .ci/browser")
     with copy_demo(DEMO) as state, serve(state) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-lcd-text"])

@@ -106,6 +106,6 @@ def _describe(store: DirectoryStore, uid: str) -> None:
     }
     store.put(keys.request_key(NAMESPACE, uid), json.dumps(request).encode())
     ledger = Ledger(
-        uid=uid, name=uid, namespace=NAMESPACE, submitted_unix_ns=1, completed_unix_ns=2, outcome="Completed"
+        uid=uid, name=uid, namespace=NAMESPACE, submitted_unix_ns=1, completed_unix_ns=2, outcome="Complete"
     )
     store.put(keys.ledger_key(NAMESPACE, uid), msgspec.json.encode(ledger))

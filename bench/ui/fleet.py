@@ -108,7 +108,7 @@ def _request(number: int) -> dict[str, Any]:
         "workload_id": _workload_of(number),
         "version": str(number),
         "name": f"capture-{number}",
-        "state": "Completed",
+        "state": "Complete",
         "finished": True,
         "submitted_unix_ns": at,
         "completed_unix_ns": at + 10**9,

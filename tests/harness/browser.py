@@ -4,9 +4,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
+
+PICTURES: Final = Path(__file__).parents[2] / "build" / "tests" / "pictures"
 
 
 @contextmanager
@@ -28,3 +32,8 @@ def miss(reason: str) -> None:
     if "browser" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def keep_picture(page: Page, name: str) -> None:
+    """Writes what the tab shows to build/tests/pictures/NAME.png, for whoever wants to see what a test saw."""
+    page.screenshot(path=PICTURES / f"{name}.png")

@@ -81,8 +81,8 @@ def make_ledger(namespace: str, uid: str, *, at: int = 0, ranks: int = 4, finish
         namespace=namespace,
         submitted_unix_ns=submitted,
         completed_unix_ns=submitted + 10 * SECOND if finished else 0,
-        outcome="Completed" if finished else "",
-        conditions=[Condition(type="Succeeded", status="True", reason="Completed")] if finished else [],
+        outcome="Complete" if finished else "",
+        conditions=[Condition(type="Succeeded", status="True", reason="Complete")] if finished else [],
         entries=entries,
     )
 

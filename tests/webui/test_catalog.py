@@ -230,7 +230,7 @@ def test_it_follows_a_capture_to_its_end(catalog: Catalog, store: MemoryStore) -
     store.put(keys.report_key("team-b", "running"), store.get(keys.report_key("team-b", "late")))
     assert catalog.refresh() == Changes(written=1, deleted=0)
     (bert,) = catalog.fleet(fleet_query(text="bert"), None).items
-    assert (bert.last.uid, bert.last.state) == ("running", "Completed")
+    assert (bert.last.uid, bert.last.state) == ("running", "Complete")
 
 
 def test_a_workload_keeps_no_figures_of_a_report_that_is_gone(catalog: Catalog, store: MemoryStore) -> None:

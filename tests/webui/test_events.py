@@ -52,7 +52,7 @@ async def test_lines_come_as_they_change(store: MemoryStore) -> None:
     assert second != first
     put_ledger(store, make_ledger(*NAME, at=300))
     _, _, change = read(await anext(stream))
-    assert (change.request.finished, change.request.state) == (True, "Completed")
+    assert (change.request.finished, change.request.state) == (True, "Complete")
     assert await anext(stream) == b"event: finished\ndata: {}\n\n"
     with pytest.raises(StopAsyncIteration):
         await anext(stream)

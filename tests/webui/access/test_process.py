@@ -18,7 +18,7 @@ from fleetprof_api.ledger import Ledger
 from fleetprof_store.directory import DirectoryStore
 from fleetprof_webui.catalog.database import sqlite_url
 from fleetprof_webui.pages import STATIC
-from harness.browser import miss, run_chromium
+from harness.browser import keep_picture, miss, run_chromium
 from harness.identity.provider import CLIENT, SECRET, Provider
 from harness.kubernetes.api_server import ApiServer
 from harness.waiting import wait_until
@@ -141,6 +141,8 @@ def test_who_may_read_reads_and_the_cookie_is_the_browser_s_strictest(
     page.goto("/whoami")
     page.get_by_text(f"{provider.issuer}#ann").first.wait_for()
     page.get_by_text("oidc:team-a").first.wait_for()
+    page.set_viewport_size({"width": 1400, "height": 300})
+    keep_picture(page, "whoami")  # webui/screenshots.py takes it from there
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url(f"{process.address}/fleet")  # by way of the provider
     page.get_by_role("link", name="Sign in").first.wait_for()

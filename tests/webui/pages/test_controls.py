@@ -353,7 +353,7 @@ def test_a_slow_stream_of_a_kernel_stands_out(page: Page) -> None:
     expect(section).to_contain_text("1 rank with this kernel among the 8 longest")
     section.get_by_label("Compare the launches of a kernel").select_option("its streams")
     # The slow one takes 32 µs, the fast one 12 µs with a standard deviation of 1.41 µs.
-    expect(row).to_contain_text("stream 20 ▲ 14.1 σ")
+    expect(row).to_contain_text("20 ▲ 14.1 σ")
     parts = page.get_by_role("region", name="One kernel by stream").locator("tbody tr")
     expect(parts).to_have_count(3)
     assert [part.locator("td").all_inner_texts()[:4] for part in parts.all()] == [

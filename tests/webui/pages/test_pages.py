@@ -1,8 +1,10 @@
 """Every page, in both themes: it shows what it is for, and hinders nobody who reads with a screen reader."""
 
+import re
 from pathlib import Path
 
 import pytest
+from harness.browser import keep_picture
 from playwright.sync_api import Page
 
 AXE = Path(__file__).parents[3] / "webui" / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
@@ -16,6 +18,8 @@ PAGES = {
     "/requests?capture=new": "The same as YAML",
     "/requests/team-b/failed": "nothing asks for orders in this process",
     "/reports/team-a/slow": "Rank 2 holds the job up",
+    "/reports/team-c/streams?by=stream&kernel=compute gemm#kernels": "each stream's mean is compared",
+    "/whoami": "You may read",
     "/diff?base=team-a/healthy&new=team-a/slow": "Iterations became slower",
 }
 
@@ -29,6 +33,7 @@ def test_a_page_shows_what_it_is_for_and_axe_finds_nothing_serious(
     page.get_by_text(wanted).first.wait_for()
     page.wait_for_load_state("networkidle")
 
+    keep_picture(page, f"{re.sub(r'[^a-z]+', '-', address.lower()).strip('-')}-{theme}")
     assert find_serious(page) == []
 
 

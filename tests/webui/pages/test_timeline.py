@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from harness.browser import keep_picture
 from playwright.sync_api import Locator, Page, expect
 
 from .test_pages import find_serious
@@ -68,6 +69,7 @@ def test_the_late_rank_is_drawn_at_once_and_axe_finds_nothing_serious(page: Page
     assert drawn["colors"] > 20
     background = picture.evaluate("canvas => [...canvas.getContext('2d').getImageData(600, 2, 1, 1).data]")
     assert background[:3] == ([20, 23, 28] if theme == "dark" else [255, 255, 255])
+    keep_picture(page, f"timeline-{theme}")
     assert find_serious(page) == []
 
 

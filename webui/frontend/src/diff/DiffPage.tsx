@@ -114,8 +114,8 @@ function Side({ name, side, at }: { name: string; side: Diff["before"]; at: stri
       </p>
       <p className="big">{formatMeasure(side.iteration_ns, "ns")}</p>
       <p className="quiet">
-        {plural(side.ranks, "rank")} · {plural(side.iterations, "iteration")} · <Name text={side.devices.join(", ") || "device not named"} most={40} /> ·{" "}
-        <Name text={`PyTorch ${side.torch_versions.join(", ") || "?"}`} most={40} />
+        {plural(side.ranks, "rank")} · {plural(side.iterations, "iteration")} · <Name text={side.devices.join(", ") || "unknown device"} most={40} /> ·{" "}
+        <Name text={side.torch_versions.length > 0 ? `PyTorch ${side.torch_versions.join(", ")}` : "unknown version of PyTorch"} most={40} />
       </p>
     </section>
   );

@@ -68,7 +68,7 @@ const MEASURES: Column<Measure>[] = [
     numeric: true,
     cell: (row) => (row.low == null || row.high == null ? "–" : `${formatMeasure(row.low, row.unit)} … ${formatMeasure(row.high, row.unit)}`),
   },
-  { id: "verdict", header: "Shown", width: "150px", cell: (row) => VERDICTS[row.verdict ?? "not_judged"] },
+  { id: "verdict", header: "Verdict", width: "150px", cell: (row) => VERDICTS[row.verdict ?? "not_judged"] },
 ];
 
 const KERNELS: Column<Kernel>[] = [
@@ -77,7 +77,7 @@ const KERNELS: Column<Kernel>[] = [
   { id: "after", header: "After", width: "100px", numeric: true, cell: (row) => formatDuration(row.after_ns) },
   { id: "change", header: "Change", width: "120px", numeric: true, cell: (row) => <Shown verdict={row.verdict}>{formatChange(change(row.before_ns, row.after_ns))}</Shown> },
   { id: "mean", header: "Mean launch", width: "180px", numeric: true, cell: (row) => `${formatDuration(row.before_mean_ns)} → ${formatDuration(row.after_mean_ns)}` },
-  { id: "verdict", header: "Shown", width: "150px", cell: (row) => VERDICTS[row.verdict ?? "not_judged"] },
+  { id: "verdict", header: "Verdict", width: "150px", cell: (row) => VERDICTS[row.verdict ?? "not_judged"] },
 ];
 
 const COLLECTIVES: Column<Collective>[] = [

@@ -46,7 +46,7 @@ const COLUMNS: Column<JobOfDay>[] = [
   {
     id: "history",
     header: "Iterations/s",
-    width: "100px",
+    width: "112px",
     explanation: "of the last day, the oldest first",
     cell: ({ rates, iterations_per_second }) => (
       <Sparkline values={rates} summary={iterations_per_second === null ? "iterations per second of the last day" : `iterations per second of the last day, now ${threeDigits(iterations_per_second)}`} />

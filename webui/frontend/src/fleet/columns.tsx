@@ -58,7 +58,7 @@ function CompareCell({ row, compare }: { row: Workload; compare: string | undefi
 
 function deviceOf(figures: Figures | null): string {
   if (!figures) return "–";
-  return figures.gpu || (figures.kind === "gpu" ? "not named" : "CPU only");
+  return figures.gpu || (figures.kind === "gpu" ? "unknown GPU" : "CPU only");
 }
 
 /** Power is a column where any device was sampled. */

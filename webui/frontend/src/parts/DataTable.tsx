@@ -134,7 +134,7 @@ function HeaderCell<Row>({ column, sort, onSort }: { column: Column<Row>; sort?:
       {column.sortable && onSort ? (
         <button type="button" className="sort" onClick={() => onSort(next)}>
           {column.header}
-          <span aria-hidden="true">{direction === "ascending" ? " ↑" : direction === "descending" ? " ↓" : ""}</span>
+          {direction && <span aria-hidden="true">{direction === "ascending" ? "↑" : "↓"}</span>}
         </button>
       ) : (
         column.header

@@ -15,12 +15,15 @@ const KNOWN_BY: Record<string, string> = {
 export function WhoamiPage() {
   const person = useQuery(whoamiQuery);
   return (
-    <>
-      <h1>Who am I</h1>
+    <div className="page">
+      <title>Who am I · fleetprof</title>
+      <header className="page-head">
+        <h1>Who am I</h1>
+      </header>
       <Loaded query={person} what="who you are">
         {(known) => <Person known={known} />}
       </Loaded>
-    </>
+    </div>
   );
 }
 

@@ -23,7 +23,7 @@ export function Recorded({ report }: { report: ReportPage }) {
   if (request) {
     rows.push(
       ["Outcome", request.outcome && `${request.outcome}${request.message ? `: ${request.message}` : ""}`],
-      ["Collected", request.collect === null ? "not known" : request.collect.join(", ") || "the usual"],
+      ["Collected", request.collect === null ? "not known" : request.collect.join(", ") || "nothing beyond the default"],
       ["Asked by", request.requester],
     );
   }

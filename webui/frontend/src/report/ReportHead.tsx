@@ -58,8 +58,8 @@ export function ReportHead({ report }: { report: ReportPage }) {
           <Link to="/fleet" search={{ compare: `${namespace}/${uid}` }} className="button">
             Compare
           </Link>
-          <a className="button" href={`${path("reports", namespace, uid, "files")}/report.html`}>
-            One file
+          <a className="button" title="the whole report as one file" href={`${path("reports", namespace, uid, "files")}/report.html`}>
+            report.html
           </a>
         </div>
       </header>

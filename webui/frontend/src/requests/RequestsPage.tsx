@@ -93,7 +93,7 @@ function columns(rows: readonly Request[]): Column<Request>[] {
       ),
     },
     { id: "state", header: "State", width: "168px", sortable: true, cell: (row) => <StateMark state={row.state} finished={row.finished} /> },
-    { id: "ranks", header: "Ranks", width: "190px", cell: (row) => <RankProgress row={row} /> },
+    { id: "ranks", header: "Ranks", width: "220px", cell: (row) => <RankProgress row={row} /> },
     { id: "message", header: "What happened", cell: (row) => <span className="verdict-cell quiet"><Name text={row.message} most={220} /></span> },
     {
       id: "took",

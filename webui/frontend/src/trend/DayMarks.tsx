@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import type { ScaleTime } from "d3-scale";
 import { type ReactNode, useState } from "react";
 import type { PolicyAction } from "@/api/models";
+import { formatMillis } from "@/units/dates";
 import { joinSentences, visibleText } from "@/units/text";
 import { type DayMark, MARK_SIZE as SIZE, namedMarks, nameOf } from "./marks";
 
@@ -47,5 +48,5 @@ function MarkLink({ action, onLook, children }: { action: PolicyAction; onLook: 
 }
 
 function sayMark({ action, at }: DayMark): string {
-  return `${new Date(at).toLocaleString()} · ${nameOf(action)} · ${visibleText(joinSentences(action.message, action.headline))}`;
+  return `${formatMillis(at)} · ${nameOf(action)} · ${visibleText(joinSentences(action.message, action.headline))}`;
 }

@@ -1,7 +1,7 @@
 // One figure over the reports of a workload, in time.
 import { scaleLinear, scaleTime } from "d3-scale";
 import type { Capture, Figures } from "@/api/models";
-import { unixMillis } from "@/units/dates";
+import { formatMillis, unixMillis } from "@/units/dates";
 
 interface Props {
   title: string;
@@ -61,11 +61,11 @@ export function TrendChart({ title, captures, width, value, say, color, onOpen }
             className="point"
             role="button"
             tabIndex={0}
-            aria-label={`${title} ${say(point.value)}, report of ${new Date(point.at).toLocaleString()}`}
+            aria-label={`${title} ${say(point.value)}, report of ${formatMillis(point.at)}`}
             onClick={() => onOpen(point.capture)}
             onKeyDown={(event) => event.key === "Enter" && onOpen(point.capture)}
           >
-            <title>{`${say(point.value)} · ${new Date(point.at).toLocaleString()}`}</title>
+            <title>{`${say(point.value)} · ${formatMillis(point.at)}`}</title>
           </circle>
         ))}
       </svg>

@@ -9,6 +9,11 @@ export function unixMillis(ns: string | null | undefined): number | null {
 export function formatDate(ns: string | null | undefined, zone?: string): string {
   const millis = unixMillis(ns);
   if (millis === null) return "–";
+  return formatMillis(millis, zone);
+}
+
+/** The same of Unix milliseconds. */
+export function formatMillis(millis: number, zone?: string): string {
   return new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", timeZone: zone }).format(millis);
 }
 

@@ -25,7 +25,7 @@ function Total({ total }: { total: KindTotal }) {
     <div className="total">
       <p>
         {plural(total.ranks, total.kind === "gpu" ? "GPU rank" : "CPU-only rank")} · {formatDuration(total.time_ns.span)}{" "}
-        <span className="quiet">{total.time_basis === "device" ? "by rows of the devices" : "by operators on the host"}</span>
+        <span className="quiet">{total.time_basis === "device" ? "measured on the devices" : "measured by operators on the host"}</span>
       </p>
       <div ref={place}>{width > 0 && <StackedRow parts={parts} longest={total.time_ns.span || 1} width={width} height={26} />}</div>
       <Legend values={parts} />

@@ -36,8 +36,8 @@ const SOMETIMES: ReadonlySet<string> = new Set(["message_bytes", "data_type", "b
 function Body({ items }: { items: readonly CommunicationRow[] }) {
   const [sort, setSort] = useState("-total_ns");
   const shown: Column<CommunicationRow>[] = [
-    { id: "group", header: "Process group", width: "190px", sortable: true, cell: (row) => <><Name text={row.group || "not named"} most={22} />{row.group_size !== null && <span className="quiet"> · {row.group_size} ranks</span>}</> },
-    { id: "kind", header: "Collective", width: "150px", sortable: true, cell: (row) => sentenceCase(row.kind) },
+    { id: "group", header: "Process group", width: "160px", sortable: true, cell: (row) => <><Name text={row.group || "not named"} most={22} />{row.group_size !== null && <span className="quiet"> · {row.group_size} ranks</span>}</> },
+    { id: "kind", header: "Collective", width: "120px", sortable: true, cell: (row) => sentenceCase(row.kind) },
     { id: "message_bytes", header: "Size", width: "96px", numeric: true, sortable: true, cell: (row) => formatBytes(row.message_bytes) },
     { id: "data_type", header: "Type", width: "84px", cell: (row) => <Name text={row.data_type || "–"} most={12} /> },
     { id: "count", header: "Calls", width: "80px", numeric: true, sortable: true, cell: (row) => formatCount(row.count) },
@@ -45,8 +45,8 @@ function Body({ items }: { items: readonly CommunicationRow[] }) {
     { id: "overlapped_ns", header: "Overlapped", width: "122px", numeric: true, sortable: true, explanation: "while compute ran on the same device", cell: (row) => <ShareBar share={row.total_ns > 0 ? row.overlapped_ns / row.total_ns : null} color="--compute" /> },
     { id: "mean", header: "Mean", width: "88px", numeric: true, cell: (row) => formatDuration(row.count > 0 ? row.total_ns / row.count : null) },
     { id: "min_ns", header: "Shortest", width: "88px", numeric: true, sortable: true, explanation: "the call that waited least", cell: (row) => formatDuration(row.min_ns) },
-    { id: "bus_bytes_per_s", header: "Bus bandwidth", width: "136px", numeric: true, sortable: true, cell: (row) => formatRate(row.bus_bytes_per_s) },
-    { id: "best_bus_bytes_per_s", header: "of the shortest", width: "136px", numeric: true, sortable: true, cell: (row) => formatRate(row.best_bus_bytes_per_s) },
+    { id: "bus_bytes_per_s", header: "Bus bandwidth", width: "124px", numeric: true, sortable: true, cell: (row) => formatRate(row.bus_bytes_per_s) },
+    { id: "best_bus_bytes_per_s", header: "Best bandwidth", width: "136px", numeric: true, sortable: true, explanation: "bus bandwidth of the shortest call", cell: (row) => formatRate(row.best_bus_bytes_per_s) },
   ];
   // What no row knows is no column: a CPU-only backend says neither sizes nor types.
   const known = shown.filter(({ id }) => !SOMETIMES.has(id) || items.some((row) => row[id as keyof CommunicationRow]));
@@ -60,7 +60,7 @@ function Body({ items }: { items: readonly CommunicationRow[] }) {
       sort={sort}
       onSort={setSort}
       mostHeight={420}
-      minWidth={850 + 110 * (known.length - shown.length + SOMETIMES.size)}
+      minWidth={740 + 110 * (known.length - shown.length + SOMETIMES.size)}
     />
   );
 }

@@ -178,15 +178,15 @@ function columns(whole: number, sigma: number, sides: Sides, chosen: string | un
         }
       : {
           id: "outliers",
-          header: "Stands out on",
-          width: "250px",
+          header: "Stands out on stream",
+          width: "220px",
           explanation: "streams whose mean is far from that of the launches on the others",
           cell: (row) =>
             outlyingStreams(row, sigma)
               .slice(0, 2)
               .map((one) => (
                 <span key={one.stream} className="outlier" title={`${formatDuration(one.mean_ns)} against ${formatDuration(one.others_mean_ns)}`}>
-                  stream <Name text={one.stream} most={12} /> {formatDeviations(one.deviations ?? 0)}
+                  <Name text={one.stream} most={12} /> {formatDeviations(one.deviations ?? 0)}
                 </span>
               )),
         },

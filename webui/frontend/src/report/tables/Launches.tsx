@@ -58,15 +58,15 @@ function Body({ page, view }: { page: LaunchPage; view: ReportView }) {
     cell: ({ launches, span_ns: span }) => (launches[id] == null ? "–" : <ShareBar share={span > 0 ? launches[id] / span : null} color="--host" />),
   });
   const shown: Column<RankLaunches>[] = [
-    { id: "rank", header: "Rank", width: "72px", numeric: true, sortable: true, cell: (row) => rankName(row.rank) },
+    { id: "rank", header: "Rank", width: "56px", numeric: true, sortable: true, cell: (row) => rankName(row.rank) },
     { id: "launches", header: "Launches", width: "96px", numeric: true, sortable: true, cell: (row) => formatCount(row.launches.launches) },
     time("call_p50_ns", "Call p50", "duration of the launch calls"),
     time("call_p99_ns", "Call p99", "duration of the launch calls"),
     time("delay_p50_ns", "Delay p50", "end of the call to start of the work"),
     time("delay_p99_ns", "Delay p99", "end of the call to start of the work"),
-    { id: "short", header: "Shorter than call", width: "148px", numeric: true, sortable: true, explanation: "rows that ran shorter than their launch call took", cell: (row) => formatCount(row.launches.short) },
-    { id: "slow_calls", header: "Calls > 1 ms", width: "112px", numeric: true, sortable: true, cell: (row) => formatCount(row.launches.slow_calls) },
-    { id: "longest_queue", header: "Longest queue", width: "132px", numeric: true, sortable: true, cell: (row) => formatCount(row.launches.longest_queue) },
+    { id: "short", header: "Shorter than call", width: "136px", numeric: true, sortable: true, explanation: "rows that ran shorter than their launch call took", cell: (row) => formatCount(row.launches.short) },
+    { id: "slow_calls", header: "Calls > 1 ms", width: "104px", numeric: true, sortable: true, cell: (row) => formatCount(row.launches.slow_calls) },
+    { id: "longest_queue", header: "Longest queue", width: "116px", numeric: true, sortable: true, cell: (row) => formatCount(row.launches.longest_queue) },
     saving("graph_saving_ns", "Graph saving", "idle time that launching as one graph could save at most; share of the rank's time"),
     saving("maximum_shift_ns", "Maximum shift", "how much earlier the last launch could come, limited by other calls and the work before; share of the rank's time"),
     time("full_queue_ns", "Full queue", "sum over streams of the time with 1,024 waiting rows or more"),
@@ -82,7 +82,7 @@ function Body({ page, view }: { page: LaunchPage; view: ReportView }) {
         sort={sort}
         onSort={setSort}
         mostHeight={360}
-        minWidth={1240}
+        minWidth={1180}
         isSelected={(row) => row.rank !== null && row.rank === view.search.rank}
         onSelect={(row) => view.change({ rank: row.rank ?? undefined })}
       />
@@ -93,12 +93,12 @@ function Body({ page, view }: { page: LaunchPage; view: ReportView }) {
 
 function Operators({ rows }: { rows: readonly OperatorLaunches[] }) {
   const [sort, setSort] = useState("-own_device_ns");
-  const count = (id: "calls" | "own_launches" | "launches", header: string): Column<OperatorLaunches> => ({ id, header, width: "112px", numeric: true, sortable: true, cell: (row) => formatCount(row[id]) });
+  const count = (id: "calls" | "own_launches" | "launches", header: string): Column<OperatorLaunches> => ({ id, header, width: "126px", numeric: true, sortable: true, cell: (row) => formatCount(row[id]) });
   const shown: Column<OperatorLaunches>[] = [
-    { id: "name", header: "Operator", sortable: true, cell: (row) => <Name text={row.name} most={80} code /> },
+    { id: "name", header: "Operator", sortable: true, cell: (row) => (row.name === "(none)" ? "outside any operator" : <Name text={row.name} most={80} code />) },
     count("calls", "Calls"),
     count("own_launches", "Own launches"),
-    { id: "own_device_ns", header: "Own device time", width: "146px", numeric: true, sortable: true, cell: (row) => formatDuration(row.own_device_ns) },
+    { id: "own_device_ns", header: "Own device time", width: "156px", numeric: true, sortable: true, cell: (row) => formatDuration(row.own_device_ns) },
     count("launches", "All launches"),
     { id: "device_ns", header: "Device time", width: "112px", numeric: true, sortable: true, explanation: "with that of operators inside it", cell: (row) => formatDuration(row.device_ns) },
   ];
