@@ -34,6 +34,10 @@ _MOVING: Final[dict[Cause, str]] = {
     "garbage_collection": "the ranks collect garbage now and then, each at another time",
     "host": "the hosts of all ranks pause now and then, each at another time",
 }
+_OF_STAGE: Final[dict[Cause, str]] = {
+    "data_loading": "in the data loader",
+    "host": "in host code, while its device waits",
+}
 _OBSTACLES: Final = {
     Obstacle.MEMORY: "there is not enough memory to compare the ranks' operations",
     Obstacle.SAMPLED: "the traces hold a sample of the operations only: own times are not known",
@@ -50,9 +54,11 @@ def say_reason(reason: Reason) -> str:
             return _say_late(reason)
         case SlowLinks():
             return _say_slow_links(reason)
-        case HeavyStage(ranks, excess):
-            more = f"{100 * excess:.0f} % more to do than the other stages"
-            return f"the pipeline stage of {name_ranks(ranks)} has {more}"
+        case HeavyStage(ranks, excess, cause):
+            stage, more = f"the pipeline stage of {name_ranks(ranks)}", f"{100 * excess:.0f} %"
+            if cause in _OF_STAGE:
+                return f"{stage} takes {more} longer than the other stages, most of it {_OF_STAGE[cause]}"
+            return f"{stage} has {more} more to do than the other stages"
         case Moving(cause):
             return _MOVING[cause]
         case Unsure(candidate):
@@ -60,8 +66,10 @@ def say_reason(reason: Reason) -> str:
         case TooFewIterations(iterations, needed):
             are = "iteration is" if iterations == 1 else "iterations are"
             return f"{iterations or 'no'} {are} in all of the traces, and a verdict takes {needed}"
-        case Nobody(missing):
+        case Nobody(missing, alone):
             left = f", as far as the captured ranks tell: {name_ranks(missing)} left no trace" if missing else ""
+            if alone:
+                return f"no rank stands out, but no two do the same work, so that a late host may not show{left}"
             return f"no rank holds the others up{left}"
         case NotStored(ranks):
             return f"the operations of {ranks} ranks were not stored with their summaries"

@@ -72,6 +72,15 @@ ANSWERS = {
         "The pipeline stage of ranks 5 and 2 holds the job up: 20.0 % of each iteration waits for it; with even "
         "stages, an iteration would take 360 ms instead of 450 ms.",
     ),
+    "a stage whose host is slow": (
+        job(Stragglers(verdict="heavy_stage", ranks=[msgspec.structs.replace(SLOW, cause="host")], gain=0.2)),
+        "The pipeline stage of rank 5 holds the job up: 20.0 % of each iteration waits for its host code; with it as "
+        "fast as the others, an iteration would take 360 ms instead of 450 ms.",
+    ),
+    "nobody to compare with": (
+        job(Stragglers(verdict="nobody", reason="no rank stands out, but …", iterations=[1, 2, 3])),
+        f"No rank stands out, but …. {IDLE_GPU}",
+    ),
     "a slow link": (
         job(Stragglers(verdict="slow_link", reason="transfers of 2 groups are slow", gain=0.2)),
         "A slow link holds the job up: transfers of 2 groups are slow; without that, an iteration would take 360 ms "

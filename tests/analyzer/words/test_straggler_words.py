@@ -32,6 +32,9 @@ UNSURE = Undecided(rank=3, gain=0.04, gain_low=-0.01, gain_high=0.09, iterations
     (SlowLinks(3, [0, 1], 2.0, [1]), "transfers of 3 groups are slow, and all of these groups contain rank 1"),
     (SlowLinks(1, [0, 1], 2.04, []), "transfers between ranks 0 and 1 take 2.0 times as long as in groups like theirs; "
      "the traces do not say which rank's link it is"),
+    (HeavyStage([1], 0.66, "host"), "the pipeline stage of rank 1 takes 66 % longer than the other stages, most of it "
+     "in host code, while its device waits"),
+    (Nobody([], alone=True), "no rank stands out, but no two do the same work, so that a late host may not show"),
     (HeavyStage([4, 5], 0.31), "the pipeline stage of ranks 4 and 5 has 31 % more to do than the other stages"),
     (Moving("data_loading"), "each iteration waits for another rank's batch; no rank is late by itself"),
     (Unsure(UNSURE), "rank 3 may cost 4.0 % [-1.0 %, 9.0 %] of each iteration; about 35 iterations would decide"),

@@ -15,7 +15,7 @@ from fleetprof_analyzer.job.stragglers.lateness.movement import explained_share,
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.moving_pauses import pauses_move
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.trace.trace import Int64s
+from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _LEAST_STAGE_GAIN: Final = 0.01
 _LEAST_STAGE_EXCESS: Final = 0.08
@@ -43,6 +43,7 @@ class Imbalance:
     moving_gain: float
     heaviest: list[int]
     excess: float  # of the heaviest role over the mean of the others
+    cause: Cause  # of that excess
     lateness_ns: int
     moves: Cause | None  # what moves from rank to rank, where it costs enough; None: nothing that is a rank's own doing
 
@@ -54,7 +55,15 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     roles = np.unique(table.role)
     level = np.array([float(table.own_ns[table.role == role].mean()) for role in roles])
     of_role = dict(zip(roles.tolist(), level.tolist(), strict=True))
-    factor = np.array([level.mean() / max(of_role[int(r)], 1.0) for r in table.role])[rank]
+    top = int(level.argmax())
+    cause: Cause = _find_excess(table, table.role == roles[top]) if len(roles) > 1 else "stage_imbalance"
+    usual_level = np.full(len(roles), level.mean())
+    if cause != "stage_imbalance":
+        # What is no work can vanish from a stage, and goes to no other.
+        usual_level = level.copy()
+        usual_level[top] = np.delete(level, top).mean()
+    of_usual = dict(zip(roles.tolist(), usual_level.tolist(), strict=True))
+    factor = np.array([of_usual[int(r)] / max(of_role[int(r)], 1.0) for r in table.role])[rank]
     regular = inside & (replay.program_position >= 0)
     key = table.role[rank].astype(np.int64) * (int(replay.program_position.max()) + 2) + replay.program_position
     keys, owner = np.unique(key[regular], return_inverse=True)
@@ -84,8 +93,8 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     least_pause_ns = _LEAST_PAUSE * float(np.median(table.own_ns))
     even_roles = replay.with_times(shared_by_role(replay.work_ns), shared_by_role(replay.host_ns), inside)
     even = replay.with_times(shared_by_all(replay.work_ns), shared_by_all(replay.host_ns), regular)
-    usual = replay.with_times(without_pauses(replay.work_ns), without_pauses(replay.host_ns), regular)
-    outcome = replay.run([replay.as_measured(), even_roles, even, usual])
+    steady = replay.with_times(without_pauses(replay.work_ns), without_pauses(replay.host_ns), regular)
+    outcome = replay.run([replay.as_measured(), even_roles, even, steady])
     measured = max(float(outcome.total_ns[0]), 1.0)
     stage_gain, moving_gain = (
         (measured - float(outcome.total_ns[1])) / measured,
@@ -99,9 +108,10 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     heaviest: list[int] = []
     excess = 0.0
     if len(roles) > 1:
-        top = int(level.argmax())
-        # A stage is heavy on all of its ranks, and always: pauses of one of them are not the stage's.
-        least = float(np.median(table.own_ns[table.role == roles[top]], axis=1).min())
+        here = table.role == roles[top]
+        # A stage is heavy on all of its ranks and has more work in most iterations: pauses of one are not the stage's.
+        own_ns = table.own_ns[here]
+        least = float((np.median(own_ns, axis=1) if cause == "stage_imbalance" else own_ns.mean(axis=1)).min())
         excess = min(float(level[top]), least) / max(float(np.delete(level, top).mean()), 1.0) - 1
         heavy = stage_gain >= _LEAST_STAGE_GAIN and excess >= _LEAST_STAGE_EXCESS
         if heavy and stage_gain > _LEAST_OF_MOVING * moving_gain:
@@ -113,9 +123,19 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         moving_gain,
         heaviest,
         excess,
+        cause,
         max(round(float(saved) / max(len(replay.matched.iterations), 1)), 0),
         moves=moves,
     )
+
+
+def _find_excess(table: OwnTime, here: Bools) -> Cause:
+    """What the ranks `here`, shape (R,), take longer for than the others: more work, where nothing else is more."""
+    causes: dict[str, Cause] = {"busy": "stage_imbalance", "data": "data_loading", "host": "host"}
+    if table.on_host:
+        return "stage_imbalance"
+    more = {part: float(table.parts_ns[part][here].mean() - table.parts_ns[part][~here].mean()) for part in causes}
+    return causes[max(more, key=lambda part: more[part])]
 
 
 def medians_by(values: Int64s, owner: Int64s) -> Int64s:

@@ -71,13 +71,13 @@ def describe_link(replay: Replay, links: Links, rank: int) -> Straggler:
 
 
 def describe_stage(replay: Replay, imbalance: Imbalance, rank: int) -> Straggler:
-    """A rank of a stage that has more to do than the others."""
+    """A rank of a stage that takes longer than the others."""
     evidence = Evidence(
         measure="own time over the mean of the other stages", value=round(100 * (1 + imbalance.excess), 1), usual=100,
         unit="%",
     )  # fmt: skip
     return Straggler(
-        rank=rank_of(replay, rank), lateness_ns=imbalance.lateness_ns, cause="stage_imbalance", evidence=[evidence],
+        rank=rank_of(replay, rank), lateness_ns=imbalance.lateness_ns, cause=imbalance.cause, evidence=[evidence],
         gain=imbalance.stage_gain, gain_alone=imbalance.stage_gain, peers=len(imbalance.heaviest) - 1,
     )  # fmt: skip
 

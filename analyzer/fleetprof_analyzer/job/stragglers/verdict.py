@@ -160,7 +160,8 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, missing: list[int]) 
     if imbalance.heaviest:
         named = [describe_stage(replay, imbalance, rank) for rank in imbalance.heaviest]
         return _Decision(
-            verdict="heavy_stage", reason=HeavyStage([one.rank for one in named], imbalance.excess), named=named,
+            verdict="heavy_stage", reason=HeavyStage([one.rank for one in named], imbalance.excess, imbalance.cause),
+            named=named,
             gain=imbalance.stage_gain, links=links, power=power,
         )  # fmt: skip
     if power.candidate is not None:
@@ -173,7 +174,8 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, missing: list[int]) 
     if power.hidden is not None:
         hidden = Power(power.hidden, power.smallest_gain)
         return _Decision(verdict="undecided", reason=Unsure(power.hidden), links=links, power=hidden)
-    return _Decision(verdict="nobody", reason=Nobody(missing), links=links, power=power)
+    alone = not any(len(table.peers(rank)) for rank in range(len(table.role)))
+    return _Decision(verdict="nobody", reason=Nobody(missing, alone), links=links, power=power)
 
 
 def _has_too_few(replay: Replay) -> bool:

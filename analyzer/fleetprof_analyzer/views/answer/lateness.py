@@ -27,6 +27,7 @@ _WAITS_FOR: Final[Mapping[str, str]] = {
     "network": "its network link",
     "mixed": "it, for several reasons",
 }
+_NO_WORK: Final = ("data_loading", "host")  # of a stage: it can vanish, where layers go to another stage
 _MOVES: Final[Mapping[str, str]] = {
     "unequal_work": ", because their shares of the work differ from iteration to iteration",
     "data_loading": ", because now one rank's batch is late and now another's",
@@ -49,7 +50,11 @@ def say_lateness(report: Report) -> str:
             return _say_stragglers(found, report)
         case "heavy_stage" if found.ranks:
             who = name_ranks([one.rank for one in found.ranks])
-            costs = f"{_costs(found.gain)} waits for it{_then(found, report, 'with even stages')}"
+            cause = found.ranks[0].cause
+            why, how = ("it", "with even stages")
+            if cause in _NO_WORK:
+                why, how = _WAITS_FOR[cause], "with it as fast as the others"
+            costs = f"{_costs(found.gain)} waits for {why}{_then(found, report, how)}"
             return f"The pipeline stage of {who} holds the job up: {costs}."
         case "slow_link":
             return f"A slow link holds the job up: {found.reason}{_then(found, report)}."
@@ -65,6 +70,8 @@ def say_lateness(report: Report) -> str:
             return f"Cannot tell yet whether rank {one.rank} is late: it may cost {say_cost(one)}; {needed}."
         case "nobody" if found.gain:
             return f"No rank is late by itself, but {found.reason}{_then(found, report)}."
+        case "nobody" if found.smallest_gain is None and found.iterations and found.reason:
+            return f"{found.reason[:1].upper()}{found.reason[1:]}."
         case "nobody" if found.is_hidden:
             return f"{say_hidden(found)}."
         case "undecided":

@@ -214,7 +214,7 @@ def _stragglers(diff: Diff, width: int) -> list[str]:
 
 _HOLDS_UP = {
     "straggler": "the others wait for {}",
-    "heavy_stage": "the pipeline stage of {} is too heavy",
+    "heavy_stage": "the pipeline stage of {} takes longer than the others",
     "slow_link": "a link of {} is slow",
     "moving_imbalance": "the ranks are slow in turns",
     "undecided": "cannot be told yet",

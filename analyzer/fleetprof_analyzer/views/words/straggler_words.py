@@ -28,7 +28,7 @@ CAUSES: Final[dict[str, str]] = {
 _UNKNOWN: Final = ("undecided", "not_judged")
 _VERDICTS: Final = {
     "straggler": "Late",
-    "heavy_stage": "A pipeline stage is too heavy",
+    "heavy_stage": "A pipeline stage takes longer than the others",
     "slow_link": "A link is slow",
     "moving_imbalance": "No single rank is late",
     "nobody": "Nobody is late",

@@ -93,3 +93,18 @@ def test_a_slow_loader_goes_before_a_stage_that_is_somewhat_heavy(dp: int) -> No
     assert found is not None
     assert [(one.rank, one.cause) for one in found.ranks] == [(0, "data_loading")]
     assert found.gain == pytest.approx(1 - mended.length_ns / job.length_ns, abs=GAIN_OFF)
+
+
+@pytest.mark.parametrize("kind", ["host", "stage_imbalance"])
+def test_of_a_stage_without_peers_it_is_told_what_takes_longer(kind: str) -> None:
+    """A pipeline of one rank per stage: work can only go to another stage, a slow host can vanish."""
+    shape = Shape(dp=1, pp=4, microbatches=6, layers=2, launch_share=0.7, host_noise=0.15)
+    host = np.ones((shape.ranks, shape.iterations))
+    host[1] = 2.5
+    heavy = Fault("heavier_stage", 1, stage=1, stage_factor=2.0)
+    job = Job(shape, Fault("slow_host", 1, host=host) if kind == "host" else heavy, 1)
+    found = stragglers_of(operations_of(job, traces_of(job, Clarity(), 1)))
+    assert found is not None
+    assert (found.verdict, [(one.rank, one.cause) for one in found.ranks]) == ("heavy_stage", [(1, kind)])
+    if kind == "host":
+        assert found.gain == pytest.approx(1 - Job(shape, Fault(), 1).length_ns / job.length_ns, abs=GAIN_OFF)

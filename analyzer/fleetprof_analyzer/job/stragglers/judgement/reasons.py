@@ -32,10 +32,11 @@ class SlowLinks:
 
 @dataclass(frozen=True, slots=True)
 class HeavyStage:
-    """The ranks of a pipeline stage have more to do than the others; `excess` over their mean."""
+    """The ranks of a pipeline stage take longer than the others; `excess` over their mean, and what it is."""
 
     ranks: list[int]
     excess: float
+    cause: Cause = "stage_imbalance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,13 @@ class TooFewIterations:
 
 @dataclass(frozen=True, slots=True)
 class Nobody:
-    """No rank holds the others up, as far as the ranks tell that left a trace; `missing` left none."""
+    """No rank holds the others up, as far as the ranks tell that left a trace; `missing` left none.
+
+    `alone`: no two of them do the same work.
+    """
 
     missing: list[int]
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
