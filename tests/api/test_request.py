@@ -177,6 +177,12 @@ def test_a_request_survives_being_written_and_read() -> None:
     assert request.spec.active_deadline_seconds == 900
 
 
+def test_modules_come_with_the_stacks_that_name_them() -> None:
+    request = parse_request(with_value("spec.collect", ["Modules", "Shapes"]))
+    assert request.spec.collect == [Collect.MODULES, Collect.SHAPES, Collect.STACKS]
+    assert load_request(request.to_json()) == request
+
+
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

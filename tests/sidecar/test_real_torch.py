@@ -181,6 +181,8 @@ def test_a_window_of_iterations_begins_with_exactly_the_asked_step(start_job: Ca
         job.await_that(partial(job.has_passed, first_step + 5))
         assert recorded_steps(trace, job.steps())[:5] == list(range(first_step, first_step + 5))
         assert trace["trace_id"] == "c-r0"
+        modules = {event["name"] for event in trace["traceEvents"] if event.get("cat") == "python_function"}
+        assert any(name.startswith("nn.Module: Linear_") for name in modules) == ("Modules" in collect)
         job.await_that(lambda: (v := job.side.table.get(view.process_id)) and not v.busy)
         path.unlink()
     assert len([event for event in job.events if isinstance(event, Delivered)]) == 2

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from fleetprof_api.choices import Collect, Traces
 from fleetprof_api.limits import (
@@ -157,6 +157,11 @@ class _Targeted(Part):
     )
 
 
+def _with_stacks(collect: list[Collect]) -> list[Collect]:
+    """Modules are named by Python stacks alone: PyTorch's own option knows those of TorchScript and no others."""
+    return [*collect, Collect.STACKS] if Collect.MODULES in collect and Collect.STACKS not in collect else collect
+
+
 class Recording(Part):
     """What a request says beside its target: what a ProfilePolicy's template holds."""
 
@@ -164,8 +169,12 @@ class Recording(Part):
         default=None, description="Which ranks, exactly one of its fields; all ranks when absent."
     )
     window: Window = Field(description="How much to record; exactly one of `iterations` and `durationMillis`.")
-    collect: Annotated[list[Annotated[Collect, Field(strict=False)]], Field(max_length=6), Unique()] = Field(
-        default=[], description="What to record beside operators and kernels; each costs time in the job."
+    collect: Annotated[
+        list[Annotated[Collect, Field(strict=False)]], Field(max_length=6), Unique(), AfterValidator(_with_stacks)
+    ] = Field(
+        default=[],
+        description="What to record beside operators and kernels; each costs time in the job. Modules brings Stacks "
+        "along, which name them.",
     )
     thread_samples: Annotated[ThreadSamples, Field(strict=False)] = Field(
         default=ThreadSamples.AUTO,
