@@ -35,6 +35,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background job ignores Ctrl-C, and so would every command that a test starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# `timeout` and CI end a run by this: it stops what its tests started, as with Ctrl-C.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+
 # ---------------------------------------------------------------- store: a real S3 server (versitygw)
 
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
