@@ -18,7 +18,7 @@ NAME = ("team-b", "running")
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "_LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(events, "LOOK_EVERY_S", 0.01)
 
 
 def read(event: bytes) -> tuple[str, str, LedgerChange]:
@@ -76,7 +76,7 @@ async def test_the_stream_ends_with_the_right_to_read(store: MemoryStore) -> Non
 
 
 async def test_a_silent_stream_has_a_heartbeat(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "_HEARTBEAT_S", 0.0)
+    monkeypatch.setattr(events, "HEARTBEAT_S", 0.0)
     stream = await opened(store)
     read(await anext(stream))
     assert (await anext(stream)).startswith(b":")

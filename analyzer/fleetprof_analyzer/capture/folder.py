@@ -37,7 +37,7 @@ _NO_TRACES: Final = frozenset(
 )
 
 # What a process should have to read before it is worth its start.
-_LEAST_BYTES: Final = 64 << 20
+LEAST_BYTES: Final = 64 << 20
 _GZIP_FACTOR: Final = 10
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ def summarise_directory(
         raise NothingToAnalyze(
             f"no *.json or *.json.gz below {root}: give the folder that holds the traces of all ranks"
         )
-    jobs = min(jobs, len(files), 1 + sum(_expected_bytes(file) for file, _ in files) // _LEAST_BYTES)
+    jobs = min(jobs, len(files), 1 + sum(_expected_bytes(file) for file, _ in files) // LEAST_BYTES)
     memory_bytes = free_share(jobs)
     pieces = [_Piece(file, source, tuple(kernel_classes), memory_bytes) for file, source in files]
     summaries: dict[int, RankSummary] = {}

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fleetprof_analyzer.trace.trace import Int64s
 
 _BUCKETS: Final = 1024
-_MOST_ROOT_ROWS: Final = 16_384
+MOST_ROOT_ROWS: Final = 16_384
 _STEP: Final = 2  # bits: each level has buckets of a fourth
 _APART: Final = 255
 _BLOCK: Final = 32_768  # rows that a core's cache holds
@@ -40,13 +40,13 @@ def build_levels(lane: npt.NDArray[np.integer[Any]], start_ns: Int64s, duration_
 
     None where the rows are few enough to be drawn at once.
     """
-    if len(lane) <= _MOST_ROOT_ROWS:
+    if len(lane) <= MOST_ROOT_ROWS:
         return []
     apart = _distance(lane, start_ns)
     bits = _finest(apart, int(start_ns.max()))
     levels = [_reduce(apart, duration_ns, bits)]
     most = int((start_ns + duration_ns).max()).bit_length()
-    while len(levels[0].at) > _MOST_ROOT_ROWS and bits < most:
+    while len(levels[0].at) > MOST_ROOT_ROWS and bits < most:
         bits += _STEP
         levels.insert(0, _join(levels[0], lane, start_ns, duration_ns, bits))
     return levels

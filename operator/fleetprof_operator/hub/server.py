@@ -26,7 +26,7 @@ from fleetprof_operator.hub.streams import Streams
 MAX_STREAMS: Final = 5000
 MOST_CONNECTIONS: Final = 6000
 """One per sidecar, and some for those who come and go. Each takes 70 kB, and anybody can open one without a token."""
-_STOP_GRACE_S: Final = 1.0
+STOP_GRACE_S: Final = 1.0
 _OPTIONS: Final[list[tuple[str, Any]]] = [
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", 64 << 20),
@@ -62,9 +62,9 @@ class RunningServer:
         self._refusals = refusals
         self.port = port
 
-    async def stop(self) -> None:
-        """Ends all streams; sidecars dial again by themselves."""
-        await self._server.stop(_STOP_GRACE_S)
+    async def stop(self, grace_s: float | None = STOP_GRACE_S) -> None:
+        """Ends all streams after `grace_s`, None: at once; sidecars dial again by themselves."""
+        await self._server.stop(grace_s)
         self._refusals.close()
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from fleetprof_operator.injection.pods.sidecar_settings import is_cluster_name
 
 _PATIENCE_S: Final = 3.0
-_LOOK_AGAIN_S: Final = 60.0
+LOOK_AGAIN_S: Final = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -24,12 +24,12 @@ class StoreAddress:
     def __init__(self, host: str) -> None:
         self.ip = ""
         self._host = host
-        self._known_at = -_LOOK_AGAIN_S
+        self._known_at = -LOOK_AGAIN_S
         self._failing = False
 
     async def look_up(self) -> None:
         """Asks DNS, unless that was done a while ago."""
-        if not is_cluster_name(self._host) or time.monotonic() < self._known_at + _LOOK_AGAIN_S:
+        if not is_cluster_name(self._host) or time.monotonic() < self._known_at + LOOK_AGAIN_S:
             return
         try:
             async with asyncio.timeout(_PATIENCE_S):

@@ -30,7 +30,7 @@ from fleetprof_operator.ownership.lease import (
 
 log = logging.getLogger(__name__)
 
-_SOON_S: Final = 0.5
+SOON_S: Final = 0.5
 _CONFLICT: Final = 409
 _NOT_FOUND: Final = 404
 
@@ -79,7 +79,7 @@ class Leadership:
                 self.first, self._trouble = None, ""
                 self.held.set()
                 log.info("this process serves: it holds the Lease %s in %s", LEASE, ", ".join(self._namespaces))
-            await asyncio.sleep(RENEW_S if self.held.is_set() else _SOON_S)
+            await asyncio.sleep(RENEW_S if self.held.is_set() else SOON_S)
 
     async def let_go(self) -> None:
         """Frees what this process holds; the next process takes it at once. What fails expires by itself."""

@@ -30,7 +30,7 @@ KEEP_ALIVE_S: Final = 120.0
 """Longer than the API server keeps an unused connection (90 s), so that it never sends into one that we have closed."""
 SHUTDOWN_S: Final = 5.0
 """For requests under way, longer than a pod's review may take."""
-_LOOK_S: Final = 1.0
+LOOK_S: Final = 1.0
 _BACKLOG: Final = 256
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -108,7 +108,7 @@ class Connections:
                 accepted, address = await loop.sock_accept(self._socket)
             except OSError as problem:
                 log.warning("no connection can be taken: %s", problem)  # out of descriptors, as a rule
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(LOOK_S)
                 continue
             try:
                 self._take(accepted, address[0])
@@ -168,7 +168,7 @@ class Connections:
     async def _look(self) -> None:
         """Ends what is silent. The rest of them aiohttp ends after KEEP_ALIVE_S."""
         while True:
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(LOOK_S)
             self._forget_ended()
             latest = asyncio.get_running_loop().time() - FIRST_REQUEST_S
             for connection in list(self._open):

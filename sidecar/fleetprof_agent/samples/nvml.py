@@ -118,7 +118,7 @@ class DeviceSampler:
             "corrected": lambda: {"ecc_corrected": int(nvml.nvmlDeviceGetTotalEccErrors(handle, 0, 0))},
             "uncorrected": lambda: {"ecc_uncorrected": int(nvml.nvmlDeviceGetTotalEccErrors(handle, 1, 0))},
         }
-        self._handle = handle
+        self.handle = handle
         self._gpm_samples: list[Any] | None = None
         self._has_gpm_begin = False
         self._is_of_capture = False  # the latest sample
@@ -182,15 +182,15 @@ class DeviceSampler:
     def _gpm_metrics(self) -> dict[str, int]:
         nvml = self._nvml
         if self._gpm_samples is None:
-            if not nvml.nvmlGpmQueryDeviceSupport(self._handle).isSupportedDevice:
+            if not nvml.nvmlGpmQueryDeviceSupport(self.handle).isSupportedDevice:
                 raise AttributeError("no GPM on this device")
             self._gpm_samples = [nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()]
         if not self._has_gpm_begin:
-            nvml.nvmlGpmSampleGet(self._handle, self._gpm_samples[0])
+            nvml.nvmlGpmSampleGet(self.handle, self._gpm_samples[0])
             self._has_gpm_begin = True
             return {}
         earlier, later = self._gpm_samples
-        nvml.nvmlGpmSampleGet(self._handle, later)
+        nvml.nvmlGpmSampleGet(self.handle, later)
         self._gpm_samples = [later, earlier]
         question = nvml.c_nvmlGpmMetricsGet_t()
         question.version = nvml.NVML_GPM_METRICS_GET_VERSION

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Callable
 
 from fleetprof_agent.process.control_groups import find_groups, read_text
 
@@ -26,7 +27,14 @@ NOT_READ = (None, None, None, None, None)
 class Schedule:
     """Of this process and one thread of it, `task` at the kernel. `torch_threads`: torch.get_num_threads()."""
 
-    def __init__(self, task: int, torch_threads: int | None, proc: str = "/proc") -> None:
+    def __init__(
+        self,
+        task: int,
+        torch_threads: int | None,
+        proc: str = "/proc",
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._clock = clock
         self._tasks = proc + "/self/task"
         self._proc = proc
         self._task = task
@@ -40,7 +48,7 @@ class Schedule:
 
         All None where the latest reading is younger than EVERY_NS.
         """
-        now = time.monotonic_ns()
+        now = self._clock()
         if now < self._next:
             return NOT_READ
         self._next = now + EVERY_NS
@@ -73,7 +81,7 @@ class Schedule:
             return None, None
 
     def _sum_waits(self) -> int | None:
-        began = time.monotonic_ns()
+        began = self._clock()
         if began < self._next_sum:
             return None
         total: int | None = 0
@@ -97,7 +105,7 @@ class Schedule:
                 os.close(descriptor)
             if waited is not None and total is not None:
                 total += waited
-        ended = time.monotonic_ns()
+        ended = self._clock()
         self._next_sum = ended + SHARE_OF_SUM * (ended - began)
         return total
 

@@ -62,6 +62,7 @@ class CaptureController:
         work: CaptureWork,
         recorders: RankRecorders,
         hub: HubSender,
+        experience: Experience,
         storage_limit_bytes: int = 0,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -72,7 +73,7 @@ class CaptureController:
         self._hub = hub
         self._clock = clock
         self._desk = OrderDesk(processes, traces.path, Disk(traces.path, spool.path, storage_limit_bytes))
-        self._experience = Experience()
+        self._experience = experience
         self._leftovers = Leftovers(traces, processes)
         self._held = HeldCaptures(
             desk=self._desk, spool=spool, leftovers=self._leftovers, work=work, hub=hub, clock=clock
@@ -98,7 +99,7 @@ class CaptureController:
     async def run(self) -> None:
         """Watches the traces directory and the clock until cancelled; rests while nothing is outstanding."""
         while True:
-            self._look(self._clock())
+            self.look(self._clock())
             try:
                 async with asyncio.timeout(self._pause_s()):
                     await self._held.wait_for_change()
@@ -242,7 +243,8 @@ class CaptureController:
         unfinished = any(not capture.is_final or capture.keeps_trace for capture in self._held.values())
         return _SLOW_SCAN_S if unfinished or self._leftovers.are_expected else None
 
-    def _look(self, now: int) -> None:
+    def look(self, now: int) -> None:
+        """One look at the traces' files and at what has come due; `run` takes one each time that it may be needed."""
         for file in self._traces.scan():
             key = self._held.owner_of(file)
             if key is None:

@@ -57,7 +57,7 @@ class ProcessTable:
         self._lock = threading.RLock()
         self.counters: Counter[str] = Counter()
         self.events: EventQueue[ProcessEvent] = EventQueue(self.counters)
-        self._processes = ProcessIndex(self.events, self.counters, command_launches=command_launches)
+        self.processes = ProcessIndex(self.events, self.counters, command_launches=command_launches)
 
     # ------------------------------------------------------------ for the capture side
 
@@ -65,15 +65,15 @@ class ProcessTable:
         """All processes, in the order in which they were first seen."""
         now = self._clock()
         with self._lock:
-            self._processes.refresh_roles(now)
-            return [process.view(now) for process in self._processes]
+            self.processes.refresh_roles(now)
+            return [process.view(now) for process in self.processes]
 
     def get(self, process_id: str) -> ProcessView | None:
         """One process, or None when it is gone or was never here."""
         now = self._clock()
         with self._lock:
-            self._processes.refresh_roles(now)
-            process = self._processes.get(process_id)
+            self.processes.refresh_roles(now)
+            process = self.processes.get(process_id)
             return None if process is None else process.view(now)
 
     def place_order(
@@ -98,8 +98,8 @@ class ProcessTable:
         """
         now = self._clock()
         with self._lock:
-            self._processes.infer_roles(now)
-            process = self._processes.get(process_id)
+            self.processes.infer_roles(now)
+            process = self.processes.get(process_id)
             if process is None:
                 raise OrderRefused("Unknown", f"no process {process_id!r} is here; it may have ended")
             process.check_order(now, first_step, chosen=chosen)
@@ -109,7 +109,7 @@ class ProcessTable:
     def withdraw_order(self, process_id: str) -> bool:
         """Takes an order back. True when there was one that had not been delivered."""
         with self._lock:
-            process = self._processes.get(process_id)
+            process = self.processes.get(process_id)
             if process is None or process.order is None:
                 return False
             process.order = None
@@ -121,7 +121,7 @@ class ProcessTable:
             raise ValueError(f"{kind!r} is not a message to an agent")
         data = wire.encode(kind, **fields)
         with self._lock:
-            process = self._processes.get(process_id)
+            process = self.processes.get(process_id)
             agent = process.agent if process is not None and process.has_agent else None
             address = agent.address if agent is not None else ""
         return bool(address) and self._agents.send(data, address)
@@ -129,10 +129,10 @@ class ProcessTable:
     def mark_trainer(self, process_id: str) -> None:
         """A trace of this process holds an optimizer step: it is a trainer from now on."""
         with self._lock:
-            process = self._processes.get(process_id)
+            process = self.processes.get(process_id)
             if process is not None:
                 process.stepped = True
-                self._processes.note_change()
+                self.processes.note_change()
 
     # ------------------------------------------------------------ for the endpoints
 
@@ -151,9 +151,9 @@ class ProcessTable:
         """
         now = self._clock()
         with self._lock:
-            process = self._processes.of_client(address)
+            process = self.processes.of_client(address)
             if process is None:
-                process = self._processes.add_client(address, request.pids, credentials, now)
+                process = self.processes.add_client(address, request.pids, credentials, now)
             if process is None or process.kineto is None:
                 send("")
                 return
@@ -181,7 +181,7 @@ class ProcessTable:
         """An agent spoke. What it says is believed only of the process whose credentials it shares."""
         now = self._clock()
         with self._lock:
-            process = self._processes.of_agent(address)
+            process = self.processes.of_agent(address)
             if (
                 process is not None
                 and process.agent is not None
@@ -194,14 +194,14 @@ class ProcessTable:
                 self._agents.send(wire.encode("query"), address)
                 return
             if process is None and isinstance(message, AgentHello):
-                process = self._processes.add_agent(address, message, credentials, now)
+                process = self.processes.add_agent(address, message, credentials, now)
             if process is None or process.agent is None:
                 return
             match message:
                 case AgentHello():
                     if process.agent.hello != message:
                         process.take_hello(message)
-                        self._processes.note_change()
+                        self.processes.note_change()
                         self.events.put(Changed(process.process_id, now))
                 case AgentSteps():
                     can_begin_with_step = process.take_steps(message)
@@ -220,52 +220,52 @@ class ProcessTable:
         """Ends the orders whose time is over and the processes that fell silent for too long; settles open roles."""
         now = self._clock()
         with self._lock:
-            for process in self._processes:
+            for process in self.processes:
                 order = process.order
                 if order is not None and now >= order.deliver_until_unix_ns:
                     self._drop_order(process, order.missed, now)
                 if process.is_lost(now):
-                    self._processes.remove(process, now)
-            self._processes.infer_roles(now)
+                    self.processes.remove(process, now)
+            self.processes.infer_roles(now)
 
     def whereabouts(self) -> list[Whereabouts]:
         """Where each process can be looked at from outside."""
         with self._lock:
-            return [process.whereabouts() for process in self._processes]
+            return [process.whereabouts() for process in self.processes]
 
     def record_environment(self, process_id: str, environment: Environment | None) -> None:
         """What /proc says of a process; None: not visible from here."""
         with self._lock:
-            process = self._processes.get(process_id)
+            process = self.processes.get(process_id)
             if process is not None:
                 process.environment = environment
                 process.examined = True
-                self._processes.note_change()
+                self.processes.note_change()
 
     def record_headroom(self, process_id: str, headroom_bytes: int) -> None:
         """What a process without an agent may still take of memory, as seen from here."""
         with self._lock:
-            process = self._processes.get(process_id)
+            process = self.processes.get(process_id)
             if process is not None:
                 process.headroom_bytes = headroom_bytes
 
     def record_exit(self, process_id: str) -> None:
         """The process is known to have ended."""
         with self._lock:
-            process = self._processes.get(process_id)
+            process = self.processes.get(process_id)
             if process is not None:
-                self._processes.remove(process, self._clock())
+                self.processes.remove(process, self._clock())
 
     def record_agent_exit(self, process_id: str, agent_address: str) -> None:
         """The agent's socket is closed; a process that has no Kineto client is gone with it."""
         with self._lock:
-            process = self._processes.get(process_id)
+            process = self.processes.get(process_id)
             if process is None or process.agent is None or process.agent.address != agent_address:
                 return
             if process.kineto is None:
-                self._processes.remove(process, self._clock())
+                self.processes.remove(process, self._clock())
                 return
-            self._processes.drop_agent(process, self._clock())
+            self.processes.drop_agent(process, self._clock())
 
     # ------------------------------------------------------------ inside, all under the lock
 
@@ -283,7 +283,7 @@ class ProcessTable:
         if process.is_in_danger:
             self._drop_order(process, "own", now)
             return None
-        self._processes.refresh_roles(now)
+        self.processes.refresh_roles(now)
         if process.verdict.role in (Role.LAUNCHER, Role.WORKER):
             # It showed what it is only after the order was placed.
             self._drop_order(process, "role", now)

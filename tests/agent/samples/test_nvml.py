@@ -166,7 +166,7 @@ def test_what_is_not_supported_is_not_asked_again() -> None:
 )
 def test_device_is_the_one_of_pytorch(uuid: str, index: "int | None", visible: "str | None", handle: Any) -> None:
     sampler = open_device(Recorded(), uuid, index, visible)
-    assert (None if sampler is None else sampler._handle) == handle
+    assert (None if sampler is None else sampler.handle) == handle
 
 
 def test_machine_without_a_driver() -> None:

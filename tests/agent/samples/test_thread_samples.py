@@ -4,13 +4,15 @@ import gc
 import os
 import threading
 import weakref
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fleetprof_agent import wire
 from fleetprof_agent.samples import stacks
-from fleetprof_agent.samples.schedule import Schedule
+from fleetprof_agent.samples.schedule import EVERY_NS, Schedule
 from fleetprof_agent.samples.stacks import StackTable
 from fleetprof_agent.samples.thread_samples import COLUMNS, MOST_SAMPLES, ThreadSamples
 from fleetprof_api.samples import ThreadColumns
@@ -197,8 +199,10 @@ def test_texts_stacks_and_numbers_are_bounded_and_fit_their_datagrams() -> None:
 
 def test_a_full_message_of_samples_fits_its_datagram() -> None:
     sent = Sent()
-    samples = ThreadSamples({"start_unix_ns": 1, "end_unix_ns": 2}, 5, Schedule(0, None), STEP_NS)
-    samples._rows = [(2**63 - 1,) * len(COLUMNS)] * MOST_SAMPLES
+    schedule: Any = SimpleNamespace(read=lambda: (2**63 - 1,) * 5, close=lambda: None, cores={})
+    samples = ThreadSamples(WINDOW, 5, schedule, STEP_NS, lambda _: stack_of("f"))
+    while not samples.is_over:
+        samples.tick(samples.due, WINDOW["first_step"])
     assert samples.flush(sent.send)
     assert len(sent.of("thread", "at_unix_ns")) == MOST_SAMPLES
 
@@ -207,19 +211,20 @@ def test_a_full_message_of_samples_fits_its_datagram() -> None:
 
 
 def test_the_kernels_account_of_this_thread() -> None:
-    schedule = Schedule(threading.get_native_id(), None)
+    times = count(EVERY_NS, MS)  # the sum over all threads, two looks at the clock, takes a thousandth of its pause
+    now = [0]
+    schedule = Schedule(threading.get_native_id(), None, clock=lambda: now[0] + next(times))
     first = schedule.read()
     sum(range(300_000))
-    schedule._next = 2**63  # it has just been read
-    assert schedule.read() == (None,) * 5
-    schedule._next, schedule._next_sum = 0, 2**63  # the sum over all threads is seldom made
+    assert schedule.read() == (None,) * 5, "it has just been read"
+    now[0] += EVERY_NS
     second = schedule.read()
     schedule.close()
     assert None not in first[:3]
     assert all(later > earlier for earlier, later in zip(first[::2][:2], second[::2][:2], strict=True))  # type: ignore[operator]
     assert first[3] is not None
-    assert second[3] is None
-    schedule._next = 0
+    assert second[3] is None, "the sum over all threads is seldom made"
+    now[0] += EVERY_NS
     assert schedule.read()[:2] == (None, None)
 
 

@@ -117,7 +117,7 @@ def test_traces_are_summarised_as_in_one_process(tmp_path: Path, monkeypatch: py
         (tmp_path / f"rank{rank}.json").write_text(plant(rank).text())
     (tmp_path / "rank3.json").write_text("no trace")
     steps: list[tuple[int, int]] = []
-    monkeypatch.setattr("fleetprof_analyzer.capture.folder._LEAST_BYTES", 1)
+    monkeypatch.setattr("fleetprof_analyzer.capture.folder.LEAST_BYTES", 1)
     several = analyze_directory(tmp_path, jobs=2, progress=lambda *so_far: steps.append(so_far[:2]))
     one = analyze_directory(tmp_path)
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]

@@ -1,5 +1,7 @@
 """What all ranks of a CPU-only job spend their time on; one rank's fault is none of all."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from fleetprof_analyzer.job.findings.findings import find_findings
@@ -46,7 +48,7 @@ def findings_of(ranks: list[Rank]) -> list[Finding]:
     ([{"waited": 300}, {"waited": 250}], [("cpu_contention", 250)]),
     ([{"waited": 300}, {"waited": None}], []),
 ])  # fmt: skip
-def test_what_all_ranks_spend_time_on(shares: list[dict[str, int]], found: list[tuple[str, int]]) -> None:
+def test_what_all_ranks_spend_time_on(shares: list[dict[str, Any]], found: list[tuple[str, int]]) -> None:
     ranks = [rank(number, **share) for number, share in enumerate(shares)]
     findings = findings_of(ranks)
     assert [(finding.kind, finding.gain_permille) for finding in findings] == found

@@ -68,7 +68,7 @@ def test_rows_with_the_same_inputs_share_them() -> None:
 
 
 def test_what_is_kept_of_untrusted_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary, "_INPUTS_BYTES", 20_000)
+    monkeypatch.setattr(vocabulary, "INPUTS_BYTES", 20_000)
     shapes = InputShapes()
     numbers = [shapes[b"[[%d]]" % number] for number in range(1000)]
     kept = [number for number in numbers if number >= 0]

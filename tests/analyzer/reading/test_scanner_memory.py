@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fleetprof_analyzer.reading import scanning
@@ -45,11 +46,24 @@ def test_more_than_the_text_has_is_not_taken(length: int) -> None:
     assert not make_scanner().take(ROW, length)
 
 
+class Confused:
+    """The accelerator, asked to add rows of another text than it has scanned."""
+
+    def __init__(self, **words: Any) -> None:
+        self._compiled = scanning.accelerator()(**words)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._compiled, name)
+
+    def add(self, text: bytes, numbering: Any) -> Any:
+        return self._compiled.add(b"another text", numbering)
+
+
 def test_a_fault_of_its_own_is_an_error_of_this_trace() -> None:
-    scanner = make_scanner()
-    assert scanner._compiled.scan(ROW, len(ROW)) is not None
+    need(scanning.accelerator(), "fleetprof-accelerator is not installed, or was built without Rust")
+    scanner = scanning.Scanner(Confused, Columns(Problems(), Limits()))
     with pytest.raises(RuntimeError, match="a fault of its own"):
-        scanner._compiled.add(b"another text", scanner._numbering)
+        scanner.take(ROW, len(ROW))
 
 
 @pytest.mark.timeout(3600)  # with the cases of `make fuzz` it takes longer than any test else

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetprof_api.hub import hub_pb2
+from fleetprof_sidecar.capture.experience import Experience
 from fleetprof_sidecar.captures.controller import CaptureController
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.captures.work import CaptureWork
@@ -119,6 +120,7 @@ class Bench:
         self.hub = RecordedHub()
         self.sent = self.hub.messages
         self.recorders = RankRecorders(table)
+        self.experience = Experience()
         self.sampler = Sampler(HostSource(), RecordedDevices(), self.recorders, lambda: self.now)
         traces = TracesDirectory(self.traces, fallback=path)
         self.work = CaptureWork(
@@ -138,6 +140,7 @@ class Bench:
             work=self.work,
             recorders=self.recorders,
             hub=self.hub,
+            experience=self.experience,
             clock=lambda: self.now,
         )
 
@@ -157,7 +160,7 @@ class Bench:
 
     def look(self, seconds: float = 0) -> None:
         self.now += int(seconds * S)
-        self.captures._look(self.now)
+        self.captures.look(self.now)
 
     def last(self, capture_id: str = "cap") -> hub_pb2.CaptureEvent:
         return [m.event for m in self.sent if m.HasField("event") and m.event.capture_id == capture_id][-1]

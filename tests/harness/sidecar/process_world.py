@@ -34,6 +34,8 @@ class World:
         self.events: list[object] = []
         self.table.events.subscribe(self.events.append)
         self.configs: list[tuple[str, str]] = []
+        self.clients: set[str] = set()  # every address that a Kineto client has had, and
+        self.hellos: set[str] = set()  # an agent
 
     def poll(self, name: str, *pids: int, idle: bool = True, credentials: Credentials = OWN, taken: bool = True) -> str:
         """One request; the config that came with the answer."""
@@ -44,7 +46,9 @@ class World:
             return taken
 
         request = RequestMessage(2 if idle else 0, 0, pids or (7,))
-        self.table.record_poll(f"/run/fp/dynoconfigclient{name}", request, credentials, send)
+        address = f"/run/fp/dynoconfigclient{name}"
+        self.clients.add(address)
+        self.table.record_poll(address, request, credentials, send)
         assert len(answers) == 1
         if answers[0] and taken:
             self.configs.append((name, answers[0]))
@@ -56,7 +60,9 @@ class World:
         fields |= {"ppid": 1, "uid": 1000, "restart_count": 0, "started_unix_ns": 0}
         kineto = f"dynoconfigclient{kineto}" if kineto else ""
         message = AgentHello(**{**fields, "pid": pid, "kineto": kineto, **known})
-        self.table.record_agent(f"/run/fp/fleetprofagent{token}", message, credentials)
+        address = f"/run/fp/fleetprofagent{token}"
+        self.hellos.add(address)
+        self.table.record_agent(address, message, credentials)
 
     def say(self, token: str, message: AgentSteps | AgentProfile | AgentReport) -> None:
         self.table.record_agent(f"/run/fp/fleetprofagent{token}", message, OWN)

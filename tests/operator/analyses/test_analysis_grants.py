@@ -49,9 +49,14 @@ class Scene:
         self.folder = folder
         self.cluster = MemoryCluster()
         self.captures: dict[str, AnalysedCapture] = {}
+        self.lookups = 0
         self.port = 0
-        self.service = AnalysesService(self.cluster, OURS, store, Tokens(), self.captures.get)  # type: ignore[arg-type]
+        self.service = AnalysesService(self.cluster, OURS, store, Tokens(), self.find)  # type: ignore[arg-type]
         self._server = grpc.aio.server()
+
+    def find(self, job: str) -> AnalysedCapture | None:
+        self.lookups += 1
+        return self.captures.get(job)
 
     async def start(self) -> None:
         add_AnalysesServicer_to_server(self.service, self._server)
@@ -244,7 +249,7 @@ async def test_an_operator_that_is_away_is_waited_for(make_scene: Any) -> None:
     captures = dict(scene.captures)
     scene.captures.clear()
     listing = asyncio.create_task(asyncio.to_thread(scene.granted(token, 60.0).list, ""))
-    while not scene.service._callers:
+    while not scene.lookups:
         await asyncio.sleep(0.02)
     scene.captures.update(captures)
     assert list(await listing) == []

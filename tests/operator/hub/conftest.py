@@ -102,7 +102,7 @@ class Ground:
         """As after SIGKILL: nothing is said, nothing is written any more."""
         for task in self.hub.captures.tasks.values():
             task.cancel()
-        await self.server._server.stop(None)
+        await self.server.stop(None)
         self.hub._calls.close()
 
     async def add_sidecar(self, number: int, *processes: pb.Process, **named: Any) -> ScriptedSidecar:

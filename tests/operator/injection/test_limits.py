@@ -255,7 +255,7 @@ async def hello(_: web.Request) -> web.Response:
 @pytest.fixture
 async def listening(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connections]:
     monkeypatch.setattr(connections, "FIRST_REQUEST_S", 0.1)
-    monkeypatch.setattr(connections, "_LOOK_S", 0.05)
+    monkeypatch.setattr(connections, "LOOK_S", 0.05)
     app = web.Application()
     app.router.add_get("/", hello)
     made = Connections(app, None, what="tests", most=6, most_of_one=4)

@@ -39,7 +39,7 @@ class Names:
 async def test_the_last_answer_stays(
     host: str, answers: list[Any], known: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_address, "_LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(store_address, "LOOK_AGAIN_S", 0.0)
     names = Names(*answers)
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", names.getaddrinfo, raising=False)
     address = StoreAddress(host)
@@ -63,7 +63,7 @@ async def test_an_answer_is_good_for_a_while(monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_name_that_stays_unknown_is_told_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(store_address, "_LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(store_address, "LOOK_AGAIN_S", 0.0)
     unknown = socket.gaierror("unknown")
     names = Names(unknown, unknown, "10.0.0.8", TimeoutError(), unknown)
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", names.getaddrinfo, raising=False)

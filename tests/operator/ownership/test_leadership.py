@@ -21,7 +21,7 @@ S = 10**9
 @pytest.fixture(autouse=True)
 def _in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RENEW_S", 0.0)
-    monkeypatch.setattr(module, "_SOON_S", 0.0)
+    monkeypatch.setattr(module, "SOON_S", 0.0)
 
 
 def lease(holder: Holder | None = None) -> dict[str, Any]:

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 from fleetprof_api.hub import hub_pb2
+from fleetprof_api.samples import HostColumns
 from fleetprof_sidecar.processes.events import AgentMessage, BusyChanged, Delivered
 from fleetprof_sidecar.processes.views import StepView
+from fleetprof_sidecar.samples.rank_samples import PodFacts
 from harness.sidecar.captures_in_memory import NOW, Bench, S, Table, view
+from harness.sidecar.played_capture import play
 
 
 @pytest.fixture
@@ -230,10 +233,12 @@ async def test_a_rank_without_the_agent_gets_the_sidecars_device_samples(
     task = asyncio.create_task(bench.sampler.run())
     recorder = bench.recorders.get(("cap", "p"))
     assert recorder is not None
-    await await_that(lambda: recorder._device)
+    await await_that(lambda: bench.sampler.latest_devices)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert next(iter(recorder._device.values()))["power_milliwatts"] == 300_000
+    capture, _ = play([])
+    samples = json.loads(recorder.document(capture, None, PodFacts("host", "node", 64), HostColumns(at_unix_ns=[])))
+    assert set(samples["device"]["power_milliwatts"]) == {300_000}
     assert bench.table.agent_messages == []
 
 

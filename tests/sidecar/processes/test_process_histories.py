@@ -94,14 +94,16 @@ class Anything(RuleBasedStateMachine):
 
     @invariant()
     def addresses_and_records_agree(self) -> None:
-        index = self.world.table._processes
+        index = self.world.table.processes
         for process in index:
             assert index.get(process.process_id) is process
             assert process.kineto is not None or process.agent is not None
             assert process.kineto is None or index.of_client(process.kineto.address) is process
             assert process.agent is None or index.of_agent(process.agent.address) is process
-        ends = [end for process in index for end in (process.kineto, process.agent) if end is not None]
-        assert {*index._by_kineto, *index._by_agent} == {end.address for end in ends}
+        clients = {process.kineto.address for process in index if process.kineto is not None}
+        agents = {process.agent.address for process in index if process.agent is not None}
+        assert {address for address in self.world.clients if index.of_client(address) is not None} == clients
+        assert {address for address in self.world.hellos if index.of_agent(address) is not None} == agents
 
 
 Anything.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -19,8 +19,8 @@ from fleetprof_webui.problems import RequestRefused
 from fleetprof_webui.reports.reading import read_ledger
 from fleetprof_webui.requests.detail import columns, describe_request, list_conditions, list_stages, read_document
 
-_LOOK_EVERY_S: Final = 1.0
-_HEARTBEAT_S: Final = 15.0
+LOOK_EVERY_S: Final = 1.0
+HEARTBEAT_S: Final = 15.0
 _FINISHED: Final = b"event: finished\ndata: {}\n\n"
 _ENDED: Final = b"event: signed_out\ndata: {}\n\n"
 _HEARTBEAT: Final = b": still there\n\n"
@@ -60,10 +60,10 @@ async def stream_changes(
                 if ledger.completed_unix_ns:
                     yield _FINISHED
                     return
-        if loop.time() - spoken >= _HEARTBEAT_S:
+        if loop.time() - spoken >= HEARTBEAT_S:
             yield _HEARTBEAT
             spoken = loop.time()
-        await asyncio.sleep(_LOOK_EVERY_S)
+        await asyncio.sleep(LOOK_EVERY_S)
 
 
 def _look(store: Store, namespace: str, uid: str, looked: str) -> tuple[str, Ledger, str] | None:

@@ -21,7 +21,7 @@ _PLACE_CHARACTERS: Final = 64
 _MOST_REMEMBERED: Final = 100_000
 LONGEST_INPUTS: Final = 4096
 """Bytes of the dimensions of an operator's inputs; longer ones count as unsaid."""
-_INPUTS_BYTES: Final = 64 << 20  # of these texts together, with what keeping one takes besides
+INPUTS_BYTES: Final = 64 << 20  # of these texts together, with what keeping one takes besides
 _KEEPING_BYTES: Final = 500
 _MOST_INPUTS: Final = 8
 _INPUTS_CHARACTERS: Final = 120
@@ -89,7 +89,7 @@ class InputShapes(dict[bytes, int]):
     def __init__(self) -> None:
         super().__init__()
         self.found: list[Inputs] = []
-        self._free_bytes = _INPUTS_BYTES
+        self._free_bytes = INPUTS_BYTES
 
     def __missing__(self, text: bytes) -> int:
         if len(text) > LONGEST_INPUTS:

@@ -21,7 +21,7 @@ from fleetprof_operator.hub.access.doorway import PATIENCE_S, Doorway
 from fleetprof_operator.web.http_log import make_http_log
 
 _CHUNK_BYTES: Final = 1 << 18
-_STALLED_S: Final = 60  # between two chunks
+STALLED_S: Final = 60  # between two chunks
 _LEAST_BYTES_PER_S: Final = 64 << 10
 
 
@@ -94,7 +94,7 @@ class _Receiver:
         except PartRefused as error:
             return web.Response(status=400, text=f"{error}\n")
         except TimeoutError:
-            return web.Response(status=408, text=f"the bytes came too slowly, or none for {_STALLED_S} s\n")
+            return web.Response(status=408, text=f"the bytes came too slowly, or none for {STALLED_S} s\n")
         except StoreError as error:
             return web.Response(status=503, text=f"{error}\n")
         return web.Response(headers={"ETag": etag})
@@ -102,9 +102,9 @@ class _Receiver:
     async def _take(self, request: web.Request, part: SignedPart) -> str:
         writer = await asyncio.to_thread(self._store.receive, part)
         try:
-            async with asyncio.timeout(_STALLED_S + part.size_bytes / _LEAST_BYTES_PER_S):
+            async with asyncio.timeout(STALLED_S + part.size_bytes / _LEAST_BYTES_PER_S):
                 while True:
-                    async with asyncio.timeout(_STALLED_S):
+                    async with asyncio.timeout(STALLED_S):
                         chunk = await request.content.read(_CHUNK_BYTES)
                     if not chunk:
                         break

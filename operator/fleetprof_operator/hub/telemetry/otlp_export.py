@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 logging.getLogger("opentelemetry.exporter.otlp").setLevel(logging.ERROR)  # it has a line for each try otherwise
 
 EXPORT_S: Final = 10.0
-_MOST_POINTS: Final = 10_000
+MOST_POINTS: Final = 10_000
 """Of one call: some 2 MB, where a collector takes 4 MiB unless it is told otherwise."""
 
 
@@ -47,7 +47,7 @@ class OtlpExport:
             endpoint=endpoint,
             timeout=EXPORT_S,
             compression=Compression.Gzip,
-            max_export_batch_size=_MOST_POINTS,
+            max_export_batch_size=MOST_POINTS,
         )
         self._failing = False
         self.results: Counter[str] = Counter(sent=0, failed=0)

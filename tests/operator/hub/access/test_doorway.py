@@ -167,7 +167,7 @@ async def test_who_says_nothing_is_cut_after_a_while(
 async def test_a_body_that_trickles_ends_by_its_own_bound(
     store: DirectoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fleetprof_operator.hub.storage.uploads._STALLED_S", 0.2)
+    monkeypatch.setattr("fleetprof_operator.hub.storage.uploads.STALLED_S", 0.2)
     async with serving(store, None, patience_s=60) as server, asyncio.timeout(30):
         assert (await put(store, server.port, body=BODY[:3])).split()[1] == b"408"
 

@@ -106,7 +106,7 @@ async def test_nothing_is_sent_while_no_workload_reports() -> None:
 
 
 async def test_a_large_fleet_is_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(otlp_export, "_MOST_POINTS", 100)
+    monkeypatch.setattr(otlp_export, "MOST_POINTS", 100)
     board = full_board(time.time_ns())
     with receive() as (receiver, port):
         await export_of(board, port).send()
