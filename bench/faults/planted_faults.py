@@ -72,7 +72,8 @@ def play(local: Local, job: Sequence[Trial]) -> Iterator[tuple[Trial, Path, Path
                 continue
             uid = json.loads(taken.stdout)["uid"]
             reports = local.state.rglob("report.json")
-            yield trial, next(path.parent for path in reports if path.parent.name == uid), folder
+            measured = replace(trial, load=round(os.getloadavg()[0], 1))
+            yield measured, next(path.parent for path in reports if path.parent.name == uid), folder
     finally:
         (folder / "stop").touch()
         running.process.wait(PATIENCE_S)

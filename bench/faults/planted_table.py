@@ -13,7 +13,8 @@ def tell(answer: Answer) -> str:
     trial = answer.trial
     marks = "".join("·" if mark is None else "-+"[mark] for mark in (answer.rank, answer.cause, answer.line))
     return (
-        f"{marks} {trial.case} {trial.ranks} ranks, {trial.iterations} iterations, rank {trial.culprit}: "
+        f"{marks} {trial.case} {trial.ranks} ranks, {trial.iterations} iterations, rank {trial.culprit}, "
+        f"load {trial.load:.1f}: "
         f"{answer.verdict} {list(answer.named)} {list(answer.causes[:2])} {100 * answer.gain:.0f} % {answer.place} "
         f"({answer.reason[:110]})"
     )

@@ -51,13 +51,14 @@ CASES = {
 
 @dataclass(frozen=True)
 class Trial:
-    """One capture of one job."""
+    """One capture of one job; `load`: the machine's load average when it ended, 0 where that was not written down."""
 
     case: str
     ranks: int
     iterations: int
     culprit: int
     number: int
+    load: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from fleetprof_api.report.stragglers import Cause
 
 from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike
 from fleetprof_analyzer.job.stragglers.lateness.movement import explained_share, restlessness
-from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.lateness.reference import take_off
+from fleetprof_analyzer.job.stragglers.lateness.turns import find_turns
 from fleetprof_analyzer.job.stragglers.moving_pauses import pauses_move
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.trace.trace import Bools, Int64s
@@ -27,6 +29,7 @@ _USUAL: Final = 0.25  # quantile over a rank's iterations that stands for those 
 _PAUSE_DEVIATIONS: Final = 9.0  # median absolute ones, six standard deviations of noise
 _LEAST_PAUSE: Final = 0.02  # of the own time
 _PAUSES: Final[tuple[Cause, ...]] = ("garbage_collection", "data_loading", "host")
+_LEAST_GAIN_OF_TURNS: Final = 0.02  # of what no noise does
 # By waits for a core; in the order in which they are looked at.
 _MOST_EXPLAINED: Final[dict[Cause, float]] = {
     "garbage_collection": 0.5, "data_loading": 0.5, "host": 0.5, "unequal_work": 0.2,
@@ -46,6 +49,7 @@ class Imbalance:
     cause: Cause  # of that excess
     lateness_ns: int
     moves: Cause | None  # what moves from rank to rank, where it costs enough; None: nothing that is a rank's own doing
+    by_turns: bool  # the ranks pause in turns, which no noise does
 
 
 def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
@@ -100,10 +104,15 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         (measured - float(outcome.total_ns[1])) / measured,
         (measured - float(outcome.total_ns[2])) / measured,
     )
-    moves: Cause | None = None
-    if moving_gain >= _LEAST_MOVING_GAIN and _is_of_several(table.own_ns):
+    turns = find_turns(table, replay.matched.iterations)
+    turns_gain = 0.0 if turns is None else 1 - _total_without(replay, table, turns) / measured
+    by_turns = turns_gain >= _LEAST_GAIN_OF_TURNS
+    moves: Cause | None = "host" if by_turns else None
+    if not by_turns and moving_gain >= _LEAST_MOVING_GAIN and _is_of_several(table.own_ns):
         moves = _find_moving(replay, table, on_host=any(one.kind == "cpu" for one in replay.matched.ranks))
-    if moves in _PAUSES:
+    if by_turns:
+        moving_gain = turns_gain
+    elif moves in _PAUSES:
         moving_gain = max(moving_gain, (measured - float(outcome.total_ns[3])) / measured)
     heaviest: list[int] = []
     excess = 0.0
@@ -126,6 +135,7 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         cause,
         max(round(float(saved) / max(len(replay.matched.iterations), 1)), 0),
         moves=moves,
+        by_turns=by_turns,
     )
 
 
@@ -152,6 +162,13 @@ def _is_of_several(own_ns: Int64s) -> bool:
     of_rank = np.bincount(rank, lost, len(above))
     total = float(lost.sum())
     return float(lost.max()) <= _MOST_OF_ITERATION * total and float(of_rank.max()) <= _MOST_OF_RANK * total
+
+
+def _total_without(replay: Replay, table: OwnTime, beyond_ns: Floats) -> float:
+    """The window's length if each rank took so much less in each iteration, shape (R, K)."""
+    less = sum((replay.work_ns - take_off(replay, table, rank, mine) for rank, mine in enumerate(beyond_ns)), 0)
+    shorter = replay.with_times(replay.work_ns - less, replay.host_ns, replay.iteration >= 0)
+    return float(replay.run([shorter]).total_ns[0])
 
 
 def _find_moving(replay: Replay, table: OwnTime, *, on_host: bool) -> Cause | None:

@@ -21,22 +21,27 @@ _LEAST_EXPLAINED: Final = 0.5  # of how the own time moves, by what the threads 
 _LEAST_SAMPLED: Final = 5  # iterations
 _LONG: Final = 2.0  # over what the rank does besides
 _LONG_BESIDE_WAITS: Final = 0.5  # of a wait for a core: between two samples it is not known what was which
+_LONG_BESIDE_OTHERS: Final = 0.5  # of what its process's other threads waited for one: it may be blocked on them
 _LEAST_LONG: Final = 2
 _LEAST_OFTEN: Final = 0.125  # of the iterations
 _LEAST_OF_RANKS: Final = 0.5
+_FEWEST_RANKS: Final = 2  # what one rank does by itself does not move
 _USUAL: Final = 0.25  # quantile over a rank's iterations: what it pauses in most of them does not move
 # A place needs a quarter of the time that it is to explain: so of pauses one line has half.
 _TWICE: Final = 2
 
 
 def pauses_move(replay: Replay, table: OwnTime) -> bool:
-    """Whether what the threads run moves, or half of the ranks pause again and again, each in a line of code."""
+    """Whether what the threads run moves, or ranks pause again and again, each in a line of code.
+
+    Half of the ranks, and two at the least.
+    """
     if runs_move(table):
         return True
     pauses, long = find_pauses(table)
     again = np.flatnonzero(come_again(table, long)).tolist()
     shown = [rank for rank in again if _in_one_line(replay, rank, long[rank], pauses[rank])]
-    return len(shown) >= _LEAST_OF_RANKS * len(long)
+    return len(shown) >= max(_LEAST_OF_RANKS * len(long), _FEWEST_RANKS)
 
 
 def find_pauses(table: OwnTime) -> tuple[Int64s, Bools]:
@@ -53,7 +58,10 @@ def find_pauses(table: OwnTime) -> tuple[Int64s, Bools]:
     least = max(
         _LONG * float(np.median(table.ran_ns[known])), _LONG_BESIDE_WAITS * float(np.median(table.waited_ns[known]))
     )
-    return pauses, np.asarray(pauses > least)
+    long = pauses > least
+    if table.others_waited_ns.shape == long.shape:
+        long &= pauses > _LONG_BESIDE_OTHERS * np.nan_to_num(table.others_waited_ns)
+    return pauses, np.asarray(long)
 
 
 def _beyond_usual(pauses_ns: Floats | Int64s, known: Bools) -> Int64s:

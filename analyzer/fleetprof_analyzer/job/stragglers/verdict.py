@@ -164,7 +164,7 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, missing: list[int]) 
             named=named,
             gain=imbalance.stage_gain, links=links, power=power,
         )  # fmt: skip
-    if power.candidate is not None:
+    if power.candidate is not None and not imbalance.by_turns:
         return _Decision(verdict="undecided", reason=Unsure(power.candidate), links=links, power=power)
     if imbalance.moves:
         return _Decision(

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.lateness.turns import find_turns
 from fleetprof_analyzer.job.stragglers.moving_pauses import come_again, find_pauses, runs_move
 from fleetprof_api.report.stragglers import Stragglers
 from harness.traces.planted.faults import operations_of
@@ -97,6 +98,41 @@ def test_work_moves_where_it_is_what_moves_the_ranks(
     ran_ms: list[list[int]], waited_ms: list[list[int]], move: bool
 ) -> None:
     assert runs_move(work_of(ran_ms, waited_ms)) is move
+
+
+def test_who_may_be_blocked_on_a_thread_that_waits_for_a_core_does_not_pause() -> None:
+    table = table_of(["x.x.x.....", ".x.x.x.x.x"])
+    waited = np.where(table.own_ns[1] > table.own_ns[1].min(), 90.0 * MS, 10.0 * MS)
+    assert again(replace(table, others_waited_ns=np.array([np.full(10, np.nan), waited]))) == [0]
+
+
+def turns_of(pauses: list[str], jitter_ms: int = 4) -> list[list[int]] | None:
+    """In which iterations each rank has its turn."""
+    table = replace(table_of(pauses), on_host=True)
+    noise = np.random.default_rng(3).integers(0, jitter_ms * MS, table.own_ns.shape)
+    found = find_turns(replace(table, own_ns=table.own_ns + noise), list(range(len(pauses[0]))))
+    return None if found is None else [np.flatnonzero(row > 20 * MS).tolist() for row in found]
+
+
+@pytest.mark.parametrize(("pauses", "turns"), [
+    (["x.x.x.x.x.", ".x.x.x.x.x"], [[2, 4, 6, 8], [1, 3, 5, 7, 9]]),
+    (["x.x.x.x.x...", ".x.x.x.x.x.x"], [[2, 4, 6, 8], [1, 3, 5, 7, 9, 11]]),  # one is missing
+    (["x...x...x.", ".x...x...x", "..x...x...", "...x...x.."], [[4, 8], [1, 5, 9], [2, 6], [3, 7]]),
+    (["..x...x...", ".x...x...x", "x...x...x.", "...x...x.."], [[2, 6], [1, 5, 9], [4, 8], [3, 7]]),
+    ([".x.x.x.x.x", ".........."], None),  # only one of the ranks does so
+    (["x..x..x..x", ".........."], None),
+    (["xx..x.x..x", "..x.xx..x."], None),  # now and then
+    (["x.x.", ".x.x"], None),  # too few
+    (["xxxxxxxxxx", "xxxxxxxxxx"], None),
+    (["..........", ".........."], None),
+])  # fmt: skip
+def test_turns_go_around_the_ranks(pauses: list[str], turns: list[list[int]] | None) -> None:
+    assert turns_of(pauses) == turns
+
+
+def test_where_threads_were_not_sampled_there_are_no_turns() -> None:
+    table = replace(table_of(["x.x.x.x.x.", ".x.x.x.x.x"], sampled=False), on_host=True)
+    assert find_turns(table, list(range(10))) is None
 
 
 def rotating(shape: Shape, pauses: dict[int, list[int]]) -> tuple[Stragglers, float]:

@@ -1,9 +1,12 @@
 """Ranks that pause in every n-th iteration: checkpoints, logging, evaluation on one rank only.
 
-A rhythm tells more than so many outliers: chance hits any iteration. Guarantees: pure; no rank is suspected whose
-pauses are those of a turn that goes around the ranks.
+A rhythm tells more than so many outliers: chance hits any iteration. On a full machine waits for a core hide it, so it
+is looked for in the time that a thread is blocked as well. Guarantees: pure; no rank is suspected whose pauses are
+those of a turn that goes around the ranks.
 """
 
+from collections.abc import Iterator
+from math import comb
 from typing import Final
 
 import numpy as np
@@ -17,6 +20,9 @@ _SHORTEST: Final = 2
 _LEAST_EXCESS: Final = 0.1  # of the own time
 _CLEARLY: Final = 1.5  # over all that is not in the rhythm
 _MOST_OF: Final = 0.6  # of all that exceeds
+_CHANCE: Final = 0.005  # that pauses of a full machine make a rhythm on any of the ranks
+_CHANCE_OF_TURNS: Final = 0.05  # of it, by the iterations alone: a rank that is always late has no rhythm
+_LEAST_SAMPLED: Final = 9  # iterations
 
 
 def find_rhythm(late: Bools, numbers: list[int]) -> int | None:
@@ -36,14 +42,9 @@ def find_rhythm(late: Bools, numbers: list[int]) -> int | None:
 
 def add_rhythmic(table: OwnTime, candidates: list[Candidate], numbers: list[int]) -> list[Candidate]:
     """The candidates; those that pause in a rhythm with it, and those that only their rhythm shows."""
-    excess, has_peers = relative_excess(table, table.own_ns)
     found: dict[int, tuple[int, Candidate]] = {}
-    for rank in np.flatnonzero(has_peers).tolist():
-        late = _outstanding(excess, rank)
-        every = None if late is None else find_rhythm(late, numbers)
-        if late is not None and every is not None:
-            share = float(excess[rank][late].mean())
-            found[rank] = every, Candidate(rank, "intermittent", share, late)
+    for rank, every, candidate in [*_find_blocked(table, numbers), *_find_late(table, numbers)]:
+        found.setdefault(rank, (every, candidate))
     alone = {
         rank: candidate
         for rank, (every, candidate) in found.items()
@@ -54,6 +55,37 @@ def add_rhythmic(table: OwnTime, candidates: list[Candidate], numbers: list[int]
     kept = [alone.pop(one.rank) if one.rank in alone and one.by == "peers" else one for one in candidates]
     known = {candidate.rank for candidate in kept}
     return kept + [candidate for rank, candidate in alone.items() if rank not in known]
+
+
+def _find_late(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, Candidate]]:
+    """(rank, n, candidate) of ranks whose own time has a rhythm."""
+    excess, has_peers = relative_excess(table, table.own_ns)
+    for rank in np.flatnonzero(has_peers).tolist():
+        late = _outstanding(excess, rank)
+        every = None if late is None else find_rhythm(late, numbers)
+        if late is not None and every is not None:
+            yield rank, every, Candidate(rank, "intermittent", float(excess[rank][late].mean()), late)
+
+
+def _find_blocked(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, Candidate]]:
+    """The same of ranks that are blocked in a rhythm, by the iterations that were sampled on all ranks."""
+    blocked = table.blocked_ns()
+    known = np.zeros(0, np.bool_) if blocked is None else np.isfinite(blocked).all(axis=0)
+    if blocked is None or known.sum() < _LEAST_SAMPLED:
+        return
+    excess, has_peers = relative_excess(table, blocked[:, known])
+    sampled = [number for number, here in zip(numbers, known, strict=True) if here]
+    for rank in np.flatnonzero(has_peers).tolist():
+        late = _outstanding(excess, rank)
+        every = None if late is None else find_rhythm(late, sampled)
+        if late is None or every is None:
+            unlikely = _find_among_strays(excess, rank, sampled)
+            if unlikely is None:
+                continue
+            every, late = unlikely
+        whole = np.zeros(len(known), np.bool_)
+        whole[known] = late
+        yield rank, every, Candidate(rank, "intermittent", float(excess[rank][late].mean()), whole, by="blocked")
 
 
 def _outstanding(excess: Floats, rank: int) -> Bools | None:
@@ -67,3 +99,46 @@ def _outstanding(excess: Floats, rank: int) -> Bools | None:
     if len(rest) and least < _CLEARLY * float(rest.max()):
         return None
     return late if mine[late].sum() >= _MOST_OF * mine[mine > 0].sum() else None
+
+
+def _find_among_strays(excess: Floats, rank: int, numbers: list[int]) -> tuple[int, Bools] | None:
+    """n and the iterations of a rhythm beside which ranks pause now and then as well; None where that may be chance.
+
+    In each turn the rank is late, and by more than any other one. Chance gives that to one of the ranks with the
+    same odds each time, and spreads its late iterations over all: the two are independent. What lies before the
+    window's first collective was not recorded.
+    """
+    rhythm = np.array(numbers)
+    mine, most = excess[rank], excess.max(axis=0)
+    ranks, count = excess.shape
+    recorded = np.arange(count) > 0
+    tries = [(every, at) for every in range(_SHORTEST, count // _LEAST_TURNS + 1) for at in range(every)]
+    best: tuple[float, int, Bools] | None = None
+    for every, at in tries:
+        turns = (rhythm % every == at) & recorded
+        if turns.sum() < _LEAST_TURNS or (mine[turns] < most[turns]).any():
+            continue
+        late = mine > max(float(np.median(mine[turns])) / 2, _LEAST_EXCESS)
+        if not late[turns].all():
+            continue
+        strays, room = int((late & ~turns & recorded).sum()), int(recorded.sum())
+        hits = int(turns.sum())
+        of_turns = len(tries) * comb(room - hits, strays) / comb(room, hits + strays)
+        chance = of_turns * float(ranks) ** (1 - hits)
+        if of_turns <= _CHANCE_OF_TURNS and chance <= _CHANCE and (best is None or chance < best[0]):
+            best = chance, every, turns
+    return None if best is None or _goes_around(excess, rank, best[1], best[2]) else best[1:]
+
+
+def _goes_around(excess: Floats, rank: int, every: int, turns: Bools) -> bool:
+    """Whether another rank pauses in the same rhythm at another turn, however many of its pauses noise hides."""
+    limit = float(np.median(excess[rank][turns])) / 2
+    at = np.flatnonzero(turns)[0]
+    shifted = (np.arange(len(turns)) - at) % every
+    others = [other for other in range(len(excess)) if other != rank]
+    return any(
+        float(np.median(excess[other][shifted == turn])) > limit > float(np.median(excess[other][shifted != turn]))
+        for other in others
+        for turn in range(1, every)
+        if (shifted == turn).any()
+    )

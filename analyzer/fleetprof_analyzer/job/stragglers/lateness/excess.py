@@ -50,7 +50,7 @@ class Candidate:
     excess: float
     iterations: Bools
     z: float = 0.0
-    by: str = "peers"  # found beside them, by "work" or "operators"; without any by "kernels" or "loader"
+    by: str = "peers"  # found beside them, also by "work", "operators", "blocked"; without any by "kernels" or "loader"
 
 
 def relative_excess(table: OwnTime, values: Int64s) -> tuple[Floats, Bools]:

@@ -39,6 +39,7 @@ class OwnTime:
     # (R, K), nan where unsaid: the training thread on a core, and ready to run without one
     ran_ns: Floats = field(default_factory=_unsaid)
     waited_ns: Floats = field(default_factory=_unsaid)
+    others_waited_ns: Floats = field(default_factory=_unsaid)  # (R, K): all other threads of its process, summed
     involuntary_switches: Floats = field(default_factory=_unsaid)
     cores: Sequence[CoreWaits] = ()  # (R,), or empty
     operators: Sequence[Sequence[OperatorUse]] = ()  # (R,), or empty
@@ -49,6 +50,15 @@ class OwnTime:
         """The other ranks of its role."""
         same = np.flatnonzero(self.role == self.role[rank])
         return np.asarray(same[same != rank])
+
+    def blocked_ns(self) -> Floats | None:
+        """Own time in which the training thread neither ran nor waited for a core, shape (R, K).
+
+        nan in iterations that were not sampled; None where ranks have devices, or nothing was sampled.
+        """
+        if not (self.on_host and self.waited_ns.shape == self.ran_ns.shape == self.own_ns.shape):
+            return None
+        return np.asarray(np.maximum(self.own_ns - self.waited_ns - self.ran_ns, 0.0))
 
 
 def tabulate(replay: Replay, role: Int64s) -> OwnTime:
@@ -82,6 +92,7 @@ def tabulate(replay: Replay, role: Int64s) -> OwnTime:
         clock_megahertz=_by_iteration(replay, lambda one: one.clock_megahertz),
         ran_ns=_by_iteration(replay, lambda one: one.cores.ran_ns),
         waited_ns=_by_iteration(replay, lambda one: one.cores.waited_ns),
+        others_waited_ns=_by_iteration(replay, lambda one: one.cores.others_waited_ns),
         involuntary_switches=_by_iteration(replay, lambda one: one.cores.involuntary_switches),
         cores=[one.cores for one in replay.matched.ranks],
         operators=[one.operators for one in replay.matched.ranks],

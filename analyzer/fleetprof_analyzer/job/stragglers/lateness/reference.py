@@ -64,6 +64,33 @@ def of_itself(replay: Replay, candidate: Candidate) -> Reference:
     return Reference(work, host, lag, late)
 
 
+def of_unblocked(replay: Replay, table: OwnTime, candidate: Candidate) -> Reference:
+    """Without what the rank is blocked longer than its peers where it is late.
+
+    What other programs do to the rank beside that stays as it was.
+    """
+    blocked = table.blocked_ns()
+    assert blocked is not None
+    usual = np.median(blocked[table.peers(candidate.rank)], axis=0)
+    beyond = np.maximum(np.nan_to_num(blocked[candidate.rank] - usual), 0.0)
+    work = take_off(replay, table, candidate.rank, np.where(candidate.iterations, beyond, 0.0))
+    mine = (replay.layout.rank == candidate.rank) & (replay.iteration >= 0)
+    return Reference(work, replay.host_ns, replay.lag_ns, mine)
+
+
+def take_off(replay: Replay, table: OwnTime, rank: int, beyond_ns: Floats) -> Int64s:
+    """All own times, shape (N,), the rank's shorter by so much in each iteration, shape (K,).
+
+    They shrink where they exceed the peers', and never below them.
+    """
+    like_peers = of_peers(replay, table, rank)
+    longer = np.where(like_peers.known, np.maximum(replay.work_ns - like_peers.work_ns, 0), 0)
+    inside = replay.iteration >= 0
+    total = np.bincount(replay.iteration[inside], longer[inside], len(beyond_ns))
+    share = np.minimum(beyond_ns / np.maximum(total, 1.0), 1.0)[np.maximum(replay.iteration, 0)]
+    return replay.work_ns - np.where(inside, np.rint(longer * share), 0).astype(np.int64)
+
+
 def _median_of(replay: Replay, peers: Int64s, values: Int64s) -> Floats:
     """Shape (iterations, places of the program); nan where no peer has the place."""
     layout = replay.layout

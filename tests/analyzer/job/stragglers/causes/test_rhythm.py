@@ -59,3 +59,60 @@ def test_a_suspect_is_suspected_for_its_rhythm() -> None:
 ])  # fmt: skip
 def test_nobody_is_suspected_for_what_all_do_or_for_noise(others: list[list[int]]) -> None:
     assert add_rhythmic(own_time(*others), [], NUMBERS) == []
+
+
+def blocked_time(*blocked_ms: list[float]) -> OwnTime:
+    """Ranks that run 12 ms, wait for a core now long and now short, and are blocked so long; nan: not sampled."""
+    blocked = np.array(blocked_ms)
+    waited = np.where(np.arange(blocked.size).reshape(blocked.shape) % 5 == 1, 150.0, 40.0)
+    ran = np.where(np.isnan(blocked), np.nan, 12.0)
+    own = ((np.nan_to_num(blocked) + waited + 12) * MS).astype(np.int64)
+    nothing, unsaid = np.zeros_like(own), np.full(own.shape, np.nan)
+    parts = {"busy": nothing, "data": nothing, "collection": nothing, "host": own}
+    return OwnTime(
+        np.zeros(len(own), np.int64), own, parts, nothing, parts, nothing, nothing, unsaid, unsaid, ran_ns=ran * MS,
+        waited_ns=waited * MS, on_host=True,
+    )  # fmt: skip
+
+
+NEVER = [3.0, 10, 4, 0, 10, 0, 2, 0, 0, 5, 5, 0, 7, 6, 1, 0, 5, 2, 6, 1]
+EVERY_THIRD = [30.0, 88, 0, 2, 77, 2, 0, 81, 0, 29, 78, 0, 17, 84, 2, 0, 76, 5, 0, 86]
+UNKNOWN = [*EVERY_THIRD[:-1], np.nan]  # the last iteration is often not sampled to its end
+# Both ranks are blocked now and then as well, once longer than any pause.
+AMONG_STRAYS = [55.0, 0, 58, 37, 0, 111, 5, 0, 67, 18, 0, 88, 3, 0, 223, 0, 66, 78, 0, 4]
+STRAYS = [*NEVER[:12], 74.0, *NEVER[13:]]
+FOURTH = [0.0, 40, 2, 3, 1, 40, 0, 2, 4, 40, 1, 0, 3, 40, 0, 2, 1, 40, 0, 3]
+
+
+@pytest.mark.parametrize(("blocked", "late"), [
+    ([NEVER, EVERY_THIRD], [1, 4, 7, 10, 13, 16, 19]),
+    ([NEVER, UNKNOWN], [1, 4, 7, 10, 13, 16]),
+    ([STRAYS, EVERY_THIRD], [1, 4, 7, 10, 13, 16, 19]),
+    ([NEVER, AMONG_STRAYS], [2, 5, 8, 11, 14, 17]),
+    ([NEVER, NEVER, AMONG_STRAYS, STRAYS], [2, 5, 8, 11, 14, 17]),
+    ([NEVER[:10], EVERY_THIRD[:10]], [1, 4, 7]),
+    ([NEVER[:8], EVERY_THIRD[:8]], []),  # too few iterations
+    ([NEVER, [*EVERY_THIRD[:7], 0.0, *EVERY_THIRD[8:]]], []),  # one is missing
+    ([EVERY_THIRD, EVERY_THIRD], []),  # what all ranks do
+    ([[40 - 40 * (at % 2) for at in range(20)], [40 * (at % 2) for at in range(20)]], []),  # they take turns
+    ([NEVER, [40.0] * 20], []),  # always
+    ([FOURTH[4 - at :] + FOURTH[: 4 - at] for at in range(4)], []),
+])  # fmt: skip
+def test_a_rank_that_is_blocked_in_a_rhythm_is_suspected_however_long_ranks_wait_for_cores(
+    blocked: list[list[float]], late: list[int]
+) -> None:
+    table = blocked_time(*blocked)
+    found = add_rhythmic(table, [], list(range(table.own_ns.shape[1])))
+    assert [late_in(one) for one in found] == ([late] if late else [])
+    assert all(one.by == "blocked" for one in found)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("count", [10, 20])
+def test_pauses_at_random_have_no_rhythm(ranks: int, count: int) -> None:
+    draw = np.random.default_rng(7)
+    found = 0
+    for _ in range(200):
+        table = blocked_time(*(draw.exponential(20, (ranks, count)) * (draw.random((ranks, count)) < 0.3)).tolist())
+        found += bool(add_rhythmic(table, [], list(range(count))))
+    assert found <= 4
