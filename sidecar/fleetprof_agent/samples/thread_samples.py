@@ -90,6 +90,8 @@ class ThreadSamples:
             if wait > 0:
                 self.due = now + min(max(wait // 2, LEAST_INTERVAL_NS), LONGEST_LOOK_AHEAD_NS)
             elif self._has_ended(now, step) or len(self._rows) >= MOST_SAMPLES:
+                if 0 < len(self._rows) < MOST_SAMPLES:
+                    self._look()  # so that the last iteration is whole
                 self.end()
             else:
                 began = self._cpu_clock()
