@@ -3,7 +3,7 @@
 Guarantees: pure; an absence is not stated where noise leaves it open.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Final
 
@@ -14,6 +14,7 @@ from fleetprof_analyzer.job.stragglers.lateness.excess import least_excess_ns
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, measure_margins
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 
+_LEAST_SAMPLED: Final = 5  # iterations
 _LARGE_GAIN: Final = 0.3
 """Noise that would hide so much of the iteration leaves no room for the word nobody."""
 
@@ -29,10 +30,35 @@ class Power:
     candidate: Undecided | None
     smallest_gain: float | None
     hidden: Undecided | None = None
+    beside_waits: bool = False  # whoever it is stands out by what no wait for a core makes
 
 
 def find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared: set[int]) -> Power:
-    """Shares are of `iteration_ns`. `cleared` are ranks (positions) whose excess has another explanation."""
+    """Shares are of `iteration_ns`. `cleared` are ranks (positions) whose excess has another explanation.
+
+    Where waits for a core hide who stands out, the rest of the own time may tell.
+    """
+    whole = _find_power(table, iteration_ns, least_gain, cleared)
+    rest = None if whole.candidate is not None else _without_waits(table)
+    if rest is None:
+        return whole
+    beside = _find_power(rest, iteration_ns, least_gain, cleared)
+    if beside.candidate is not None or (whole.hidden is None and beside.hidden is not None):
+        return replace(beside, smallest_gain=whole.smallest_gain, beside_waits=True)
+    return whole
+
+
+def _without_waits(table: OwnTime) -> OwnTime | None:
+    """The own time of CPU-only ranks without their waits for a core; None where too few iterations were sampled."""
+    if not table.on_host or table.waited_ns.shape != table.own_ns.shape:
+        return None
+    known = np.isfinite(table.waited_ns).all(axis=0)
+    if known.sum() < _LEAST_SAMPLED:
+        return None
+    return replace(table, own_ns=np.maximum(table.own_ns - table.waited_ns, 0)[:, known].astype(np.int64))
+
+
+def _find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared: set[int]) -> Power:
     margins = measure_margins(table)
     if iteration_ns <= 0:
         return Power(None, None)

@@ -249,9 +249,10 @@ def _power(replay: Replay, table: OwnTime, judged: Judged) -> Power:
     def confirm(suspect: Undecided | None) -> Undecided | None:
         if suspect is None:
             return None
-        whole = Candidate(suspect.rank, "persistent", suspect.gain, np.ones(count, np.bool_))
+        by = "blocked" if found.beside_waits else "peers"
+        whole = Candidate(suspect.rank, "persistent", suspect.gain, np.ones(count, np.bool_), by=by)
         if judge(replay, table, [whole], {}).joint_gain < least_gain:
             return None
         return msgspec.structs.replace(suspect, rank=rank_of(replay, suspect.rank))
 
-    return Power(confirm(found.candidate), found.smallest_gain, confirm(found.hidden))
+    return replace(found, candidate=confirm(found.candidate), hidden=confirm(found.hidden))

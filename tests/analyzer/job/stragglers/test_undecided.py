@@ -1,5 +1,7 @@
 """What noise leaves open is said with its interval, and the number of iterations that would decide does decide."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, measure_margins
@@ -130,3 +132,23 @@ def test_where_noise_would_hide_a_large_fault_the_foremost_rank_is_no_certain_no
         assert power.hidden.rank == 1
         assert power.hidden.gain_low < 0 < power.hidden.gain < power.hidden.gain_high
         assert power.hidden.iterations < power.hidden.iterations_needed
+
+
+# What ranks wait for a core, and what rank 0 takes beside: iterations of a full machine, ms.
+WAITED_MS = [[35, 75, 34, 2, 13, 31, 28, 45, 13, 33], [9, 11, 31, 47, 46, 45, 28, 39, 113, 63]]
+CHECKPOINT_MS = [29, 19, 110, 10, 6, 78, 36, 12, 103, 12]
+EVEN_MS = [22, 12, 12, 16, 10, 36, 14, 10, 13, 16]
+
+
+@pytest.mark.parametrize(("own_ms", "candidate"), [(CHECKPOINT_MS, 0), (EVEN_MS, None)])
+def test_whom_waits_for_a_core_hide_the_rest_of_the_own_time_may_show(own_ms: list[int], candidate: int | None) -> None:
+    waited = np.array(WAITED_MS) * 1e6
+    own = waited + np.array([own_ms, EVEN_MS]) * 1e6
+    table = replace(table_of(own), waited_ns=waited, on_host=True)
+    power = find_power(table, 90e6, 0.05, set())
+    assert (power.candidate and power.candidate.rank) == candidate
+    assert power.beside_waits is (candidate is not None)
+    without = find_power(replace(table, waited_ns=np.full(own.shape, np.nan)), 90e6, 0.05, set())
+    assert (without.candidate, power.smallest_gain) == (None, without.smallest_gain)
+    if power.candidate is not None:
+        assert power.candidate.gain == pytest.approx((sum(CHECKPOINT_MS) - sum(EVEN_MS)) / 900)

@@ -14,7 +14,7 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.trace.trace import Bools
 
-_CHANCE: Final = 0.005
+_CHANCE: Final = 0.01  # four turns of each of two ranks
 _LEAST_EXCESS: Final = 0.1  # of the own time
 _LEAST_ROUNDS: Final = 2
 _MOST_RANKS: Final = 6  # their orders are all tried
