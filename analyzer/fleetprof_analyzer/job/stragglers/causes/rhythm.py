@@ -70,8 +70,10 @@ def _find_late(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, C
 def _find_blocked(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, Candidate]]:
     """The same of ranks that are blocked in a rhythm, by the iterations that were sampled on all ranks."""
     blocked = table.blocked_ns()
-    known = np.zeros(0, np.bool_) if blocked is None else np.isfinite(blocked).all(axis=0)
-    if blocked is None or known.sum() < _LEAST_SAMPLED:
+    if blocked is None:
+        return
+    known: Bools = np.asarray(np.isfinite(blocked).all(axis=0))
+    if known.sum() < _LEAST_SAMPLED:
         return
     excess, has_peers = relative_excess(table, blocked[:, known])
     sampled = [number for number, here in zip(numbers, known, strict=True) if here]

@@ -53,7 +53,7 @@ class Candidate:
     by: str = "peers"  # found beside them, also by "work", "operators", "blocked"; without any by "kernels" or "loader"
 
 
-def relative_excess(table: OwnTime, values: Int64s) -> tuple[Floats, Bools]:
+def relative_excess(table: OwnTime, values: Int64s | Floats) -> tuple[Floats, Bools]:
     """(x, has peers): values, shape (R, K), over those of the peers, as share of the role's own time.
 
     A rank without peers is measured by its own median over the iterations: only what comes and goes shows.

@@ -29,7 +29,7 @@ def find_turns(table: OwnTime, numbers: list[int]) -> Floats | None:
     blocked = table.blocked_ns()
     if blocked is None or len(np.unique(table.role)) > 1 or not 1 < len(blocked) <= _MOST_RANKS:
         return None
-    known = np.isfinite(blocked).all(axis=0)
+    known: Bools = np.asarray(np.isfinite(blocked).all(axis=0))
     known[0] = False
     if known.sum() < _LEAST_ROUNDS * len(blocked):
         return None
