@@ -1,4 +1,4 @@
-"""Tasks that end together: the first end of several, work that a stop cuts short, signals that stop.
+"""Tasks that end together: the first end of several, work beside others or until a stop, signals that stop.
 
 Guarantees: whoever waits here leaves no task behind; what a task raised is raised.
 """
@@ -6,7 +6,9 @@ Guarantees: whoever waits here leaves no task behind; what a task raised is rais
 import asyncio
 import signal
 from collections.abc import Collection, Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
 
 
 def heed_signals(stop: asyncio.Event) -> None:
@@ -40,6 +42,23 @@ async def run_unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Even
             if task.done():
                 task.result()
         return not stop.is_set()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def run_beside(work: Coroutine[Any, Any, _Result], *others: Coroutine[Any, Any, None]) -> _Result:
+    """The result of `work`; the others run as long, and a fault of theirs is one of the whole."""
+    main = asyncio.create_task(work)
+    tasks = {main, *map(asyncio.create_task, others)}
+    running = set(tasks)
+    try:
+        while not main.done():
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {main}:
+                task.result()
+        return main.result()
     finally:
         for task in tasks:
             task.cancel()

@@ -12,7 +12,7 @@ from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.report.recording import covers, learn
 
 from fleetprof_operator.hub.capture.request_capture import RequestCapture
-from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
 from fleetprof_operator.hub.submission import UnknownCapture
 
 

@@ -11,9 +11,8 @@ ours is left on the object.
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
@@ -36,6 +35,7 @@ from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters
 from fleetprof_operator.profilerequests.status import Fact, build_status, finish, from_capture
 from fleetprof_operator.profilerequests.status_writer import StatusWriter
 from fleetprof_operator.profilerequests.target_pods import LOOKING, TargetPodsWatch, TargetWatches
+from fleetprof_operator.tasks import run_beside
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,6 @@ _TURN_S: Final = 0.05  # between two looks whether the request before has been t
 _LOOK_S: Final = 0.3  # between two looks at a capture that changes, and
 _LOOK_PER_RANK_S: Final = 1e-4  # this for each rank in it
 _REPORT_S: Final = 30.0  # for the store to give the report's headline
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +91,7 @@ class RequestLife:
     async def run(self) -> None:
         """Brings the request to its end and writes it."""
         try:
-            await _beside(self._go(), self._writer.run(), self._keep_generation())
+            await run_beside(self._go(), self._writer.run(), self._keep_generation())
         finally:
             self._around.waiting_line.leave(self._namespace, self._uid)
 
@@ -105,7 +104,7 @@ class RequestLife:
             return  # nothing was begun
         try:
             async with asyncio.timeout(WITHDRAW_S):
-                capture = await _beside(self._follow_with_pods(request), self._writer.run())
+                capture = await run_beside(self._follow_with_pods(request), self._writer.run())
             wanted = finish(from_capture(capture), capture.completed_unix_ns)
             self._note_end(wanted, capture)
             self._show(wanted["facts"], wanted)
@@ -116,7 +115,7 @@ class RequestLife:
         """Writes what `withdraw` found; a request that is gone already does not mind."""
         if self._wanted:
             async with asyncio.timeout(WITHDRAW_S):
-                await _beside(self._writer.flush(), self._writer.run())
+                await run_beside(self._writer.flush(), self._writer.run())
 
     # ------------------------------------------------------------ the way
 
@@ -214,7 +213,7 @@ class RequestLife:
         """Shows the capture as it goes, and tells the hub of its pods meanwhile; its last status."""
         pods = TargetPodsWatch(self._around.cluster, self._namespace, request, self._around.hub.connected_pods)
         with self._around.targets.hold(self._uid, pods):
-            return await _beside(self._follow(pods), pods.run())
+            return await run_beside(self._follow(pods), pods.run())
 
     async def _follow(self, pods: TargetPodsWatch) -> pb.CaptureStatus:
         async for capture in self._around.hub.watch(self._uid):
@@ -312,20 +311,3 @@ class RequestLife:
         if await self._notices.tell(kind, reason, message):
             log.info("%s: %s", reason, message)
             self._around.metrics.writes.labels("event").inc()
-
-
-async def _beside(work: Coroutine[Any, Any, _Result], *others: Coroutine[Any, Any, None]) -> _Result:
-    """The result of `work`; the others run as long, and a fault of theirs is one of the whole."""
-    main = asyncio.create_task(work)
-    tasks = {main, *map(asyncio.create_task, others)}
-    running = set(tasks)
-    try:
-        while not main.done():
-            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in done - {main}:
-                task.result()
-        return main.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

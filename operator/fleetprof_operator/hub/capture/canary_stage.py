@@ -27,7 +27,8 @@ from fleetprof_operator.hub.capture.capture_state import CanaryRun, CaptureState
 from fleetprof_operator.hub.planning import canary as rules
 from fleetprof_operator.hub.planning.orders import build_canary, build_release
 from fleetprof_operator.hub.planning.plan import make_plan
-from fleetprof_operator.hub.planning.resolution import RankTarget, Resolution
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
+from fleetprof_operator.hub.planning.resolution import Resolution
 from fleetprof_operator.hub.settings import SECOND_NS
 from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord
 from fleetprof_operator.hub.storage.workload_costs import WorkloadRecord, note_cost, sum_up

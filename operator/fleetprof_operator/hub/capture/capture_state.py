@@ -19,7 +19,7 @@ from fleetprof_api.request import ProfileRequest
 from fleetprof_operator.hub.capture.environment import CaptureEnvironment
 from fleetprof_operator.hub.ledger.ledger_book import LedgerBook
 from fleetprof_operator.hub.ledger.writer import LedgerWriter
-from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
 from fleetprof_operator.hub.settings import SECOND_NS
 
 

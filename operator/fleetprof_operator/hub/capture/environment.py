@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.request import Analysis, ProfileRequest
 
-from fleetprof_operator.hub.planning.resolution import RankTarget, Resolution, resolve
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
+from fleetprof_operator.hub.planning.resolution import Resolution, resolve
 from fleetprof_operator.hub.planning.target_pods import FindPods, TargetPods
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRegistry

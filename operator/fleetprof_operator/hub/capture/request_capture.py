@@ -32,7 +32,7 @@ from fleetprof_operator.hub.capture.upload_grants import UploadGrants
 from fleetprof_operator.hub.ledger.ledger_book import LedgerBook
 from fleetprof_operator.hub.ledger.outcome import decide_outcome
 from fleetprof_operator.hub.planning.orders import build_cancel, build_release
-from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
 from fleetprof_operator.hub.sidecars.messages import MAX_PROCESSES
 from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord
 

@@ -9,7 +9,7 @@ from fleetprof_api.ledger import Canary, Ledger, LedgerEntry, Reason, Verdict, m
 
 from fleetprof_operator.hub.ledger.lines import fail_line, open_line
 from fleetprof_operator.hub.ledger.messages import to_entry
-from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
 
 
 class CanaryLine:

@@ -7,6 +7,8 @@ from typing import Final
 
 from fleetprof_api.ledger import Condition, Ledger
 
+from fleetprof_operator.hub.ledger.outcome import count_noun
+
 _TYPES: Final = ("TargetsResolved", "Captured", "Uploaded", "Analyzed", "Succeeded")
 
 
@@ -30,3 +32,20 @@ class Conditions:
         others = [c for c in self._ledger.conditions if c.type != kind]
         self._ledger.conditions = sorted([*others, fresh], key=lambda c: _TYPES.index(c.type))
         return True
+
+    def set_progress(
+        self, kind: str, open_ranks: int, finished_ranks: int, stage: str, failed: str, now_unix_ns: int
+    ) -> None:
+        """Captured or Uploaded, from how many ranks have come so far; Unknown with the reason `stage` while some go on.
+
+        `failed` says why others have not, as a list of reasons.
+        """
+        ranks = len(self._ledger.entries)
+        summary = f"{finished_ranks} of {count_noun(ranks, 'rank')}" + (f"; failed: {failed}" if failed else "")
+        if open_ranks:
+            self.set(kind, "Unknown", stage, summary, now_unix_ns)
+        elif not finished_ranks:
+            self.set(kind, "False", "AllRanksFailed", summary, now_unix_ns)
+        else:
+            whole = finished_ranks == ranks
+            self.set(kind, "True", f"All{kind}" if whole else f"Partially{kind}", summary, now_unix_ns)

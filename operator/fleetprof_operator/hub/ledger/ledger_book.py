@@ -31,7 +31,7 @@ from fleetprof_operator.hub.ledger.messages import to_entry, to_status
 from fleetprof_operator.hub.ledger.outcome import count_noun, count_reasons, say_not_done
 from fleetprof_operator.hub.planning.orders import build_arm
 from fleetprof_operator.hub.planning.plan import Plan
-from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
 from fleetprof_operator.hub.settings import HubSettings
 
 
@@ -235,9 +235,9 @@ class LedgerBook:
         open_capture = open_upload - lines.count(RankState.WRITTEN)
         failed = count_reasons(lines.failures())
         count = count_noun(len(self._ledger.entries), "rank")
-        self._derive_one("Captured", open_capture, beyond, "Capturing", failed, count, now_unix_ns)
+        self._conditions.set_progress("Captured", open_capture, beyond, "Capturing", failed, now_unix_ns)
         stage = "Uploading" if not open_capture else "Capturing"
-        self._derive_one("Uploaded", open_upload, uploaded, stage, failed, count, now_unix_ns)
+        self._conditions.set_progress("Uploaded", open_upload, uploaded, stage, failed, now_unix_ns)
         if self._analyzing:
             self._conditions.set("Analyzed", "Unknown", "Analyzing", "the report is being made", now_unix_ns)
         state = "Capturing" if open_capture else "Uploading" if open_upload else "Analyzing"
@@ -274,25 +274,6 @@ class LedgerBook:
         self.lines.replace(known, merged)
         self._stale_since_unix_ns = now_unix_ns
         return True
-
-    def _derive_one(
-        self,
-        kind: str,
-        still_open: int,
-        finished_ranks: int,
-        stage: str,
-        failed: str,
-        count: str,
-        now_unix_ns: int,
-    ) -> None:
-        summary = f"{finished_ranks} of {count}" + (f"; failed: {failed}" if failed else "")
-        if still_open:
-            self._conditions.set(kind, "Unknown", stage, summary, now_unix_ns)
-        elif not finished_ranks:
-            self._conditions.set(kind, "False", "AllRanksFailed", summary, now_unix_ns)
-        else:
-            whole = finished_ranks == len(self._ledger.entries)
-            self._conditions.set(kind, "True", f"All{kind}" if whole else f"Partially{kind}", summary, now_unix_ns)
 
 
 def _find_shared_labels(targets: Sequence[RankTarget]) -> dict[str, str]:

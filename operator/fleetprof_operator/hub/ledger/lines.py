@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason, is_final
 
-from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
 
 
 def open_line(target: RankTarget, now_unix_ns: int) -> LedgerEntry:

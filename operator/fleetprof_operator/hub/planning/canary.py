@@ -14,7 +14,7 @@ from fleetprof_api.ledger import LedgerEntry, RankState, Reason, RecordingEstima
 from fleetprof_api.request import Canary, Spec, Window
 
 from fleetprof_operator.hub.planning.plan import find_obstacle
-from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
 from fleetprof_operator.hub.storage.workload_costs import WorkloadRecord, find_cost
 
 ONE: Final = Window(iterations=1)

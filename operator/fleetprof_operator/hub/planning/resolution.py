@@ -1,22 +1,30 @@
 """From a request's target to processes: who is rank 3 right now, and if nobody is, what exactly is missing.
 
-Guarantees: pure; launchers and data-loader workers are never chosen; two live processes that claim one rank (torchrun
-restarted its workers) resolve to the newer; one rank has one process. Ranks come from the agent or the process's
-environment, else they are numbered in the order of node, pod and process (RANK_ASSIGNED). For a window in iterations a
-rank is also who has the agent and says that it is one, though it has not stepped: there are no targets before it has,
-nor, for any window, while one imports PyTorch (`first_steps`). Where a trainer is there, nobody else is waited for.
+Guarantees: pure; launchers and data-loader workers are never chosen. Ranks come from the agent or the process's
+environment (`rank_targets`). For a window in iterations a rank is also who has the agent and says that it is one,
+though it has not stepped: there are no targets before it has, nor, for any window, while one imports PyTorch
+(`first_steps`). Where a trainer is there, nobody else is waited for.
 Where an operator tells the target's pods, a sidecar is chosen by the pod that its token proved, and ranks wait for pods
 that do not run yet.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.request import Ranks, Spec
 
 from fleetprof_operator.hub.planning.first_steps import NO_STEP, find_stepless, is_importing, say_no_rank
+from fleetprof_operator.hub.planning.rank_targets import (
+    RankTarget,
+    find_clash,
+    find_clash_of_pods,
+    find_newest,
+    find_trainers,
+    find_unknown,
+    number_ranks,
+)
 from fleetprof_operator.hub.planning.target_pods import Missing, TargetPods, find_missing
 from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord
 
@@ -26,20 +34,6 @@ AWAY_NS: Final = 15 * 10**9
 """A sidecar whose stream closed longer ago than this is not waited for: its job has most likely ended."""
 MAX_ABSENT: Final = 20_000
 """In a larger job, ranks that nobody sees are named in the conditions only."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankTarget:
-    """One rank and the process that is it."""
-
-    rank: int
-    rank_source: str  # name of hub.proto's RankSource
-    sidecar_id: str
-    pod_name: str
-    pod_uid: str = ""
-    node_name: str
-    process: pb.Process
-    labels: Mapping[str, str] = field(default_factory=dict)  # of its pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +85,8 @@ def resolve(
             deaf_since_unix_ns=missing.hopeless_since_unix_ns,
             heard_since_unix_ns=max((s.lost_unix_ns for s in matched), default=0),
         )
-    trainers = [t for s in connected for t in _find_trainers(s)]
-    unknown = [t for s in connected for t in _find_unknown(s)]
+    trainers = [t for s in connected for t in find_trainers(s)]
+    unknown = [t for s in connected for t in find_unknown(s)]
     in_steps = spec.window.iterations is not None
     waiting = [t for t in unknown if t.process.agent_waits and (in_steps or is_importing(t.process))]
     young = 0
@@ -106,11 +100,11 @@ def resolve(
     if not trainers:
         message = _join(_say_no_trainer(what, connected), missing.message)
         return Resolution(reason="NothingSpeaksKineto", message=message, starts=True)
-    ranked = _newest_per_rank([t for t in trainers if t.process.HasField("rank")])
+    ranked = find_newest([t for t in trainers if t.process.HasField("rank")])
     stepping = {t.rank for t in ranked}
-    ranked += _newest_per_rank([t for t in waiting if t.process.HasField("rank") and t.rank not in stepping])
-    targets = _number(ranked, trainers)
-    clash = _find_clash(trainers, connected) if pods is None else _find_clash_of_pods(trainers)
+    ranked += find_newest([t for t in waiting if t.process.HasField("rank") and t.rank not in stepping])
+    targets = number_ranks(ranked, trainers)
+    clash = find_clash(trainers, connected) if pods is None else find_clash_of_pods(trainers)
     if clash:
         return Resolution(reason="AmbiguousTarget", message=f"{what} matches {clash}; narrow the target to one of them")
     world_size = max((t.process.world_size for t in targets), default=0)
@@ -183,80 +177,6 @@ def _matches(spec: Spec, identity: pb.Identity) -> bool:
 def _is_in(sidecar: SidecarRecord, target: TargetPods) -> bool:
     pod = target.pods.get(sidecar.identity.pod_uid)
     return pod is not None and not pod.terminating
-
-
-def _find_trainers(sidecar: SidecarRecord) -> list[RankTarget]:
-    return [_target(sidecar, p) for p in sidecar.processes.values() if p.role == pb.TRAINER]
-
-
-def _find_unknown(sidecar: SidecarRecord) -> list[RankTarget]:
-    return [
-        _target(sidecar, p)
-        for p in sidecar.processes.values()
-        if p.role == pb.ROLE_UNSPECIFIED and (p.polls_kineto or is_importing(p))
-    ]
-
-
-def _target(sidecar: SidecarRecord, process: pb.Process) -> RankTarget:
-    return RankTarget(
-        rank=process.rank if process.HasField("rank") else -1,
-        rank_source=pb.RankSource.Name(process.rank_source),
-        sidecar_id=sidecar.sidecar_id,
-        pod_name=sidecar.identity.pod_name,
-        pod_uid=sidecar.identity.pod_uid,
-        node_name=sidecar.identity.node_name or sidecar.identity.host_name,
-        process=process,
-        labels=sidecar.identity.labels,
-    )
-
-
-def _age(target: RankTarget) -> tuple[int, int, str]:
-    return target.process.restart_count, target.process.first_seen_unix_ns, target.process.process_id
-
-
-def _newest_per_rank(targets: Sequence[RankTarget]) -> list[RankTarget]:
-    newest: dict[int, RankTarget] = {}
-    for target in targets:
-        other = newest.get(target.rank)
-        if other is None or _age(target) > _age(other):
-            newest[target.rank] = target
-    return list(newest.values())
-
-
-def _number(known: list[RankTarget], trainers: Sequence[RankTarget]) -> list[RankTarget]:
-    taken = {t.rank for t in known}
-    nameless = sorted(
-        (t for t in trainers if not t.process.HasField("rank")),
-        key=lambda t: (t.node_name, t.pod_name, t.sidecar_id, t.process.local_rank, *_age(t)),
-    )
-    rank = 0
-    numbered = list(known)
-    for target in nameless:
-        while rank in taken:
-            rank += 1
-        taken.add(rank)
-        numbered.append(replace(target, rank=rank, rank_source="RANK_ASSIGNED"))
-    return sorted(numbered, key=lambda t: t.rank)
-
-
-def _find_clash(trainers: Sequence[RankTarget], sidecars: Sequence[SidecarRecord]) -> str:
-    names = {s.sidecar_id: f"{s.identity.workload.kind}/{s.identity.workload.name}" for s in sidecars}
-    owners: dict[int, set[str]] = {}
-    for target in trainers:
-        if target.process.HasField("rank") and names[target.sidecar_id] != "/":
-            owners.setdefault(target.rank, set()).add(names[target.sidecar_id])
-    clashing = sorted(set().union(*(o for o in owners.values() if len(o) > 1)))
-    return f"{len(clashing)} workloads with the same ranks ({', '.join(clashing[:5])})" if clashing else ""
-
-
-def _find_clash_of_pods(trainers: Sequence[RankTarget]) -> str:
-    """Pods that are there at one time and have one rank belong to separate jobs."""
-    owners: dict[int, set[str]] = {}
-    for target in trainers:
-        if target.process.HasField("rank"):
-            owners.setdefault(target.rank, set()).add(target.pod_name)
-    rank, names = next(((r, sorted(o)) for r, o in sorted(owners.items()) if len(o) > 1), (0, []))
-    return f"{len(names)} pods that are each rank {rank} of a job of its own ({', '.join(names[:5])})" if names else ""
 
 
 def _say_nothing_matched(what: str, namespace: str, nearby: Sequence[SidecarRecord], reconnecting: bool) -> str:

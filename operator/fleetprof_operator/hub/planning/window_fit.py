@@ -17,7 +17,7 @@ from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.report.recording import FLOOR_BYTES, MOST_EVENTS, need_of, say_bytes
 from fleetprof_api.request import Spec, Window
 
-from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
 
 NO_MEMORY: Final = "NoMemory"
 _SLACK_SHARE: Final = 8

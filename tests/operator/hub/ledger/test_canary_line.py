@@ -6,7 +6,7 @@ import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Canary, Ledger, RankState, Reason, Verdict
 from fleetprof_operator.hub.ledger.ledger_book import LedgerBook
-from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
 
 TARGET = RankTarget(
     rank=3,

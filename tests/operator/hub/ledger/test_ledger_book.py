@@ -9,7 +9,7 @@ from fleetprof_api.ledger import Ledger, LedgerEntry, RankState, Reason
 from fleetprof_operator.hub.ledger.ledger_book import LedgerBook
 from fleetprof_operator.hub.ledger.outcome import decide_outcome, summarize_failures
 from fleetprof_operator.hub.planning.plan import Plan
-from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.request import Ranks, Spec, parse_request
-from fleetprof_operator.hub.planning.resolution import RankTarget, Resolution, choose_ranks, resolve
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
+from fleetprof_operator.hub.planning.resolution import Resolution, choose_ranks, resolve
 from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord, SidecarRegistry
 from hypothesis import given
 from hypothesis import strategies as st

@@ -7,7 +7,7 @@ from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.report.recording import FIXED_BYTES, FLOOR_BYTES, MIB, MOST_EVENTS
 from fleetprof_api.request import Spec, parse_request
-from fleetprof_operator.hub.planning.resolution import RankTarget
+from fleetprof_operator.hub.planning.rank_targets import RankTarget
 from fleetprof_operator.hub.planning.window_fit import fit_window
 
 GIB = 1 << 30
