@@ -1,9 +1,7 @@
 """What a reader sees of the page: no empty columns, a legend for each colour, links to traces, nothing to scroll to."""
 
 import json
-import os
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,6 +17,7 @@ from fleetprof_api.report.heterogeneity import Box, Heterogeneity, RankTable
 from fleetprof_api.report.report import HostSeries, Report, RequestInfo, Series
 from fleetprof_api.report.report_tables import CommunicationStatistics, StageTime
 from fleetprof_api.report.stragglers import Stragglers
+from harness.browser import find_chromium
 from harness.reference.written_reports import EXPOSED, LOADING, STAGES, job, late
 from markupsafe import Markup
 
@@ -171,13 +170,7 @@ LEDGER = [
 @pytest.fixture(scope="module")
 def browser() -> str:
     """Chromium; skips where there is none, or fails where FLEETPROF_REQUIRE says that there must be."""
-    found = shutil.which("chromium")
-    if found is None:
-        reason = "there is no Chromium; .ci/browser installs Debian's"
-        if "browser" in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
+    return find_chromium()
 
 
 @pytest.mark.parametrize("width", [390, 800, 1280])

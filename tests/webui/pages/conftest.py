@@ -81,6 +81,15 @@ def write_hostile_names() -> bytes:
     return write_trace(dataclasses.replace(trace, time_origin="trace", names=[HOSTILE, "long" * 2500, "nul\0\u2067"]))
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps a file's tests in one worker, so that its browser is started once."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.parent == here:
+            item.add_marker(pytest.mark.xdist_group(f"pages {item.path.stem}"))
+
+
 @pytest.fixture(scope="session")
 def shown(analysed: MemoryStore) -> MemoryStore:
     """The captures of the other tests, one of many ranks, one with names made to harm, one without GPUs, one with a
