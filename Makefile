@@ -6,9 +6,11 @@ SHELL := /bin/bash
 OUT ?= build/demo
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
-# Tests of PyTorch jobs mostly wait, for a poll or a process: three at a time. A session's fixtures are per worker.
-WORKERS ?= 3
+# Tests mostly wait, for a poll or a process: more at a time than there are cores, but of those of PyTorch jobs no more
+# than three, which would miss their start. A session's fixtures are per worker.
+WORKERS ?= 5
 PARALLEL := -n $(WORKERS) --dist loadgroup
+OF_JOBS := -n 3 --dist loadgroup
 BESIDE := -n 2 --dist loadgroup
 # What need not be in time takes only what the others leave of the cores.
 YIELDING := nice -n 10
@@ -16,6 +18,8 @@ LAST := nice -n 19
 UV := .ci/uv
 # An image may ask for this; then each process that a test starts compiles PyTorch's and our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
+# What mypy has read of one clone holds for the next one: most of what `make lint` costs.
+export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fleetprof/mypy
 PYTHON := .venv/bin/python
 CLUSTER := PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -m cluster
 
@@ -28,19 +32,24 @@ demo: torch webui  ## Train a small model on four ranks, capture it, show the re
 test: base  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a real Kubernetes
 	rm -rf build/tests
 	began=$$SECONDS; code=0; \
-	for parts in "$(BUILDS)" "$(ALONE)" "$(TESTS)"; do \
+	for parts in "$(BUILDS)" "$(TESTS)"; do \
 	    $(MAKE) --no-print-directory --keep-going -j 4 $$parts || code=$$?; \
 	done; \
 	echo; cat build/tests/*.time; printf 'All of it took %d s.\n' $$((SECONDS - began)); exit $$code
 
-# The steps of `make test`: builds; the tests of PyTorch jobs with nothing beside them that waits for a process, because
-# jobs miss their start on overloaded cores, but what only calculates or builds takes the cores that they leave; then
-# those on Kubernetes, which mostly wait, with all others beside them, which yield. Each part is a target for make alone;
-# `.ci/part` keeps its output apart and measures its time.
+# The steps of `make test`: builds; then the tests on Kubernetes, which mostly wait and take longest. Beside them run those
+# of PyTorch jobs, and when these have ended all others, which yield: jobs miss their start on overloaded cores. What only
+# calculates takes the cores that they leave. Each part is a target for make alone; `.ci/part` keeps its output apart and
+# measures its time.
 BUILDS := part/peers part/programs
-ALONE := part/jobs part/images part/lint part/calculations
-TESTS := part/kubernetes part/tests
+TESTS := part/kubernetes part/jobs-then-tests part/lint part/calculations
 PART := .ci/part
+
+# The jobs' failure does not keep the others from running.
+part/jobs-then-tests:
+	code=0; for part in part/jobs part/tests; do \
+	    $(MAKE) --no-print-directory $$part || code=$$?; \
+	done; exit $$code
 
 # The programs of an API server, helm among them, come first.
 part/programs:
@@ -54,11 +63,7 @@ JOBS = $$(grep -rlE 'pytest\.mark\.torch\b' tests --include='test_*.py' | grep -
 
 part/jobs:
 	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$(.ci/older-torch)" \
-	    $(PART) jobs $(PYTHON) -m pytest $(PARALLEL) -m "torch and not cluster" $(JOBS) $(PYTEST_ARGS)
-
-# What the tests on Kubernetes would build first; the images of each change of the code are made anew.
-part/images:
-	-$(LAST) $(PART) images bash -euc 'env $(CLUSTER) torch; env $(CLUSTER) images'
+	    $(PART) jobs $(PYTHON) -m pytest $(OF_JOBS) -m "torch and not cluster" $(JOBS) $(PYTEST_ARGS)
 
 # Tests that start no server and no browser: none of them can be late.
 CALCULATIONS := tests/api $(addprefix tests/analyzer/,comparison job pyramid rank reading timeline trace words)
@@ -75,8 +80,10 @@ part/tests:
 part/peers:
 	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch; $(MAKE) --no-print-directory webui; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres; .ci/prometheus'
 
+# First the tests are compiled, which each worker of `part/tests` would do by itself.
 part/lint:
-	$(LAST) $(PART) lint $(MAKE) --no-print-directory lint
+	$(LAST) $(PART) lint bash -euc '$(PYTHON) -m pytest --collect-only -qq -m "not torch" >/dev/null; \
+	    $(MAKE) --no-print-directory lint'
 
 test-fast: base webui  ## Run the tests that need neither PyTorch, an S3 server nor a cluster
 	$(PYTHON) -m pytest $(PARALLEL) -m "not torch and not s3 and not cluster" $(PYTEST_ARGS)
@@ -203,4 +210,4 @@ base:  ## Install all commands into .venv, without PyTorch
 torch:  ## Install all commands and PyTorch into .venv (5 GB)
 	$(UV) sync --frozen --all-extras
 
-.PHONY: nightly nightly-older nightly-gitops nightly-e2e $(BUILDS) $(ALONE) $(TESTS) help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots
+.PHONY: nightly nightly-older nightly-gitops nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots
