@@ -26,6 +26,7 @@ from harness.training.local_system import Local, outcome
 from harness.waiting import wait_until
 
 RANKS = 4
+TRAINS = ("--seconds", "900", "--pause", "0.05")
 ITERATIONS = 5
 
 
@@ -59,7 +60,7 @@ def _delay_line(values: list[float]) -> str:
 
 def measure_agent_captures(local: Local, times: int) -> list[Figure]:
     """The agent's way."""
-    job = local.run("agent", "--seconds", "900", ranks=RANKS)
+    job = local.run("agent", *TRAINS, ranks=RANKS, torchrun=())
     job.await_steps()
     time.sleep(3)
     results = capture_many(local, "agent", times)
@@ -99,7 +100,7 @@ def measure_agent_captures(local: Local, times: int) -> list[Figure]:
 
 def measure_canary(local: Local, times: int) -> list[Figure]:
     """How much later the ranks are asked when one of them records first; the captures themselves are those above."""
-    job = local.run("canary", "--seconds", "900", ranks=RANKS)
+    job = local.run("canary", *TRAINS, ranks=RANKS, torchrun=())
     job.await_steps()
     time.sleep(3)
     took, recorded = [], []
@@ -127,7 +128,7 @@ def measure_time_captures(local: Local, times: int, poll_s: int) -> list[Figure]
         base.write_text(f"ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS={poll_s}\n")
         environment["KINETO_CONFIG"] = str(base)
     name = f"time{poll_s}"
-    job = local.run(name, "--seconds", "900", ranks=RANKS, run_flags=("--no-agent",), environment=environment)
+    job = local.run(name, *TRAINS, ranks=RANKS, torchrun=(), run_flags=("--no-agent",), environment=environment)
     job.await_steps(agents=0)
     time.sleep(2.5 * poll_s)
     results = capture_many(local, name, times)
@@ -150,7 +151,7 @@ def measure_roundup(times: int) -> list[Figure]:
         stop = Path(folder) / "stop"
         job = subprocess.Popen(
             [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(RANKS), "--standalone",
-             str(TRAINING), "--seconds", "900", "--stop-when", str(stop)],
+             str(TRAINING), *TRAINS, "--stop-when", str(stop)],
             env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:

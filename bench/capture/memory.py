@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 TESTS = Path(__file__).parents[2] / "tests"
-JOB = TESTS / "harness" / "training" / "memory_job.py"
+JOB = TESTS / "harness" / "memory" / "memory_job.py"
 sys.path.insert(0, str(TESTS))
 
 from fleetprof_api.hub import hub_pb2 as pb  # noqa: E402
 from fleetprof_api.report.recording import FLOOR_BYTES, MIB  # noqa: E402
+from harness.memory.memory_group import MemoryGroup, find_obstacle, memory_group  # noqa: E402
 from harness.training.local_system import Local, make_local  # noqa: E402
-from harness.training.memory_group import MemoryGroup, find_obstacle, memory_group  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
 
 EVERYTHING = ("Shapes", "Stacks")

@@ -162,6 +162,7 @@ def test_forks_beside_threads_that_load_libraries_end_as_they_mean_to(
 
 SNAPSHOT = """
 import atexit, builtins, fcntl, gc, json, locale, logging, resource, select, signal, socket, threading, warnings
+gc.unfreeze()  # what no_compiler froze
 socket.setdefaulttimeout(60)
 logger, collector = socket.socketpair()
 for end in (logger, collector):

@@ -19,14 +19,14 @@ PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pat
 
 @pytest.fixture(scope="module")
 def llama(hub: Local) -> Job:
-    """A job of four ranks that the next tests capture, and the last of them ends; with the whole of PyTorch."""
-    return hub.run_shared("llama", ranks=4, environment={"WITH_COMPILER": "1"})
+    """A job of four ranks below torchrun that the next tests capture, and the last of them ends."""
+    return hub.run_shared("llama", ranks=4, torchrun=())
 
 
 @pytest.fixture(scope="module")
 def alone(hub: Local) -> Job:
-    """A job of one process, the same way."""
-    return hub.run_shared("alone", ranks=1)
+    """A job of one process, the same way; with the whole of PyTorch."""
+    return hub.run_shared("alone", ranks=1, environment={"WITH_COMPILER": "1"})
 
 
 def assert_recorded_as_one(hub: Local, job: Job) -> None:
@@ -91,7 +91,7 @@ def test_the_trainings_ended_as_if_nobody_had_looked(hub: Local, llama: Job, alo
 
 @pytest.mark.parametrize("python", PYTHONS[1:], ids=lambda path: "torch-of-" + path.split(os.sep)[-3])
 def test_all_ranks_of_an_older_pytorch_record_the_same_iterations(hub: Local, python: str) -> None:
-    job = hub.run("older", python=python, ranks=2)
+    job = hub.run("older", python=python, ranks=2, torchrun=())
     job.await_steps()
 
     assert_recorded_as_one(hub, job)

@@ -49,7 +49,7 @@ def test_when_all_orders_arrive_too_late_a_second_start_is_agreed_on(hub: Local)
 def test_sidecar_killed(hub: Local, state: RankState) -> None:
     # A job of its own: after a sidecar has died, Kineto asks more seldom for a while.
     llama = hub.run_shared(f"llama-{state.lower()}", ranks=2)
-    uid = hub.submit(llama.name, iterations=40)
+    uid = hub.submit(llama.name, iterations=20)
     hub.await_state(uid, state, ranks=2)
     os.kill(llama.sidecar_pid(), signal.SIGKILL)
 
@@ -76,7 +76,7 @@ def test_sidecar_killed(hub: Local, state: RankState) -> None:
 @pytest.mark.parametrize("state", STATES)
 def test_hub_killed(hub: Local, alone: Job, state: RankState) -> None:
     alone.await_steps()  # which the hub of the last test had heard, and this one has not
-    uid = hub.submit("alone", iterations=40)
+    uid = hub.submit("alone", iterations=20)
     hub.await_state(uid, state)
     hub.kill_hub()
     time.sleep(1)

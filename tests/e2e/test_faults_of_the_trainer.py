@@ -1,5 +1,7 @@
 """A trainer that ends, however and whenever: the job's exit code stays its own, the request names the rank and why."""
 
+from typing import Any
+
 import pytest
 from fleetprof_api.ledger import RankState, Reason
 from harness.training.local_job import Job
@@ -17,10 +19,10 @@ FAULTS = [
 ]
 
 
-def run_doomed(hub: Local, name: str, fault: str, *, ranks: int = 1, rank: int = 0) -> Job:
+def run_doomed(hub: Local, name: str, fault: str, *, ranks: int = 1, rank: int = 0, **how: Any) -> Job:
     """A job one rank of which meets this fault once the test touches `strike`; returns after its first iterations."""
     strike = str(hub.folder / name / "strike")
-    job = hub.run(name, "--fault", fault, "--fault-rank", str(rank), "--fault-when", strike, ranks=ranks)
+    job = hub.run(name, "--fault", fault, "--fault-rank", str(rank), "--fault-when", strike, ranks=ranks, **how)
     job.await_steps()
     return job
 
@@ -28,7 +30,7 @@ def run_doomed(hub: Local, name: str, fault: str, *, ranks: int = 1, rank: int =
 @pytest.mark.parametrize(("fault", "code", "reasons"), FAULTS)
 def test_during_a_capture(hub: Local, fault: str, code: int, reasons: set[Reason]) -> None:
     job = run_doomed(hub, f"{fault}-during", fault)
-    uid = hub.submit(job.name, iterations=100)
+    uid = hub.submit(job.name, iterations=50)
     hub.await_state(uid, RankState.STARTED)
     job.touch("strike")
 
@@ -42,7 +44,7 @@ def test_during_a_capture(hub: Local, fault: str, code: int, reasons: set[Reason
 @pytest.mark.parametrize(("fault", "code", "reasons"), FAULTS[:1] + FAULTS[3:4])
 def test_between_order_and_start(hub: Local, fault: str, code: int, reasons: set[Reason]) -> None:
     job = run_doomed(hub, f"{fault}-between", fault)
-    uid = hub.submit(job.name, iterations=100)
+    uid = hub.submit(job.name, iterations=50)
     hub.await_state(uid, RankState.ASKED)
     job.touch("strike")
 
@@ -78,8 +80,8 @@ def test_after_its_trace_is_written(hub: Local, fault: str, code: int) -> None:
 
 
 def test_one_rank_of_a_group_dies_during_a_capture(hub: Local) -> None:
-    job = run_doomed(hub, "one-of-two", "kill", ranks=2, rank=1)
-    uid = hub.submit(job.name, iterations=100)
+    job = run_doomed(hub, "one-of-two", "kill", ranks=2, rank=1, torchrun=())
+    uid = hub.submit(job.name, iterations=50)
     hub.await_state(uid, RankState.STARTED)
     job.touch("strike")
 
@@ -96,10 +98,10 @@ def test_torchrun_restarts_the_worker_group(hub: Local) -> None:
         # gloo itself fails to meet again in one of five restarts
         *("--no-group", "--fault", "kill", "--fault-rank", "1", "--fault-when", str(hub.folder / "phoenix" / "strike")),
         ranks=2,
-        launcher=("--max-restarts", "1"),
+        torchrun=("--max-restarts", "1"),
     )
     job.await_steps()
-    uid = hub.submit("phoenix", iterations=100)
+    uid = hub.submit("phoenix", iterations=50)
     hub.await_state(uid, RankState.STARTED)
     for progress in job.folder.glob("progress.*"):
         progress.unlink()

@@ -17,7 +17,7 @@ kind: ProfileRequest
 metadata: {name: from-the-page}
 spec:
   target: {workload: {apiVersion: batch/v1, kind: Job, name: llama}}
-  window: {iterations: 40}
+  window: {iterations: 20}
   canary: Never
   limits: {maxSlowdownPercent: 0}
 """

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.report.recording import MIB
+from harness.memory.memory_group import MemoryGroup, find_obstacle, memory_group
 from harness.training.local_system import Local
-from harness.training.memory_group import MemoryGroup, find_obstacle, memory_group
 from harness.waiting import wait_until
 
 pytestmark = pytest.mark.torch
 
-JOB = Path(__file__).parents[1] / "harness" / "training" / "memory_job.py"
+JOB = Path(__file__).parents[1] / "harness" / "memory" / "memory_job.py"
 EVERYTHING = ["Shapes", "Stacks"]
 
 
@@ -38,7 +38,7 @@ def test_a_request_that_would_have_the_trainer_killed_is_cut_to_what_fits(
     local: Local, group: MemoryGroup, tmp_path: Path
 ) -> None:
     stop = tmp_path / "stop-now"
-    words = [sys.executable, str(JOB), "layers", "--stop-when", str(stop)]
+    words = [sys.executable, str(JOB), "layers", "--pause", "0.05", "--stop-when", str(stop)]
     job = local.run_command("small", *group.entering(), *words)
 
     def trains() -> list[pb.Process]:

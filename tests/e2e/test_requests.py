@@ -26,7 +26,7 @@ def alone(hub: Local) -> Job:
 
 
 def test_two_requests_for_the_same_ranks(hub: Local, alone: Job) -> None:
-    first = hub.submit("alone", iterations=60)
+    first = hub.submit("alone", iterations=30)
     hub.await_state(first, RankState.ASKED)
 
     second = hub.await_end(hub.submit("alone", iterations=2, conflict="Fail"))
@@ -46,7 +46,7 @@ def test_cancel_while_two_ranks_record(hub: Local, llama: Job) -> None:
 
 def assert_cancelled(hub: Local, job: Job, state: RankState) -> None:
     """A request is withdrawn once a rank has come so far; another one finds the job free."""
-    uid = hub.submit(job.name, iterations=60)
+    uid = hub.submit(job.name, iterations=30)
     hub.await_state(uid, state)
     hub.cancel(uid)
 

@@ -14,7 +14,7 @@ def test_a_capture_before_its_job_takes_every_rank(local: Local) -> None:
     capture = local.begin("capture", "early", "--wait-for-job", "--iterations", "2", "--canary", "Never")
     wait_until(lambda: "waiting for job early" in capture.read_output(), "the wait for the job")
     go_on = local.folder / "go"
-    job = local.run("early", ranks=2, environment={"HOLD_IMPORT": str(go_on)})
+    job = local.run("early", ranks=2, torchrun=(), environment={"HOLD_IMPORT": str(go_on)})
     wait_until(lambda: "ranks are still importing PyTorch" in capture.read_output(), "the wait for PyTorch")
     polled = [process.polls_kineto for sidecar in local.fleet().sidecars for process in sidecar.processes]
     go_on.touch()

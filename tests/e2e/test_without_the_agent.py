@@ -28,7 +28,7 @@ def test_all_ranks_start_at_one_time(hub: Local, plain: Job) -> None:
 
 
 def test_a_cancelled_capture_ends_with_its_window(hub: Local, plain: Job) -> None:
-    uid = hub.submit("plain", iterations=20)
+    uid = hub.submit("plain", iterations=10)
     hub.await_state(uid, RankState.ARMED)
     hub.cancel(uid)
 

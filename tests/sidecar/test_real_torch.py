@@ -28,12 +28,12 @@ from fleetprof_sidecar.processes.roles import Role
 from fleetprof_sidecar.processes.views import OrderRefused, ProcessView
 from fleetprof_sidecar.sockets.directory import trainer_environment
 from fleetprof_sidecar.trainer_side import TrainerSide
-from harness.training.local_job import TORCHRUN
+from harness.training.local_job import NO_COMPILER, TORCHRUN
 
 pytestmark = pytest.mark.torch
 PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pathsep)
 
-WITHOUT_COMPILER = f"import sys\nsys.path.append({str(TORCHRUN.parent)!r})\nimport no_compiler\n"
+WITHOUT_COMPILER = f"import sys\nsys.path.append({str(NO_COMPILER.parent)!r})\nimport no_compiler\n"
 # Writes "<KinetoStepTracker's count> <before> <after>" (Unix ns) for every optimizer step to steps.<rank>.
 JOB = """
 import os, time, torch

@@ -74,10 +74,10 @@ def jobs(
         for job in (unseen, crashing)
     ]
     try:
-        crashing.start()
-        crashing.await_steps()
-        exact.start()
-        exact.await_steps()
+        for job in (crashing, exact):
+            job.start()
+        for job in (crashing, exact):
+            job.await_steps()
         installation.stop_webhook()
         try:
             unseen.start()

@@ -9,11 +9,11 @@ from fleetprof_agent import wire
 from fleetprof_sidecar.sockets.directory import trainer_environment
 
 from harness.sidecar.agent_side import PATIENCE_S, SidecarSide
-from harness.training import no_compiler
+from harness.training.local_job import NO_COMPILER
 
 PRELUDE = f"""\
 import os, sys, time
-sys.path.append({str(Path(no_compiler.__file__).parent)!r})
+sys.path.append({str(NO_COMPILER.parent)!r})
 if "WITH_COMPILER" not in os.environ:
     import no_compiler
 import torch
@@ -26,7 +26,7 @@ def iterate(model, *optimizers):
         model(torch.randn(4, 8)).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
-    time.sleep(0.005)
+    time.sleep(0.02)
 
 def make(kind=torch.optim.SGD):
     model = torch.nn.Linear(8, 8)

@@ -9,6 +9,8 @@ from harness.waiting import wait_until
 
 TRAINING = Path(__file__).with_name("training.py")
 TORCHRUN = Path(__file__).with_name("torchrun")
+LAUNCHER = Path(__file__).with_name("launcher.py")
+NO_COMPILER = Path(__file__).with_name("no_compiler.py")
 
 
 def processes_of(session_leader: int) -> list[tuple[int, int, str]]:
@@ -79,7 +81,7 @@ class Job:
 
         def find() -> int:
             for pid, _, command in processes_of(self.process.pid):
-                launches = str(TORCHRUN) in command or "distributed.run" in command
+                launches = str(LAUNCHER) in command or str(TORCHRUN) in command
                 if str(TRAINING) in command and not launches and "fleetprof" not in command:
                     environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
                     if f"RANK={rank}".encode() in environ or self.world_size == 1:

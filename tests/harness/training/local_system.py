@@ -24,7 +24,7 @@ from fleetprof_api.hub.local_hub import find_hub
 from fleetprof_api.ledger import RankState
 from fleetprof_api.report.report import Report
 
-from harness.training.local_job import TORCHRUN, TRAINING, Command, Job, processes_of
+from harness.training.local_job import LAUNCHER, TORCHRUN, TRAINING, Command, Job, processes_of
 from harness.waiting import PATIENCE_S, wait_until
 
 
@@ -122,10 +122,10 @@ class Local:
         python: str = sys.executable,
         python_flags: tuple[str, ...] = (),
         run_flags: tuple[str, ...] = (),
-        launcher: tuple[str, ...] = (),
+        torchrun: tuple[str, ...] | None = None,
         environment: dict[str, str] | None = None,
     ) -> Job:
-        """Starts a training job; returns at once."""
+        """Starts a training job; returns at once. `torchrun`: options of the one that starts its ranks; None: ours."""
         folder = self.folder / name
         folder.mkdir()
         script = [
@@ -137,9 +137,10 @@ class Local:
             *arguments,
         ]
         environment = environment or {}
-        program = ["-m", "torch.distributed.run"] if "WITH_COMPILER" in environment else [str(TORCHRUN)]
-        torchrun = [*program, "--nproc-per-node", str(ranks), "--standalone", *launcher]
-        words = [python, *python_flags, *(torchrun if ranks > 1 else []), *script]
+        launcher = [str(LAUNCHER), str(ranks)]
+        if torchrun is not None:
+            launcher = [str(TORCHRUN), "--nproc-per-node", str(ranks), "--standalone", *torchrun]
+        words = [python, *python_flags, *(launcher if ranks > 1 else []), *script]
         return self._start(Job(name, folder, ranks, lambda: self._count_agents(name)), words, run_flags, environment)
 
     def run_shared(
@@ -148,11 +149,10 @@ class Local:
         *,
         ranks: int,
         agents: int | None = None,
-        run_flags: tuple[str, ...] = (),
-        environment: dict[str, str] | None = None,
+        **how: Any,
     ) -> Job:
         """Starts a job that several tests capture, and waits for its first iterations; it outlasts all of them."""
-        job = self.run(name, "--seconds", "1800", ranks=ranks, run_flags=run_flags, environment=environment)
+        job = self.run(name, "--seconds", "1800", ranks=ranks, **how)
         job.await_steps(agents)
         return job
 

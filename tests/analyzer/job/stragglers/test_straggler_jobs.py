@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fleetprof_api.report.stragglers import Stragglers
-from harness.training.local_job import TORCHRUN, Job
+from harness.training.local_job import LAUNCHER, Job
 from harness.training.local_system import Local, make_local, outcome
 from harness.waiting import wait_until
 
@@ -26,9 +26,8 @@ def local(tmp_path: Path) -> Iterator[Local]:
 
 
 def start(local: Local, ranks: int, *arguments: str) -> Job:
-    torchrun = [str(TORCHRUN), "--standalone", "--nproc-per-node", str(ranks)]
     marks = ["--progress", str(local.folder / "progress"), "--stop-when", str(local.folder / "uneven" / "stop")]
-    job = local.run_command("uneven", sys.executable, *torchrun, str(TRAINING), *marks, *arguments)
+    job = local.run_command("uneven", sys.executable, str(LAUNCHER), str(ranks), str(TRAINING), *marks, *arguments)
     begun = [local.folder / f"progress.{rank}" for rank in range(ranks)]
     wait_until(lambda: all(mark.exists() for mark in begun) or job.process.poll() is not None, "the iterations", 120)
     assert job.process.poll() is None, job.output.read_text()[-3000:]

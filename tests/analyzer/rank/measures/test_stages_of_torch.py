@@ -11,12 +11,18 @@ import pytest
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from harness.traces.planted.loop import measure
+from harness.training.local_job import NO_COMPILER
 
 pytestmark = pytest.mark.torch
 
 PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pathsep)
-LOOP = """
-import os, time, torch
+LOOP = (
+    f"""
+import os, sys, time
+sys.path.append({str(NO_COMPILER.parent)!r})
+import no_compiler, torch
+"""
+    + """
 rank = int(os.environ["RANK"])
 torch.set_num_threads(1)
 torch.distributed.init_process_group("gloo")
@@ -47,6 +53,7 @@ torch.distributed.barrier()
 time.sleep(0.5)  # gloo may abort a process that leaves while others talk
 torch.distributed.destroy_process_group()
 """
+)
 
 
 @pytest.mark.parametrize("python", PYTHONS)

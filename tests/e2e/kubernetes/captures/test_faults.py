@@ -14,13 +14,13 @@ from scene.training import Training
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
 LONG = {"iterations": 45}
-ALL_UPLOADED = dict.fromkeys(range(4), "UPLOADED")
+ALL_UPLOADED = dict.fromkeys(range(2), "UPLOADED")
 
 
 @pytest.fixture(scope="module")
 def training(api: Api, team: str) -> Iterator[Training]:
-    """Four ranks around which the file's tests break things. Its last test ends them; here they are only removed."""
-    shared = Training(api, team, "unlucky")
+    """Two ranks around which the file's tests break things. Its last test ends them; here they are only removed."""
+    shared = Training(api, team, "unlucky", ranks_per_pod=2)
     try:
         shared.start()
         shared.await_steps()
@@ -33,7 +33,7 @@ def test_the_operator_is_killed_while_ranks_record(
     installation: Installation, training: Training, make_request: Callable[..., Request]
 ) -> None:
     request = make_request(training, "operator-killed", window=LONG)
-    request.await_states(RankState.STARTED, ranks=4)
+    request.await_states(RankState.STARTED, ranks=2)
 
     installation.kill_operator()
 
@@ -44,7 +44,7 @@ def test_the_operator_is_killed_while_ranks_record(
 
 def test_the_sidecar_is_killed_while_ranks_record(training: Training, make_request: Callable[..., Request]) -> None:
     request = make_request(training, "sidecar-killed", window=LONG)
-    request.await_states(RankState.STARTED, ranks=4)
+    request.await_states(RankState.STARTED, ranks=2)
 
     kill(training.list_pods()[0], "fleetprof")
 
@@ -57,7 +57,7 @@ def test_the_store_is_down_while_traces_leave(
     store: Store, training: Training, make_request: Callable[..., Request]
 ) -> None:
     request = make_request(training, "store-down", window=LONG)
-    request.await_states(RankState.STARTED, ranks=4)
+    request.await_states(RankState.STARTED, ranks=2)
     store.go_down()
     try:
         request.await_condition("Captured", "True", "AllCaptured")

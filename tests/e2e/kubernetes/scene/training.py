@@ -1,4 +1,6 @@
-"""An ordinary training Job: torchrun, four ranks over gloo, PyTorch from a volume. Knows nothing of fleetprof.
+"""A training Job: torchrun, four ranks over gloo, PyTorch from a volume. Knows nothing of fleetprof.
+
+Jobs of one pod leave PyTorch's compiler out, in torchrun as well; those of several have the image's own torchrun.
 
 It trains until `finish`, and then ends in the orderly way; `assert_undisturbed` says that it did.
 """
@@ -8,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.images.building import TRAINER
-from harness.training.local_job import TRAINING
+from harness.training.local_job import TORCHRUN, TRAINING
 
 from scene.api import Api, Object, wait_until
 from scene.namespaces import TORCH_CLAIM
@@ -111,6 +113,7 @@ class Training:
         metadata = {"name": self.name, "namespace": self.namespace}
         scripts = {
             "train.py": TRAINING.read_text(),
+            "torchrun": TORCHRUN.read_text(),
             "no_compiler.py": TRAINING.with_name("no_compiler.py").read_text(),
         }
         service = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {"job-name": self.name}}
@@ -172,16 +175,17 @@ class Training:
         }
 
     def _command(self) -> list[str]:
-        meeting = ["--standalone"]
+        launcher, meeting = ["python", "/training/torchrun"], ["--standalone"]
         if self.pods > 1:
             leader = f"{self.name}-0.{self.name}.{self.namespace}.svc"
             index = "$(JOB_COMPLETION_INDEX)"
+            launcher = ["torchrun"]
             meeting = [f"--nnodes={self.pods}", f"--node-rank={index}", f"--master-addr={leader}"]
             meeting.append(f"--master-port={_PORT}")
         script = ["/training/train.py", "--progress", "/scratch/progress", "--stop-when", "/scratch/stop"]
         script += ["--starve-when", "/scratch/starve"]
         pace = ["--pause", "0.1", "--seconds", str(self.seconds)]
-        return ["torchrun", *meeting, f"--nproc-per-node={self.ranks_per_pod}", *script, *pace]
+        return [*launcher, *meeting, f"--nproc-per-node={self.ranks_per_pod}", *script, *pace]
 
     def _all_step(self) -> bool:
         pods = self.list_pods()

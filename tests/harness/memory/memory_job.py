@@ -1,6 +1,6 @@
 """A training job of a chosen shape, whose recordings need much memory: many small operators in each iteration.
 
-    memory_job.py SHAPE --stop-when FILE [--holds MIB] [--reads FILE]
+    memory_job.py SHAPE --stop-when FILE [--pause S] [--holds MIB] [--reads FILE]
 
 `--holds` keeps so much memory of its own; `--reads` reads a file again and again, so that it is in the page cache.
 """
@@ -30,6 +30,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("shape", choices=["layers", "convolutions", "transformer"])
     parser.add_argument("--stop-when", required=True)
+    parser.add_argument("--pause", type=float, default=0, help="seconds between two iterations")
     parser.add_argument("--holds", type=int, default=0)
     parser.add_argument("--reads", default="")
     arguments = parser.parse_args()
@@ -41,6 +42,7 @@ def main() -> None:
         model(batch).pow(2).mean().backward()
         optimizer.step()
         optimizer.zero_grad()
+        time.sleep(arguments.pause)
         if arguments.reads:
             with open(arguments.reads, "rb", buffering=0) as file:
                 file.seek(int(time.time() * 997) % 1000 << 20)
