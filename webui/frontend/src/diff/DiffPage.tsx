@@ -114,7 +114,12 @@ function Side({ name, side, at }: { name: string; side: Diff["before"]; at: stri
       </p>
       <p className="big">{formatMeasure(side.iteration_ns, "ns")}</p>
       <p className="quiet">
-        {plural(side.ranks, "rank")} · {plural(side.iterations, "iteration")} · <Name text={side.devices.join(", ") || "unknown device"} most={40} /> ·{" "}
+        {plural(side.ranks, "rank")} · {plural(side.iterations, "iteration")} ·{" "}
+        {side.devices.length > 0 && (
+          <>
+            <Name text={side.devices.join(", ")} most={40} /> ·{" "}
+          </>
+        )}
         <Name text={side.torch_versions.length > 0 ? `PyTorch ${side.torch_versions.join(", ")}` : "unknown version of PyTorch"} most={40} />
       </p>
     </section>

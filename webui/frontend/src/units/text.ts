@@ -16,6 +16,11 @@ export function middleCut(text: string, most: number): string {
   return `${text.slice(0, head)}…${text.slice(text.length - (most - 1 - head))}`;
 }
 
+/** The first of `texts`, the fullest first, that has at most so many characters; "" where none fits. */
+export function firstFitting(texts: readonly string[], most: number): string {
+  return texts.find((text) => text.length <= most) ?? "";
+}
+
 const WORDS: Record<string, string> = {
   span: "Span",
   compute: "Compute",

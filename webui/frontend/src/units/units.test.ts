@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { formatAgo, unixMillis } from "./dates";
 import { axisUnit, formatDuration } from "./durations";
 import { formatBytes, formatChange, formatMeasure, formatPower, formatRate, formatShare, plural } from "./quantities";
-import { joinSentences, measureName, middleCut, sentenceCase, visibleText } from "./text";
+import { firstFitting, joinSentences, measureName, middleCut, sentenceCase, visibleText } from "./text";
 
 test.each([
   [null, "–"],
@@ -106,4 +106,13 @@ describe("text of a trace", () => {
   test("abbreviations keep their case", () => {
     expect(sentenceCase("slow_gpu")).toBe("Slow GPU");
   });
+});
+
+test.each([
+  [20, "iteration 7 · 1 ms"],
+  [10, "7 · 1 ms"],
+  [3, "7"],
+  [0, ""],
+])("of the names of a box %i characters wide the fullest that fits is shown: %s", (most, shown) => {
+  expect(firstFitting(["iteration 7 · 1 ms", "7 · 1 ms", "7"], most)).toBe(shown);
 });

@@ -1,7 +1,7 @@
 /** Draws a scene on a Canvas 2D. Reads no layout of the page; called in the one animation frame. */
 
 import { formatDuration } from "@/units/durations";
-import { middleCut, visibleText } from "@/units/text";
+import { firstFitting, middleCut, visibleText } from "@/units/text";
 import type { Fleet } from "../format/fleet";
 import { bandsWithin, type Band } from "../layout/bands";
 import type { Rectangle } from "../layout/rectangles";
@@ -156,9 +156,11 @@ function paintStrip(
     const cls = isStage ? STAGE_CLASSES[stage] ?? "idle" : "idle";
     const faint = stage === "backward" ? 0.82 : stage === "loss" ? 0.66 : 1;
     paintBox(context, colors, cls, from, band.y + 1, Math.max(1, width - 1), band.height - 3, isStage ? faint : 1, !isStage);
-    const text = isStage ? stage.replace("_", " ") : `iteration ${header.iterations.index[at]}`;
+    const name = isStage ? stage.replace("_", " ") : `${header.iterations.index[at]}`;
+    const took = `${name} · ${formatDuration(spans.duration_ns[at]!)}`;
+    const text = firstFitting(isStage ? [took, name] : [`iteration ${took}`, took, name], charactersIn(from, width));
     const ink = isStage ? colors.fill(cls).text : colors.text;
-    paintText(context, `${text} · ${formatDuration(spans.duration_ns[at]!)}`, from, width, band, ink, isStage ? backingOf(colors.fill(cls)) : "");
+    if (text) paintText(context, text, from, width, band, ink, isStage ? backingOf(colors.fill(cls)) : "");
   }
 }
 
@@ -230,6 +232,11 @@ function backingOf(fill: Fill): string {
   return fill.pattern ? fill.color : "";
 }
 
+/** Characters that fit into the part of a box that is in view. */
+function charactersIn(x: number, width: number): number {
+  return Math.floor((x + width - Math.max(x, GUTTER) - 7) / 6);
+}
+
 function paintText(
   context: CanvasRenderingContext2D,
   text: string,
@@ -241,8 +248,8 @@ function paintText(
 ): void {
   const left = Math.max(x, GUTTER) + 4;
   const room = x + width - left - 3;
-  const most = Math.floor(room / 6);
-  if (most < 4) return;
+  const most = charactersIn(x, width);
+  if (most < Math.min(4, text.length)) return;
   const shown = middleCut(visibleText(text.slice(0, 400)), most);
   if (backing) {
     context.fillStyle = backing;
