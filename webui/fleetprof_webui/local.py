@@ -19,6 +19,7 @@ from fleetprof_webui.app import create_application
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database
 from fleetprof_webui.reports.reading import ReportReader
+from fleetprof_webui.server import Server
 from fleetprof_webui.service import CaptureRequests, Service
 
 USUAL_PORT: Final = 8770
@@ -40,13 +41,6 @@ class LocalSite:
         return f"http://{_HOST}:{self.port}/#token={self.access.make_token()}"
 
 
-class _Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leaves signals to whoever started us."""
-        yield
-
-
 @asynccontextmanager
 async def serve_locally(
     store: Store, catalog_url: str, *, port: int | None, captures: CaptureRequests | None, look_every_s: float
@@ -61,7 +55,7 @@ async def serve_locally(
         access = LocalAccess(may_capture=captures is not None)
         service = Service(store=store, catalog=catalog, access=access, reports=ReportReader(store), captures=captures)
         hosts = [f"{name}:{taken}" for name in (_HOST, "localhost")]
-        server = _Server(
+        server = Server(
             uvicorn.Config(
                 create_application(service, hosts=hosts, look_every_s=look_every_s),
                 log_config=None,

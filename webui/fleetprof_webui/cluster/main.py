@@ -8,8 +8,6 @@ import logging
 import signal
 import ssl
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 import uvicorn
@@ -25,6 +23,7 @@ from fleetprof_webui.catalog.database import CatalogUnusable, open_database
 from fleetprof_webui.cluster.settings import Settings, read_settings
 from fleetprof_webui.cluster.site import make_site
 from fleetprof_webui.kubernetes_api import KubernetesApi
+from fleetprof_webui.server import Server
 from fleetprof_webui.telemetry.prometheus import Prometheus
 
 WRONG_SETTINGS: Final = 2
@@ -32,13 +31,6 @@ _MOST_CONNECTIONS: Final = 1024
 _ENDS_WITHIN_S: Final = 5
 
 log = logging.getLogger(__name__)
-
-
-class _Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leaves signals to `serve`, which ends both servers."""
-        yield
 
 
 async def serve(settings: Settings, store: Store) -> None:
@@ -68,7 +60,7 @@ async def serve(settings: Settings, store: Store) -> None:
 
 
 def _make_server(app: ASGIApp, at: HostPort) -> uvicorn.Server:
-    return _Server(
+    return Server(
         uvicorn.Config(
             app,
             host=at.host,
