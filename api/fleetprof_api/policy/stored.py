@@ -16,7 +16,7 @@ class InvalidPolicies(ValueError):
     """No document of policies that this fleetprof reads; the message says why."""
 
 
-class StoredCapture(msgspec.Struct, frozen=True, rename="camel"):
+class StoredPolicyCapture(msgspec.Struct, frozen=True, rename="camel"):
     """An entry of `status.captures` (docs/policy.md#status)."""
 
     request: str
@@ -59,7 +59,7 @@ class StoredStatus(msgspec.Struct, frozen=True, rename="camel"):
     captured: int = 0
     suppressed: int = 0
     last_fired_time: str = ""
-    captures: list[StoredCapture] = []
+    captures: list[StoredPolicyCapture] = []
     suppressions: list[StoredSuppression] = []
     conditions: list[StoredCondition] = []
 

@@ -19,7 +19,7 @@ from fleetprof_api.pods import POLICY_LABEL
 from fleetprof_api.policy import Mode, Suppression, dump_template
 
 from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
-from fleetprof_operator.policies.decision import Order
+from fleetprof_operator.policies.decision import CaptureOrder
 from fleetprof_operator.policies.log import Capture
 from fleetprof_operator.policies.notifications.notification import Notifier
 from fleetprof_operator.policies.notifications.report_alert import ReportAlerts
@@ -64,7 +64,7 @@ class PolicyCaptures:
         self._planned: dict[str, Json] = {}  # requests still to be made
         self._followed_unix_ns = 0
 
-    def plan(self, policy: PolicyState, job: Job, order: Order) -> None:
+    def plan(self, policy: PolicyState, job: Job, order: CaptureOrder) -> None:
         """The request of a capture that was decided; `bring_about` makes it."""
         self._planned[order.capture.request] = _make_request(policy, job, order)
 
@@ -176,7 +176,7 @@ class PolicyCaptures:
         figures = next((f for f in self._figures.list_jobs(policy.namespace, None) if f.job == job), None)
         each = capture.trace_bytes // max(1, figures.ranks if figures else 1)
         limit_bytes = policy.spec.template.spec.limits.max_trace_bytes
-        return _make_request(policy, job, Order(capture=capture, max_trace_bytes=min(each, limit_bytes)))
+        return _make_request(policy, job, CaptureOrder(capture=capture, max_trace_bytes=min(each, limit_bytes)))
 
     async def follow(self, policies: Sequence[PolicyState]) -> None:
         """Looks at the requests that run, and notes their ends."""
@@ -255,7 +255,7 @@ class PolicyCaptures:
                 log.warning("no Event %s: %s", reason, error)
 
 
-def _make_request(policy: PolicyState, job: Job, order: Order) -> Json:
+def _make_request(policy: PolicyState, job: Job, order: CaptureOrder) -> Json:
     assert policy.spec is not None
     spec = dump_template(policy.spec.template)
     spec["target"] = {"workload": {"apiVersion": job.api_version, "kind": job.kind, "name": job.name}}

@@ -34,7 +34,7 @@ class Firing:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class NoCapture:
     """No capture: why, as a word and a sentence."""
 
     reason: Suppression
@@ -42,7 +42,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class CaptureOrder:
     """A capture is to be made. `max_trace_bytes` of each rank, where that is less than the template's."""
 
     capture: Capture
@@ -56,7 +56,7 @@ def decide(
     others: Iterable[Capture],
     firing: Firing,
     now: int,
-) -> Order | Refusal:
+) -> CaptureOrder | NoCapture:
     """What comes of a firing. `identity` is the policy's name and uid, `own` its captures, `others` those that other
     policies of the namespace made; `now` in Unix ns.
     """
@@ -73,7 +73,7 @@ def decide(
     left = budget.bytes_per_day - sum(c.trace_bytes for c in {c.request: c for c in today + _running(own)}.values())
     each = min(limit_bytes, left // ranks)
     if each < min(limit_bytes, _USEFUL_BYTES):
-        return Refusal(
+        return NoCapture(
             Suppression.BYTES_PER_DAY,
             f"{max(0, left)} of {budget.bytes_per_day} bytes per day are left, too few for {ranks} ranks; "
             "raise spec.budget.bytesPerDay or choose fewer ranks",
@@ -88,7 +88,7 @@ def decide(
         fired_unix_ns=-(-now // 10**9) * 10**9,  # as it is written down; never earlier than it was
         trace_bytes=each * ranks,
     )
-    return Order(capture=capture, max_trace_bytes=each if each < limit_bytes else None)
+    return CaptureOrder(capture=capture, max_trace_bytes=each if each < limit_bytes else None)
 
 
 def name_request(identity: tuple[str, str], firing: Firing) -> str:
@@ -110,12 +110,14 @@ def count_ranks(template: Recording, ranks: int) -> int:
     return max(1, -(-ranks // (chosen.every or 1)))
 
 
-def _refuse_job(budget: Budget, own: list[Capture], of_job: list[Capture], firing: Firing, now: int) -> Refusal | None:
+def _refuse_job(
+    budget: Budget, own: list[Capture], of_job: list[Capture], firing: Firing, now: int
+) -> NoCapture | None:
     if firing.is_exempt:
-        return Refusal(Suppression.EXEMPT, 'a pod of the job has the annotation fleetprof.io/alerts: "off"')
+        return NoCapture(Suppression.EXEMPT, 'a pod of the job has the annotation fleetprof.io/alerts: "off"')
     age_s = (now - firing.began_unix_ns) // 10**9
     if age_s < budget.minimum_age_seconds:
-        return Refusal(
+        return NoCapture(
             Suppression.TOO_YOUNG,
             f"the job has run for {max(0, age_s)} s of the {budget.minimum_age_seconds} s of "
             "spec.budget.minimumAgeSeconds",
@@ -123,27 +125,27 @@ def _refuse_job(budget: Budget, own: list[Capture], of_job: list[Capture], firin
     answered = (firing.workload, firing.trigger, firing.occasion)
     for capture in own:
         if (capture.workload, capture.trigger, capture.occasion) == answered:
-            return Refusal(Suppression.ALREADY_ANSWERED, f"{capture.request} was made for this already")
+            return NoCapture(Suppression.ALREADY_ANSWERED, f"{capture.request} was made for this already")
     for capture in of_job:
         if not capture.is_over:
-            return Refusal(Suppression.ALREADY_CAPTURING, f"{capture.request} captures this job now")
+            return NoCapture(Suppression.ALREADY_CAPTURING, f"{capture.request} captures this job now")
     since_s = min(((now - c.fired_unix_ns) // 10**9 for c in of_job), default=budget.cooldown_seconds)
     if since_s < budget.cooldown_seconds:
-        return Refusal(
+        return NoCapture(
             Suppression.COOLDOWN,
             f"the job was captured {max(0, since_s)} s ago; spec.budget.cooldownSeconds is {budget.cooldown_seconds}",
         )
     return None
 
 
-def _refuse_policy(budget: Budget, own: list[Capture], today: list[Capture]) -> Refusal | None:
+def _refuse_policy(budget: Budget, own: list[Capture], today: list[Capture]) -> NoCapture | None:
     if len(_running(own)) >= budget.concurrent:
-        return Refusal(
+        return NoCapture(
             Suppression.CONCURRENT,
             f"{len(_running(own))} captures of this policy run; spec.budget.concurrent is {budget.concurrent}",
         )
     if len(today) >= budget.per_day:
-        return Refusal(
+        return NoCapture(
             Suppression.PER_DAY,
             f"{len(today)} captures were made within 24 hours; spec.budget.perDay is {budget.per_day}",
         )

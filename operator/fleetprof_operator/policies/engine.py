@@ -16,12 +16,12 @@ from fleetprof_api.policy import Mode, Suppression, TriggerType
 
 from fleetprof_operator.kubernetes.cluster import Json
 from fleetprof_operator.policies.captures import PolicyCaptures
-from fleetprof_operator.policies.decision import Firing, Order, Refusal, decide
+from fleetprof_operator.policies.decision import CaptureOrder, Firing, NoCapture, decide
 from fleetprof_operator.policies.exemption import Exemptions
 from fleetprof_operator.policies.policy_state import PolicyState
 from fleetprof_operator.policies.stored_policies import StoredPolicies
 from fleetprof_operator.policies.triggers.alerts import FiringAlert
-from fleetprof_operator.policies.triggers.evaluation import JobEvaluation, Sight
+from fleetprof_operator.policies.triggers.evaluation import Detection, JobEvaluation
 from fleetprof_operator.policies.triggers.figures import Figures, JobFigures
 from fleetprof_operator.policies.triggers.schedule import find_due
 
@@ -117,16 +117,16 @@ class Engine:
         for job, figures in jobs.items():
             if job not in policy.evaluations:
                 policy.evaluations[job] = JobEvaluation(policy.spec.triggers)
-            for sight in policy.evaluations[job].add(figures, now):
-                await self._fire(policy, figures, sight, now)
+            for detection in policy.evaluations[job].add(figures, now):
+                await self._fire(policy, figures, detection, now)
         for trigger in policy.triggers(TriggerType.SCHEDULE):
             assert trigger.schedule is not None
             due = find_due(trigger.schedule, now)
             if due is not None and policy.due.get(trigger.name) != due:
                 policy.due[trigger.name] = due
                 for figures in jobs.values():
-                    sight = Sight(trigger.name, f"at-{due}", f"{trigger.schedule.cron} came due")
-                    await self._fire(policy, figures, sight, now, answers_again=False)
+                    detection = Detection(trigger.name, f"at-{due}", f"{trigger.schedule.cron} came due")
+                    await self._fire(policy, figures, detection, now, answers_again=False)
         for alert in alerts:
             named = self._figures.find_job(alert.namespace, kind=alert.kind, name=alert.workload, pod=alert.pod)
             if named in jobs:
@@ -137,17 +137,17 @@ class Engine:
             names = trigger.alert.names if trigger.alert is not None else []
             if not names or alert.name in names:
                 cause = f"the alert {alert.name} fires" + (f": {alert.summary}" if alert.summary else "")
-                await self._fire(policy, figures, Sight(trigger.name, f"{alert.name} {alert.started}", cause), now)
+                await self._fire(policy, figures, Detection(trigger.name, f"{alert.name} {alert.started}", cause), now)
 
     async def _fire(
-        self, policy: PolicyState, figures: JobFigures, sight: Sight, now: int, *, answers_again: bool = True
+        self, policy: PolicyState, figures: JobFigures, detection: Detection, now: int, *, answers_again: bool = True
     ) -> None:
         """Decides. Without `answers_again` it is no news that this very occasion was answered before a restart."""
         assert policy.spec is not None
         firing = Firing(
-            trigger=sight.trigger,
-            occasion=sight.occasion,
-            cause=sight.cause,
+            trigger=detection.trigger,
+            occasion=detection.occasion,
+            cause=detection.cause,
             workload=figures.job.text(),
             ranks=figures.ranks,
             began_unix_ns=figures.began_unix_ns,
@@ -157,9 +157,9 @@ class Engine:
         others = [capture for neighbour in neighbours for capture in neighbour.log.captures.values()]
         identity = (policy.name, str(policy.metadata["uid"]))
         decision = decide(policy.spec, identity, policy.log.captures.values(), others, firing, now)
-        kind = next(t.type.value for t in policy.spec.triggers if t.name == sight.trigger)
+        kind = next(t.type.value for t in policy.spec.triggers if t.name == detection.trigger)
         match decision:
-            case Order(capture=capture):
+            case CaptureOrder(capture=capture):
                 policy.log.note_capture(capture)
                 self._on_firing(kind, "Captured" if capture.mode is Mode.CAPTURE else "DryRun")
                 log.info("policy %s/%s: %s: %s", policy.namespace, policy.name, firing.workload, firing.cause)
@@ -168,9 +168,9 @@ class Engine:
                 else:
                     sentence = f"{firing.workload} would have been captured because {firing.cause}"
                     await self._captures.give_notice(policy.metadata, "WouldCapture", sentence, mark=capture.request)
-            case Refusal(reason=Suppression.ALREADY_ANSWERED) if not answers_again:
+            case NoCapture(reason=Suppression.ALREADY_ANSWERED) if not answers_again:
                 pass
-            case Refusal(reason=reason, message=message):
+            case NoCapture(reason=reason, message=message):
                 self._on_firing(kind, reason.value)
                 if policy.log.note_left(firing.workload, firing.trigger, reason, message, now):
                     sentence = f"{firing.workload}: {firing.cause}; no capture: {message}"

@@ -11,7 +11,7 @@ from typing import Final
 from fleetprof_api.process.memory import machine_memory
 from fleetprof_api.samples import HostColumns
 
-from fleetprof_sidecar.samples.links import Link, read_infiniband, read_network
+from fleetprof_sidecar.samples.links import NetworkLink, read_infiniband, read_network
 
 _KEPT: Final = 20_000
 
@@ -66,7 +66,7 @@ class HostSource:
         return min(1000, max(0, 1000 - 1000 * (resting - before[1]) // (whole - before[0])))
 
 
-def _add_up(links: dict[str, Link] | None, counter: str) -> int | None:
+def _add_up(links: dict[str, NetworkLink] | None, counter: str) -> int | None:
     return None if links is None else sum(getattr(link, counter) for link in links.values())
 
 

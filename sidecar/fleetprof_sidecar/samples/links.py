@@ -15,7 +15,7 @@ _RATE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) Gb/sec")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class NetworkLink:
     """Counters since boot; `bytes_per_s` is the speed of one direction, 0 where nobody says it."""
 
     received_bytes: int
@@ -23,9 +23,9 @@ class Link:
     bytes_per_s: int = 0
 
 
-def read_network(proc: Path, sys: Path | None = None) -> dict[str, Link] | None:
+def read_network(proc: Path, sys: Path | None = None) -> dict[str, NetworkLink] | None:
     """All interfaces but loopback by name; with `sys`, their speeds as well. None: unreadable."""
-    links: dict[str, Link] = {}
+    links: dict[str, NetworkLink] = {}
     try:
         for line in (proc / "net/dev").read_text().splitlines()[2:]:
             name, _, counters = line.partition(":")
@@ -33,21 +33,21 @@ def read_network(proc: Path, sys: Path | None = None) -> dict[str, Link] | None:
             if name != "lo":
                 fields = counters.split()
                 speed = _read_speed(sys / "class/net" / name / "speed") if sys is not None else 0
-                links[name] = Link(int(fields[0]), int(fields[8]), speed)
+                links[name] = NetworkLink(int(fields[0]), int(fields[8]), speed)
     except (OSError, ValueError, IndexError):
         return None
     return links
 
 
-def read_infiniband(sys: Path) -> dict[str, Link] | None:
+def read_infiniband(sys: Path) -> dict[str, NetworkLink] | None:
     """All ports by device and number. None: there are none, or they are unreadable."""
-    links: dict[str, Link] = {}
+    links: dict[str, NetworkLink] = {}
     try:
         for counters in sys.glob("class/infiniband/*/ports/*/counters"):
             port = counters.parent
             received = int((counters / "port_rcv_data").read_text()) * _WORD_BYTES
             sent = int((counters / "port_xmit_data").read_text()) * _WORD_BYTES
-            links[f"{port.parent.parent.name}/{port.name}"] = Link(received, sent, _read_rate(port / "rate"))
+            links[f"{port.parent.parent.name}/{port.name}"] = NetworkLink(received, sent, _read_rate(port / "rate"))
     except (OSError, ValueError):
         return None
     return links or None

@@ -9,10 +9,10 @@ from pathlib import Path
 from fleetprof_api.hub import hub_pb2 as pb
 
 from fleetprof_sidecar.samples.host import HostSource
-from fleetprof_sidecar.samples.links import Link, read_infiniband, read_network
+from fleetprof_sidecar.samples.links import NetworkLink, read_infiniband, read_network
 from fleetprof_sidecar.samples.pressure import read_pressure
 
-Links = dict[str, Link]
+Links = dict[str, NetworkLink]
 
 
 class HostReport:

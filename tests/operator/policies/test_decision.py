@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api.policy import Mode, PolicySpec, PolicyStatus, Suppression, parse_policy
-from fleetprof_operator.policies.decision import Firing, Order, Refusal, count_ranks, decide, name_request
+from fleetprof_operator.policies.decision import CaptureOrder, Firing, NoCapture, count_ranks, decide, name_request
 from fleetprof_operator.policies.log import DAY_NS, Capture, PolicyLog, read_log, write_log
 from harness.kubernetes.documents.policies import with_value
 from hypothesis import given, settings
@@ -37,7 +37,7 @@ def make_spec(**budget: int) -> PolicySpec:
 
 def refused(spec: PolicySpec, own: list[Capture], firing: Firing = FIRING, others: tuple[Capture, ...] = ()) -> str:
     decision = decide(spec, POLICY, own, others, firing, NOW)
-    return decision.reason.value if isinstance(decision, Refusal) else ""
+    return decision.reason.value if isinstance(decision, NoCapture) else ""
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_policies_heed_each_others_captures_of_a_job(reason: str, other: Capture
 )
 def test_the_limit_of_a_trace_is_lowered_to_what_is_left(left_bytes: int, most: int | None) -> None:
     decision = decide(make_spec(bytesPerDay=left_bytes), POLICY, [], [], FIRING, NOW)
-    assert isinstance(decision, Order)
+    assert isinstance(decision, CaptureOrder)
     assert decision.max_trace_bytes == most
     assert decision.capture.trace_bytes == 4 * (most or GIB)
 
@@ -141,7 +141,7 @@ def test_no_order_of_events_makes_more_than_the_budget(
             case "fire", workload, trigger, occasion:
                 firing = replace(FIRING, workload=workload, trigger=trigger, occasion=str(occasion))
                 decision = decide(spec, POLICY, log.captures.values(), [], firing, now)
-                if isinstance(decision, Order):
+                if isinstance(decision, CaptureOrder):
                     assert decision.capture.request not in {c.request for c in made} or (
                         now - next(c for c in made if c.request == decision.capture.request).fired_unix_ns > DAY_NS
                     )

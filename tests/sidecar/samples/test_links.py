@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from fleetprof_sidecar.samples.links import Link, read_infiniband, read_network
+from fleetprof_sidecar.samples.links import NetworkLink, read_infiniband, read_network
 from fleetprof_sidecar.samples.pressure import read_pressure
 
 NET_DEV = """Inter-|   Receive                |  Transmit
@@ -25,8 +25,8 @@ def test_links_with_their_speeds(tmp_path: Path) -> None:
     write(tmp_path / "proc/net", dev=NET_DEV)
     write(tmp_path / "sys/class/net", eth0__speed="25000\n", veth1__speed="-1\n")
     assert read_network(tmp_path / "proc", tmp_path / "sys") == {
-        "eth0": Link(100, 200, 3_125_000_000),
-        "veth1": Link(7, 8, 0),
+        "eth0": NetworkLink(100, 200, 3_125_000_000),
+        "veth1": NetworkLink(7, 8, 0),
     }
     assert read_network(tmp_path / "nowhere") is None
 
@@ -38,7 +38,7 @@ def test_links_with_their_speeds(tmp_path: Path) -> None:
 def test_infiniband_ports(rate: str, bytes_per_s: int, tmp_path: Path) -> None:
     port = {"rate": rate, "counters__port_rcv_data": "10\n", "counters__port_xmit_data": "20\n"}
     write(tmp_path / "class/infiniband/mlx5_0/ports/1", **port)
-    assert read_infiniband(tmp_path) == {"mlx5_0/1": Link(40, 80, bytes_per_s)}
+    assert read_infiniband(tmp_path) == {"mlx5_0/1": NetworkLink(40, 80, bytes_per_s)}
     assert read_infiniband(tmp_path / "nowhere") is None
 
 

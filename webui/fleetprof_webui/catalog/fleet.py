@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Row, exists, func, select
 
 from fleetprof_webui.catalog.filters import Conditions, ManyValued, contains, count_facets, permitted
-from fleetprof_webui.catalog.keyset import Order
+from fleetprof_webui.catalog.keyset import SortOrder
 from fleetprof_webui.catalog.schema import FLEET_ORDERS, UNKNOWN, labels, reports, requests, workloads
 from fleetprof_webui.models.fleet import Capture, Figures, FleetFacets, FleetPage, Point, Workload, WorkloadPage
 from fleetprof_webui.models.model import unix_ns
@@ -38,7 +38,7 @@ class FleetQuery:
 
 def find_fleet(connection: Connection, query: FleetQuery, namespaces: Collection[str] | None) -> FleetPage:
     """One page of workloads. Raises Refused for a sort or a cursor that is not offered."""
-    order = Order.parse(query.sort, FLEET_ORDERS)
+    order = SortOrder.parse(query.sort, FLEET_ORDERS)
     base, own = _conditions(query, namespaces)
     statement = order.page(select(workloads).where(*base.values(), *own.values()), workloads, query.after, query.limit)
     rows = connection.execute(statement).all()
@@ -73,7 +73,7 @@ def find_workload(
     workload_id = connection.execute(select(workloads.c.id).where(*where)).scalar_one_or_none()
     if workload_id is None:
         return None
-    order = Order.parse("-submitted", {"submitted": "submitted_unix_ns"})
+    order = SortOrder.parse("-submitted", {"submitted": "submitted_unix_ns"})
     statement = order.page(_captures().where(requests.c.workload_id == workload_id), requests, after, limit)
     rows = connection.execute(statement).all()
     shown = rows[:limit]

@@ -59,7 +59,7 @@ class _Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class StoreListing:
     """All that the store has, at one look.
 
     `captures` by (namespace, uid); `telemetry`: namespaces that have a day; `policies`: the document's version by
@@ -71,7 +71,7 @@ class Listing:
     policies: Mapping[str, str]
 
 
-def ingest(store: Store, engine: Engine, listing: Listing) -> Changes:
+def ingest(store: Store, engine: Engine, listing: StoreListing) -> Changes:
     """Brings the catalog to what was listed. Raises StoreError, SQLAlchemyError."""
     there = listing.captures
     with engine.connect() as connection:
@@ -88,7 +88,7 @@ def ingest(store: Store, engine: Engine, listing: Listing) -> Changes:
     return Changes(written, len(deleted_keys))
 
 
-def list_store(store: Store) -> Listing:
+def list_store(store: Store) -> StoreListing:
     """Looks at the whole store once. Raises StoreError."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     telemetry: set[str] = set()
@@ -104,7 +104,7 @@ def list_store(store: Store) -> Listing:
             policies[namespace] = item.version
         if rest in _WATCHED and uid != "workloads":
             found.setdefault((namespace, uid), {})[rest] = item.version or str(item.size_bytes)
-    return Listing({key: _Stored(versions) for key, versions in found.items()}, frozenset(telemetry), policies)
+    return StoreListing({key: _Stored(versions) for key, versions in found.items()}, frozenset(telemetry), policies)
 
 
 def _ingest_one(store: Store, engine: Engine, namespace: str, uid: str, stored: _Stored) -> bool:

@@ -24,7 +24,7 @@ class _Cursor(msgspec.Struct, array_like=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SortOrder:
     """How a list is sorted: by one column, then by id."""
 
     sort: str

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, or_, select
 
 from fleetprof_webui.catalog.filters import Conditions, contains, count_facets, permitted
-from fleetprof_webui.catalog.keyset import Order
+from fleetprof_webui.catalog.keyset import SortOrder
 from fleetprof_webui.catalog.schema import REQUEST_ORDERS, ranks, requests, workloads
 from fleetprof_webui.models.model import unix_ns
 from fleetprof_webui.models.requests import RankCounts, Request, RequestFacets, RequestPage
@@ -41,7 +41,7 @@ _COLUMNS = (*requests.c, workloads.c.kind.label("workload_kind"), workloads.c.na
 
 def find_requests(connection: Connection, query: RequestQuery, namespaces: Collection[str] | None) -> RequestPage:
     """One page of requests. Raises Refused for a sort or a cursor that is not offered."""
-    order = Order.parse(query.sort, REQUEST_ORDERS)
+    order = SortOrder.parse(query.sort, REQUEST_ORDERS)
     base, own = _conditions(query, namespaces)
     statement = select(*_COLUMNS).select_from(_FROM).where(*base.values(), *own.values())
     rows = connection.execute(order.page(statement, requests, query.after, query.limit)).all()

@@ -30,7 +30,7 @@ _REFERENCE_LOOKS: Final = 20  # ten minutes: what a job's own past is measured o
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Detection:
     """A trigger has fired: for what, and what was seen, in a sentence."""
 
     trigger: str
@@ -88,23 +88,25 @@ class JobEvaluation:
         self._collected: _Collected | None = None
         self._watches: list[_Watch] = []
 
-    def add(self, figures: JobFigures, now_unix_ns: int) -> list[Sight]:
+    def add(self, figures: JobFigures, now_unix_ns: int) -> list[Detection]:
         """Which triggers fire now."""
         if self._is_another_run(figures):
             self._begin(figures)
         self._iteration = figures.iteration or 0
-        sights = [s for w in self._watches if isinstance(w, _Steady) for s in w.see(figures)]
+        detections = [s for w in self._watches if isinstance(w, _Steady) for s in w.see(figures)]
         if self._collected is None:
             self._collected = _Collected(now_unix_ns, figures.iteration)
-            return sights
+            return detections
         self._collected.add(figures)
         if now_unix_ns - self._collected.since_unix_ns >= LOOK_NS:
             look = self._collected.close(figures, now_unix_ns)
             self._collected = _Collected(now_unix_ns, figures.iteration)
             for watch in self._watches:
                 if not isinstance(watch, _Steady):
-                    sights += (Sight(watch.name, f"{now_unix_ns // 10**9}", cause) for cause in watch.look(look))
-        return sights
+                    detections += (
+                        Detection(watch.name, f"{now_unix_ns // 10**9}", cause) for cause in watch.look(look)
+                    )
+        return detections
 
     def _is_another_run(self, figures: JobFigures) -> bool:
         return not self._began_unix_ns or (figures.iteration or 0) < self._iteration
@@ -212,12 +214,12 @@ class _Steady:
         self._iteration = what.iteration
         self._is_reached = False
 
-    def see(self, figures: JobFigures) -> Iterator[Sight]:
+    def see(self, figures: JobFigures) -> Iterator[Detection]:
         if self._is_reached or figures.iteration is None or figures.iteration < self._iteration:
             return
         self._is_reached = True
         cause = f"iteration {self._iteration} was reached by all {figures.ranks} ranks"
-        yield Sight(self.name, f"run-{figures.began_unix_ns // 10**9}", cause)
+        yield Detection(self.name, f"run-{figures.began_unix_ns // 10**9}", cause)
 
 
 _Watch = _Low | _Behind | _Drift | _Steady
