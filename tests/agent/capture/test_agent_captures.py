@@ -200,7 +200,7 @@ while not is_stopped():
 
 SLEEPY = """
 def read_batch():
-    time.sleep(0.02)
+    time.sleep(0.1)  # five times as long as an iteration
 
 model, optimizer = make()
 while not is_stopped():
@@ -215,7 +215,7 @@ def test_the_training_thread_is_seen_where_it_is(ground: Ground, python: str, pr
     side.await_trainer()
     step = side.await_message("steps", lambda message: message["iteration_ns"] > 0)["step"]
     order = {"sample_interval_ns": 10**9, "until_unix_ns": time.time_ns() + 60 * 10**9, "thread_samples": True}
-    side.command("arm", capture="c", first_step=step + 40, last_step=step + 60, **order)
+    side.command("arm", capture="c", first_step=step + 10, last_step=step + 25, **order)
     side.await_message("thread")
     assert job.stop() == 0
     messages = {kind: side.of(kind) for kind in ("places", "stacks", "thread")}
