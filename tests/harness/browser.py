@@ -13,16 +13,19 @@ from typing import Final, NoReturn
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+WITHOUT_NETLINK: Final = Path(__file__).with_name("chromium_without_netlink.py")
 PICTURES: Final = Path(__file__).parents[2] / "build" / "tests" / "pictures"
 
 
 @contextmanager
 def run_chromium(*flags: str) -> Iterator[Browser]:
     """A browser until the block ends; skips without one, or fails where it is required."""
-    program = find_chromium()
+    environment: dict[str, str | float | bool] = {**os.environ, "FLEETPROF_CHROMIUM": find_chromium()}
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-lcd-text", "--font-render-hinting=none", *flags]
+            executable_path=WITHOUT_NETLINK,
+            env=environment,
+            args=["--no-sandbox", "--disable-lcd-text", "--font-render-hinting=none", *flags],
         )
         yield launched
         launched.close()
