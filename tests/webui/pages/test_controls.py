@@ -256,6 +256,7 @@ def test_a_point_of_a_trend_opens_its_report(page: Page) -> None:
 
 def test_two_captures_of_a_workload_are_compared(page: Page) -> None:
     page.goto("/fleet/team-a/Job/llama")
+    page.wait_for_load_state("networkidle")  # the day's charts move the table down
     page.get_by_role("button", name="Compare").first.click()
     page.get_by_role("button", name="Stop").click()
     page.get_by_role("button", name="Compare").first.click()
