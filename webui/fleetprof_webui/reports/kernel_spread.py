@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from math import ceil, sqrt
 from typing import Final
 
+from fleetprof_analyzer.rank.measures.kernels.outlier_rule import FEWEST_OTHERS, LEAST_DIFFERENCE
 from fleetprof_api.report.rank_tables import DeviceWorkStatistics
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.report_tables import Histogram, KernelOutlier, KernelStatistics, KernelStream, WorkClassName
@@ -16,8 +17,6 @@ from fleetprof_webui.models.tables import KernelPart, KernelSpread
 from fleetprof_webui.problems import not_found
 
 _BINS: Final = 48
-_FEWEST_OTHERS: Final = 3
-_LEAST_DIFFERENCE: Final = 0.05
 _LEAST_DEVIATIONS: Final = 1.0
 _BITS_OF_A_BUCKET: Final = 6
 
@@ -62,7 +61,7 @@ def work_by_kernel(report: Report) -> dict[Kernel, dict[int, DeviceWorkStatistic
 
 def compare_ranks(kernel: Kernel, of_ranks: OfRanks) -> list[KernelOutlier]:
     """Each rank's mean of a kernel against the others' means, as the analyzer does (docs/measures.md#kernels)."""
-    if kernel[1] == "communication" or len(of_ranks) <= _FEWEST_OTHERS:
+    if kernel[1] == "communication" or len(of_ranks) <= FEWEST_OTHERS:
         return []
     exact = {rank: row.total_ns / row.count for rank, row in of_ranks.items()}
     center = sum(exact.values()) / len(exact)
@@ -89,7 +88,7 @@ def compare_ranks(kernel: Kernel, of_ranks: OfRanks) -> list[KernelOutlier]:
 def stands_out(outlier: KernelOutlier) -> bool:
     """Whether a mean is far enough from the others' to be named at all: by a standard deviation and by 5 %."""
     distance = abs(outlier.mean_ns - outlier.others_mean_ns)
-    return abs(outlier.deviations) >= _LEAST_DEVIATIONS and distance > _LEAST_DIFFERENCE * outlier.others_mean_ns
+    return abs(outlier.deviations) >= _LEAST_DEVIATIONS and distance > LEAST_DIFFERENCE * outlier.others_mean_ns
 
 
 def _describe(

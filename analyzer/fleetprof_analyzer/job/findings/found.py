@@ -52,7 +52,7 @@ class HostLoading:
 
 @dataclass(frozen=True, slots=True)
 class HostSilence:
-    """The training threads of all CPU-only ranks run no operator, for longest between these two; is the line known?"""
+    """The training threads of all CPU-only ranks run no operator, for longest between these two."""
 
     between: tuple[str, str] | None
     has_line: bool

@@ -140,7 +140,7 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
 
 
 def _find_excess(table: OwnTime, here: Bools) -> Cause:
-    """What the ranks `here`, shape (R,), take longer for than the others: more work, where nothing else is more."""
+    """Why the ranks `here`, shape (R,), take longer: more work, unless the loader or the host explains more of it."""
     causes: dict[str, Cause] = {"busy": "stage_imbalance", "data": "data_loading", "host": "host"}
     if table.on_host:
         return "stage_imbalance"

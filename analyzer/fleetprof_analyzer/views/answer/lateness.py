@@ -27,7 +27,7 @@ _WAITS_FOR: Final[Mapping[str, str]] = {
     "network": "its network link",
     "mixed": "it, for several reasons",
 }
-_NO_WORK: Final = ("data_loading", "host")  # of a stage: it can vanish, where layers go to another stage
+_NO_WORK: Final = ("data_loading", "host")  # causes of a slow stage that even stages would not mend
 _MOVES: Final[Mapping[str, str]] = {
     "unequal_work": ", because their shares of the work differ from iteration to iteration",
     "data_loading": ", because now one rank's batch is late and now another's",

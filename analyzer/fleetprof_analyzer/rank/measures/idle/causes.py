@@ -1,6 +1,6 @@
 """The causes of idle time, by the names of the report's fields.
 
-They stand apart from what measures them, so that who only shows a report needs no numpy.
+They stand apart from what measures them, so that a program that only shows a report needs no numpy.
 """
 
 from typing import Final

@@ -16,6 +16,7 @@ from fleetprof_api.report.report_tables import KernelOutlier, KernelStatistics, 
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.rank.measures.kernels.distribution import to_histogram
 from fleetprof_analyzer.rank.measures.kernels.durations import Durations, add_durations, sum_by_group
+from fleetprof_analyzer.rank.measures.kernels.outlier_rule import FEWEST_OTHERS, LEAST_DIFFERENCE
 from fleetprof_analyzer.rank.measures.kernels.streams import KernelOnStream, list_streams, merge_streams, name_streams
 from fleetprof_analyzer.trace.classes import WorkClass
 from fleetprof_analyzer.trace.trace import Trace
@@ -27,8 +28,6 @@ _MOST_OF_A_RANK: Final = 8
 _MOST: Final = 100
 _NAME_CHARACTERS: Final = 160
 _SIGMA: Final = 3.0
-_FEWEST_OTHERS: Final = 3
-_LEAST_DIFFERENCE: Final = 0.05
 _MOST_OUTLIERS: Final = 50
 
 
@@ -134,17 +133,17 @@ def find_outliers(ranks: Sequence[tuple[int | None, Sequence[KernelGroup]]]) -> 
                 means.setdefault(group.name, []).append((rank, group))
     found = []
     for name, of_ranks in sorted(means.items()):
-        if len(of_ranks) <= _FEWEST_OTHERS:
+        if len(of_ranks) <= FEWEST_OTHERS:
             continue
         values = np.array([group.total_ns / group.count for _, group in of_ranks])
         around = (values.sum() - values) / (len(values) - 1)
         # Most are nowhere near; half the bound, since these means are rounded otherwise than those below.
-        for number in np.flatnonzero(np.abs(values - around) > _LEAST_DIFFERENCE / 2 * around).tolist():
+        for number in np.flatnonzero(np.abs(values - around) > LEAST_DIFFERENCE / 2 * around).tolist():
             rank, group = of_ranks[number]
             others = np.delete(values, number)
             mean, deviation = float(others.mean()), float(others.std())
             distance = float(values[number]) - mean
-            if abs(distance) > max(_SIGMA * deviation, _LEAST_DIFFERENCE * mean):
+            if abs(distance) > max(_SIGMA * deviation, LEAST_DIFFERENCE * mean):
                 found.append(
                     KernelOutlier(
                         rank=rank,
