@@ -28,11 +28,19 @@ def test_every_file_is_yaml(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_every_action_is_pinned_to_a_whole_version(path: Path) -> None:
-    used = [step["uses"] for step in read_steps(path) if "uses" in step]
-    assert used
+def test_every_action_is_pinned_to_a_commit_with_its_version_beside_it(path: Path) -> None:
+    """Whoever takes an action over can move its tags, and no commit."""
+    used = re.findall(r"\buses: (.*)$", path.read_text(), re.MULTILINE)
+    assert len(used) == sum("uses" in step for step in read_steps(path)) > 0
     for action in used:
-        assert re.search(r"@(v\d+\.\d+\.\d+|[0-9a-f]{40})$", action), action
+        assert re.search(r"^[\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+\b", action), action
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_no_checkout_leaves_a_token_behind(path: Path) -> None:
+    for step in read_steps(path):
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False, step
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
