@@ -1,6 +1,6 @@
 """What to try against communication that nothing hides: only what its facts speak for.
 
-Guarantees: pure; no advice where nothing speaks for any.
+Guarantees: pure.
 """
 
 from typing import Final
@@ -15,6 +15,8 @@ def say_exposed_communication(found: ExposedCommunication) -> tuple[str, str]:
     """(what it is, what to try)."""
     match found.spent:
         case "not_known":
+            if found.ranks > 1:
+                return _EXPOSED, "see why the ranks cannot be compared: only that tells sending from waiting"
             return _EXPOSED, "capture all ranks: one rank's trace does not tell sending from waiting"
         case "waiting":
             return (
@@ -22,19 +24,26 @@ def say_exposed_communication(found: ExposedCommunication) -> tuple[str, str]:
                 "make work and pauses even over the ranks; sending takes the smaller part of that time",
             )
         case "on_host":
-            return _EXPOSED, ""
+            return (
+                _EXPOSED,
+                "leave each rank a core for sending beside those of its threads (OMP_NUM_THREADS), and capture again",
+            )
         case "sending":
             return _say_sending(found.mean_bytes)
 
 
 def _say_sending(mean_bytes: float | None) -> tuple[str, str]:
     if mean_bytes is None:
-        return _EXPOSED, "overlap with the backward pass, gradient accumulation, another sharding"
+        return _EXPOSED, (
+            "look in the timeline at what runs beside the longest: let it begin earlier, "
+            "during the backward pass, or send less often (gradient accumulation)"
+        )
     if mean_bytes < _SMALL_BYTES:
         size = f"{mean_bytes / 1024:,.0f} KiB"
-        return f"{_EXPOSED}, of {size} a call on average", "fewer and larger messages (larger buckets)"
+        return f"{_EXPOSED}, of {size} a call on average", "send fewer and larger messages (DDP: bucket_cap_mb)"
     size = f"{mean_bytes / (1 << 20):,.0f} MiB"
     return (
         f"{_EXPOSED}, of {size} a call on average",
-        "fewer bytes (gradient accumulation, another sharding, a smaller data type) or overlap with the backward pass",
+        "send fewer bytes (gradient accumulation, another sharding, a smaller data type), or send them during the "
+        "backward pass",
     )

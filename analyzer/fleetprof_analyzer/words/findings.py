@@ -5,13 +5,13 @@ Guarantees: pure; the sentences are made of the findings' facts alone, those of 
 
 from collections.abc import Sequence
 
+from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.stragglers import Stragglers
 
 from fleetprof_analyzer.job.findings.found import (
     ExposedCommunication,
     ExposedCopies,
-    Facts,
     Found,
     FullHosts,
     HeldUp,
@@ -32,7 +32,7 @@ def say_findings(found: Sequence[Found], stragglers: Stragglers | None) -> list[
 
 
 def _say(found: Found, stragglers: Stragglers | None) -> Finding:
-    message, advice = _say_facts(found.facts, stragglers)
+    message, advice = _say_facts(found, stragglers)
     return Finding(
         kind=found.kind,
         message=message,
@@ -46,24 +46,26 @@ def _say(found: Found, stragglers: Stragglers | None) -> Finding:
     )
 
 
-def _say_facts(facts: Facts, stragglers: Stragglers | None) -> tuple[str, str]:
+def _say_facts(found: Found, stragglers: Stragglers | None) -> tuple[str, str]:
     """(what it is, what to try)."""
-    match facts:
+    match facts := found.facts:
         case HeldUp():
-            return ("", "") if stragglers is None else _say_held_up(stragglers)
+            return ("", "") if stragglers is None else _say_held_up(stragglers, found.place)
         case IdleDevice():
-            return say_idle_device(facts)
+            return say_idle_device(facts, found.names)
         case ExposedCommunication():
             return say_exposed_communication(facts)
         case ExposedCopies():
-            pinned = "pinned host memory and non_blocking=True"
+            pinned = "copy from pinned host memory with non_blocking=True (pin_memory=True in the DataLoader)"
             return (
                 "nothing hides copies and sets of memory",
-                pinned if facts.pageable else "fewer copies and transposes on the device",
+                pinned
+                if facts.pageable
+                else "look at the longest copies: leave out what is copied or transposed twice",
             )
         case HostLoading() | HostSilence() | WaitsForCores() | FullHosts():
-            return say_host_finding(facts)
+            return say_host_finding(facts, found.place)
 
 
-def _say_held_up(found: Stragglers) -> tuple[str, str]:
-    return found.reason[:1].upper() + found.reason[1:], straggler_advice(found)
+def _say_held_up(found: Stragglers, place: PlaceInCode | None) -> tuple[str, str]:
+    return found.reason[:1].upper() + found.reason[1:], straggler_advice(found, place)

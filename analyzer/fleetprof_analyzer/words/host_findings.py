@@ -3,22 +3,33 @@
 Guarantees: pure; what was not sampled is said.
 """
 
+from fleetprof_api.report.code_place import PlaceInCode
+
 from fleetprof_analyzer.job.findings.found import FullHosts, HostLoading, HostSilence, WaitsForCores
+from fleetprof_analyzer.words.code_places import name_code_place
 
 
-def say_host_finding(facts: HostLoading | HostSilence | WaitsForCores | FullHosts) -> tuple[str, str]:
+def say_host_finding(
+    facts: HostLoading | HostSilence | WaitsForCores | FullHosts, place: PlaceInCode | None
+) -> tuple[str, str]:
     """(what it is, what to try)."""
     match facts:
         case HostLoading():
             return (
                 "the training threads of all ranks wait for the next batch",
-                "more workers in the DataLoader, prefetching, or cheaper preparation of samples",
+                "give the DataLoader more workers and prefetching"
+                + (
+                    ", or prepare samples more cheaply"
+                    if place is None
+                    else f", or make {name_code_place(place)} cheaper"
+                ),
             )
         case HostSilence():
             return (
                 f"the training threads of all ranks run no operator{_say_between(facts.between)}",
-                "move work out of the training loop, or do it less often"
-                + ("" if facts.has_line else "; a capture of more iterations may name the line of code"),
+                "do the work there less often, or on another thread; a capture of more iterations may name its line"
+                if place is None
+                else f"look at {name_code_place(place)}: do it less often, or on another thread",
             )
         case WaitsForCores():
             return (

@@ -3,50 +3,64 @@
 Guarantees: pure; a place adds nothing where a trace says nothing of it.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from fleetprof_api.report.report_tables import IdlePlace
 
+from fleetprof_analyzer.job.findings.findings import READING_OPERATORS
 from fleetprof_analyzer.job.findings.found import IdleDevice, IdleKind
+from fleetprof_analyzer.words.code_places import name_code_place
 
+READ_LESS: Final = "keep losses and metrics on the device, and read them (.item(), .cpu(), print) only now and then"
 _LONGEST: Final = 60
-_WORDS: Final[dict[IdleKind, tuple[str, str]]] = {
-    "data_loading": (
-        "the GPUs wait for the next batch",
-        "more workers in the DataLoader, pinned memory, prefetching, or cheaper preparation of samples",
-    ),
-    "synchronization": (
-        "the host waits for the GPU, which then has nothing left to do",
-        "fewer .item(), .cpu(), torch.cuda.synchronize() and printed losses per iteration; copies from pinned memory",
-    ),
-    "launch_bound": (
-        "the host cannot launch work as fast as the GPU does it",
-        "CUDA graphs or torch.compile, fused operators, a larger batch",
-    ),
-    "python": (
-        "the GPU waits for Python between operators",
-        "move work out of the training loop; look at the stacks of the host (collect: Stacks)",
-    ),
-    "allocation": (
-        "the GPU waits for memory to be allocated or freed",
-        "shapes that stay the same, expandable segments, no torch.cuda.empty_cache() in the loop",
-    ),
-    "optimizer": (
-        "the GPU waits for the optimizer's host code",
-        "the optimizer's fused=True, or foreach=True",
-    ),
-    "waiting": (
-        "work that is launched waits for another stream, a copy or other ranks",
-        "find the row on another stream that ends where the gap ends: begin that work earlier, or do not wait for it "
-        "(wait_stream, wait_event, record_stream)",
-    ),
+_MESSAGES: Final[dict[IdleKind, str]] = {
+    "data_loading": "the GPUs wait for the next batch",
+    "synchronization": "the host waits for the GPU, which then has nothing left to do",
+    "launch_bound": "the host cannot launch work as fast as the GPU does it",
+    "python": "the GPU waits for Python between operators",
+    "allocation": "the GPU waits for memory to be allocated or freed",
+    "optimizer": "the GPU waits for the optimizer's host code",
+    "waiting": "work that is launched waits for another stream, a copy or other ranks",
 }
 
 
-def say_idle_device(idle: IdleDevice) -> tuple[str, str]:
-    """(what it is, what to try)."""
-    message, advice = _WORDS[idle.cause]
-    return message if idle.place is None else message + _say_place(idle.place), advice
+def say_idle_device(idle: IdleDevice, names: Sequence[str]) -> tuple[str, str]:
+    """(what it is, what to try); `names` are the operators that the finding shows."""
+    message = _MESSAGES[idle.cause]
+    return message if idle.place is None else message + _say_place(idle.place), _advise(idle, names)
+
+
+def _advise(idle: IdleDevice, names: Sequence[str]) -> str:
+    line = None if idle.place is None or idle.place.place is None else name_code_place(idle.place.place)
+    match idle.cause:
+        case "data_loading":
+            cheaper = f"make {line} cheaper" if line else "prepare samples more cheaply"
+            return f"give the DataLoader more workers, prefetching and pinned memory, or {cheaper}"
+        case "synchronization":
+            reading = [_short(name) for name in names if name in READING_OPERATORS]
+            if reading:
+                return f"find what calls {reading[0]}{f' (look at {line})' if line else ''}: {READ_LESS}"
+            at = f"look at {line}: " if line else ""
+            return f"{at}leave out torch.cuda.synchronize(), copy from pinned memory, and {READ_LESS}"
+        case "launch_bound":
+            return "try torch.compile or CUDA graphs, which launch many kernels at once, or a larger batch"
+        case "python":
+            if line:
+                return f"look at {line}: do it less often, or on another thread"
+            return "a capture of stacks names the line of code there (--collect Stacks --iterations 3)"
+        case "allocation":
+            return (
+                "keep shapes the same, leave out torch.cuda.empty_cache() in the loop, and try "
+                "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+            )
+        case "optimizer":
+            return "make the optimizer with fused=True, or else with foreach=True"
+        case "waiting":
+            return (
+                "find the row on another stream that ends where the gap ends: begin that work earlier, or do not wait "
+                "for it (wait_stream, wait_event, record_stream)"
+            )
 
 
 def _say_place(place: IdlePlace) -> str:

@@ -1,4 +1,4 @@
-"""Ranks in words: one, a few, or the first few of many.
+"""Ranks in words: one, a few, or the first few of many; and ordinal numbers.
 
 Guarantees: pure; at most eight numbers.
 """
@@ -22,3 +22,9 @@ def some(values: Sequence[object]) -> str:
     """The first few, and how many more there are."""
     shown = ", ".join(map(str, values[:_MOST_NAMED]))
     return f"{shown} and {len(values) - _MOST_NAMED} more" if len(values) > _MOST_NAMED else shown
+
+
+def say_ordinal(number: int) -> str:
+    """`1st`, `12th`, `22nd`."""
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

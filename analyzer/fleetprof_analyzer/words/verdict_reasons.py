@@ -65,7 +65,7 @@ def say_reason(reason: Reason) -> str:
             return _say_unsure(candidate)
         case TooFewIterations(iterations, needed):
             are = "iteration is" if iterations == 1 else "iterations are"
-            return f"{iterations or 'no'} {are} in all of the traces, and a verdict takes {needed}"
+            return f"{iterations or 'no'} {are} in all of the traces, and a verdict takes {needed}: capture more"
         case Nobody(missing, alone):
             left = f", as far as the captured ranks tell: {name_ranks(missing)} left no trace" if missing else ""
             if alone:
@@ -118,8 +118,12 @@ def say_iterations(needed: int) -> str:
     """What would decide it: a capture of so many iterations, where one can be that long."""
     if needed > MOST_ITERATIONS:
         return f"more than the {MOST_ITERATIONS} iterations of the longest capture would be needed to decide"
-    rounded = needed if needed < 20 else -(-needed // 5) * 5
-    return f"about {rounded} iterations would decide"
+    return f"about {round_iterations(needed)} iterations would decide"
+
+
+def round_iterations(needed: int) -> int:
+    """Up to the next five, where there are twenty or more."""
+    return needed if needed < 20 else -(-needed // 5) * 5
 
 
 def say_mismatch(found: Mismatch) -> str:

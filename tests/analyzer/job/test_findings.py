@@ -7,9 +7,9 @@ from typing import Any, get_args
 import msgspec
 import pytest
 from fleetprof_analyzer.job.findings.findings import find_findings
+from fleetprof_analyzer.job.findings.found import ExposedCopies
 from fleetprof_analyzer.views.words.straggler_words import CAUSES
 from fleetprof_analyzer.words.findings import say_findings
-from fleetprof_analyzer.words.straggler_advice import straggler_advice
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.rank_tables import OperatorLaunches
@@ -81,20 +81,8 @@ def test_a_sample_of_a_trace_says_nothing_about_idle_time() -> None:
     assert [finding.kind for finding in found] == ["exposed_copies"]
 
 
-@pytest.mark.parametrize(("cause", "words"), [
-    ("unequal_work", "length"), ("data_loading", "workers"), ("garbage_collection", "gc.collect"),
-    ("host", "same steps"),
-])  # fmt: skip
-def test_the_advice_on_what_moves_follows_from_what_it_is(cause: Cause, words: str) -> None:
-    moving = Stragglers(verdict="moving_imbalance", reason="so", gain=0.1, cause=cause)
-    (finding,) = findings_of(report_of(stragglers=moving))
-    assert words in finding.advice
-
-
 @pytest.mark.parametrize("cause", get_args(Cause))
-def test_every_cause_has_its_words_and_its_advice(cause: Cause) -> None:
-    late = Stragglers(verdict="straggler", ranks=[Straggler(rank=3, lateness_ns=1, cause=cause)])
-    assert straggler_advice(late)
+def test_every_cause_has_its_words(cause: Cause) -> None:
     assert CAUSES[cause]
 
 
@@ -110,19 +98,6 @@ def test_a_straggler_stands_for_the_waiting_that_it_causes(verdict: Any, gain: f
     assert [finding.kind for finding in findings] == found
     if found == ["straggler"]:
         assert (findings[0].message, findings[0].ranks, findings[0].gain_permille) == ("Rank 3 is late", [3], 200)
-
-
-@pytest.mark.parametrize(("verdict", "cause", "words"), [
-    ("straggler", "data_loading", "workers"), ("straggler", "host", "cores"), ("straggler", "slow_gpu", "other GPUs"),
-    ("straggler", "throttling", "power limit"), ("straggler", "garbage_collection", "gc.freeze"),
-    ("straggler", "mixed", "evidence"), ("slow_link", "network", "nvlink"), ("slow_link", None, "these ranks"),
-    ("heavy_stage", "stage_imbalance", "move layers"), ("straggler", "cpu_contention", "OMP_NUM_THREADS"),
-    ("straggler", "unequal_work", "tokens"),
-])  # fmt: skip
-def test_the_advice_on_stragglers_follows_from_the_cause(verdict: Any, cause: Cause | None, words: str) -> None:
-    ranks = [] if cause is None else [Straggler(rank=3, lateness_ns=1, cause=cause)]
-    (finding,) = findings_of(report_of(stragglers=Stragglers(verdict=verdict, reason="so", gain=0.1, ranks=ranks)))
-    assert words in finding.advice
 
 
 def test_a_launch_bound_job_names_the_operators_that_launch_most() -> None:
@@ -146,8 +121,8 @@ def test_a_job_that_waits_for_its_device_names_the_operators_that_read_from_it()
     (0.3, [(4096, 90)], "even over the ranks"),
     (0.8, [(4096, 90)], "larger messages"),
     (0.8, [(25 << 20, 90)], "fewer bytes"),
-    (0.8, [(None, 90), (4096, 10)], "overlap"),  # of most of the time nothing says how much is sent
-    (0.8, [], "overlap"),
+    (0.8, [(None, 90), (4096, 10)], "begin earlier"),  # of most of the time nothing says how much is sent
+    (0.8, [], "begin earlier"),
 ])  # fmt: skip
 def test_advice_on_communication_follows_from_what_is_sent(
     transfer: float | None, sizes: list[tuple[int | None, int]], words: str
@@ -195,12 +170,11 @@ def test_idle_time_of_one_rank_has_that_ranks_place() -> None:
     assert finding.names == ["rank 2"]
 
 
-def test_the_advice_on_copies_fits_the_memory() -> None:
+def test_copies_from_memory_that_is_not_pinned_are_told_from_others() -> None:
     pageable = CopyStatistics(kind="HtoD", pageable=True, count=1, total_ns=1, bytes=1)
-    (finding,) = findings_of(report_of(time={"exposed_memory": 40}, copies=[pageable]))
-    assert "pinned" in finding.advice
-    (finding,) = findings_of(report_of(time={"exposed_memory": 40}))
-    assert "pinned" not in finding.advice
+    for copies, is_pageable in (([pageable], True), ([], False)):
+        (found,) = find_findings(report_of(time={"exposed_memory": 40}, copies=copies))
+        assert found.facts == ExposedCopies(is_pageable)
 
 
 def test_every_kind_is_documented() -> None:

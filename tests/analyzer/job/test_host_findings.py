@@ -55,15 +55,10 @@ def test_what_all_ranks_spend_time_on(shares: list[dict[str, Any]], found: list[
     assert all(finding.advice and finding.measure for finding in findings)
 
 
-@pytest.mark.parametrize(("place", "advice"), [
-    (PLACE, "or do it less often"),
-    (None, "; a capture of more iterations may name the line of code"),
-])  # fmt: skip
-def test_a_silence_of_all_ranks_has_its_place(place: PlaceInCode | None, advice: str) -> None:
-    (finding,) = findings_of([rank(0, host=60, place=place), rank(1, host=90, place=place)])
-    assert finding.place == place
+def test_a_silence_of_all_ranks_has_its_place() -> None:
+    (finding,) = findings_of([rank(0, host=60), rank(1, host=90)])
+    assert finding.place == PLACE
     assert finding.message.endswith("most of it between zero_grad and aten::randn")
-    assert finding.advice.endswith(advice)
 
 
 def test_a_loader_that_is_slow_on_all_ranks_has_its_line() -> None:
@@ -94,8 +89,10 @@ def test_without_samples_of_the_threads_full_hosts_and_uneven_iterations_tell(
     assert [(one.kind, one.gain_permille) for one in findings] == [("cpu_contention", gain) for gain in found]
 
 
-@pytest.mark.parametrize(("transfer", "word"), [(0.8, None), (0.2, "even over the ranks"), (None, "all ranks")])
-def test_larger_buckets_are_no_advice_on_cores_that_may_be_missing(transfer: float | None, word: str | None) -> None:
+@pytest.mark.parametrize(("transfer", "word"), [
+    (0.8, "a core for sending"), (0.2, "even over the ranks"), (None, "cannot be compared"),
+])  # fmt: skip
+def test_larger_buckets_are_no_advice_on_cores_that_may_be_missing(transfer: float | None, word: str) -> None:
     ranks = [rank(0, exposed=400), rank(1, exposed=400)]
     total = KindTotal(
         kind="cpu",
@@ -105,4 +102,4 @@ def test_larger_buckets_are_no_advice_on_cores_that_may_be_missing(transfer: flo
     )
     found = Stragglers(verdict="nobody", transfer_share=transfer)
     (finding,) = say_findings(find_findings(Report(totals=[total], ranks=ranks, stragglers=found)), found)
-    assert word in finding.advice if word else not finding.advice
+    assert word in finding.advice

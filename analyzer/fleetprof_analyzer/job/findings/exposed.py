@@ -17,11 +17,11 @@ _BUCKETED: Final = frozenset(("all_reduce", "reduce_scatter", "all_gather"))
 
 
 def judge_exposed(
-    transfer_share: float | None, rows: Sequence[CommunicationStatistics], *, on_host: bool
+    transfer_share: float | None, rows: Sequence[CommunicationStatistics], *, ranks: int, on_host: bool
 ) -> ExposedCommunication:
     """`transfer_share` None: not known, as of a single rank."""
     if transfer_share is None:
-        return ExposedCommunication("not_known")
+        return ExposedCommunication("not_known", ranks=ranks)
     if transfer_share < _LEAST_TRANSFER:
         return ExposedCommunication("waiting")
     if on_host:

@@ -47,9 +47,10 @@ _RULES: Final = (
     _Rule("optimizer", "idle_ns.optimizer", 30, lambda idle: idle.optimizer),
     _Rule("waiting", "idle_ns.waiting - waiting_short", 50, lambda idle: idle.waiting - idle.waiting_short),
 )  # fmt: skip
-_READS: Final = frozenset(
+READING_OPERATORS: Final = frozenset(
     f"aten::{name}" for name in ("item", "_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_select")
 )
+"""That wait for a device to read a value from it."""
 _COMMUNICATION_PERMILLE: Final = 100
 _COPIES_PERMILLE: Final = 30
 _STRAGGLER_PERMILLE: Final = 10
@@ -101,7 +102,7 @@ def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: dict[str,
 
 def _that_read(report: Report) -> list[str]:
     """Operators that wait for the device to read a value from it, the most calls first."""
-    reading = [one for one in report.launching_operators if one.name in _READS]
+    reading = [one for one in report.launching_operators if one.name in READING_OPERATORS]
     return [one.name for one in sorted(reading, key=lambda one: (-one.calls, one.name))][:_MOST_NAMES]
 
 
@@ -115,7 +116,7 @@ def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> l
     return [
         Found(
             kind="exposed_communication",
-            facts=judge_exposed(transfer, report.communication, on_host=total.kind == "cpu"),
+            facts=judge_exposed(transfer, report.communication, ranks=len(report.ranks), on_host=total.kind == "cpu"),
             gain_permille=permille,
             measure="totals.time_ns.exposed_communication",
             value_ns=exposed,

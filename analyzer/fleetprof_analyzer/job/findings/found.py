@@ -26,11 +26,12 @@ class IdleDevice:
 class ExposedCommunication:
     """Communication that nothing hides: whether the ranks wait or send, and the mean size of a call.
 
-    `mean_bytes` is None where most of the time has no size.
+    `mean_bytes` is None where most of the time has no size; `ranks` is how many were captured.
     """
 
     spent: Literal["not_known", "waiting", "sending", "on_host"]
     mean_bytes: float | None = None
+    ranks: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,6 @@ class HostSilence:
     """The training threads of all CPU-only ranks run no operator, for longest between these two."""
 
     between: tuple[str, str] | None
-    has_line: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def _silences(ranks: Sequence[Rank]) -> Found | None:
     longest, place = _longest_silence(ranks), find_longest_place(ranks)
     return Found(
         kind="python",
-        facts=HostSilence(None if longest is None else (longest.after, longest.before), place is not None),
+        facts=HostSilence(None if longest is None else (longest.after, longest.before)),
         gain_permille=permille,
         measure="ranks.stages.host",
         value_ns=sum(times),

@@ -10,7 +10,7 @@ from typing import Final
 
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Report
-from fleetprof_api.report.stragglers import Stragglers
+from fleetprof_api.report.stragglers import Stragglers, Undecided
 
 from fleetprof_analyzer.views.answer.lateness import NOBODY, say_lateness
 from fleetprof_analyzer.views.answer.time_spent import say_time
@@ -20,6 +20,7 @@ from fleetprof_analyzer.views.words.code_words import name_place
 from fleetprof_analyzer.views.words.finding_words import say_briefly, say_finding
 from fleetprof_analyzer.views.words.straggler_words import evidence, say_power
 from fleetprof_analyzer.words.ranks import name_ranks
+from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iterations
 
 _NAMED: Final = ("straggler", "heavy_stage", "slow_link", "moving_imbalance")
 _OF_NOBODY: Final = ("heavy_stage", "moving_imbalance")
@@ -163,5 +164,12 @@ def _next_step(report: Report) -> str:
     advice: Sequence[str] = [finding.advice for finding in report.findings if finding.advice]
     candidate = None if report.stragglers is None else report.stragglers.candidate
     if candidate is not None:
-        return "capture more iterations, if possible on a machine where less else runs"
+        return _decide(candidate)
     return plain(advice[0], 300) if advice else ""
+
+
+def _decide(candidate: Undecided) -> str:
+    needed = round_iterations(candidate.iterations_needed)
+    if needed > MOST_ITERATIONS:
+        return "capture again on a machine where less else runs: here noise hides what the longest capture would show"
+    return f"capture more iterations (--iterations {needed}), if possible on a machine where less else runs"

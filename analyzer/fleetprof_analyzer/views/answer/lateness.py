@@ -13,7 +13,7 @@ from fleetprof_api.report.stragglers import Straggler, Stragglers
 from fleetprof_analyzer.views.text import duration, percent
 from fleetprof_analyzer.views.words.code_words import in_brackets
 from fleetprof_analyzer.views.words.straggler_words import say_hidden
-from fleetprof_analyzer.words.ranks import name_ranks
+from fleetprof_analyzer.words.ranks import name_ranks, say_ordinal
 from fleetprof_analyzer.words.verdict_reasons import say_cost, say_iterations
 
 _WAITS_FOR: Final[Mapping[str, str]] = {
@@ -89,7 +89,7 @@ def _say_stragglers(found: Stragglers, report: Report) -> str:
     who = name_ranks([one.rank for one in ranks])
     why = _WAITS_FOR.get(first.cause, "it") + in_brackets(first.place)
     rhythm = first.every
-    often = f", in every {_ordinal(rhythm)} iteration" if rhythm else ""
+    often = f", in every {say_ordinal(rhythm)} iteration" if rhythm else ""
     if len(ranks) == 1:
         doubt = " (the slower of two)" if first.peers == 1 else ""
         return (
@@ -129,8 +129,3 @@ def _pace_of_devices(report: Report) -> float:
     durations = [iteration.duration_ns for rank in report.ranks for iteration in rank.iterations]
     pace = median(paces) if paces else 0.0
     return pace if pace > _AHEAD * median(durations) else 0.0
-
-
-def _ordinal(number: int) -> str:
-    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"

@@ -27,13 +27,16 @@ _MOST_OF: Final = 0.5
 _LEAST_SWING: Final = 0.05
 _LEAST_OF_LOADING: Final = 0.25  # of the excess, however much of the rest a full machine may have made
 _MOST_OF_WORK: Final = 0.4  # of the excess: medians leave out what other processes add
-_PARTS: Final = {
+PARTS: Final = {
     "busy": "work on the device",
     "data": "data loading",
     "collection": "garbage collection",
     "host": "time in which neither device nor data loader worked",
 }
-_ON_HOST: Final = {"busy": "operators of the training thread", "host": "time outside of operators and data loading"}
+PARTS_ON_HOST: Final = {
+    "busy": "operators of the training thread",
+    "host": "time outside of operators and data loading",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
             return np.asarray(np.median(values[peers], axis=0))
         return np.full(values.shape[1], np.median(values[rank]))
 
-    own = {name: table.parts_ns[name].astype(np.float64) for name in _PARTS}
+    own = {name: table.parts_ns[name].astype(np.float64) for name in PARTS}
     usual = {name: usual_of(values) for name, values in own.items()}
     # One long pause of a full machine outweighs what is late in every iteration in the mean, not in the median.
     center = np.median if candidate.pattern == "persistent" and not on_gpu else np.mean
@@ -120,12 +123,12 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     total = sum(max(value, 0.0) for value in excess.values()) or 1.0
     evidence = [
         Evidence(
-            measure=words if on_gpu else _ON_HOST.get(name, words),
+            measure=words if on_gpu else PARTS_ON_HOST.get(name, words),
             value=round(mine[name]),
             usual=round(theirs[name]),
             unit="ns per iteration",
         )
-        for name, words in _PARTS.items()
+        for name, words in PARTS.items()
         if excess[name] > 0.1 * total
     ]
     evidence.append(

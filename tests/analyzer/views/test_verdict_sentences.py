@@ -1,0 +1,97 @@
+"""Every verdict with every cause that it can have, and the sentence that a report begins with."""
+
+from typing import get_args
+
+import msgspec
+import pytest
+from fleetprof_analyzer.job.stragglers.judgement.reasons import Nobody, Obstacle, SlowLinks, TooFewIterations
+from fleetprof_analyzer.views.answer.lateness import say_lateness
+from fleetprof_analyzer.words.verdict_reasons import say_reason
+from fleetprof_api.report.stragglers import Cause, Straggler, Stragglers
+from harness.reference.written_reports import HERE, job
+
+LATE: dict[Cause, str] = {
+    "data_loading": "its data loading (train.py:41 read_batch)",
+    "host": "its host code (train.py:41 read_batch)",
+    "garbage_collection": "its garbage collector",
+    "cpu_contention": "its turn on a CPU core that others use too",
+    "unequal_work": "the larger share of work that it was given",
+    "slow_gpu": "its GPU, which is slower than the others",
+    "throttling": "its GPU, whose clock drops",
+    "network": "its network link",
+    "mixed": "it, for several reasons",
+}
+STAGES: dict[Cause, tuple[str, str]] = {
+    "stage_imbalance": ("it", "with even stages"),
+    "data_loading": ("its data loading", "with it as fast as the others"),
+    "host": ("its host code", "with it as fast as the others"),
+}
+MOVING: dict[Cause, str] = {
+    "unequal_work": "because their shares of the work differ from iteration to iteration",
+    "data_loading": "because now one rank's batch is late and now another's",
+    "garbage_collection": "because each collects garbage at another time",
+    "host": "because their hosts pause at different times",
+}
+OTHERS = [
+    (Stragglers(verdict="slow_link", gain=0.2, reason=say_reason(SlowLinks(3, [0, 1], 2.0, [1]))),
+     "A slow link holds the job up: transfers of 3 groups are slow, and all of these groups contain rank 1; without "
+     "that, an iteration would take 360 ms instead of 450 ms."),
+    (Stragglers(verdict="nobody", smallest_gain=0.05, reason=say_reason(Nobody([]))), "Nobody is late."),
+    (Stragglers(verdict="undecided", reason=say_reason(TooFewIterations(2, 3))),
+     "Cannot tell yet whether a rank is late: 2 iterations are in all of the traces, and a verdict takes 3: capture "
+     "more."),
+    (Stragglers(reason=say_reason(Obstacle.SEVERAL_GROUPS)),
+     "It cannot be told whether a rank is late: the traces do not say which process group an operation belongs to, and "
+     "the ranks are in several."),
+]  # fmt: skip
+
+
+def late(cause: Cause, rank: int = 2) -> Straggler:
+    """A rank that is late for this cause, at a line where the host is to blame."""
+    place = HERE if cause in ("data_loading", "host") else None
+    return Straggler(rank=rank, lateness_ns=1, cause=cause, gain=0.2, gain_alone=0.2, peers=3, place=place)
+
+
+@pytest.mark.parametrize("cause", LATE)
+def test_a_late_rank(cause: Cause) -> None:
+    found = Stragglers(verdict="straggler", ranks=[late(cause)], gain=0.2)
+    assert say_lateness(job(found)) == (
+        f"Rank 2 holds the job up: 20.0 % of each iteration waits for {LATE[cause]}; with it as fast as the others, an "
+        "iteration would take 360 ms instead of 450 ms."
+    )
+
+
+def test_a_rank_that_is_late_in_a_rhythm() -> None:
+    found = Stragglers(verdict="straggler", ranks=[msgspec.structs.replace(late("host"), every=3)], gain=0.2)
+    assert "waits for its host code (train.py:41 read_batch), in every 3rd iteration; with it" in say_lateness(
+        job(found)
+    )
+
+
+@pytest.mark.parametrize("cause", STAGES)
+def test_a_heavy_stage(cause: Cause) -> None:
+    found = Stragglers(verdict="heavy_stage", ranks=[late(cause), late(cause, 3)], gain=0.2)
+    why, how = STAGES[cause]
+    assert say_lateness(job(found)) == (
+        f"The pipeline stage of ranks 2 and 3 holds the job up: 20.0 % of each iteration waits for {why}; {how}, an "
+        "iteration would take 360 ms instead of 450 ms."
+    )
+
+
+@pytest.mark.parametrize("cause", MOVING)
+def test_lateness_that_moves(cause: Cause) -> None:
+    assert say_lateness(job(Stragglers(verdict="moving_imbalance", cause=cause, gain=0.2))) == (
+        f"No single rank is late, but the ranks are slow in turns, {MOVING[cause]}: 20.0 % of each iteration is lost "
+        "to it; without that, an iteration would take 360 ms instead of 450 ms."
+    )
+
+
+@pytest.mark.parametrize(("found", "sentence"), OTHERS)
+def test_every_other_verdict(found: Stragglers, sentence: str) -> None:
+    assert say_lateness(job(found)) == sentence
+
+
+def test_no_verdict_and_no_cause_is_left_out() -> None:
+    assert {*LATE, *STAGES} == {*get_args(Cause)}
+    verdicts = {found.verdict for found, _ in OTHERS} | {"straggler", "heavy_stage", "moving_imbalance"}
+    assert verdicts == {*get_args(get_args(Stragglers.__annotations__["verdict"])[0])}

@@ -1,0 +1,243 @@
+"""What speaks for a finding, and what a report says to try: what is known is used, and never asked for again."""
+
+from typing import get_args
+
+import pytest
+from fleetprof_analyzer.job.findings.found import (
+    ExposedCommunication,
+    ExposedCopies,
+    Facts,
+    Found,
+    FullHosts,
+    HeldUp,
+    HostLoading,
+    HostSilence,
+    IdleDevice,
+    IdleKind,
+    WaitsForCores,
+)
+from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
+from fleetprof_analyzer.words.findings import say_findings
+from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.report_tables import IdlePlace
+from fleetprof_api.report.stragglers import Cause, Evidence, Straggler, Stragglers
+
+HERE = PlaceInCode(file="/home/me/train.py", line=41, function="read_batch")
+PACKAGE = PlaceInCode(file="/home/me/data/__init__.py", line=7, function="<module>")
+CALLS, TIME = "calls per iteration", "ns per iteration"
+STACKS = "a capture of its stacks names the line (--ranks 2 --collect Stacks --iterations 3)"
+EVEN = "give all ranks even shares, by tokens and not by samples; sort or pack sequences by length"
+READ = "keep losses and metrics on the device, and read them (.item(), .cpu(), print) only now and then"
+POWER = "check power limit, temperature and cooling of the GPU of rank 2 (nvidia-smi -q -d PERFORMANCE)"
+ITEM = Evidence(measure="operator aten::item", value=50, usual=1, unit=CALLS)
+MORE = Evidence(measure="operator aten::mm", value=12, usual=4, unit=CALLS)
+SLOWER = Evidence(measure="operator aten::mm", value=9e6, usual=4e6, unit=TIME)
+LARGER = Evidence(measure="operator aten::mm on [[8, 512]]", value=4096, usual=1024, unit="elements of one input")
+SILENT = Evidence(measure="its main thread runs nothing between zero_grad and aten::randn", value=9, usual=1, unit=TIME)
+LATE = Evidence(measure="late iterations", value=5, usual=0, unit="of 20")
+KERNELS = Evidence(measure="kernels", value=90, usual=60, unit=CALLS)
+CLOCK = Evidence(measure="clock of the device", value=900, usual=1400, unit="MHz")
+COLLECTED = Evidence(measure="runs of the collector", value=9, usual=0, unit=TIME)
+PAUSED = Evidence(measure="pauses in which no thread of the host did anything", value=9, usual=0, unit=TIME)
+ONE_CORE = Evidence(measure="cores that it may use", value=1, usual=4, unit="cores")
+FOUR_CORES = Evidence(measure="cores that it may use", value=4, usual=4, unit="cores")
+EIGHT_THREADS = Evidence(measure="threads of PyTorch", value=8, usual=8, unit="threads")
+
+
+def part(name: str, value: float) -> Evidence:
+    """A part of a rank's time."""
+    return Evidence(measure=name, value=value, usual=1, unit=TIME)
+
+
+def late(cause: Cause, *evidence: Evidence, place: PlaceInCode | None = None, every: int = 0) -> Straggler:
+    """Rank 2, for this cause."""
+    return Straggler(rank=2, lateness_ns=1, cause=cause, evidence=[*evidence], place=place, every=every)
+
+
+def advice_of(facts: Facts, names: list[str], place: PlaceInCode | None, stragglers: Stragglers | None) -> str:
+    """As the report has it."""
+    found = Found(kind="…", facts=facts, gain_permille=1, measure="…", names=names, place=place)
+    (finding,) = say_findings([found], stragglers)
+    return finding.advice
+
+
+@pytest.mark.parametrize(("one", "advice"), [
+    (late("data_loading"),
+     "give rank 2 more workers and prefetching; compare its storage, its shard and its samples with the others'"),
+    (late("data_loading", place=HERE),
+     "look at what train.py:41 read_batch does on rank 2: its storage, its shard, samples that take longer"),
+    (late("data_loading", place=PACKAGE, every=5),
+     "look at what data/__init__.py:7 does on rank 2 in every 5th batch: a new file or shard may begin there"),
+    (late("data_loading", every=5),
+     "look at what the loader of rank 2 does in every 5th batch: a new file or shard may begin there"),
+    (late("host", LATE),
+     f"look at what else runs on the cores of rank 2, and at what its Python does more than the others'; {STACKS}"),
+    (late("host", LATE, place=HERE),
+     "look at what train.py:41 read_batch does on rank 2: make it cheaper, do it less often, or on another thread"),
+    (late("host", MORE, SILENT, place=HERE, every=5),
+     "look at what train.py:41 read_batch does on rank 2 in every 5th iteration: do it less often, on another thread, "
+     "or at the same iterations on all ranks"),
+    (late("host", ITEM, place=HERE), f"look at train.py:41 read_batch on rank 2: rank 2 waits in aten::item: {READ}"),
+    (late("host", ITEM, SILENT), f"rank 2 waits in aten::item: {READ}"),
+    (late("host", MORE, SILENT),
+     "find out why rank 2 calls aten::mm 12 times per iteration and the others 4 times"),
+    (late("host", SLOWER),
+     "aten::mm takes longer on rank 2 for as many calls: look at its inputs, hooks around it, and its cores"),
+    (late("host", LATE, SILENT), f"look at your code between zero_grad and aten::randn on rank 2; {STACKS}"),
+    (late("host", LATE, every=22),
+     "look at what rank 2 does in every 22nd iteration: do it less often, on another thread, or at the same iterations "
+     f"on all ranks; {STACKS}"),
+    (late("garbage_collection", COLLECTED),
+     "call gc.freeze() after the start, gc.disable(), and gc.collect() at the same iterations on all ranks"),
+    (late("garbage_collection", PAUSED),
+     "run once with gc.disable() on rank 2: if the pauses go, call gc.collect() at the same iterations on all ranks"),
+    (late("cpu_contention", LATE),
+     "give rank 2 cores of its own: look at what else runs there (top, pidstat), its affinity, and its container's "
+     "CPU limit"),
+    (late("cpu_contention", ONE_CORE, EIGHT_THREADS),
+     "give rank 2 as many cores as the others: 1 is allowed there, 4 elsewhere"),
+    (late("cpu_contention", FOUR_CORES, EIGHT_THREADS),
+     "use no more threads than cores on rank 2: 8 threads, 4 cores (OMP_NUM_THREADS, torch.set_num_threads)"),
+    (late("unequal_work", LARGER), EVEN),
+    (late("unequal_work"), f"{EVEN}; a capture with shapes shows which inputs are larger (--collect Shapes)"),
+    (late("unequal_work", KERNELS),
+     "look for what rank 2 alone computes, such as metrics, or more micro-batches than the others"),
+    (late("slow_gpu"),
+     "run rank 2 on another GPU: if the slowness stays with the GPU, it is the GPU; look at its clocks, temperature "
+     "and ECC counts (--collect DeviceMetrics)"),
+    (late("throttling", CLOCK), POWER),
+    (late("throttling"), f"{POWER}; a capture with --collect DeviceMetrics shows whether its clock drops"),
+    (late("network"),
+     "check the links of rank 2 (nvidia-smi nvlink --errorcounters), its adapter's counters and cable, and the path "
+     "that NCCL took (NCCL_DEBUG=INFO)"),
+    (late("stage_imbalance"),
+     "move layers from the stage of rank 2 to others; the embedding and the head count as layers"),
+    (late("mixed", part(PARTS["data"], 5), part(PARTS["host"], 3)),
+     "begin with data loading: give rank 2 more workers and prefetching; compare its storage, its shard and its "
+     "samples with the others'"),
+    (late("mixed", part(PARTS["data"], 3), part(PARTS_ON_HOST["host"], 5), place=HERE),
+     "begin with time outside of operators and data loading: look at what train.py:41 read_batch does on rank 2: make "
+     "it cheaper, do it less often, or on another thread"),
+    (late("mixed", part(PARTS["busy"], 5)),
+     "begin with work on the device: run rank 2 on another GPU: if the slowness stays with the GPU, it is the GPU; "
+     "look at its clocks, temperature and ECC counts (--collect DeviceMetrics)"),
+])  # fmt: skip
+def test_against_a_late_rank(one: Straggler, advice: str) -> None:
+    found = Stragglers(verdict="straggler", ranks=[one], gain=0.2)
+    assert advice_of(HeldUp(), [], one.place, found) == advice
+    assert len(advice) <= 300  # what views show
+
+
+@pytest.mark.parametrize("cause", get_args(Cause))
+def test_no_cause_is_without_advice_whatever_speaks_for_it(cause: Cause) -> None:
+    for evidence in ([], [LATE], [part(name, 2) for name in {**PARTS, **PARTS_ON_HOST}.values()]):
+        one = late(cause, *evidence)
+        assert advice_of(HeldUp(), [], None, Stragglers(verdict="straggler", ranks=[one], gain=0.2))
+
+
+@pytest.mark.parametrize(("found", "place", "advice"), [
+    (Stragglers(verdict="slow_link", gain=0.1), None,
+     "check the links between these ranks: their nodes' adapters, switch and placement, and NCCL_DEBUG=INFO"),
+    (Stragglers(verdict="heavy_stage", ranks=[late("stage_imbalance"), Straggler(rank=3, lateness_ns=1, cause="host")]),
+     None, "move layers from the stage of ranks 2 and 3 to others; the embedding and the head count as layers"),
+    (Stragglers(verdict="moving_imbalance", cause="unequal_work"), None,
+     "make batches of even work: sort or pack sequences by length, and share them out by tokens"),
+    (Stragglers(verdict="moving_imbalance", cause="data_loading"), None,
+     "give the DataLoaders more workers and prefetching, so that a slow batch is ready in time"),
+    (Stragglers(verdict="moving_imbalance", cause="data_loading"), HERE,
+     "give the DataLoaders more workers and prefetching, so that a slow batch is ready in time, or make train.py:41 "
+     "read_batch cheaper"),
+    (Stragglers(verdict="moving_imbalance", cause="garbage_collection"), None,
+     "call gc.disable(), and gc.collect() at the same iterations on all ranks"),
+    (Stragglers(verdict="moving_imbalance", cause="host"), None,
+     "make pauses (checkpoints, logging, evaluation) at the same iterations on all ranks"),
+    (Stragglers(verdict="moving_imbalance", cause="host"), HERE,
+     "let all ranks pass train.py:41 read_batch at the same iterations, or do it on another thread"),
+    (Stragglers(verdict="nobody"), None, ""),
+])  # fmt: skip
+def test_against_what_is_no_single_ranks_fault(found: Stragglers, place: PlaceInCode | None, advice: str) -> None:
+    assert advice_of(HeldUp(), [], place, found) == advice
+
+
+def at(kind: IdleKind, place: PlaceInCode | None) -> IdleDevice:
+    """Idle time at a line."""
+    return IdleDevice(kind, IdlePlace(kind=kind, time_ns=1, count=1, place=place))
+
+
+IDLE: list[tuple[IdleDevice, list[str], str]] = [
+    (IdleDevice("data_loading", None), [],
+     "give the DataLoader more workers, prefetching and pinned memory, or prepare samples more cheaply"),
+    (at("data_loading", HERE), [],
+     "give the DataLoader more workers, prefetching and pinned memory, or make train.py:41 read_batch cheaper"),
+    (IdleDevice("synchronization", None), ["aten::item"], f"find what calls aten::item: {READ}"),
+    (at("synchronization", HERE), ["aten::item"],
+     f"find what calls aten::item (look at train.py:41 read_batch): {READ}"),
+    (at("synchronization", HERE), ["aten::mm"],
+     f"look at train.py:41 read_batch: leave out torch.cuda.synchronize(), copy from pinned memory, and {READ}"),
+    (IdleDevice("synchronization", None), [],
+     f"leave out torch.cuda.synchronize(), copy from pinned memory, and {READ}"),
+    (IdleDevice("launch_bound", None), [],
+     "try torch.compile or CUDA graphs, which launch many kernels at once, or a larger batch"),
+    (IdleDevice("python", None), [],
+     "a capture of stacks names the line of code there (--collect Stacks --iterations 3)"),
+    (at("python", HERE), [], "look at train.py:41 read_batch: do it less often, or on another thread"),
+    (IdleDevice("allocation", None), [],
+     "keep shapes the same, leave out torch.cuda.empty_cache() in the loop, and try "
+     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"),
+    (IdleDevice("optimizer", None), [], "make the optimizer with fused=True, or else with foreach=True"),
+    (IdleDevice("waiting", None), [],
+     "find the row on another stream that ends where the gap ends: begin that work earlier, or do not wait for it "
+     "(wait_stream, wait_event, record_stream)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("idle", "names", "advice"), IDLE)
+def test_against_idle_devices(idle: IdleDevice, names: list[str], advice: str) -> None:
+    assert advice_of(idle, names, None, None) == advice
+
+
+def test_every_kind_of_idle_time_has_its_advice() -> None:
+    assert {idle.cause for idle, _, _ in IDLE} == {*get_args(IdleKind)}
+
+
+OTHERS: list[tuple[Facts, PlaceInCode | None, str]] = [
+    (ExposedCommunication("not_known"), None,
+     "capture all ranks: one rank's trace does not tell sending from waiting"),
+    (ExposedCommunication("not_known", ranks=4), None,
+     "see why the ranks cannot be compared: only that tells sending from waiting"),
+    (ExposedCommunication("waiting"), None,
+     "make work and pauses even over the ranks; sending takes the smaller part of that time"),
+    (ExposedCommunication("on_host"), None,
+     "leave each rank a core for sending beside those of its threads (OMP_NUM_THREADS), and capture again"),
+    (ExposedCommunication("sending"), None,
+     "look in the timeline at what runs beside the longest: let it begin earlier, during the backward pass, or send "
+     "less often (gradient accumulation)"),
+    (ExposedCommunication("sending", 4096.0), None, "send fewer and larger messages (DDP: bucket_cap_mb)"),
+    (ExposedCommunication("sending", 25.0 * (1 << 20)), None,
+     "send fewer bytes (gradient accumulation, another sharding, a smaller data type), or send them during the "
+     "backward pass"),
+    (ExposedCopies(pageable=True), None,
+     "copy from pinned host memory with non_blocking=True (pin_memory=True in the DataLoader)"),
+    (ExposedCopies(pageable=False), None,
+     "look at the longest copies: leave out what is copied or transposed twice"),
+    (HostLoading(), None, "give the DataLoader more workers and prefetching, or prepare samples more cheaply"),
+    (HostLoading(), HERE, "give the DataLoader more workers and prefetching, or make train.py:41 read_batch cheaper"),
+    (HostSilence(("zero_grad", "aten::randn")), None,
+     "do the work there less often, or on another thread; a capture of more iterations may name its line"),
+    (HostSilence(("zero_grad", "aten::randn")), HERE,
+     "look at train.py:41 read_batch: do it less often, or on another thread"),
+    (WaitsForCores(), None,
+     "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores, or raise the CPU limit"),
+    (FullHosts(990), None,
+     "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores; a capture of more iterations "
+     "samples the training threads, unless it is told not to (--thread-samples Never)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "place", "advice"), OTHERS)
+def test_against_what_all_ranks_spend_time_on(facts: Facts, place: PlaceInCode | None, advice: str) -> None:
+    assert advice_of(facts, [], place, None) == advice
+
+
+def test_every_finding_has_its_advice() -> None:
+    assert {type(facts) for facts, _, _ in OTHERS} == {*get_args(Facts)} - {HeldUp, IdleDevice}
