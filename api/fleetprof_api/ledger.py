@@ -141,7 +141,7 @@ class RecordingEstimate(msgspec.Struct, kw_only=True, frozen=True):
     trace_bytes_per_iteration: int = 0
 
 
-class Verdict(StrEnum):
+class CanaryVerdict(StrEnum):
     """What became of a canary."""
 
     NONE = ""  # it has not ended
@@ -154,7 +154,7 @@ class Verdict(StrEnum):
 class Canary(msgspec.Struct, kw_only=True):
     """The one rank that recorded one iteration before the others were asked. `entry` is its line; not one of them."""
 
-    verdict: Verdict = Verdict.NONE
+    verdict: CanaryVerdict = CanaryVerdict.NONE
     message: str = ""
     tries: int = 0
     entry: LedgerEntry | None = None

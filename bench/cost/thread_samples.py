@@ -38,7 +38,7 @@ LIMIT_PERCENT = 1.0
 def work(kind: str) -> None:
     """One block after another; see the module."""
     import torch
-    from fleetprof_agent.samples.schedule import Schedule
+    from fleetprof_agent.samples.schedule import SchedulerFigures
     from fleetprof_agent.samples.thread_samples import ThreadSamples
     from torch import nn
 
@@ -78,7 +78,7 @@ def work(kind: str) -> None:
         wake = os.eventfd(0)
         now = time.time_ns()
         arm = {"start_unix_ns": now, "end_unix_ns": now + 10**9 * BLOCK_MS // 1000}
-        samples = ThreadSamples(arm, trainer[0], Schedule(trainer[1], 1), 0)
+        samples = ThreadSamples(arm, trainer[0], SchedulerFigures(trainer[1], 1), 0)
         thread = threading.Thread(target=look, args=(samples, wake))
         wall, cpu = time.perf_counter_ns(), time.process_time_ns()
         if sampled == "with":

@@ -11,13 +11,13 @@ from fleetprof_api.request.fields import list_fields
 from fleetprof_api.request.rules import CEL, Cel
 
 from fleetprof_crds.explanation import add_rules
-from fleetprof_crds.kinds import Kind
+from fleetprof_crds.kinds import CustomResourceKind
 from fleetprof_crds.structural_schema import Schema, make_schema
 
 _GROUP, _VERSION = API_VERSION.split("/")
 
 
-def make_definition(kind: Kind) -> dict[str, Any]:
+def make_definition(kind: CustomResourceKind) -> dict[str, Any]:
     """The CRD as a document."""
     schema = _make_schema_of_objects(kind)
     return {
@@ -60,7 +60,7 @@ def find_schema(definition: dict[str, Any]) -> Schema:
     return schema
 
 
-def _make_schema_of_objects(kind: Kind) -> Schema:
+def _make_schema_of_objects(kind: CustomResourceKind) -> Schema:
     """The schema of the kind's objects as they are stored, with the status, and with the rules about metadata."""
     schema = make_schema(kind.document)
     add_rules(schema, (row for row in list_fields(kind.document) if row.path.startswith("spec.")))

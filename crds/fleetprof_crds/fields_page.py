@@ -6,13 +6,13 @@ from typing import Final
 from fleetprof_api.request.fields import FieldRow, list_fields
 from fleetprof_api.request.rules import CEL, LIST_TYPE
 
-from fleetprof_crds.kinds import Kind
+from fleetprof_crds.kinds import CustomResourceKind
 from fleetprof_crds.structural_schema import Schema
 
 _PLACE: Final = "<!-- The {}, made by crds/generate.py: {} -->\n"
 
 
-def write_page(page: str, kind: Kind, schema: Schema) -> str:
+def write_page(page: str, kind: CustomResourceKind, schema: Schema) -> str:
     """The page about a kind, with its rules and tables as the types are now; `schema` is that of the CRD."""
     rules = [f"- `{path}`: {message}." for path, message in _list_rules(schema, "") if _is_here(path, kind)]
     page = _fill(page, f"rules of a {kind.noun}", rules)
@@ -21,7 +21,7 @@ def write_page(page: str, kind: Kind, schema: Schema) -> str:
     return _fill(page, "fields of its status", _make_table(list_fields(kind.status, "status.")))
 
 
-def _is_here(path: str, kind: Kind) -> bool:
+def _is_here(path: str, kind: CustomResourceKind) -> bool:
     return not path.startswith(kind.elsewhere)
 
 

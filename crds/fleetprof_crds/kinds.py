@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind. A column is name, field and what it says; `wide` ones are shown by `-o wide`."""
+class CustomResourceKind:
+    """One of our kinds. A column is name, field and what it says; `wide` ones are shown by `-o wide`."""
 
     name: str
     plural: str
@@ -26,7 +26,7 @@ class Kind:
     elsewhere: tuple[str, ...] = ()  # beginnings of paths that another page describes
 
 
-REQUEST: Final = Kind(
+REQUEST: Final = CustomResourceKind(
     name=request.KIND,
     plural="profilerequests",
     short="profreq",
@@ -58,7 +58,7 @@ REQUEST: Final = Kind(
     source="api/fleetprof_api/request",
     noun="request",
 )
-POLICY: Final = Kind(
+POLICY: Final = CustomResourceKind(
     name=policy.KIND,
     plural="profilepolicies",
     short="profpol",

@@ -5,7 +5,7 @@ Guarantees: a part that is not set up is None, and nothing of it is imported or 
 
 from typing import TYPE_CHECKING, Final
 
-from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds
+from fleetprof_operator.analyses.analyses import AnalysisBounds, AnalyzerJobs
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.kubernetes.cluster import Cluster
@@ -35,11 +35,11 @@ def bound_hub(settings: Settings) -> HubSettings:
     )
 
 
-def make_analyses(settings: Settings, cluster: Cluster, metrics: Metrics) -> Analyses | None:
+def make_analyses(settings: Settings, cluster: Cluster, metrics: Metrics) -> AnalyzerJobs | None:
     """None: this installation makes no reports."""
     if settings.analyzer_pod is None:
         return None
-    return Analyses(
+    return AnalyzerJobs(
         cluster,
         settings.namespace,
         settings.analyzer_pod,

@@ -16,9 +16,10 @@ import grpc.aio
 import kopf
 import msgspec
 from fleetprof_api.hub.analyses_pb2_grpc import add_AnalysesServicer_to_server
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_store.base import Store, StoreError
 
-from fleetprof_operator.analyses.analyses import Analyses
+from fleetprof_operator.analyses.analyses import AnalyzerJobs
 from fleetprof_operator.analyses.service import AnalysesService
 from fleetprof_operator.assembly import bound_hub, make_analyses, make_leadership, make_otlp
 from fleetprof_operator.hub.access.authentication import Authenticator
@@ -31,7 +32,7 @@ from fleetprof_operator.hub.telemetry.snapshot import take_snapshot
 from fleetprof_operator.identity.account_tokens import AccountTokens
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable, wait_to_try_again
+from fleetprof_operator.kubernetes.cluster import Cluster, wait_to_try_again
 from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.ownership.relay import Relay
 from fleetprof_operator.ownership.territory import Territory
@@ -208,7 +209,7 @@ class Operator:
                     await self._certificates.ensure()
                 await self.hub.restore(await self._list_unfinished())
                 return
-            except (ApiRefused, Unreachable, StoreError) as error:
+            except (ApiRefused, ApiUnreachable, StoreError) as error:
                 self._obstacle = f"cannot begin yet: {error}"
                 log.warning("%s", self._obstacle)
             await wait_to_try_again(tries)
@@ -235,7 +236,7 @@ class Operator:
         return [] if desk is None else [lambda server: add_AnalysesServicer_to_server(desk, server)]
 
 
-def _time(analyses: Analyses, metrics: Metrics) -> Analyze:
+def _time(analyses: AnalyzerJobs, metrics: Metrics) -> Analyze:
     async def analyze(order: AnalysisOrder) -> None:
         with metrics.analyses.time():
             await analyses.analyze(order)

@@ -18,10 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_api.process.settings import SettingsParser, split_names
 
 from fleetprof_operator.analyses.analyzer_job import select_jobs
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
+from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.ownership.territory import choose_finalizer
 from fleetprof_operator.profilerequests.records import CANCEL_ANNOTATION, PATH, PLURAL, UNINSTALLED, request_path
@@ -63,7 +64,7 @@ class Release:
 
 
 async def release(cluster: Cluster, ours: Release, *, patience_s: float = PATIENCE_S) -> None:
-    """Cancels and frees the requests of a release. Raises ApiRefused, Unreachable."""
+    """Cancels and frees the requests of a release. Raises ApiRefused, ApiUnreachable."""
     until = time.monotonic() + patience_s
     while unfinished := [body for body in await _list(cluster, ours) if not is_finished(body.get("status"))]:
         for body in unfinished:
@@ -142,7 +143,7 @@ async def _run(ours: Release) -> int:
     cluster = await Cluster.connect()
     try:
         await release(cluster, ours)
-    except (ApiRefused, Unreachable) as error:
+    except (ApiRefused, ApiUnreachable) as error:
         log.error("the requests cannot be released: %s; `helm uninstall --no-hooks` goes on without", error)
         return 1
     finally:

@@ -21,7 +21,7 @@ _LEAST_SPOOL_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class PodOwner:
     """What the pod belongs to, e.g. batch/v1, Job, llama."""
 
     api_version: str
@@ -41,7 +41,7 @@ class Settings:
     pod_name: str = ""
     pod_uid: str = ""
     node_name: str = ""
-    workload: Workload | None = None
+    workload: PodOwner | None = None
     store_addresses: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     labels_file: Path | None = None
@@ -166,11 +166,11 @@ def _read_store_address(text: str) -> tuple[str, str]:
     return name, address
 
 
-def _read_workload(text: str) -> Workload:
+def _read_workload(text: str) -> PodOwner:
     match = _WORKLOAD.fullmatch(text)
     if match is None:
         raise ValueError(f"--workload: {text!r} must be APIVERSION/KIND/NAME, e.g. batch/v1/Job/llama")
-    return Workload(api_version=match["api_version"], kind=match["kind"], name=match["name"])
+    return PodOwner(api_version=match["api_version"], kind=match["kind"], name=match["name"])
 
 
 def _read_label(text: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Every field of a ProfileRequest has a rule in words and a meaning, for errors and docs/request.md to say."""
 
 import pytest
-from fleetprof_api.request import Failure, ProfileRequest, Status, WorkloadReference
+from fleetprof_api.request import FailedRanks, ProfileRequest, Status, WorkloadReference
 from fleetprof_api.request.fields import FieldRow, field_names, find_rule, list_fields, longest
 from pydantic import BaseModel
 
@@ -37,7 +37,12 @@ def test_the_fields_of_an_object_are_known_by_its_location() -> None:
 
 @pytest.mark.parametrize(
     ("model", "attribute", "most"),
-    [(Status, "target", 330), (Status, "failures", 8), (Failure, "first_ranks", 10), (WorkloadReference, "name", 253)],
+    [
+        (Status, "target", 330),
+        (Status, "failures", 8),
+        (FailedRanks, "first_ranks", 10),
+        (WorkloadReference, "name", 253),
+    ],
 )
 def test_who_writes_a_field_knows_its_bound(model: type[BaseModel], attribute: str, most: int) -> None:
     assert longest(model, attribute) == most

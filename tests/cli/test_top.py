@@ -4,7 +4,14 @@ import json
 from typing import Any
 
 import pytest
-from fleetprof_api.telemetry.figures import Aggregate, FleetFigures, RankFigures, Throttled, WorkloadFigures, WorstGpu
+from fleetprof_api.telemetry.figures import (
+    Aggregate,
+    FleetFigures,
+    RankFigures,
+    Throttled,
+    WorkloadFigures,
+    WorstGpuFigures,
+)
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.terminal.top_view import draw_top, show_top
 from rich.console import Console
@@ -24,7 +31,7 @@ BUSY = job(
     {"iterations_per_second": same(2.0, 8), "gpu_busy_ratio": same(0.5, 8), "gpu_power_watts": same(500.0, 8)},
     lowest_shares={"gpu_busy_ratio": 0.4},
     throttled=Throttled(thermal=2),
-    worst_gpu=WorstGpu(rank=3, node="n1", device="H100", joules_over_peers=1.2),
+    worst_gpu=WorstGpuFigures(rank=3, node="n1", device="H100", joules_over_peers=1.2),
 )
 IDLE = job("cpu", {"iterations_per_second": same(0.0)}, gpus=0, world_size=0)
 FLEET = FleetFigures(at_unix_ns=1, interval_ns=5 * 10**9, workloads=[BUSY, IDLE])

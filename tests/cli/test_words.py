@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from fleetprof_api.process.address import HostPort
 from fleetprof_api.request import parse_request
-from fleetprof_cli.capture.jobs import Job
+from fleetprof_cli.capture.jobs import TargetWorkload
 from fleetprof_cli.capture.rank_numbers import parse_ranks
 from fleetprof_cli.capture.request_flags import Wishes, find_contradiction, make_document
 from fleetprof_cli.commands.local import capture as local_capture
@@ -20,7 +20,7 @@ from fleetprof_cli.store_location import StoreLocation, parse_store
 from hypothesis import given
 from hypothesis import strategies as st
 
-JOB = Job(api_version="batch/v1", kind="Job", name="llama", namespace="local")
+JOB = TargetWorkload(api_version="batch/v1", kind="Job", name="llama", namespace="local")
 NOW = datetime(2026, 11, 21, 9, 45, 12)
 
 

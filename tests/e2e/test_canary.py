@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from fleetprof_api.ledger import Ledger, RankState, Verdict
+from fleetprof_api.ledger import CanaryVerdict, Ledger, RankState
 from harness.training.local_system import Local, outcome
 
 pytestmark = pytest.mark.torch
@@ -19,7 +19,7 @@ def test_the_first_capture_of_a_job_has_a_canary_and_the_second_has_none(local: 
     assert len(status.ranks) == 2
     canary = _ledger(local, uid).canary
     assert canary is not None
-    assert canary.verdict is Verdict.UNHARMED, canary
+    assert canary.verdict is CanaryVerdict.UNHARMED, canary
     entry = canary.entry
     assert entry is not None
     assert (entry.rank, entry.state, entry.written_unix_ns > 0) == (0, RankState.WRITTEN, True)
@@ -41,7 +41,7 @@ def test_the_first_capture_of_a_job_has_a_canary_and_the_second_has_none(local: 
     assert outcome(local.await_end(second)) == ("True", "Complete")
     canary = _ledger(local, second).canary
     assert canary is not None
-    assert (canary.verdict, canary.entry) == (Verdict.NOT_NEEDED, None), canary
+    assert (canary.verdict, canary.entry) == (CanaryVerdict.NOT_NEEDED, None), canary
     assert job.stop() == 0
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import httpx2
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 
 Json = dict[str, Any]
 REQUESTS_GROUP: Final = "fleetprof.io"
@@ -22,19 +23,6 @@ AUTHENTICATED: Final = "system:authenticated"
 _CALL_S: Final = 15.0
 _MOST_CONNECTIONS: Final = 64
 _MOST_MESSAGE: Final = 1000
-
-
-class ApiUnreachable(Exception):
-    """The API server did not answer; the message says how."""
-
-
-class ApiRefused(Exception):
-    """The API server's refusal."""
-
-    def __init__(self, status: int, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.reason = reason
 
 
 class KubernetesApi:

@@ -13,7 +13,7 @@ from fleetprof_webui.reports.reading import ReportReader
 from fleetprof_webui.telemetry.prometheus import Prometheus
 
 
-class CaptureRefused(Exception):
+class CaptureCallRefused(Exception):
     """A capture was not taken, or not cancelled; it says why and the `next_step`; `details` name wrong fields."""
 
     def __init__(self, message: str, next_step: str = "", details: tuple[str, ...] = ()) -> None:
@@ -23,7 +23,7 @@ class CaptureRefused(Exception):
 
 
 class CaptureRequests(Protocol):
-    """Asks for captures in the person's name. All raise CaptureRefused."""
+    """Asks for captures in the person's name. All raise CaptureCallRefused."""
 
     async def check(self, yaml: str, namespace: str) -> CaptureCheck:
         """Whether a ProfileRequest would be taken, as far as can be known; asks for nothing."""

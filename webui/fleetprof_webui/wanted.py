@@ -3,16 +3,16 @@
 from fleetprof_api.request import InvalidRequest, ProfileRequest, load_request
 
 from fleetprof_webui.models.requests import CaptureCheck
-from fleetprof_webui.service import CaptureRefused
+from fleetprof_webui.service import CaptureCallRefused
 
 
 def read_capture(yaml: str) -> ProfileRequest:
-    """The request. Raises CaptureRefused with every field that is wrong."""
+    """The request. Raises CaptureCallRefused with every field that is wrong."""
     try:
         return load_request(yaml)
     except (InvalidRequest, RecursionError) as error:
         problems = tuple(error.problems) if isinstance(error, InvalidRequest) else ()
-        raise CaptureRefused(
+        raise CaptureCallRefused(
             "this is not a valid ProfileRequest", "docs/request.md describes every field", problems
         ) from None
 
@@ -20,7 +20,7 @@ def read_capture(yaml: str) -> ProfileRequest:
 def check_fields(yaml: str, namespace: str) -> CaptureCheck:
     """The request by its fields alone, where nobody else can be asked; `namespace` "" is that of the document.
 
-    Raises CaptureRefused.
+    Raises CaptureCallRefused.
     """
     request = read_capture(yaml)
     return CaptureCheck(

@@ -8,12 +8,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
 from fleetprof_api.policy.spec import Mode
 from fleetprof_api.request.patterns import REASON
-from fleetprof_api.request.status import Condition
+from fleetprof_api.request.status import Condition, StatusPart
 
 MOST_CAPTURES: Final = 128
 MOST_SUPPRESSIONS: Final = 64
@@ -33,14 +32,10 @@ class Suppression(StrEnum):
     REFUSED = "Refused"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True)
-
-
 _Workload = Annotated[str, Field(max_length=320)]
 
 
-class PolicyCapture(_Part):
+class PolicyCapture(StatusPart):
     """One capture that a policy made, or in a dry run would have made."""
 
     request: str = Field(max_length=52, description="Name of the ProfileRequest.")
@@ -69,7 +64,7 @@ class PolicyCapture(_Part):
     report_url: str | None = Field(default=None, alias="reportURL", max_length=2048, description="Where the report is.")
 
 
-class PolicySuppression(_Part):
+class PolicySuppression(StatusPart):
     """Triggers that fired for one job and made no capture, for one reason."""
 
     workload: _Workload = Field(description="The job, as kind/name.")
@@ -81,7 +76,7 @@ class PolicySuppression(_Part):
     last_time: datetime = Field(description="When last.")
 
 
-class PolicyStatus(_Part):
+class PolicyStatus(StatusPart):
     """What was seen to happen."""
 
     conditions: list[Condition] = Field(

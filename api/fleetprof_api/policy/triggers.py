@@ -50,7 +50,7 @@ class _Lasting(Part):
     )
 
 
-class LowUtilization(_Lasting):
+class LowUtilizationTrigger(_Lasting):
     """The job uses little of its GPUs."""
 
     below_permille: int = Field(
@@ -62,7 +62,7 @@ class LowUtilization(_Lasting):
     )
 
 
-class Straggler(_Lasting):
+class StragglerTrigger(_Lasting):
     """The same rank stays behind its peers."""
 
     below_permille: int = Field(
@@ -73,7 +73,7 @@ class Straggler(_Lasting):
     )
 
 
-class IterationTimeDrift(_Lasting):
+class IterationTimeDriftTrigger(_Lasting):
     """Iterations have become slower than they were in this run."""
 
     slower_permille: int = Field(
@@ -84,7 +84,7 @@ class IterationTimeDrift(_Lasting):
     )
 
 
-class SteadyState(Part):
+class SteadyStateTrigger(Part):
     """The job has made so many iterations."""
 
     iteration: int = Field(
@@ -94,7 +94,7 @@ class SteadyState(Part):
     )
 
 
-class Schedule(Part):
+class ScheduleTrigger(Part):
     """At these times."""
 
     cron: Annotated[str, CRON] = Field(
@@ -105,7 +105,7 @@ class Schedule(Part):
     )
 
 
-class Alert(Part):
+class AlertTrigger(Part):
     """Alertmanager has sent one of these alerts."""
 
     names: Annotated[
@@ -131,16 +131,16 @@ class Trigger(Part):
         min_length=1, max_length=40, description="The trigger's name, by which status and Events name it."
     )
     type: Annotated[TriggerType, Field(strict=False)] = Field(description="What it waits for.")
-    low_utilization: LowUtilization | None = Field(
+    low_utilization: LowUtilizationTrigger | None = Field(
         default=None, description="For LowUtilization: when use is low; the defaults when absent."
     )
-    alert: Alert | None = Field(default=None, description="For Alert: which alerts; any when absent.")
-    steady_state: SteadyState | None = Field(default=None, description="For SteadyState: at which iteration.")
-    schedule: Schedule | None = Field(default=None, description="For Schedule: at which times.")
-    straggler: Straggler | None = Field(
+    alert: AlertTrigger | None = Field(default=None, description="For Alert: which alerts; any when absent.")
+    steady_state: SteadyStateTrigger | None = Field(default=None, description="For SteadyState: at which iteration.")
+    schedule: ScheduleTrigger | None = Field(default=None, description="For Schedule: at which times.")
+    straggler: StragglerTrigger | None = Field(
         default=None, description="For Straggler: how far behind; the defaults when absent."
     )
-    iteration_time_drift: IterationTimeDrift | None = Field(
+    iteration_time_drift: IterationTimeDriftTrigger | None = Field(
         default=None, description="For IterationTimeDrift: how much slower; the defaults when absent."
     )
 

@@ -8,7 +8,7 @@ does without them.
 """
 
 from fleetprof_api.choices import Collect, Traces
-from fleetprof_api.request.analysis import Analysis, KernelClass, Resources, WorkClass, read_quantity
+from fleetprof_api.request.analysis import Analysis, KernelClass, KernelWork, Resources, read_quantity
 from fleetprof_api.request.document import (
     API_VERSION,
     KIND,
@@ -20,7 +20,7 @@ from fleetprof_api.request.document import (
 from fleetprof_api.request.kernel_classes import load_kernel_classes, plain_classes
 from fleetprof_api.request.refusal import InvalidRequest
 from fleetprof_api.request.spec import (
-    Canary,
+    CanaryMode,
     Conflict,
     Limits,
     Ranks,
@@ -28,24 +28,25 @@ from fleetprof_api.request.spec import (
     Redact,
     Spec,
     Storage,
-    ThreadSamples,
+    ThreadSampling,
     Window,
 )
-from fleetprof_api.request.status import Condition, Failure, Headline, RankCounts, Status
+from fleetprof_api.request.status import Condition, FailedRanks, Headline, RankCounts, Status
 from fleetprof_api.request.target import LabelRequirement, Selector, Target, WorkloadReference
 
 __all__ = [
     "API_VERSION",
     "KIND",
     "Analysis",
-    "Canary",
+    "CanaryMode",
     "Collect",
     "Condition",
     "Conflict",
-    "Failure",
+    "FailedRanks",
     "Headline",
     "InvalidRequest",
     "KernelClass",
+    "KernelWork",
     "LabelRequirement",
     "Limits",
     "Metadata",
@@ -60,10 +61,9 @@ __all__ = [
     "Status",
     "Storage",
     "Target",
-    "ThreadSamples",
+    "ThreadSampling",
     "Traces",
     "Window",
-    "WorkClass",
     "WorkloadReference",
     "load_kernel_classes",
     "load_request",

@@ -75,7 +75,7 @@ class Resources(Part):
         return all(read_quantity(requests[name]) <= read_quantity(most[name]) for name in set(requests) & set(most))
 
 
-class WorkClass(StrEnum):
+class KernelWork(StrEnum):
     """What device work is for."""
 
     COMPUTE = "Compute"
@@ -91,7 +91,7 @@ class KernelClass(Part):
         max_length=MOST_PATTERN_CHARACTERS,
         description="Text that the kernel's name contains, as it is written; * stands for any characters.",
     )
-    class_: Annotated[WorkClass, Field(strict=False)] = Field(alias="class", description="What these kernels are.")
+    class_: Annotated[KernelWork, Field(strict=False)] = Field(alias="class", description="What these kernels are.")
 
 
 class Analysis(Part):

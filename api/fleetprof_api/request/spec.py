@@ -30,7 +30,7 @@ from fleetprof_api.request.target import Target
 _LONGEST_MILLIS: Final = LONGEST_WINDOW_OF_ALL_RANKS_NS // 10**6
 
 
-class Canary(StrEnum):
+class CanaryMode(StrEnum):
     """Whether one rank records one iteration before the others are asked. Never, not Off: that is YAML's false."""
 
     AUTO = "Auto"
@@ -45,7 +45,7 @@ class Conflict(StrEnum):
     FAIL = "Fail"
 
 
-class ThreadSamples(StrEnum):
+class ThreadSampling(StrEnum):
     """Whether the agent looks where in its Python code the training thread is."""
 
     AUTO = "Auto"
@@ -176,8 +176,8 @@ class Recording(Part):
         description="What to record beside operators and kernels; each costs time in the job. Modules brings Stacks "
         "along, which name them.",
     )
-    thread_samples: Annotated[ThreadSamples, Field(strict=False)] = Field(
-        default=ThreadSamples.AUTO,
+    thread_samples: Annotated[ThreadSampling, Field(strict=False)] = Field(
+        default=ThreadSampling.AUTO,
         description="Whether the agent notes, some hundred times within the window, where in its Python code the "
         "training thread is: unless `collect` has Stacks, or those are not allowed (Auto), or Never.",
     )
@@ -189,8 +189,8 @@ class Recording(Part):
     redact: Annotated[list[Annotated[Redact, Field(strict=False)]], Field(max_length=3), Unique()] = Field(
         default=[], description="What to remove before anything leaves the pod. Not supported yet, and refused."
     )
-    canary: Annotated[Canary, Field(strict=False)] = Field(
-        default=Canary.AUTO,
+    canary: Annotated[CanaryMode, Field(strict=False)] = Field(
+        default=CanaryMode.AUTO,
         description="Whether one rank records one iteration first, and the others follow only if it is unharmed: where "
         "no earlier capture tells what one costs (Auto), Always or Never.",
     )

@@ -20,11 +20,13 @@ def _merged_by(field: str) -> dict[str, Any]:
     return {LIST_TYPE: "map", "x-kubernetes-list-map-keys": [field]}
 
 
-class _Part(BaseModel):
+class StatusPart(BaseModel):
+    """An object within a status; fields of a newer operator are passed over."""
+
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True)
 
 
-class Condition(_Part):
+class Condition(StatusPart):
     """One aspect of a request (Kubernetes' metav1.Condition)."""
 
     type: Annotated[str, CONDITION_TYPE] = Field(
@@ -44,7 +46,7 @@ class Condition(_Part):
     message: str = Field(max_length=32_768, description="A sentence for people, with what to do.")
 
 
-class RankCounts(_Part):
+class RankCounts(StatusPart):
     """How many ranks got how far."""
 
     targeted: int | None = Field(default=None, ge=0, description="Ranks that are to be captured.")
@@ -56,8 +58,8 @@ class RankCounts(_Part):
     failed: int | None = Field(default=None, ge=0, description="Ranks that will not have a trace.")
 
 
-class Failure(_Part):
-    """One reason for which ranks have no trace."""
+class FailedRanks(StatusPart):
+    """Ranks that have no trace for one and the same reason."""
 
     reason: Annotated[str, REASON] = Field(min_length=1, max_length=64, description="The reason, as in the ledger.")
     ranks: int = Field(ge=1, description="How many ranks failed for it.")
@@ -71,7 +73,7 @@ class Failure(_Part):
     )
 
 
-class Headline(_Part):
+class Headline(StatusPart):
     """The report in a few values."""
 
     busy_permille: int | None = Field(
@@ -90,7 +92,7 @@ class Headline(_Part):
     top_finding: str | None = Field(default=None, max_length=512, description="The finding that is worth the most.")
 
 
-class Status(_Part):
+class Status(StatusPart):
     """What was seen to happen."""
 
     conditions: list[Condition] = Field(
@@ -130,7 +132,7 @@ class Status(_Part):
         ge=1,
         description="Place in the queue while the request waits for its turn: 1 comes next. Absent otherwise.",
     )
-    failures: list[Failure] = Field(
+    failures: list[FailedRanks] = Field(
         default=[],
         max_length=8,
         json_schema_extra=_merged_by("reason"),

@@ -31,8 +31,8 @@ class Throttled(msgspec.Struct, frozen=True):
     hardware: int = 0  # a hardware slowdown, an external brake
 
 
-class WorstGpu(msgspec.Struct, frozen=True):
-    """The GPU that is clearly worse than others with the same work, to be drained."""
+class WorstGpuFigures(msgspec.Struct, frozen=True):
+    """The figures by which one GPU is clearly worse than others with the same work, and is to be drained."""
 
     rank: int
     node: str
@@ -72,7 +72,7 @@ class WorkloadFigures(msgspec.Struct, frozen=True):
     ecc_corrected: int | None = None
     ecc_uncorrected: int | None = None
     lowest_shares: dict[str, float] = {}  # lowest rank over the mean of its peers, by measure
-    worst_gpu: WorstGpu | None = None
+    worst_gpu: WorstGpuFigures | None = None
     unreadable: list[str] = []  # names of hub.proto's Source that some of its pods cannot read
     members: list[RankFigures] | None = None  # where they were asked for
 

@@ -20,8 +20,8 @@ class NoSuchJob(Failure):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A workload as sidecars name it."""
+class TargetWorkload:
+    """A workload, as sidecars name it, that a request can have as its target."""
 
     api_version: str
     kind: str
@@ -37,7 +37,7 @@ class Job:
 class RunningJob:
     """A job with the processes that its sidecars see."""
 
-    job: Job
+    job: TargetWorkload
     hosts: tuple[str, ...]
     processes: tuple[pb.Process, ...]
     namesakes: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ def group_jobs(sidecars: Iterable[pb.SidecarStatus]) -> list[RunningJob]:
             members.setdefault(key, []).append(sidecar)
     return [
         RunningJob(
-            job=Job(namespace=namespace, name=name, kind=kind, api_version=api_version),
+            job=TargetWorkload(namespace=namespace, name=name, kind=kind, api_version=api_version),
             hosts=tuple(sorted({sidecar.identity.node_name or sidecar.identity.host_name for sidecar in group})),
             processes=tuple(process for sidecar in group for process in sidecar.processes),
             namesakes=_tell_apart(group),

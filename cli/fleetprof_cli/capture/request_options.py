@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 from fleetprof_api.request import (
-    Canary,
+    CanaryMode,
     Collect,
     Conflict,
     InvalidRequest,
@@ -17,7 +17,7 @@ from fleetprof_api.request import (
     ProfileRequest,
     Ranks,
     Spec,
-    ThreadSamples,
+    ThreadSampling,
     Traces,
     Window,
     load_request,
@@ -84,7 +84,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--thread-samples",
-        type=click.Choice([wish.value for wish in ThreadSamples], case_sensitive=False),
+        type=click.Choice([wish.value for wish in ThreadSampling], case_sensitive=False),
         help="Whether to note where the training thread is in its Python code  [default: Auto].",
     ),
     click.option(
@@ -94,7 +94,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--canary",
-        type=click.Choice([canary.value for canary in Canary], case_sensitive=False),
+        type=click.Choice([canary.value for canary in CanaryMode], case_sensitive=False),
         help="Whether one rank records one iteration first; Auto: if no earlier capture shows the cost "
         "[default: Auto].",
     ),

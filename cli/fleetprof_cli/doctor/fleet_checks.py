@@ -9,7 +9,7 @@ from typing import Final
 from fleetprof_api.hub import hub_pb2 as pb
 
 from fleetprof_cli.capture.jobs import group_jobs
-from fleetprof_cli.doctor.checks import Check, Verdict
+from fleetprof_cli.doctor.checks import Check, CheckVerdict
 from fleetprof_cli.durations import say_duration
 from fleetprof_cli.local.hub_client import HubClient
 from fleetprof_cli.local.state import StateDirectory
@@ -27,30 +27,30 @@ async def ask_hub(state: StateDirectory, now_unix_ns: int) -> list[Check]:
         async with HubClient(state) as hub:
             sidecars = await hub.fleet()
     except Failure as error:
-        return [Check("hub", Verdict.FAIL, error.message, error.next_step)]
+        return [Check("hub", CheckVerdict.FAIL, error.message, error.next_step)]
     record = state.hub()
     assert record is not None
-    return [Check("hub", Verdict.OK, f"answers at {record.address}"), *judge_fleet(sidecars, now_unix_ns)]
+    return [Check("hub", CheckVerdict.OK, f"answers at {record.address}"), *judge_fleet(sidecars, now_unix_ns)]
 
 
 def judge_fleet(sidecars: Sequence[pb.SidecarStatus], now_unix_ns: int) -> Iterable[Check]:
     """Every sidecar and every job that it sees."""
     if not sidecars:
-        yield Check("sidecars", Verdict.WARN, "none is connected", "start a job with: fleetprof run -- COMMAND")
+        yield Check("sidecars", CheckVerdict.WARN, "none is connected", "start a job with: fleetprof run -- COMMAND")
         return
     for sidecar in sidecars:
         yield _judge_sidecar(sidecar, now_unix_ns)
     hosts = len({sidecar.identity.host_name for sidecar in sidecars if sidecar.connected_unix_ns})
     if hosts > 1:
         advice = "starts and reports compare their clocks: keep them in step (chronyc tracking)"
-        yield Check("clocks", Verdict.OK, f"the sidecars run on {hosts} hosts", advice)
+        yield Check("clocks", CheckVerdict.OK, f"the sidecars run on {hosts} hosts", advice)
     for running in group_jobs(sidecars):
         trainers = running.trainers()
         name = f"job {running.job.name}"
         if not trainers:
             yield Check(
                 name,
-                Verdict.FAIL,
+                CheckVerdict.FAIL,
                 f"{len(running.processes)} processes, none of them a trainer that asks for captures",
                 "has it imported torch yet? is its PyTorch in order (above)? was KINETO_USE_DAEMON removed on the way?",
             )
@@ -65,15 +65,15 @@ def _judge_sidecar(sidecar: pb.SidecarStatus, now_unix_ns: int) -> Check:
     if not sidecar.connected_unix_ns:
         found = f"left {say_duration(age)} ago"
         return Check(
-            name, Verdict.OK, found, "when its job still runs, look at its log: runs/*/sidecar.log in the state"
+            name, CheckVerdict.OK, found, "when its job still runs, look at its log: runs/*/sidecar.log in the state"
         )
     found = f"{len(sidecar.processes)} processes, last heard of {say_duration(age)} ago"
     if age < -_AHEAD_NS:
         advice = "the clocks of the machines differ: captures that start by time will not line up; run chrony or ntpd"
-        return Check(name, Verdict.WARN, f"its clock is {duration_text(-age)} ahead", advice)
+        return Check(name, CheckVerdict.WARN, f"its clock is {duration_text(-age)} ahead", advice)
     if age > _SILENT_NS:
-        return Check(name, Verdict.WARN, found, "look at its log below the state directory: runs/*/sidecar.log")
-    return Check(name, Verdict.OK, found)
+        return Check(name, CheckVerdict.WARN, found, "look at its log below the state directory: runs/*/sidecar.log")
+    return Check(name, CheckVerdict.OK, found)
 
 
 def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check]:
@@ -86,20 +86,20 @@ def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check
             "without the agent on all ranks captures start by time, and a plain os.fork() child of the others hangs at "
             "sys.exit (docs/limits.md): no PYTHONPATH, python -I, or --no-agent?"
         )
-        yield Check(name, Verdict.WARN, found, advice)
+        yield Check(name, CheckVerdict.WARN, found, advice)
     elif stepping < len(trainers):
         yield Check(
-            name, Verdict.WARN, found, "a capture of iterations waits for the first optimizer steps of all ranks"
+            name, CheckVerdict.WARN, found, "a capture of iterations waits for the first optimizer steps of all ranks"
         )
     else:
-        yield Check(name, Verdict.OK, found)
+        yield Check(name, CheckVerdict.OK, found)
     if ranked < len(trainers):
         advice = "ranks are numbered by the hub; set RANK, or use a launcher that does"
-        yield Check(name, Verdict.WARN, f"{len(trainers) - ranked} trainers do not tell their rank", advice)
+        yield Check(name, CheckVerdict.WARN, f"{len(trainers) - ranked} trainers do not tell their rank", advice)
     slowest = max(process.poll_interval_ns for process in trainers)
     if slowest > _SLOW_POLL_NS:
         advice = "each start waits for the slowest poll; unset KINETO_CONFIG to have it at 1 s"
-        yield Check(name, Verdict.WARN, f"polls every {duration_text(slowest)}", advice)
+        yield Check(name, CheckVerdict.WARN, f"polls every {duration_text(slowest)}", advice)
     busy = [str(process.pid) for process in trainers if process.busy]
     if busy:
-        yield Check(name, Verdict.OK, f"a profile is being taken in {len(busy)} processes now")
+        yield Check(name, CheckVerdict.OK, f"a profile is being taken in {len(busy)} processes now")

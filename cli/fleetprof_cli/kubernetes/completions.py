@@ -10,8 +10,8 @@ from typing import Final
 import click
 from click.shell_completion import CompletionItem
 from fleetprof_api.plain_text import make_printable
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_api.telemetry.figures import WorkloadFigures
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Unreachable
 
 from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.figures import FiguresReader
@@ -27,7 +27,7 @@ def complete_workload(context: click.Context, _parameter: click.Parameter, incom
     place = ClusterPlace(kubeconfig=given["kubeconfig"], context=given["context_name"], namespace=given["namespace"])
     try:
         found = asyncio.run(_find(place, given["everywhere"], given["system_namespace"], given["service"]))
-    except (Failure, ApiRefused, Unreachable, TimeoutError, OSError):
+    except (Failure, ApiRefused, ApiUnreachable, TimeoutError, OSError):
         return []
     names = sorted({_name(one) for one in found})
     return [CompletionItem(make_printable(name)) for name in names if name.startswith(incomplete)]

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable, make_client
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+from fleetprof_operator.kubernetes.cluster import Cluster, make_client
 
 from fleetprof_cli.capture.seam import Away
 from fleetprof_cli.exit_codes import ExitCode
@@ -109,7 +110,7 @@ def explain_refusals(namespace: str) -> Iterator[None]:
         yield
     except ApiRefused as error:
         raise explain_refusal(error, namespace) from None
-    except Unreachable as error:
+    except ApiUnreachable as error:
         raise Away(
             f"the API server does not answer: {error}", "is this the right cluster? kubectl cluster-info"
         ) from None

@@ -12,8 +12,9 @@ from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
+from fleetprof_api.process.kubernetes_errors import ApiRefused
 from fleetprof_api.telemetry.figures import AUDIENCE, HEADER, FleetFigures
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster
+from fleetprof_operator.kubernetes.cluster import Cluster
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
@@ -38,7 +39,10 @@ class FiguresReader:
         self._made_at = 0.0
 
     async def read(self, namespace: str, workload: str) -> FleetFigures:
-        """Those of a namespace, "" for all; of one workload with its ranks. Raises Failure, ApiRefused, Unreachable."""
+        """Those of a namespace, "" for all; of one workload with its ranks.
+
+        Raises Failure, ApiRefused, ApiUnreachable.
+        """
         query = urlencode({"namespace": namespace, "workload": workload})
         path = f"/api/v1/namespaces/{self._namespace}/services/{self._service}:{_PORT}/proxy/figures?{query}"
         for tries in range(_TRIES):

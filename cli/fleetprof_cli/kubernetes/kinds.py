@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import click
-from fleetprof_operator.kubernetes.cluster import ApiRefused
+from fleetprof_api.process.kubernetes_errors import ApiRefused
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.connection import Connection
@@ -16,7 +16,7 @@ from fleetprof_cli.messages import Failure
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class WorkloadKind:
     """A kind of workload and where the API has it."""
 
     api_version: str
@@ -30,20 +30,20 @@ class Kind:
 
 
 _KINDS: Final = {
-    Kind("batch/v1", "Job", "jobs"): ("job",),
-    Kind("v1", "Pod", "pods"): ("pod", "po"),
-    Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets"): ("jobset", "js"),
-    Kind("trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs"): ("trainjob",),
-    Kind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs"): ("pytorchjob",),
-    Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs"): ("mpijob", "mj"),
-    Kind("ray.io/v1", "RayJob", "rayjobs"): ("rayjob",),
-    Kind("ray.io/v1", "RayCluster", "rayclusters"): ("raycluster",),
-    Kind("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "leaderworkersets"): ("leaderworkerset", "lws"),
-    Kind("batch.volcano.sh/v1alpha1", "Job", "jobs"): ("vcjob", "vj"),
-    Kind("apps/v1", "StatefulSet", "statefulsets"): ("statefulset", "sts"),
-    Kind("apps/v1", "Deployment", "deployments"): ("deployment", "deploy"),
-    Kind("apps/v1", "ReplicaSet", "replicasets"): ("replicaset", "rs"),
-    Kind("apps/v1", "DaemonSet", "daemonsets"): ("daemonset", "ds"),
+    WorkloadKind("batch/v1", "Job", "jobs"): ("job",),
+    WorkloadKind("v1", "Pod", "pods"): ("pod", "po"),
+    WorkloadKind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets"): ("jobset", "js"),
+    WorkloadKind("trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs"): ("trainjob",),
+    WorkloadKind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs"): ("pytorchjob",),
+    WorkloadKind("kubeflow.org/v2beta1", "MPIJob", "mpijobs"): ("mpijob", "mj"),
+    WorkloadKind("ray.io/v1", "RayJob", "rayjobs"): ("rayjob",),
+    WorkloadKind("ray.io/v1", "RayCluster", "rayclusters"): ("raycluster",),
+    WorkloadKind("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "leaderworkersets"): ("leaderworkerset", "lws"),
+    WorkloadKind("batch.volcano.sh/v1alpha1", "Job", "jobs"): ("vcjob", "vj"),
+    WorkloadKind("apps/v1", "StatefulSet", "statefulsets"): ("statefulset", "sts"),
+    WorkloadKind("apps/v1", "Deployment", "deployments"): ("deployment", "deploy"),
+    WorkloadKind("apps/v1", "ReplicaSet", "replicasets"): ("replicaset", "rs"),
+    WorkloadKind("apps/v1", "DaemonSet", "daemonsets"): ("daemonset", "ds"),
 }
 WORDS: Final = {word: kind for kind, words in _KINDS.items() for word in words}
 # The plural and the name with the group are words as well; a plural belongs to the first kind that has it.
@@ -63,12 +63,12 @@ def split_target(text: str) -> tuple[str, str]:
     return word.lower(), name
 
 
-def known_kind(word: str) -> Kind | None:
+def known_kind(word: str) -> WorkloadKind | None:
     """The kind that a word of kubectl means, when it is one of those that usually train."""
     return _ALL.get(word)
 
 
-async def find_kind(connection: Connection, word: str) -> Kind:
+async def find_kind(connection: Connection, word: str) -> WorkloadKind:
     """The kind that a word means; `resource.group` is looked up in the cluster. Raises Failure."""
     if known := known_kind(word):
         return known
@@ -84,7 +84,7 @@ async def find_kind(connection: Connection, word: str) -> Kind:
         version = versions["preferredVersion"]["groupVersion"]
         for item in (await connection.cluster.get(f"/apis/{version}"))["resources"]:
             if resource in (item["name"], item.get("singularName"), *(item.get("shortNames") or ())):
-                return Kind(version, item["kind"], item["name"])
+                return WorkloadKind(version, item["kind"], item["name"])
     except ApiRefused as error:
         if error.status != 404:
             raise

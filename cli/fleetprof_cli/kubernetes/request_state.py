@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from fleetprof_api.request import Failure, Headline, RankCounts, Status
+from fleetprof_api.request import FailedRanks, Headline, RankCounts, Status
 from pydantic import ValidationError
 
 from fleetprof_cli.exit_codes import ExitCode
@@ -147,7 +147,7 @@ class RequestState:
 _SUMMARIES: Final = ("Succeeded", "Ready", "Stalled")
 
 
-def _describe_failure(failure: Failure) -> str:
+def _describe_failure(failure: FailedRanks) -> str:
     numbers = ", ".join(map(str, failure.first_ranks)) + (" …" if failure.ranks > len(failure.first_ranks) else "")
     which = f"rank {numbers}" if failure.ranks == 1 else f"{failure.ranks} ranks ({numbers})"
     return f"{which}: {failure.reason}" + (f": {failure.message}" if failure.message else "")

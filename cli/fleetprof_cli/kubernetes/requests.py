@@ -7,7 +7,7 @@ was made anew under the same name is not taken for the old one.
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused
+from fleetprof_api.process.kubernetes_errors import ApiRefused
 from fleetprof_operator.profilerequests.records import CANCEL_ANNOTATION
 
 from fleetprof_cli.exit_codes import ExitCode

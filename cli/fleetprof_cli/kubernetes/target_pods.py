@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from fleetprof_api.pods import INJECTED_ANNOTATION
+from fleetprof_api.process.kubernetes_errors import ApiRefused
 from fleetprof_api.request import Target
-from fleetprof_operator.kubernetes.cluster import ApiRefused
 from fleetprof_operator.kubernetes.owners import CannotFollow, Owners
 from fleetprof_operator.kubernetes.workloads import find_query
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.connection import Connection
-from fleetprof_cli.kubernetes.kinds import Kind
+from fleetprof_cli.kubernetes.kinds import WorkloadKind
 from fleetprof_cli.messages import Failure
 
 Pod = dict[str, Any]
 
 
 async def list_pods(connection: Connection, target: Target, *, metadata_only: bool = False) -> list[Pod]:
-    """The target's pods, whatever their state, by name. Raises ApiRefused, Unreachable, Failure."""
+    """The target's pods, whatever their state, by name. Raises ApiRefused, ApiUnreachable, Failure."""
     query = find_query(target)
     selectors = {"labelSelector": query.label_selector, "fieldSelector": query.field_selector}
     path = f"/api/v1/namespaces/{connection.namespace}/pods"
@@ -39,7 +39,7 @@ async def list_pods(connection: Connection, target: Target, *, metadata_only: bo
     return sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
 
 
-async def require_workload(connection: Connection, kind: Kind, name: str) -> None:
+async def require_workload(connection: Connection, kind: WorkloadKind, name: str) -> None:
     """Raises Failure when there is no such workload. Somebody who may not read it is not held up."""
     try:
         await connection.cluster.get(kind.path(connection.namespace, name), metadata_only=True)

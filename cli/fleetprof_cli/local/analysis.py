@@ -26,7 +26,7 @@ class AnalysisFailed(Exception):
     """The analysis ended without a report; the message is its last line."""
 
 
-class Analyses:
+class LocalAnalyses:
     """Runs analyses one after the other for the hub."""
 
     def __init__(self, store: StoreLocation) -> None:

@@ -23,7 +23,7 @@ from fleetprof_operator.hub.storage.uploads import serve_uploads
 from fleetprof_store.base import StoreError
 from fleetprof_store.directory import DirectoryStore
 
-from fleetprof_cli.local.analysis import Analyses
+from fleetprof_cli.local.analysis import LocalAnalyses
 from fleetprof_cli.local.network import TlsFiles, advertise
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure
@@ -56,7 +56,7 @@ async def run_hub(
         try:
             if isinstance(store, DirectoryStore):
                 await _serve_uploads(store, directory, listen, cleanup)
-            hub = Hub(store=store, analyze=Analyses(location).analyze)
+            hub = Hub(store=store, analyze=LocalAnalyses(location).analyze)
             cleanup.push_async_callback(hub.close)
             await _restore(hub, location)
             tls = ServerTls(*listen[1].pem_pair()) if listen else None

@@ -7,7 +7,7 @@ have been restarted.
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.plain_text import make_printable
 from fleetprof_webui.models.requests import CaptureAnswer, CaptureCheck
-from fleetprof_webui.service import CaptureRefused
+from fleetprof_webui.service import CaptureCallRefused
 from fleetprof_webui.wanted import check_fields, read_capture
 
 from fleetprof_cli.local.capture import DEFAULT_NAMESPACE
@@ -24,11 +24,11 @@ class HubDoor:
         self._state = state
 
     async def check(self, yaml: str, namespace: str) -> CaptureCheck:
-        """By the fields alone: the hub has no dry run. Raises CaptureRefused."""
+        """By the fields alone: the hub has no dry run. Raises CaptureCallRefused."""
         return check_fields(yaml, namespace or DEFAULT_NAMESPACE)
 
     async def submit(self, yaml: str, namespace: str) -> CaptureAnswer:
-        """Asks for the capture of a ProfileRequest. Raises CaptureRefused."""
+        """Asks for the capture of a ProfileRequest. Raises CaptureCallRefused."""
         request = read_capture(yaml)
         try:
             async with HubClient(self._state) as hub:
@@ -40,7 +40,7 @@ class HubDoor:
         return _answer(status)
 
     async def cancel(self, uid: str) -> CaptureAnswer:
-        """Takes a capture back. Raises CaptureRefused."""
+        """Takes a capture back. Raises CaptureCallRefused."""
         try:
             async with HubClient(self._state) as hub:
                 return _answer(await hub.cancel(uid))
@@ -57,5 +57,5 @@ def _answer(status: pb.CaptureStatus) -> CaptureAnswer:
     )
 
 
-def _refuse(error: Failure) -> CaptureRefused:
-    return CaptureRefused(error.message, error.next_step, tuple(error.details))
+def _refuse(error: Failure) -> CaptureCallRefused:
+    return CaptureCallRefused(error.message, error.next_step, tuple(error.details))

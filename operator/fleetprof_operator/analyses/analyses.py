@@ -14,6 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Final
 
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_api.request import Analysis
 
 from fleetprof_operator.analyses.analyzer_job import (
@@ -28,10 +29,10 @@ from fleetprof_operator.analyses.analyzer_job import (
     plan_shards,
     select_jobs,
 )
-from fleetprof_operator.analyses.outcome import Outcome, find_sentence, read_end, read_outcome
+from fleetprof_operator.analyses.outcome import JobOutcome, find_sentence, read_end, read_outcome
 from fleetprof_operator.analyses.rights import AnalysedCapture
 from fleetprof_operator.hub.capture.environment import AnalysisOrder
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable, wait_to_try_again
+from fleetprof_operator.kubernetes.cluster import Cluster, Json, wait_to_try_again
 from fleetprof_operator.kubernetes.pod_trouble import explain
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ _LOOK_S: Final = 10.0  # between two looks at the pods of a Job that goes on
 _PAUSE_S: Final = 0.1  # between two watches, should a server end them at once
 
 
-class AnalysisFailed(Exception):
+class AnalyzerJobFailed(Exception):
     """The analysis ended without a report; the message is one sentence."""
 
 
@@ -59,7 +60,7 @@ class AnalysisBounds:
     at_a_time_per_namespace: int
 
 
-class Analyses:
+class AnalyzerJobs:
     """Makes and follows analyzer Jobs in `namespace`."""
 
     def __init__(
@@ -94,7 +95,7 @@ class Analyses:
         return f"the analysis is cut to what the installation allows: {', '.join(cuts)}" if cuts else ""
 
     async def analyze(self, order: AnalysisOrder) -> None:
-        """Makes report.json and report.html of one capture. Raises AnalysisFailed.
+        """Makes report.json and report.html of one capture. Raises AnalyzerJobFailed.
 
         Of one namespace so many go on at a time; the others wait in order. One that began before a restart goes on.
         """
@@ -120,7 +121,7 @@ class Analyses:
     async def _has_begun(self, uid: str) -> bool:
         try:
             jobs, _ = await self._cluster.list(self._jobs, {"labelSelector": f"{UID_LABEL}={uid}"}, metadata_only=True)
-        except (ApiRefused, Unreachable):
+        except (ApiRefused, ApiUnreachable):
             return False
         return bool(jobs)
 
@@ -131,7 +132,7 @@ class Analyses:
             for job in jobs:
                 await self._cluster.delete(f"{self._jobs}/{job['metadata']['name']}")
                 self._on_write()
-        except (ApiRefused, Unreachable) as error:
+        except (ApiRefused, ApiUnreachable) as error:
             log.warning("the analyzer Jobs of request %s are left to their time to live: %s", uid, error)
 
     async def _remove_oldest(self) -> None:
@@ -144,11 +145,11 @@ class Analyses:
             for job in ended[: max(0, len(ended) - self._bounds.history)]:
                 await self._cluster.delete(f"{self._jobs}/{job['metadata']['name']}")
                 self._on_write()
-        except (ApiRefused, Unreachable) as error:
+        except (ApiRefused, ApiUnreachable) as error:
             log.warning("finished analyzer Jobs are left to their time to live: %s", error)
 
-    async def _run(self, command: str, order: AnalysisOrder, shards: Shards | None) -> Outcome:
-        """One Job to its end. Raises AnalysisFailed; not for an Indexed one of which some indexes succeeded."""
+    async def _run(self, command: str, order: AnalysisOrder, shards: Shards | None) -> JobOutcome:
+        """One Job to its end. Raises AnalyzerJobFailed; not for an Indexed one of which some indexes succeeded."""
         job = build_job(
             self._template,
             command,
@@ -168,7 +169,7 @@ class Analyses:
             outcome, trouble = await self._follow(name)
             if outcome.state == "failed" and not (shards is not None and outcome.succeeded):
                 # Still under way: another's end must not delete the Job with the pods that say why.
-                raise AnalysisFailed(find_sentence(outcome, await self._list_pods(name), trouble))
+                raise AnalyzerJobFailed(find_sentence(outcome, await self._list_pods(name), trouble))
             return outcome
         finally:
             del self._under_way[name]
@@ -184,15 +185,15 @@ class Analyses:
                 if refusal.status == 409:
                     return  # made before a restart
                 if refusal.status < 500 and refusal.status != 429:
-                    raise AnalysisFailed(f"the analyzer Job was refused: {refusal}") from None
+                    raise AnalyzerJobFailed(f"the analyzer Job was refused: {refusal}") from None
                 log.warning("the analyzer Job cannot be made yet: %s", refusal)
-            except Unreachable as error:
+            except ApiUnreachable as error:
                 log.warning("the analyzer Job cannot be made yet: %s", error)
             await wait_to_try_again(tries)
             tries += 1
 
-    async def _follow(self, name: str) -> tuple[Outcome, str]:
-        """How the Job ended, and the last trouble that its pods had. Raises AnalysisFailed when it is deleted."""
+    async def _follow(self, name: str) -> tuple[JobOutcome, str]:
+        """How the Job ended, and the last trouble that its pods had. Raises AnalyzerJobFailed when it is deleted."""
         trouble = ""
         async with aclosing(self._states(name)) as states:
             while True:
@@ -202,7 +203,7 @@ class Analyses:
                 if (outcome := state.result()).state != "going":
                     return outcome, trouble
 
-    async def _states(self, name: str) -> AsyncGenerator[Outcome]:
+    async def _states(self, name: str) -> AsyncGenerator[JobOutcome]:
         """How the Job stands, now and after each change."""
         query = {"fieldSelector": f"metadata.name={name}"}
         tries = 0
@@ -210,7 +211,7 @@ class Analyses:
             try:
                 jobs, version = await self._cluster.list(self._jobs, query)
                 if not jobs:
-                    raise AnalysisFailed(f"the analyzer Job {name} was deleted before it had ended")
+                    raise AnalyzerJobFailed(f"the analyzer Job {name} was deleted before it had ended")
                 yield read_outcome(jobs[0])
                 tries = 0
                 async for kind, job in self._cluster.watch(self._jobs, query, version):
@@ -219,7 +220,7 @@ class Analyses:
                     if kind != "BOOKMARK":
                         yield read_outcome(job)
                 await asyncio.sleep(_PAUSE_S)
-            except (ApiRefused, Unreachable) as error:
+            except (ApiRefused, ApiUnreachable) as error:
                 log.warning("the analyzer Job %s cannot be followed: %s", name, error)
                 await wait_to_try_again(tries)
                 tries += 1
@@ -230,7 +231,7 @@ class Analyses:
     async def _list_pods(self, name: str) -> list[Json]:
         try:
             pods, _ = await self._cluster.list(self._pods, {"labelSelector": f"batch.kubernetes.io/job-name={name}"})
-        except (ApiRefused, Unreachable):
+        except (ApiRefused, ApiUnreachable):
             return []
         return pods
 

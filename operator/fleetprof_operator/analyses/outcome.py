@@ -19,7 +19,7 @@ _OUT_OF_MEMORY_SAID = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """How a Job stands; `reason` and `message` are those of its Failed condition, `succeeded` counts pods."""
 
     state: Literal["going", "done", "failed"]
@@ -28,17 +28,17 @@ class Outcome:
     succeeded: int = 0
 
 
-def read_outcome(job: Json) -> Outcome:
+def read_outcome(job: Json) -> JobOutcome:
     """From the Job's conditions."""
     status = job.get("status") or {}
     succeeded = int(status.get("succeeded") or 0)
     for condition in status.get("conditions") or []:
         if condition.get("status") == "True" and condition.get("type") == "Complete":
-            return Outcome("done", succeeded=succeeded)
+            return JobOutcome("done", succeeded=succeeded)
         if condition.get("status") == "True" and condition.get("type") == "Failed":
             reason, message = str(condition.get("reason") or ""), str(condition.get("message") or "")
-            return Outcome("failed", reason, message, succeeded)
-    return Outcome("going", succeeded=succeeded)
+            return JobOutcome("failed", reason, message, succeeded)
+    return JobOutcome("going", succeeded=succeeded)
 
 
 def read_end(job: Json) -> str:
@@ -47,7 +47,7 @@ def read_end(job: Json) -> str:
     return max((str(end) for end in ends if end), default=str(job["metadata"].get("creationTimestamp") or ""))
 
 
-def find_sentence(outcome: Outcome, pods: Sequence[Json], seen_before: str) -> str:
+def find_sentence(outcome: JobOutcome, pods: Sequence[Json], seen_before: str) -> str:
     """Why the Job failed; `seen_before` is a trouble that its pods had while it went on."""
     newest = sorted(pods, key=lambda p: p["metadata"].get("creationTimestamp", ""), reverse=True)
     ended = [t for pod in newest for t in _terminations(pod) if t.get("exitCode")]

@@ -18,14 +18,16 @@ from typing import Final, NoReturn
 import grpc
 from fleetprof_api.hub import analyses_pb2 as pb
 from fleetprof_api.hub.analyses_pb2_grpc import AnalysesServicer
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_store.base import PartGrant, SigningStore, Store, StoreError, UploadPart
 
 from fleetprof_operator.analyses.rights import AnalysedCapture, find_read_problem, find_write_problem, of_a_rank
 from fleetprof_operator.hub.access.authentication import Authenticator, Principal
+from fleetprof_operator.hub.access.bucket import TokenBucket
 from fleetprof_operator.hub.access.call_authentication import CallAuthentication, Context
 from fleetprof_operator.hub.access.call_refusals import CallRefusals
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
+from fleetprof_operator.kubernetes.cluster import Cluster, Json
 
 log = logging.getLogger(__name__)
 
@@ -37,29 +39,13 @@ _LOOK_AGAIN_S: Final = 60.0
 _PAGE: Final = 1000
 
 
-class Pace:
-    """How fast one pod is answered: a token bucket whose debt is waited for, up to another burst."""
-
-    def __init__(self, now_s: float) -> None:
-        self._left = BURST
-        self._at_s = now_s
-
-    def take(self, now_s: float) -> float | None:
-        """How many seconds the next call has to wait; None: it is refused."""
-        left = min(BURST, self._left + (now_s - self._at_s) * CALLS_PER_S) - 1
-        if left < -BURST:
-            return None
-        self._left, self._at_s = left, now_s
-        return max(0.0, -left / CALLS_PER_S)
-
-
 @dataclass(slots=True)
 class _Caller:
     """A pod that was found to be one of a Job's."""
 
     job: str
     seen_s: float
-    pace: Pace
+    pace: TokenBucket
     ranks: frozenset[int] = field(default_factory=frozenset)
 
 
@@ -127,7 +113,7 @@ class AnalysesService(AnalysesServicer):
             await context.abort(
                 grpc.StatusCode.UNAVAILABLE, f"no analysis is under way in Job {caller.job}; ask again if it should be"
             )
-        wait_s = caller.pace.take(asyncio.get_running_loop().time())
+        wait_s = caller.pace.take_or_refuse(1, asyncio.get_running_loop().time())
         if wait_s is None:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls of one pod; ask more slowly")
         await asyncio.sleep(wait_s)
@@ -145,7 +131,7 @@ class AnalysesService(AnalysesServicer):
             pods, _ = await self._cluster.list(
                 f"/api/v1/namespaces/{self._namespace}/pods", {"fieldSelector": f"metadata.name={name}"}
             )
-        except (ApiRefused, Unreachable) as error:
+        except (ApiRefused, ApiUnreachable) as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, f"the pod cannot be looked up: {error}")
         job = find_job(pods, uid)
         if not job:
@@ -153,7 +139,7 @@ class AnalysesService(AnalysesServicer):
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only running pods of analyzer Jobs may ask")
         known = self._callers.get(uid)  # another call of the pod may have come first
         if known is None or known.job != job:
-            known = self._callers[uid] = _Caller(job, now_s, Pace(now_s))
+            known = self._callers[uid] = _Caller(job, now_s, TokenBucket(BURST, CALLS_PER_S, now_s))
             while len(self._callers) > _MOST_PODS:
                 self._callers.popitem(last=False)
         known.seen_s = now_s

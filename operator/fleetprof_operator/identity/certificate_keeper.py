@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+
 from fleetprof_operator.hub.server import ServerTls
 from fleetprof_operator.identity.certificates import Certificates, join_authorities, renew_certificates
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
+from fleetprof_operator.kubernetes.cluster import Cluster
 
 LOOK_EVERY_S: Final = 3600.0
 _AGAIN_AFTER_S: Final = 5.0
@@ -65,7 +67,7 @@ class CertificateKeeper:
         return self._serving
 
     async def ensure(self) -> None:
-        """Makes what is missing or due. Raises ApiRefused, Unreachable."""
+        """Makes what is missing or due. Raises ApiRefused, ApiUnreachable."""
         certificates = await self._ensure_secret()
         self._serving = ServerTls(certificate_chain=certificates.tls_crt, private_key=certificates.tls_key)
         if self._configuration:
@@ -78,7 +80,7 @@ class CertificateKeeper:
             try:
                 await self.ensure()
                 pause_s = LOOK_EVERY_S
-            except (ApiRefused, Unreachable) as problem:
+            except (ApiRefused, ApiUnreachable) as problem:
                 self.trouble = f"the certificates cannot be kept: {problem}"
                 log.warning("%s", self.trouble)
                 pause_s = _AGAIN_AFTER_S
@@ -95,7 +97,7 @@ class CertificateKeeper:
             if await self._write(self._secret, document, {"data": data}):
                 log.info("wrote a new certificate for %s", ", ".join(self._names))
                 return wanted
-        raise Unreachable(f"{self._secret} is changed by somebody else all the time")
+        raise ApiUnreachable(f"{self._secret} is changed by somebody else all the time")
 
     async def _ensure_bundle(self, authority: bytes) -> None:
         for _ in range(_TRIES):
@@ -110,7 +112,7 @@ class CertificateKeeper:
             if await self._write(self._configuration, document, {"webhooks": trusting}):
                 log.info("the API server trusts the webhook's certificate now")
                 return
-        raise Unreachable(f"{self._configuration} is changed by somebody else all the time")
+        raise ApiUnreachable(f"{self._configuration} is changed by somebody else all the time")
 
     def _join(self, authority: bytes, webhooks: Sequence[dict[str, Any]]) -> bytes:
         """The authority, and for a while those that the API server trusts now."""

@@ -16,10 +16,11 @@ from typing import Any, Final
 
 import jwt
 from fleetprof_api.pods import AUDIENCE
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 
 from fleetprof_operator.hub.access.authentication import CannotAuthenticate, Principal
 from fleetprof_operator.identity.pod_tokens import MAX_TOKEN_CHARACTERS, read_claims
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
+from fleetprof_operator.kubernetes.cluster import Cluster
 
 REFRESH_AFTER_S: Final = 30.0
 AGAIN_AFTER_S: Final = 2.0
@@ -87,7 +88,7 @@ class IssuerKeys:
         try:
             issuer = (await self._cluster.get("/.well-known/openid-configuration"))["issuer"]
             documents = (await self._cluster.get("/openid/v1/jwks"))["keys"]
-        except (ApiRefused, Unreachable, KeyError) as problem:
+        except (ApiRefused, ApiUnreachable, KeyError) as problem:
             self._failed_at = self._clock()
             raise CannotAuthenticate(f"the API server does not give its issuer's keys: {problem}") from None
         keys = {}

@@ -19,10 +19,11 @@ from typing import Any, Final
 
 import jwt
 from fleetprof_api.pods import AUDIENCE
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 
 from fleetprof_operator.hub.access.authentication import Authenticator, CannotAuthenticate, Principal
 from fleetprof_operator.identity.pod_tokens import MAX_TOKEN_CHARACTERS, read_expiry, read_review_user
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
+from fleetprof_operator.kubernetes.cluster import Cluster
 
 MOST_REMEMBERED_S: Final = 60.0
 REFUSAL_REMEMBERED_S: Final = 5.0
@@ -99,7 +100,7 @@ class TokenReviews:
         }
         try:
             answer = await self._cluster.create(_PATH, review)
-        except (ApiRefused, Unreachable) as problem:
+        except (ApiRefused, ApiUnreachable) as problem:
             raise CannotAuthenticate(f"the API server does not review tokens: {problem}") from None
         return answer.get("status") or {}
 

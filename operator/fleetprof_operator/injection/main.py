@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+
 from fleetprof_operator.injection.cluster_nodes import ClusterNodes
 from fleetprof_operator.injection.namespace_limits import Json, NamespaceLimitsReader
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings, InvalidSettings
@@ -21,7 +23,7 @@ from fleetprof_operator.injection.store_address import StoreAddress
 from fleetprof_operator.injection.webhook import Webhook
 from fleetprof_operator.injection.webhook_certificate import WebhookCertificate
 from fleetprof_operator.injection.webhook_settings import WebhookSettings, read_settings
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
+from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.web.connections import Connections
 from fleetprof_operator.web.probes import serve_probes
@@ -100,7 +102,7 @@ async def _ask_for_native_sidecars(cluster: Cluster) -> bool | None:
     try:
         version = await cluster.get("/version")
         numbers = [int("".join(filter(str.isdigit, version[part]))) for part in ("major", "minor")]
-    except (ApiRefused, Unreachable, KeyError, ValueError) as problem:
+    except (ApiRefused, ApiUnreachable, KeyError, ValueError) as problem:
         log.warning("the API server does not tell its version: %s", problem)
         return None
     return tuple(numbers) >= _NATIVE_SIDECARS

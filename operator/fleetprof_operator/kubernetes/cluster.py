@@ -3,7 +3,7 @@
 The typed models are left aside: pods are read as metadata only (a tenth of the memory), and custom resources have none.
 
 Guarantees: every refusal of the API is an `ApiRefused` with its status and sentence; what did not arrive at all is an
-`Unreachable`; lists are read in pages; a watch ends when the server ends it and is for the caller to begin again.
+`ApiUnreachable`; lists are read in pages; a watch ends when the server ends it and is for the caller to begin again.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 import aiohttp
 from fleetprof_api import __version__
 from fleetprof_api.process.backoff import draw_delay_s
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
@@ -23,19 +24,6 @@ _PAGE: Final = 500
 _CALL_S: Final = 30
 _WATCH_S: Final = 290
 _METADATA: Final = "application/json;as=PartialObjectMetadata{kind};g=meta.k8s.io;v=v1"
-
-
-class Unreachable(Exception):
-    """The API server did not answer; the message says how."""
-
-
-class ApiRefused(Exception):
-    """The API server's refusal: HTTP status, reason (`NotFound`, `Conflict`, `Expired` …) and sentence."""
-
-    def __init__(self, status: int, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.reason = reason
 
 
 def make_client(configuration: Configuration, program: str) -> ApiClient:
@@ -66,30 +54,30 @@ class Cluster:
         await self._client.close()
 
     async def get(self, path: str, *, metadata_only: bool = False, headers: Mapping[str, str] | None = None) -> Json:
-        """One object. `headers` are for who answers behind the API server's proxy. Raises ApiRefused, Unreachable."""
+        """One object. `headers`: for who answers behind the API server's proxy. Raises ApiRefused, ApiUnreachable."""
         accept = _METADATA.format(kind="") if metadata_only else ""
         return await self._call("GET", path, accept=accept, more=headers)
 
     async def create(self, path: str, body: Json) -> Json:
-        """A new object. Raises ApiRefused (409 when it is there), Unreachable."""
+        """A new object. Raises ApiRefused (409 when it is there), ApiUnreachable."""
         return await self._call("POST", path, body=body)
 
     async def merge(self, path: str, body: Json) -> Json:
-        """A merge patch. Raises ApiRefused, Unreachable."""
+        """A merge patch. Raises ApiRefused, ApiUnreachable."""
         return await self._call("PATCH", path, body=body, content="application/merge-patch+json")
 
     async def patch(self, path: str, operations: Sequence[Json]) -> Json:
-        """A JSON patch (RFC 6902). Raises ApiRefused (422 when a `test` of it fails), Unreachable."""
+        """A JSON patch (RFC 6902). Raises ApiRefused (422 when a `test` of it fails), ApiUnreachable."""
         return await self._call("PATCH", path, body=list(operations), content="application/json-patch+json")
 
     async def delete(self, path: str, options: Json | None = None) -> None:
-        """Deletes an object, or those of a collection's path. Raises ApiRefused, Unreachable."""
+        """Deletes an object, or those of a collection's path. Raises ApiRefused, ApiUnreachable."""
         await self._call("DELETE", path, body=options or {"propagationPolicy": "Background"})
 
     async def list(
         self, path: str, query: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> tuple[list[Json], str]:
-        """All objects and the resource version that a watch goes on from. Raises ApiRefused, Unreachable."""
+        """All objects and the resource version that a watch goes on from. Raises ApiRefused, ApiUnreachable."""
         found: list[Json] = []
         version = ""
         async for items, version in self.pages(path, query, metadata_only=metadata_only):  # noqa: B007
@@ -99,7 +87,7 @@ class Cluster:
     async def pages(
         self, path: str, query: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> AsyncIterator[tuple[Sequence[Json], str]]:
-        """The same a page at a time, for lists that are not to be held whole. Raises ApiRefused, Unreachable."""
+        """The same a page at a time, for lists that are not to be held whole. Raises ApiRefused, ApiUnreachable."""
         accept = _METADATA.format(kind="List") if metadata_only else ""
         more = ""
         while True:
@@ -113,7 +101,10 @@ class Cluster:
     async def watch(
         self, path: str, query: Mapping[str, str], version: str, *, metadata_only: bool = False
     ) -> AsyncIterator[tuple[str, Json]]:
-        """(ADDED, MODIFIED, DELETED or BOOKMARK; object) until the server ends it. Raises ApiRefused, Unreachable."""
+        """(ADDED, MODIFIED, DELETED or BOOKMARK; object) until the server ends it.
+
+        Raises ApiRefused, ApiUnreachable.
+        """
         parameters = {
             **query,
             "watch": "true",
@@ -131,7 +122,7 @@ class Cluster:
                     raise _refusal(event["object"].get("code", 500), event["object"])
                 yield event["type"], event["object"]
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            raise Unreachable(f"the watch of {path} broke: {_say(error)}") from None
+            raise ApiUnreachable(f"the watch of {path} broke: {_say(error)}") from None
         finally:
             response.close()
 
@@ -150,7 +141,7 @@ class Cluster:
         try:
             answer: Json = await response.json(content_type=None)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            raise Unreachable(f"{method} {path} broke: {_say(error)}") from None
+            raise ApiUnreachable(f"{method} {path} broke: {_say(error)}") from None
         return answer
 
     async def _send(
@@ -184,7 +175,7 @@ class Cluster:
             if response.status >= 400:
                 raise _refusal(response.status, await _read_error(response))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{method} {path}: {_say(error)}") from None
+            raise ApiUnreachable(f"{method} {path}: {_say(error)}") from None
         return response
 
 

@@ -10,7 +10,9 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, Generic, TypeVar
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable, wait_to_try_again
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+
+from fleetprof_operator.kubernetes.cluster import Cluster, Json, wait_to_try_again
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +58,7 @@ class Listing(Generic[_Kept]):
             except ApiRefused as refusal:
                 if refusal.status != 410:  # what the watch would go on from is too long ago
                     self._note(f"{self._path} cannot be listed: {refusal}")
-            except Unreachable as error:
+            except ApiUnreachable as error:
                 self._note(str(error))
             await wait_to_try_again(tries)
             tries += 1

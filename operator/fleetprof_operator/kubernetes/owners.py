@@ -10,9 +10,10 @@ that names it.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from fleetprof_api.process.kubernetes_errors import ApiRefused
 from fleetprof_api.request import WorkloadReference
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json
+from fleetprof_operator.kubernetes.cluster import Cluster, Json
 
 MAX_DEPTH: Final = 8
 
@@ -33,7 +34,7 @@ class Owners:
     async def lead_to(self, references: Sequence[Json], target: WorkloadReference) -> bool:
         """Whether these owner references, or those of the owners, name the target.
 
-        Raises CannotFollow, Unreachable.
+        Raises CannotFollow, ApiUnreachable.
         """
         seen: set[str] = set()
         level = list(references)

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from fleetprof_api.process.address import HostPort, parse_host_port
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
+from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.ownership.lease import (
     LEASE,
     RENEW_S,
@@ -89,7 +90,7 @@ class Leadership:
                 lease = await self._cluster.get(path)
                 if read_holder(lease) == self._me:
                     await self._cluster.merge(path, build_farewell(lease))
-            except (ApiRefused, Unreachable) as error:
+            except (ApiRefused, ApiUnreachable) as error:
                 log.warning("the Lease in %s cannot be freed: %s", namespace, error)
         self._ours.clear()
 
@@ -105,7 +106,7 @@ class Leadership:
                 self._give_way(namespace, holder, ours=ours)
                 return False
             await self._cluster.merge(path, build_claim(lease, self._me, time.time_ns()))
-        except (ApiRefused, Unreachable) as error:
+        except (ApiRefused, ApiUnreachable) as error:
             if isinstance(error, ApiRefused) and error.status == _CONFLICT:
                 return ours  # the next look tells whose it is
             missing = isinstance(error, ApiRefused) and error.status == _NOT_FOUND

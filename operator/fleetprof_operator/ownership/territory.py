@@ -10,7 +10,9 @@ another's before requests are looked at. Right: list and watch Leases named `fle
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fleetprof_operator.kubernetes.cluster import Cluster, Json, Unreachable
+from fleetprof_api.process.kubernetes_errors import ApiUnreachable
+
+from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.kubernetes.listing import Listing
 from fleetprof_operator.ownership.lease import LEASE
 
@@ -50,9 +52,9 @@ class Territory:
         return self._leases.complete or not self._has_neighbours
 
     def require(self) -> None:
-        """Raises Unreachable while the other releases are not known."""
+        """Raises ApiUnreachable while the other releases are not known."""
         if not self.is_known():
-            raise Unreachable(self._leases.trouble or "the Leases of other releases are not listed yet")
+            raise ApiUnreachable(self._leases.trouble or "the Leases of other releases are not listed yet")
 
     def serves(self, body: Mapping[str, Any]) -> bool:
         """Whether this request is ours."""

@@ -19,7 +19,7 @@ from fleetprof_operator.policies.notifications.notification import Notifier
 from fleetprof_operator.policies.notifications.report_alert import ReportAlerts
 from fleetprof_operator.policies.policy_metrics import PolicyMetrics
 from fleetprof_operator.policies.receiver import AlertReceiver
-from fleetprof_operator.policies.stored_policies import StoredPolicies
+from fleetprof_operator.policies.stored_policies import PolicyWriter
 from fleetprof_operator.policies.triggers.figures import HubFigures
 from fleetprof_operator.settings import Settings
 
@@ -47,7 +47,7 @@ class Policies:
             count_bytes=lambda uid: _count_bytes(hub, uid),
             on_write=lambda kind: metrics.writes.labels(kind).inc(),
         )
-        stored = StoredPolicies(hub.put)
+        stored = PolicyWriter(hub.put)
         engine = Engine(figures, exemptions, captures, stored, on_firing=metrics.note_firing)
         return cls(engine, exemptions, settings)
 

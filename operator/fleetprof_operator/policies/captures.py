@@ -17,14 +17,15 @@ from typing import Any, Final
 
 from fleetprof_api.pods import POLICY_LABEL
 from fleetprof_api.policy import Mode, Suppression, dump_template
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
+from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.policies.decision import CaptureOrder
-from fleetprof_operator.policies.log import Capture
+from fleetprof_operator.policies.log import LoggedCapture
 from fleetprof_operator.policies.notifications.notification import Notifier
 from fleetprof_operator.policies.notifications.report_alert import ReportAlerts
 from fleetprof_operator.policies.policy_state import PATH, PolicyState
-from fleetprof_operator.policies.triggers.figures import Figures, Job
+from fleetprof_operator.policies.triggers.figures import FiguresSource, Job
 from fleetprof_operator.profilerequests.notices import build_notice
 from fleetprof_operator.profilerequests.records import PLURAL as REQUESTS
 from fleetprof_operator.profilerequests.status import find_state, parse_time
@@ -45,7 +46,7 @@ class PolicyCaptures:
     def __init__(
         self,
         cluster: Cluster,
-        figures: Figures,
+        figures: FiguresSource,
         notifier: Notifier,
         report_alerts: ReportAlerts,
         *,
@@ -105,7 +106,7 @@ class PolicyCaptures:
         own = {"op": "test", "path": "/metadata/uid", "value": policy.metadata["uid"]}
         try:
             await self._cluster.patch(f"{policy.path}/status", [own, {"op": "add", "path": "/status", "value": status}])
-        except (ApiRefused, Unreachable) as error:
+        except (ApiRefused, ApiUnreachable) as error:
             if not (isinstance(error, ApiRefused) and error.status == 404):
                 log.warning("the status of policy %s/%s cannot be written: %s", policy.namespace, policy.name, error)
             return False
@@ -114,7 +115,7 @@ class PolicyCaptures:
         policy.written_unix_ns = now
         return True
 
-    async def _make(self, policy: PolicyState, capture: Capture) -> None:
+    async def _make(self, policy: PolicyState, capture: LoggedCapture) -> None:
         now = self._clock()
         document = self._planned.get(capture.request) or self._remake(policy, capture)
         problem = "the job is gone" if document is None else ""
@@ -133,7 +134,7 @@ class PolicyCaptures:
                 await self.give_notice(
                     made["metadata"], "MadeByPolicy", message, mark=policy.name, about="ProfileRequest"
                 )
-            except Unreachable as error:
+            except ApiUnreachable as error:
                 log.warning("the request %s cannot be made yet: %s", capture.request, error)
                 return
             except ApiRefused as refusal:
@@ -167,7 +168,7 @@ class PolicyCaptures:
         self._on_write("request")
         return made
 
-    def _remake(self, policy: PolicyState, capture: Capture) -> Json | None:
+    def _remake(self, policy: PolicyState, capture: LoggedCapture) -> Json | None:
         """The request of a capture that an earlier operator wrote down and did not make."""
         kind, _, name = capture.workload.partition("/")
         job = self._figures.find_job(policy.namespace, kind=kind, name=name)
@@ -193,7 +194,7 @@ class PolicyCaptures:
             path = f"{PATH}/namespaces/{policy.namespace}/{REQUESTS}"
             try:
                 found, _ = await self._cluster.list(path, {"labelSelector": f"{POLICY_LABEL}={policy.name}"})
-            except (ApiRefused, Unreachable) as error:
+            except (ApiRefused, ApiUnreachable) as error:
                 log.warning("the requests of policy %s/%s cannot be read: %s", policy.namespace, policy.name, error)
                 continue
             bodies = {body["metadata"]["name"]: body for body in found}
@@ -218,7 +219,7 @@ class PolicyCaptures:
         written = self._count_bytes(body["metadata"]["uid"])
         return changes | ({"trace_bytes": written} if written is not None else {})
 
-    async def _tell(self, policy: PolicyState, capture: Capture) -> None:
+    async def _tell(self, policy: PolicyState, capture: LoggedCapture) -> None:
         """Event, notification and alert of a capture's end. The next operator tells again what this one did not."""
         message = f"{capture.workload}: {capture.result}. {capture.headline} {capture.report_url}".strip()
         await self.give_notice(policy.metadata, "CaptureEnded", message, mark=capture.request)
@@ -250,7 +251,7 @@ class PolicyCaptures:
         try:
             await self._cluster.create(f"/api/v1/namespaces/{metadata['namespace']}/events", event)
             self._on_write("event")
-        except (ApiRefused, Unreachable) as error:
+        except (ApiRefused, ApiUnreachable) as error:
             if not (isinstance(error, ApiRefused) and error.status == 409):
                 log.warning("no Event %s: %s", reason, error)
 

@@ -13,7 +13,7 @@ from typing import Final
 from fleetprof_api.policy import Budget, Mode, PolicySpec, Suppression
 from fleetprof_api.request import Recording
 
-from fleetprof_operator.policies.log import DAY_NS, Capture
+from fleetprof_operator.policies.log import DAY_NS, LoggedCapture
 
 _USEFUL_BYTES: Final = 32 << 20
 """A rank that may write less hardly records an iteration: then no capture is better than one that is given up."""
@@ -45,15 +45,15 @@ class NoCapture:
 class CaptureOrder:
     """A capture is to be made. `max_trace_bytes` of each rank, where that is less than the template's."""
 
-    capture: Capture
+    capture: LoggedCapture
     max_trace_bytes: int | None
 
 
 def decide(
     spec: PolicySpec,
     identity: tuple[str, str],
-    own: Iterable[Capture],
-    others: Iterable[Capture],
+    own: Iterable[LoggedCapture],
+    others: Iterable[LoggedCapture],
     firing: Firing,
     now: int,
 ) -> CaptureOrder | NoCapture:
@@ -78,7 +78,7 @@ def decide(
             f"{max(0, left)} of {budget.bytes_per_day} bytes per day are left, too few for {ranks} ranks; "
             "raise spec.budget.bytesPerDay or choose fewer ranks",
         )
-    capture = Capture(
+    capture = LoggedCapture(
         request=name,
         workload=firing.workload,
         trigger=firing.trigger,
@@ -111,7 +111,7 @@ def count_ranks(template: Recording, ranks: int) -> int:
 
 
 def _refuse_job(
-    budget: Budget, own: list[Capture], of_job: list[Capture], firing: Firing, now: int
+    budget: Budget, own: list[LoggedCapture], of_job: list[LoggedCapture], firing: Firing, now: int
 ) -> NoCapture | None:
     if firing.is_exempt:
         return NoCapture(Suppression.EXEMPT, 'a pod of the job has the annotation fleetprof.io/alerts: "off"')
@@ -138,7 +138,7 @@ def _refuse_job(
     return None
 
 
-def _refuse_policy(budget: Budget, own: list[Capture], today: list[Capture]) -> NoCapture | None:
+def _refuse_policy(budget: Budget, own: list[LoggedCapture], today: list[LoggedCapture]) -> NoCapture | None:
     if len(_running(own)) >= budget.concurrent:
         return NoCapture(
             Suppression.CONCURRENT,
@@ -152,5 +152,5 @@ def _refuse_policy(budget: Budget, own: list[Capture], today: list[Capture]) -> 
     return None
 
 
-def _running(captures: list[Capture]) -> list[Capture]:
+def _running(captures: list[LoggedCapture]) -> list[LoggedCapture]:
     return [capture for capture in captures if not capture.is_over]

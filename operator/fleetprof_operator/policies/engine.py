@@ -19,10 +19,10 @@ from fleetprof_operator.policies.captures import PolicyCaptures
 from fleetprof_operator.policies.decision import CaptureOrder, Firing, NoCapture, decide
 from fleetprof_operator.policies.exemption import Exemptions
 from fleetprof_operator.policies.policy_state import PolicyState
-from fleetprof_operator.policies.stored_policies import StoredPolicies
+from fleetprof_operator.policies.stored_policies import PolicyWriter
 from fleetprof_operator.policies.triggers.alerts import FiringAlert
 from fleetprof_operator.policies.triggers.evaluation import Detection, JobEvaluation
-from fleetprof_operator.policies.triggers.figures import Figures, JobFigures
+from fleetprof_operator.policies.triggers.figures import FiguresSource, JobFigures
 from fleetprof_operator.policies.triggers.schedule import find_due
 
 log = logging.getLogger(__name__)
@@ -37,10 +37,10 @@ class Engine:
 
     def __init__(
         self,
-        figures: Figures,
+        figures: FiguresSource,
         exemptions: Exemptions,
         captures: PolicyCaptures,
-        stored: StoredPolicies,
+        stored: PolicyWriter,
         *,
         on_firing: Callable[[str, str], None],
         clock: Callable[[], int] = time.time_ns,

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from fleetprof_api.pods import ALERTS_ANNOTATION, ALERTS_OFF
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
+from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.policies.triggers.figures import Job
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class Exemptions:
         known, _ = self._known.get(job, (False, 0))
         try:
             found = await self._cluster.get(f"/api/v1/namespaces/{job.namespace}/pods/{pod}", metadata_only=True)
-        except (ApiRefused, Unreachable) as error:
+        except (ApiRefused, ApiUnreachable) as error:
             log.debug("the annotations of pod %s/%s cannot be read: %s", job.namespace, pod, error)
         else:
             known = (found["metadata"].get("annotations") or {}).get(ALERTS_ANNOTATION) == ALERTS_OFF

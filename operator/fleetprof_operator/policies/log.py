@@ -33,7 +33,7 @@ _MESSAGE: Final = longest(PolicySuppression, "message")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Capture:
+class LoggedCapture:
     """One capture of a policy, made or (in a dry run) only recorded. A time of 0 has not come."""
 
     request: str
@@ -71,20 +71,20 @@ class Left:
 class PolicyLog:
     """`captures` by name of their request, the oldest first; `left` by job, trigger and reason, the latest last."""
 
-    captures: dict[str, Capture]
+    captures: dict[str, LoggedCapture]
     left: dict[tuple[str, str, Suppression], Left]
     fired: int = 0
     captured: int = 0
     suppressed: int = 0
     last_fired_unix_ns: int = 0
 
-    def note_capture(self, capture: Capture) -> None:
+    def note_capture(self, capture: LoggedCapture) -> None:
         """A trigger makes a capture."""
         self.captures[capture.request] = capture
         self.captured += 1
         self._note_fired(capture.fired_unix_ns)
 
-    def change(self, request: str, **changes: object) -> Capture:
+    def change(self, request: str, **changes: object) -> LoggedCapture:
         """A capture goes on. Raises KeyError when it is not known."""
         changed = replace(self.captures[request], **changes)  # type: ignore[arg-type]
         self.captures[request] = changed
@@ -103,7 +103,7 @@ class PolicyLog:
         self._note_fired(now_unix_ns)
         return known is None
 
-    def forget(self, now_unix_ns: int, is_remembered: Callable[[Capture], bool]) -> None:
+    def forget(self, now_unix_ns: int, is_remembered: Callable[[LoggedCapture], bool]) -> None:
         """Drops captures older than a day that nobody needs; `is_remembered` tells those that a trigger does."""
         for name, capture in list(self.captures.items()):
             if now_unix_ns - capture.fired_unix_ns > DAY_NS and capture.is_over and not is_remembered(capture):
@@ -160,7 +160,7 @@ def write_log(log: PolicyLog) -> Json:
     return written
 
 
-def _write_capture(capture: Capture) -> Json:
+def _write_capture(capture: LoggedCapture) -> Json:
     written: Json = {
         "request": capture.request,
         "workload": capture.workload,
@@ -187,8 +187,8 @@ def _write_capture(capture: Capture) -> Json:
     return written
 
 
-def _read_capture(read: PolicyCapture) -> Capture:
-    return Capture(
+def _read_capture(read: PolicyCapture) -> LoggedCapture:
+    return LoggedCapture(
         request=read.request,
         workload=read.workload,
         trigger=read.trigger,

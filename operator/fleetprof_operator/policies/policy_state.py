@@ -16,7 +16,7 @@ from fleetprof_api.policy import (
 )
 
 from fleetprof_operator.kubernetes.cluster import Json
-from fleetprof_operator.policies.log import Capture, read_log, write_log
+from fleetprof_operator.policies.log import LoggedCapture, read_log, write_log
 from fleetprof_operator.policies.triggers.evaluation import JobEvaluation
 from fleetprof_operator.policies.triggers.figures import Job
 from fleetprof_operator.policies.triggers.schedule import InvalidSchedule, find_due
@@ -71,7 +71,7 @@ class PolicyState:
         """Those of one type."""
         return [t for t in self.spec.triggers if t.type is kind] if self.spec is not None else []
 
-    def is_remembered(self, capture: Capture, jobs: Mapping[str, object]) -> bool:
+    def is_remembered(self, capture: LoggedCapture, jobs: Mapping[str, object]) -> bool:
         """Whether a trigger needs to know of a capture beyond its day: one that fires once in a run, of a job there."""
         steady = {trigger.name for trigger in self.triggers(TriggerType.STEADY_STATE)}
         return capture.trigger in steady and capture.workload in jobs

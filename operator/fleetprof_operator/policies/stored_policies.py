@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 WRITE_NS: Final = 10 * 10**9
 
 
-class StoredPolicies:
-    """`put(key, data)` blocks, and raises StoreError."""
+class PolicyWriter:
+    """Stores the policies of each namespace that changed. `put(key, data)` blocks, and raises StoreError."""
 
     def __init__(self, put: Callable[[str, bytes], None], clock: Callable[[], int] = time.time_ns) -> None:
         self._put = put

@@ -17,7 +17,7 @@ import kopf
 from fleetprof_api.ledger import Canceller
 from fleetprof_api.process.log import about
 
-from fleetprof_operator.analyses.analyses import Analyses
+from fleetprof_operator.analyses.analyses import AnalyzerJobs
 from fleetprof_operator.hub.submission import UnknownCapture
 from fleetprof_operator.kubernetes.cluster import Json
 from fleetprof_operator.ownership.territory import Territory
@@ -42,7 +42,7 @@ class Control:
         records: Records,
         retention: Retention,
         later_changes: LaterChanges,
-        analyses: Analyses | None,
+        analyses: AnalyzerJobs | None,
         territory: Territory,
         stop: asyncio.Event,
     ) -> None:

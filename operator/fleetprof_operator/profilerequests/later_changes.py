@@ -14,7 +14,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+
+from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.profilerequests.records import request_path
 from fleetprof_operator.profilerequests.status import build_status, is_finished
 
@@ -82,7 +84,7 @@ class LaterChanges:
                 return True
             log.warning("the generation of request %s cannot be written yet: %s", name, refusal)
             return False
-        except Unreachable as error:
+        except ApiUnreachable as error:
             log.warning("the generation of request %s cannot be written yet: %s", name, error)
             return False
         self._on_write()

@@ -20,7 +20,7 @@ from fleetprof_api.request import Conflict, InvalidRequest, ProfileRequest
 from fleetprof_store.base import StoreError
 from fleetprof_store.location import StoreLocation
 
-from fleetprof_operator.analyses.analyses import Analyses
+from fleetprof_operator.analyses.analyses import AnalyzerJobs
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.submission import QUEUED, TOO_MANY, CaptureRefused, UnknownCapture
@@ -61,7 +61,7 @@ class Surroundings:
     report_url: str
     store: StoreLocation
     requesters: Requesters
-    analyses: Analyses | None
+    analyses: AnalyzerJobs | None
     targets: TargetWatches
     waiting_line: WaitingLine = field(default_factory=WaitingLine)
 

@@ -10,7 +10,9 @@ import logging
 import time
 from typing import Final
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+
+from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.profilerequests.status import format_time
 
 log = logging.getLogger(__name__)
@@ -72,7 +74,7 @@ class Notices:
         path = f"/api/v1/namespaces/{self._metadata['namespace']}/events"
         try:
             await self._cluster.create(path, build_notice(self._metadata, kind, reason, message, time.time_ns()))
-        except (ApiRefused, Unreachable) as error:
+        except (ApiRefused, ApiUnreachable) as error:
             if not (isinstance(error, ApiRefused) and error.status == 409):
                 log.warning("no Event %s: %s", reason, error)
             return False

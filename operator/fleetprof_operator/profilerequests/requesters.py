@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fleetprof_api.pods import REQUESTED_BY_ANNOTATION
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_api.request import Status
 from fleetprof_api.request.fields import longest
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable, wait_to_try_again
+from fleetprof_operator.kubernetes.cluster import Cluster, Json, wait_to_try_again
 from fleetprof_operator.profilerequests.status import parse_time
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class Requesters:
             except ApiRefused as refusal:
                 log.warning("nobody vouches for requesters: %s", refusal)
                 return UNKNOWN
-            except Unreachable as error:
+            except ApiUnreachable as error:
                 log.warning("the guard of requesters cannot be read: %s", error)
                 await wait_to_try_again(tries)
         return UNKNOWN

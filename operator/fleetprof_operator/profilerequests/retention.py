@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+
+from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.profilerequests.records import request_path
 from fleetprof_operator.profilerequests.status import parse_time
 
@@ -100,7 +102,7 @@ class Retention:
             if refusal.status not in (404, 409):
                 log.warning("request %s/%s cannot be deleted yet: %s", due.namespace, due.name, refusal)
                 return
-        except Unreachable as error:
+        except ApiUnreachable as error:
             log.warning("request %s/%s cannot be deleted yet: %s", due.namespace, due.name, error)
             return
         self._due.pop(uid, None)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.request import Failure, Status
+from fleetprof_api.request import FailedRanks, Status
 from fleetprof_api.request.fields import longest
 
 from fleetprof_operator.hub.ledger.outcome import say_not_done
@@ -25,8 +25,8 @@ SUMMARY: Final = ("Ready", "Stalled")
 _MESSAGE: Final = 2000
 _TARGET: Final = longest(Status, "target")
 _FAILURES: Final = longest(Status, "failures")
-_FAILED_RANKS: Final = longest(Failure, "first_ranks")
-_FAILURE_MESSAGE: Final = longest(Failure, "message")
+_FAILED_RANKS: Final = longest(FailedRanks, "first_ranks")
+_FAILURE_MESSAGE: Final = longest(FailedRanks, "message")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable, wait_to_try_again
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+
+from fleetprof_operator.kubernetes.cluster import Cluster, Json, wait_to_try_again
 from fleetprof_operator.profilerequests.status import differ_much
 
 log = logging.getLogger(__name__)
@@ -66,7 +68,7 @@ class StatusWriter:
                     await self._write(wanted)
                 self._written_at = time.monotonic()
                 tries = 0
-            except (ApiRefused, Unreachable) as error:
+            except (ApiRefused, ApiUnreachable) as error:
                 self.is_deleted = isinstance(error, ApiRefused) and await self._is_gone(error)
                 if not self.is_deleted:
                     log.warning("the status cannot be written and will be tried again: %s", error)
@@ -89,7 +91,7 @@ class StatusWriter:
         path, _, name = self._path.rpartition("/")
         try:
             found, _ = await self._cluster.list(path, {"fieldSelector": f"metadata.name={name}"}, metadata_only=True)
-        except (ApiRefused, Unreachable):
+        except (ApiRefused, ApiUnreachable):
             return False
         return all(body["metadata"]["uid"] != self._uid for body in found)
 

@@ -15,10 +15,11 @@ from datetime import datetime
 from typing import Final
 
 from fleetprof_api.pods import INJECTED_ANNOTATION
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_api.request import ProfileRequest
 
 from fleetprof_operator.hub.planning.target_pods import Pod, TargetPods
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Json, Unreachable
+from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.kubernetes.listing import Listing
 from fleetprof_operator.kubernetes.owners import CannotFollow, Owners
 from fleetprof_operator.kubernetes.pod_trouble import explain
@@ -106,7 +107,7 @@ class TargetPodsWatch:
             if uid not in self._belongs:
                 try:
                     self._belongs[uid] = await self._owners.lead_to(facts.owners, query.owner)
-                except (CannotFollow, Unreachable) as error:
+                except (CannotFollow, ApiUnreachable) as error:
                     trouble = str(error)
         for uid in set(self._belongs) - set(self._live.objects):
             del self._belongs[uid]
@@ -152,7 +153,7 @@ class TargetPodsWatch:
     async def _explain(self, name: str) -> str:
         try:
             pod = await self._cluster.get(f"{self._path}/{name}")
-        except (ApiRefused, Unreachable):
+        except (ApiRefused, ApiUnreachable):
             return ""  # gone meanwhile, or told by the listing's own trouble
         return explain(pod.get("status") or {})
 

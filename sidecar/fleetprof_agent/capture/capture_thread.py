@@ -20,7 +20,7 @@ from fleetprof_agent.process.memory import ProcessMemory, give_back
 from fleetprof_agent.profiler.kineto import OnDemandTrace
 from fleetprof_agent.profiler.own_profile import OwnProfile
 from fleetprof_agent.samples.nvml import DeviceSampler
-from fleetprof_agent.samples.schedule import Schedule
+from fleetprof_agent.samples.schedule import SchedulerFigures
 from fleetprof_agent.samples.thread_samples import ThreadSamples
 from fleetprof_agent.steps.reports import StepReports
 from fleetprof_agent.steps.ring import StepRing
@@ -186,7 +186,7 @@ class CaptureThread:
             return None
         try:
             threads = identity.loaded("torch").get_num_threads()
-            return ThreadSamples(arm, ident, Schedule(task, threads), self._reports.step_ns())
+            return ThreadSamples(arm, ident, SchedulerFigures(task, threads), self._reports.step_ns())
         except Exception:  # a capture without them
             report_error()
             return None

@@ -24,7 +24,7 @@ SHARE_OF_SUM = 1000
 NOT_READ = (None, None, None, None, None)
 
 
-class Schedule:
+class SchedulerFigures:
     """Of this process and one thread of it, `task` at the kernel. `torch_threads`: torch.get_num_threads()."""
 
     def __init__(

@@ -19,7 +19,7 @@ from typing import Any, Callable
 from fleetprof_agent.errors import report_error
 from fleetprof_agent.samples.collector import CollectorMarks
 from fleetprof_agent.samples.frames import read_stack
-from fleetprof_agent.samples.schedule import NOT_READ, Schedule
+from fleetprof_agent.samples.schedule import NOT_READ, SchedulerFigures
 from fleetprof_agent.samples.stacks import StackTable
 
 SECOND_NS = 1_000_000_000
@@ -58,7 +58,7 @@ class ThreadSamples:
         self,
         arm: dict[str, Any],
         thread: int,
-        schedule: Schedule,
+        schedule: SchedulerFigures,
         step_ns: int,
         read_stack: Callable[[int], list[tuple[Any, int]]] = read_stack,
         cpu_clock: Callable[[], int] = time.thread_time_ns,

@@ -17,7 +17,7 @@ from fleetprof_sidecar.capture.process_capture import ProcessCapture, StoredFile
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.children.compress import CompressionResult, refusal
 from fleetprof_sidecar.delivery.spool import NoRoom, Spool
-from fleetprof_sidecar.sockets.shared_files import Planted
+from fleetprof_sidecar.sockets.shared_files import UnexpectedFile
 
 # gzip of anything is at most this much longer than the thing itself.
 _GZIP_OVERHEAD_BYTES: Final = 1 << 16
@@ -64,7 +64,7 @@ class CompressionQueue:
         uid = capture.terms.uid
         try:
             source = self._traces.open(capture.file_name, uid if uid >= 0 else None)
-        except Planted as problem:
+        except UnexpectedFile as problem:
             return refusal(Reason.CORRUPT_TRACE, f"the object in the trace's place was not read: {problem}")
         except OSError as problem:
             return refusal(Reason.INTERNAL, f"the trace cannot be read: {problem.strerror}")

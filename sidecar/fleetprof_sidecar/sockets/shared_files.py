@@ -17,7 +17,7 @@ from typing import Final
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Planted(Exception):
+class UnexpectedFile(Exception):
     """Something else than the file that was expected; the message says what."""
 
 
@@ -47,11 +47,11 @@ def open_regular(name: str, folder: int, owner: int | None = None) -> int:
         elif owner is not None and status.st_uid != owner:
             problem = f"belongs to user {status.st_uid}, the process runs as user {owner}"
         if problem:
-            raise Planted(f"{name} {problem}")
+            raise UnexpectedFile(f"{name} {problem}")
         try:
             return os.open(_path_of(found), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except BlockingIOError:
-            raise Planted(f"{name} is held back by a lease") from None
+            raise UnexpectedFile(f"{name} is held back by a lease") from None
 
 
 def make_folder(name: str, folder: int, mode: int) -> bool:
@@ -87,7 +87,7 @@ def write_whole(name: str, folder: int, data: bytes, mode: int = 0o644) -> None:
 def _holds(name: str, folder: int, data: bytes) -> bool:
     try:
         descriptor = open_regular(name, folder, os.geteuid())
-    except (Planted, OSError):
+    except (UnexpectedFile, OSError):
         return False
     with os.fdopen(descriptor, "rb") as file:
         return os.fstat(descriptor).st_size == len(data) and file.read(len(data) + 1) == data

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fleetprof_agent import wire
 from fleetprof_agent.samples import stacks
-from fleetprof_agent.samples.schedule import EVERY_NS, Schedule
+from fleetprof_agent.samples.schedule import EVERY_NS, SchedulerFigures
 from fleetprof_agent.samples.stacks import StackTable
 from fleetprof_agent.samples.thread_samples import COLUMNS, MOST_SAMPLES, ThreadSamples
 from fleetprof_api.samples import ThreadColumns
@@ -69,7 +69,7 @@ class Looks:
 
     def samples(self, **arm: Any) -> ThreadSamples:
         return ThreadSamples(
-            arm, 5, Schedule(threading.get_native_id(), 3), STEP_NS, self.read_stack, lambda: self._spent
+            arm, 5, SchedulerFigures(threading.get_native_id(), 3), STEP_NS, self.read_stack, lambda: self._spent
         )
 
     def run(self, samples: ThreadSamples, until: int, *, step_ns: int = STEP_NS) -> None:
@@ -213,7 +213,7 @@ def test_a_full_message_of_samples_fits_its_datagram() -> None:
 def test_the_kernels_account_of_this_thread() -> None:
     times = count(EVERY_NS, MS)  # the sum over all threads, two looks at the clock, takes a thousandth of its pause
     now = [0]
-    schedule = Schedule(threading.get_native_id(), None, clock=lambda: now[0] + next(times))
+    schedule = SchedulerFigures(threading.get_native_id(), None, clock=lambda: now[0] + next(times))
     first = schedule.read()
     sum(range(300_000))
     assert schedule.read() == (None,) * 5, "it has just been read"
@@ -246,6 +246,6 @@ def test_the_quota_of_its_control_groups(tmp_path: Path, files: dict[str, str], 
     for name, text in (files | known).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    schedule = Schedule(1, None, proc=f"{tmp_path}/proc")
+    schedule = SchedulerFigures(1, None, proc=f"{tmp_path}/proc")
     schedule.read()
     assert schedule.cores["cpu_limit_millicores"] == millicores

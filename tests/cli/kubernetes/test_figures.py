@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from fleetprof_api.process.kubernetes_errors import ApiRefused
 from fleetprof_cli.kubernetes.figures import FiguresReader
 from fleetprof_cli.messages import Failure
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster
+from fleetprof_operator.kubernetes.cluster import Cluster
 
 SYSTEM = "/api/v1/namespaces/fleetprof-system"
 FIGURES: dict[str, Any] = {"at_unix_ns": 1, "interval_ns": 5, "workloads": []}

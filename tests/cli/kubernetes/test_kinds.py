@@ -5,7 +5,7 @@ from typing import Any
 import click
 import pytest
 from fleetprof_api.request import Selector
-from fleetprof_cli.kubernetes.kinds import Kind, known_kind, parse_selector, split_target
+from fleetprof_cli.kubernetes.kinds import WorkloadKind, known_kind, parse_selector, split_target
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def test_a_kind_has_kubectls_names(words: list[str], api_version: str, kind: str
 
 
 def test_a_kind_knows_its_place_in_the_api() -> None:
-    assert Kind("batch/v1", "Job", "jobs").path("team", "llama") == "/apis/batch/v1/namespaces/team/jobs/llama"
-    assert Kind("v1", "Pod", "pods").path("team") == "/api/v1/namespaces/team/pods"
+    assert WorkloadKind("batch/v1", "Job", "jobs").path("team", "llama") == "/apis/batch/v1/namespaces/team/jobs/llama"
+    assert WorkloadKind("v1", "Pod", "pods").path("team") == "/api/v1/namespaces/team/pods"
 
 
 @pytest.mark.parametrize("text", ["llama", "job/", "/llama", "job/a/b", ""])

@@ -6,13 +6,13 @@ import signal
 from typing import Any
 
 import pytest
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_cli.capture.following import follow
 from fleetprof_cli.capture.seam import Away
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.connection import Connection, explain_refusal, requests_path
 from fleetprof_cli.kubernetes.requests import Requests
 from fleetprof_cli.messages import Failure
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Unreachable
 from harness.kubernetes.memory_cluster import MemoryCluster
 
 DOCUMENT: dict[str, Any] = {"metadata": {"name": "look", "namespace": "team"}, "spec": {}}
@@ -64,7 +64,7 @@ async def test_one_that_has_ended_already_is_not_waited_for(cluster: MemoryClust
 
 @pytest.mark.parametrize(
     "broken",
-    [None, ApiRefused(410, "Expired", "too old"), Unreachable("the watch broke")],
+    [None, ApiRefused(410, "Expired", "too old"), ApiUnreachable("the watch broke")],
     ids=["ended", "expired", "lost"],
 )
 async def test_a_watch_that_ends_is_begun_again(
@@ -188,7 +188,7 @@ async def test_an_api_server_that_is_away_is_waited_for_by_those_who_follow(
     cluster: MemoryCluster, requests: Requests
 ) -> None:
     state = await requests.create(DOCUMENT)
-    cluster.refusals["LIST", requests_path("team")] = Unreachable("connection refused")
+    cluster.refusals["LIST", requests_path("team")] = ApiUnreachable("connection refused")
     with pytest.raises(Away, match="the API server does not answer"):
         async for _ in requests.watch(state):
             pass

@@ -7,7 +7,7 @@ from typing import Any
 
 from fleetprof_api.pods import SIDECAR_CONTAINER
 from fleetprof_cli.doctor.checks import Check
-from fleetprof_cli.kubernetes.doctor.observation import Observation, PodFacts
+from fleetprof_cli.kubernetes.doctor.observation import Observation, PodObservation
 from fleetprof_operator.injection.pods.change import change_pod
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
@@ -40,7 +40,7 @@ def inject(pod: Json) -> Json:
 
 
 def make_facts(pod: Json | None = None, log: Any = CONNECTED, torch: Any = None, **changes: Any) -> Observation:
-    pods = [PodFacts(pod=pod, sidecar_log=log, torch=torch)] if pod else []
+    pods = [PodObservation(pod=pod, sidecar_log=log, torch=torch)] if pod else []
     facts: dict[str, Any] = {
         "namespace": NAMESPACE,
         "has_kind": True,

@@ -5,7 +5,7 @@ import copy
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused
+from fleetprof_api.process.kubernetes_errors import ApiRefused
 
 Json = dict[str, Any]
 

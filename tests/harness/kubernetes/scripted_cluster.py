@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+from fleetprof_operator.kubernetes.cluster import Cluster
 
 
 class ScriptedCluster(Cluster):
@@ -42,7 +43,7 @@ class ScriptedCluster(Cluster):
     def _note(self, verb: str, path: str) -> None:
         self.calls.append(f"{verb} {path}")
         if self.is_away:
-            raise Unreachable("connection refused")
+            raise ApiUnreachable("connection refused")
 
 
 def _merge(found: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

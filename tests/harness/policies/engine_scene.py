@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetprof_api.policy import JobSelector
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Unreachable
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_operator.policies.captures import PolicyCaptures
 from fleetprof_operator.policies.engine import Engine
 from fleetprof_operator.policies.exemption import Exemptions
 from fleetprof_operator.policies.notifications.notification import Notifier
 from fleetprof_operator.policies.notifications.report_alert import ReportAlerts
-from fleetprof_operator.policies.stored_policies import StoredPolicies
+from fleetprof_operator.policies.stored_policies import PolicyWriter
 from fleetprof_operator.policies.triggers.alerts import FiringAlert
 from fleetprof_operator.policies.triggers.figures import Job, JobFigures
 from fleetprof_store.base import StoreError
@@ -51,7 +51,7 @@ class PolicyApi:
         how = self._count()
         name = body["metadata"]["name"]
         if how == "before":
-            raise Unreachable("away")
+            raise ApiUnreachable("away")
         if how == "refused":
             raise ApiRefused(422, "Invalid", "spec.window: not within the bounds")
         if name in self.requests:
@@ -61,16 +61,16 @@ class PolicyApi:
         self.requests[name] = made
         self.made.append(name)
         if how == "after":
-            raise Unreachable("away")
+            raise ApiUnreachable("away")
         return made
 
     async def patch(self, path: str, operations: Sequence[Json]) -> Json:
         how = self._count()
         if how in ("before", "refused"):
-            raise Unreachable("away")
+            raise ApiUnreachable("away")
         self.policies[path.removesuffix("/status")]["status"] = copy.deepcopy(operations[-1]["value"])
         if how == "after":
-            raise Unreachable("away")
+            raise ApiUnreachable("away")
         return {}
 
     def _count(self) -> str:
@@ -145,7 +145,7 @@ class Scene:
             self.jobs,
             Exemptions(cluster),
             captures,
-            StoredPolicies(self.store.put, clock=lambda: self.now),
+            PolicyWriter(self.store.put, clock=lambda: self.now),
             on_firing=lambda trigger, result: self.fired.append((trigger, result)),
             clock=lambda: self.now,
         )

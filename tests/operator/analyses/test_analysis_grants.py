@@ -20,8 +20,9 @@ from fleetprof_api.hub.analyses_pb2_grpc import add_AnalysesServicer_to_server
 from fleetprof_api.report.report import read_report
 from fleetprof_operator.analyses.analyzer_job import job_name
 from fleetprof_operator.analyses.rights import AnalysedCapture, find_read_problem, find_write_problem
-from fleetprof_operator.analyses.service import AnalysesService, Pace
+from fleetprof_operator.analyses.service import BURST, CALLS_PER_S, AnalysesService
 from fleetprof_operator.hub.access.authentication import Principal
+from fleetprof_operator.hub.access.bucket import TokenBucket
 from fleetprof_store.base import NotFound, StoreError
 from fleetprof_store.directory import DirectoryStore
 from fleetprof_store.granted import GrantedStore
@@ -257,13 +258,13 @@ async def test_an_operator_that_is_away_is_waited_for(make_scene: Any) -> None:
 
 @pytest.mark.attack
 def test_a_pod_is_answered_at_a_bounded_pace() -> None:
-    pace = Pace(0.0)
-    assert {pace.take(0.0) for _ in range(200)} == {0.0}
-    assert [pace.take(0.0) for _ in range(3)] == [0.01, 0.02, 0.03]
-    waits = [pace.take(0.0) for _ in range(1000)]
+    pace = TokenBucket(BURST, CALLS_PER_S, 0.0)
+    assert {pace.take_or_refuse(1, 0.0) for _ in range(200)} == {0.0}
+    assert [pace.take_or_refuse(1, 0.0) for _ in range(3)] == [0.01, 0.02, 0.03]
+    waits = [pace.take_or_refuse(1, 0.0) for _ in range(1000)]
     assert waits[196:] == [2.0] + [None] * 803
-    assert pace.take(0.05) == pytest.approx(1.96)  # what was refused is not waited for
-    assert pace.take(60.0) == 0.0
+    assert pace.take_or_refuse(1, 0.05) == pytest.approx(1.96)  # what was refused is not waited for
+    assert pace.take_or_refuse(1, 60.0) == 0.0
 
 
 async def test_a_store_that_signs_nothing_says_so(make_scene: Any, tmp_path: Path) -> None:

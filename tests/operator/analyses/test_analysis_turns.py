@@ -5,7 +5,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from fleetprof_operator.analyses.analyses import Analyses, AnalysisBounds, AnalysisFailed
+from fleetprof_operator.analyses.analyses import AnalysisBounds, AnalyzerJobFailed, AnalyzerJobs
 from fleetprof_operator.hub.capture.environment import AnalysisOrder
 from harness.kubernetes.memory_cluster import MemoryCluster
 
@@ -29,9 +29,9 @@ def order(namespace: str, uid: str) -> AnalysisOrder:
     return AnalysisOrder(namespace, uid, name=uid, ranks=1, analysis=None)
 
 
-def make_analyses(cluster: MemoryCluster, bounds: AnalysisBounds = BOUNDS) -> Analyses:
+def make_analyses(cluster: MemoryCluster, bounds: AnalysisBounds = BOUNDS) -> AnalyzerJobs:
     """As the operator makes them."""
-    return Analyses(
+    return AnalyzerJobs(
         cluster,  # type: ignore[arg-type]
         "fleetprof-system",
         TEMPLATE,
@@ -133,6 +133,6 @@ async def test_a_failed_job_stays_until_its_reason_is_read() -> None:
     await analyses.analyze(order("team-b", "good"))
     assert made(cluster) == ["bad"]
     cluster.may_list.set()
-    with pytest.raises(AnalysisFailed):
+    with pytest.raises(AnalyzerJobFailed):
         await failing
     assert made(cluster) == []

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fleetprof_api.request import Analysis
 from fleetprof_operator.analyses.analyzer_job import Shards, build_job, find_cuts, job_name, plan_shards
-from fleetprof_operator.analyses.outcome import Outcome, find_sentence, read_outcome
+from fleetprof_operator.analyses.outcome import JobOutcome, find_sentence, read_outcome
 
 UID = "0b0e9b62-7f0e-4d8a-9d0c-1f3a5b7c9d11"
 TEMPLATE: Any = {
@@ -166,16 +166,16 @@ def job_status(*conditions: tuple[str, str], **status: Any) -> Any:
 @pytest.mark.parametrize(
     ("job", "outcome"),
     [
-        ({}, Outcome("going")),
-        (job_status(active=1), Outcome("going")),
-        (job_status(("Suspended", "True")), Outcome("going")),
-        (job_status(("FailureTarget", "True"), active=1), Outcome("going")),
-        (job_status(("Complete", "False")), Outcome("going")),
-        (job_status(("Complete", "True"), succeeded=3), Outcome("done", succeeded=3)),
-        (job_status(("FailureTarget", "True"), ("Failed", "True"), succeeded=2), Outcome("failed", "R", "M", 2)),
+        ({}, JobOutcome("going")),
+        (job_status(active=1), JobOutcome("going")),
+        (job_status(("Suspended", "True")), JobOutcome("going")),
+        (job_status(("FailureTarget", "True"), active=1), JobOutcome("going")),
+        (job_status(("Complete", "False")), JobOutcome("going")),
+        (job_status(("Complete", "True"), succeeded=3), JobOutcome("done", succeeded=3)),
+        (job_status(("FailureTarget", "True"), ("Failed", "True"), succeeded=2), JobOutcome("failed", "R", "M", 2)),
     ],
 )
-def test_how_a_job_stands(job: Any, outcome: Outcome) -> None:
+def test_how_a_job_stands(job: Any, outcome: JobOutcome) -> None:
     assert read_outcome(job) == outcome
 
 
@@ -186,7 +186,7 @@ def pod(created: str = "2026-11-21T12:00:00Z", **terminated: Any) -> Any:
 
 STUCK = {"metadata": {}, "status": {"containerStatuses": [
     {"name": "analyzer", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no image"}}}]}}  # fmt: skip
-FAILED = Outcome("failed", "BackoffLimitExceeded", "it reached the limit")
+FAILED = JobOutcome("failed", "BackoffLimitExceeded", "it reached the limit")
 
 
 @pytest.mark.parametrize(

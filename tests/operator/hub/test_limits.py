@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_operator.hub.access.authentication import Principal
-from fleetprof_operator.hub.access.bucket import Bucket
+from fleetprof_operator.hub.access.bucket import TokenBucket
 from fleetprof_operator.hub.access.call_refusals import Refusal
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.sidecars.holdings import Holdings, OverBudget
@@ -44,7 +44,7 @@ def processes(count: int, text: str = "") -> list[pb.Process]:
 
 
 def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
-    bucket = Bucket(burst=10, per_s=2, now_s=0)
+    bucket = TokenBucket(burst=10, per_s=2, now_s=0)
     assert [bucket.take(5, 0), bucket.take(5, 0), bucket.take(4, 0)] == [0, 0, 2]
     assert bucket.take(0, 2) == 0
     assert [bucket.take_if_there(1, 2), bucket.take_if_there(1, 2.5), bucket.take_if_there(1, 2.5)] == [

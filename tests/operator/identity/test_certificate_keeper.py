@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from cryptography import x509
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.certificates import Certificates, renew_certificates
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Unreachable
 from harness.kubernetes.scripted_cluster import ScriptedCluster
 
 SECRET = "/api/v1/namespaces/fleetprof-system/secrets/fleetprof-tls"
@@ -158,7 +158,7 @@ async def test_a_refusal_is_the_callers_to_hear_and_the_pair_stays(world: World)
     await keeper.ensure()
     before = keeper.current()
     world.cluster.is_away = True
-    with pytest.raises(Unreachable):
+    with pytest.raises(ApiUnreachable):
         await keeper.ensure()
     assert keeper.current() == before
     world.cluster.is_away = False
@@ -173,7 +173,7 @@ async def test_somebody_who_always_writes_first_is_given_up_on(world: World) -> 
         metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
 
     world.cluster.before_write = bump
-    with pytest.raises(Unreachable, match="changed by somebody else"):
+    with pytest.raises(ApiUnreachable, match="changed by somebody else"):
         await world.keeper().ensure()
 
 

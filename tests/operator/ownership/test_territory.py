@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from fleetprof_operator.kubernetes.cluster import Unreachable
+from fleetprof_api.process.kubernetes_errors import ApiUnreachable
 from fleetprof_operator.ownership.territory import CLUSTER_FINALIZER, NAMESPACE_FINALIZER, Territory
 from harness.kubernetes.memory_cluster import MemoryCluster
 
@@ -33,7 +33,7 @@ async def test_who_serves_a_request(
     cluster: Any = api
     wide = Territory(cluster, namespaced=False, own_lease="kube-system")
     narrow = Territory(cluster, namespaced=True, own_lease="team-b")
-    with pytest.raises(Unreachable, match="not listed yet"):
+    with pytest.raises(ApiUnreachable, match="not listed yet"):
         wide.require()
     watching = asyncio.create_task(wide.run())
     try:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fleetprof_api.policy import Mode, PolicySpec, PolicyStatus, Suppression, parse_policy
 from fleetprof_operator.policies.decision import CaptureOrder, Firing, NoCapture, count_ranks, decide, name_request
-from fleetprof_operator.policies.log import DAY_NS, Capture, PolicyLog, read_log, write_log
+from fleetprof_operator.policies.log import DAY_NS, LoggedCapture, PolicyLog, read_log, write_log
 from harness.kubernetes.documents.policies import with_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ NOW = 1_800_000_000 * SECOND
 FIRING = Firing(
     trigger="low", occasion="1", cause="12 %", workload="Job/llama", ranks=4, began_unix_ns=NOW - 3600 * SECOND
 )
-MADE = Capture(
+MADE = LoggedCapture(
     request="starved-1",
     workload="Job/llama",
     trigger="low",
@@ -35,7 +35,9 @@ def make_spec(**budget: int) -> PolicySpec:
     return parse_policy(with_value("spec.budget", budget)).spec
 
 
-def refused(spec: PolicySpec, own: list[Capture], firing: Firing = FIRING, others: tuple[Capture, ...] = ()) -> str:
+def refused(
+    spec: PolicySpec, own: list[LoggedCapture], firing: Firing = FIRING, others: tuple[LoggedCapture, ...] = ()
+) -> str:
     decision = decide(spec, POLICY, own, others, firing, NOW)
     return decision.reason.value if isinstance(decision, NoCapture) else ""
 
@@ -62,7 +64,7 @@ def refused(spec: PolicySpec, own: list[Capture], firing: Firing = FIRING, other
     ],
 )
 def test_a_firing_makes_a_capture_unless_a_rule_speaks_against_it(
-    reason: str, budget: dict[str, int], own: list[Capture], firing: Firing
+    reason: str, budget: dict[str, int], own: list[LoggedCapture], firing: Firing
 ) -> None:
     assert refused(make_spec(**budget), own, firing) == reason
 
@@ -76,7 +78,7 @@ def test_a_firing_makes_a_capture_unless_a_rule_speaks_against_it(
         ("", replace(MADE, fired_unix_ns=NOW - SECOND, workload="Job/b")),
     ],
 )
-def test_policies_heed_each_others_captures_of_a_job(reason: str, other: Capture) -> None:
+def test_policies_heed_each_others_captures_of_a_job(reason: str, other: LoggedCapture) -> None:
     assert refused(make_spec(), [], others=(other,)) == reason
 
 
@@ -135,7 +137,7 @@ def test_no_order_of_events_makes_more_than_the_budget(
     """Firings, ends, waiting and restarts, which keep no more than the status."""
     spec = make_spec(perDay=per_day, concurrent=concurrent, cooldownSeconds=cooldown, bytesPerDay=gib * GIB)
     log, now = PolicyLog({}, {}), NOW
-    made: list[Capture] = []
+    made: list[LoggedCapture] = []
     for event in events:
         match event:
             case "fire", workload, trigger, occasion:
@@ -164,7 +166,7 @@ def test_no_order_of_events_makes_more_than_the_budget(
 
 
 def check(
-    made: list[Capture], log: PolicyLog, now: int, per_day: int, concurrent: int, cooldown: int, budget_bytes: int
+    made: list[LoggedCapture], log: PolicyLog, now: int, per_day: int, concurrent: int, cooldown: int, budget_bytes: int
 ) -> None:
     today = [c for c in made if now - c.fired_unix_ns <= DAY_NS]
     assert len(today) <= per_day

@@ -3,8 +3,9 @@
 from typing import Any, cast
 
 import pytest
+from fleetprof_api.process.kubernetes_errors import ApiRefused
 from fleetprof_api.request import Target, WorkloadReference
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster
+from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.kubernetes.owners import MAX_DEPTH, CannotFollow, Owners
 from fleetprof_operator.kubernetes.pod_trouble import explain
 from fleetprof_operator.kubernetes.workloads import PodQuery, find_query

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
-from fleetprof_operator.kubernetes.cluster import ApiRefused, Cluster, Unreachable
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.profilerequests import status_writer
 from fleetprof_operator.profilerequests.status_writer import StatusWriter
 
@@ -85,7 +86,7 @@ async def test_counts_wait_where_conditions_do_not(monkeypatch: pytest.MonkeyPat
 
 async def test_a_failed_write_is_repeated_with_the_newest() -> None:
     api = FakeApi(
-        Unreachable("no route"), ApiRefused(500, "InternalError", "no"), ApiRefused(422, "Invalid", "not this one")
+        ApiUnreachable("no route"), ApiRefused(500, "InternalError", "no"), ApiRefused(422, "Invalid", "not this one")
     )
     async with writing(api) as writer:
         writer.want(status("Capturing"))

@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable
 
 import pytest
-from fleetprof_webui.kubernetes_api import ApiRefused, KubernetesApi, requests_path
+from fleetprof_api.process.kubernetes_errors import ApiRefused
+from fleetprof_webui.kubernetes_api import KubernetesApi, requests_path
 from harness.kubernetes.api_server import ApiServer
 
 from .conftest import SYSTEM, WRITE, Browser, grant

@@ -13,16 +13,17 @@ from collections.abc import Callable, Collection
 from typing import Final, Literal
 
 from fleetprof_api.plain_text import make_printable
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from starlette.requests import Request
 from starlette.responses import Response
 
 from fleetprof_webui.access.proxy import Proxy, refuse_identity_headers
 from fleetprof_webui.access.reviews import Reviews
 from fleetprof_webui.access.sessions import Sessions
-from fleetprof_webui.access.sign_in import SESSION_COOKIE, START_PATH, SignIn, forget
+from fleetprof_webui.access.sign_in import SESSION_COOKIE, START_PATH, ProviderSignIn, forget
 from fleetprof_webui.access.subject import Subject
 from fleetprof_webui.access.viewer import SeenSubject, Viewer
-from fleetprof_webui.kubernetes_api import ApiRefused, ApiUnreachable, Json, KubernetesApi
+from fleetprof_webui.kubernetes_api import Json, KubernetesApi
 
 Writes = Literal["none", "token", "impersonate"]
 """In whose name captures are asked for: nobody's, with the person's own token, or as the person by impersonation."""
@@ -47,7 +48,7 @@ class ClusterAccess:
         list_namespaces: Callable[[], Collection[str]],
         *,
         writes: Writes,
-        sign_in: SignIn | None = None,
+        sign_in: ProviderSignIn | None = None,
     ) -> None:
         self._doorway = doorway
         self._sign_in = sign_in

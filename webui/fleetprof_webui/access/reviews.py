@@ -12,15 +12,10 @@ from collections.abc import Callable, Collection
 from http import HTTPStatus
 from typing import Final
 
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+
 from fleetprof_webui.access.subject import Subject
-from fleetprof_webui.kubernetes_api import (
-    AUTHENTICATED,
-    REQUESTS_GROUP,
-    REQUESTS_PLURAL,
-    ApiRefused,
-    ApiUnreachable,
-    KubernetesApi,
-)
+from fleetprof_webui.kubernetes_api import AUTHENTICATED, REQUESTS_GROUP, REQUESTS_PLURAL, KubernetesApi
 from fleetprof_webui.problems import RequestRefused
 
 YES_S: Final = 30.0

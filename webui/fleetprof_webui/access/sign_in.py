@@ -55,7 +55,7 @@ class Provider:
     ca_file: Path | None
 
 
-class SignIn:
+class ProviderSignIn:
     """Sends people to the provider and takes them back. `public_url`: the address by which browsers know us."""
 
     def __init__(self, provider: Provider, names: ClaimNames, sessions: Sessions, public_url: str) -> None:

@@ -12,13 +12,14 @@ from typing import Any, Final, Literal
 
 from fastapi import Request
 from fleetprof_api.plain_text import make_printable
+from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 
 from fleetprof_webui.access.cluster import ClusterAccess
 from fleetprof_webui.access.viewer import Viewer
 from fleetprof_webui.catalog.catalog import Catalog
-from fleetprof_webui.kubernetes_api import ApiRefused, ApiUnreachable, Json, KubernetesApi, requests_path
+from fleetprof_webui.kubernetes_api import Json, KubernetesApi, requests_path
 from fleetprof_webui.models.requests import CaptureAnswer, CaptureCheck
-from fleetprof_webui.service import CaptureRefused, CaptureRequests
+from fleetprof_webui.service import CaptureCallRefused, CaptureRequests
 from fleetprof_webui.wanted import read_capture
 
 CANCEL_ANNOTATION: Final = "fleetprof.io/cancel"
@@ -56,14 +57,14 @@ class _Door:
         self._namespace = namespace
 
     async def check(self, yaml: str, namespace: str) -> CaptureCheck:
-        """The API server's dry run. Raises CaptureRefused."""
+        """The API server's dry run. Raises CaptureCallRefused."""
         place, _ = await self._try(yaml, namespace)
         return CaptureCheck(
             namespace=place, checked_by="API server", message=f"the API server would create it in {place}"
         )
 
     async def submit(self, yaml: str, namespace: str) -> CaptureAnswer:
-        """Creates the ProfileRequest. Raises CaptureRefused."""
+        """Creates the ProfileRequest. Raises CaptureCallRefused."""
         place, document = await self._try(yaml, namespace)
         made = await self._call("POST", requests_path(place), document)
         metadata = made["metadata"]
@@ -71,10 +72,10 @@ class _Door:
         return CaptureAnswer(namespace=place, uid=str(metadata["uid"]), state="New", message=f"{name} is created")
 
     async def cancel(self, uid: str) -> CaptureAnswer:
-        """Asks the operator to take it back, as `kubectl fleetprof cancel` does. Raises CaptureRefused."""
+        """Asks the operator to take it back, as `kubectl fleetprof cancel` does. Raises CaptureCallRefused."""
         entry = await asyncio.to_thread(self._catalog.request, self._namespace, uid)
         if entry is None:
-            raise CaptureRefused("this request is not known yet", "try again in a few seconds")
+            raise CaptureCallRefused("this request is not known yet", "try again in a few seconds")
         change = {"metadata": {"uid": uid, "annotations": {CANCEL_ANNOTATION: "true"}}}
         await self._call("PATCH", requests_path(self._namespace, entry.request.name), change)
         return CaptureAnswer(
@@ -86,7 +87,7 @@ class _Door:
         request = await asyncio.to_thread(read_capture, yaml)
         place = namespace or request.metadata.namespace or ""
         if not place:
-            raise CaptureRefused("the request names no namespace", "set metadata.namespace")
+            raise CaptureCallRefused("the request names no namespace", "set metadata.namespace")
         document = json.loads(request.to_json())
         document["metadata"]["namespace"] = place
         await self._call("POST", requests_path(place), document, {"dryRun": "All"})
@@ -98,10 +99,10 @@ class _Door:
                 return await self._api.call_as_bearer(self._token, method, path, body, query)
             return await self._api.call_as_person(self._viewer.name, self._viewer.groups, method, path, body, query)
         except ApiUnreachable:
-            raise CaptureRefused("the Kubernetes API server does not answer", _BY_HAND) from None
+            raise CaptureCallRefused("the Kubernetes API server does not answer", _BY_HAND) from None
         except ApiRefused as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
-                raise CaptureRefused(
+                raise CaptureCallRefused(
                     "the API server does not accept your token", f"see /whoami, or {_BY_HAND}"
                 ) from None
-            raise CaptureRefused(f"the API server refuses: {make_printable(str(error))}", _BY_HAND) from None
+            raise CaptureCallRefused(f"the API server refuses: {make_printable(str(error))}", _BY_HAND) from None

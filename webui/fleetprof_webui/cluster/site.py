@@ -13,7 +13,7 @@ from fleetprof_webui.access.cluster import ClusterAccess
 from fleetprof_webui.access.proxy import Proxy
 from fleetprof_webui.access.reviews import Reviews
 from fleetprof_webui.access.sessions import Sessions
-from fleetprof_webui.access.sign_in import SignIn
+from fleetprof_webui.access.sign_in import ProviderSignIn
 from fleetprof_webui.app import create_application
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.cluster.captures import ClusterCaptures
@@ -44,7 +44,7 @@ def make_site(
     doorway = Proxy(settings.proxy, settings.names) if settings.proxy is not None else sessions
     signing_in = None
     if settings.provider is not None:
-        signing_in = SignIn(settings.provider, settings.names, sessions, settings.public_url)
+        signing_in = ProviderSignIn(settings.provider, settings.names, sessions, settings.public_url)
     access = ClusterAccess(doorway, api, Reviews(api), catalog.namespaces, writes=settings.writes, sign_in=signing_in)
     personal = None if settings.writes == "none" else ClusterCaptures(api, access, catalog, settings.writes)
     service = Service(

@@ -22,7 +22,7 @@ from fleetprof_webui.requests.detail import check_request, read_detail
 from fleetprof_webui.requests.events import stream_changes
 from fleetprof_webui.routes.body import read_body
 from fleetprof_webui.routes.parameters import After, Filter, Limit, Namespace, Sort, Text, Uid
-from fleetprof_webui.service import CaptureRefused, CaptureRequests, CurrentService, Service
+from fleetprof_webui.service import CaptureCallRefused, CaptureRequests, CurrentService, Service
 from fleetprof_webui.wanted import check_fields
 
 router = APIRouter(tags=["requests"])
@@ -81,7 +81,7 @@ async def submit_request(request: Request, service: CurrentService, viewer: Curr
     wanted = await read_body(request, NewCapture)
     try:
         return answer(await captures.submit(wanted.yaml, wanted.namespace))
-    except CaptureRefused as error:
+    except CaptureCallRefused as error:
         raise _refuse(error) from None
 
 
@@ -94,7 +94,7 @@ async def check_capture(request: Request, service: CurrentService, viewer: Curre
         if captures is not None:
             return answer(await captures.check(wanted.yaml, wanted.namespace))
         return answer(await asyncio.to_thread(check_fields, wanted.yaml, wanted.namespace))
-    except CaptureRefused as error:
+    except CaptureCallRefused as error:
         raise _refuse(error) from None
 
 
@@ -107,7 +107,7 @@ async def cancel_request(
     captures = _find_captures(request, service, viewer)
     try:
         return answer(await captures.cancel(uid))
-    except CaptureRefused as error:
+    except CaptureCallRefused as error:
         raise _refuse(error) from None
 
 
@@ -127,6 +127,6 @@ def _find_captures(request: Request, service: Service, viewer: Viewer) -> Captur
     return captures
 
 
-def _refuse(error: CaptureRefused) -> RequestRefused:
+def _refuse(error: CaptureCallRefused) -> RequestRefused:
     status = HTTPStatus.UNPROCESSABLE_ENTITY if error.details else HTTPStatus.CONFLICT
     return RequestRefused(status, str(error), error.next_step, fields=error.details)

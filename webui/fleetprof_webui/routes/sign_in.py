@@ -4,7 +4,7 @@ from typing import Annotated, cast
 
 from fastapi import APIRouter, Query, Request, Response
 
-from fleetprof_webui.access.sign_in import RETURN_PATH, START_PATH, SignIn
+from fleetprof_webui.access.sign_in import RETURN_PATH, START_PATH, ProviderSignIn
 
 router = APIRouter(tags=["session"], include_in_schema=False)
 
@@ -21,5 +21,5 @@ async def finish_sign_in(request: Request) -> Response:
     return await _sign_in(request).finish(request)
 
 
-def _sign_in(request: Request) -> SignIn:
-    return cast(SignIn, request.app.state.sign_in)
+def _sign_in(request: Request) -> ProviderSignIn:
+    return cast(ProviderSignIn, request.app.state.sign_in)

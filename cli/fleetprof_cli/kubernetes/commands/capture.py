@@ -19,7 +19,7 @@ from fleetprof_cli.capture.request_flags import Wishes, make_document
 from fleetprof_cli.capture.request_options import read_file, read_wishes, refuse_invalid, request_options
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.connection import ClusterPlace, Connection, connect
-from fleetprof_cli.kubernetes.kinds import Kind, find_kind, known_kind, parse_selector, split_target
+from fleetprof_cli.kubernetes.kinds import WorkloadKind, find_kind, known_kind, parse_selector, split_target
 from fleetprof_cli.kubernetes.options import place_options, read_place
 from fleetprof_cli.kubernetes.output import print_document, print_end, print_request
 from fleetprof_cli.kubernetes.request_state import RequestState
@@ -81,7 +81,7 @@ async def _capture(
 
 async def _make(
     connection: Connection, target: str, selector: str, wishes: Wishes
-) -> tuple[ProfileRequest, Kind | None]:
+) -> tuple[ProfileRequest, WorkloadKind | None]:
     if selector:
         return _parse({"selector": parse_selector(selector)}, "capture", connection.namespace, wishes), None
     word, name = split_target(target)
@@ -114,7 +114,7 @@ def _parse(target: dict[str, Any], stem: str, namespace: str, wishes: Wishes) ->
         raise refuse_invalid("the flags do not make a valid request", error) from None
 
 
-def _refer(kind: Kind, name: str) -> dict[str, Any]:
+def _refer(kind: WorkloadKind, name: str) -> dict[str, Any]:
     return {"workload": {"apiVersion": kind.api_version, "kind": kind.kind, "name": name}}
 
 

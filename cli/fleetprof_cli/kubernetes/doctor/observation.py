@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fleetprof_api.pods import INJECTED_ANNOTATION, SIDECAR_CONTAINER
+from fleetprof_api.process.kubernetes_errors import ApiRefused
 from fleetprof_api.request import Target
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
 from fleetprof_operator.injection.pods.trainer_container import choose_trainer
-from fleetprof_operator.kubernetes.cluster import ApiRefused
 
 from fleetprof_cli.kubernetes.connection import GROUP, PLURAL, Connection
 from fleetprof_cli.kubernetes.request_state import RequestState
@@ -45,7 +45,7 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodFacts:
+class PodObservation:
     """One pod, and what its sidecar and its trainer say of themselves; None where nobody was asked."""
 
     pod: Pod
@@ -63,12 +63,12 @@ class Observation:
     rights: Mapping[str, bool] = field(default_factory=dict)
     webhooks: Sequence[Mapping[str, Any]] | Unknown
     deployments: Sequence[Mapping[str, Any]] | Unknown
-    pods: Sequence[PodFacts] | Unknown
+    pods: Sequence[PodObservation] | Unknown
     latest: RequestState | None = None
 
 
 async def observe(connection: Connection, target: Target, *, ask_torch: bool) -> Observation:
-    """Looks at everything. Raises Unreachable when nobody answers."""
+    """Looks at everything. Raises ApiUnreachable when nobody answers."""
     cluster, namespace = connection.cluster, connection.namespace
     webhooks = await _read_list(connection, _WEBHOOKS, {"labelSelector": "app.kubernetes.io/part-of=fleetprof"})
     has_kind = await _has_kind(connection)
@@ -152,7 +152,7 @@ async def _read_deployments(
     return found
 
 
-async def _read_pods(connection: Connection, target: Target, *, ask_torch: bool) -> Sequence[PodFacts] | Unknown:
+async def _read_pods(connection: Connection, target: Target, *, ask_torch: bool) -> Sequence[PodObservation] | Unknown:
     try:
         pods = await list_pods(connection, target)
     except (ApiRefused, Failure) as error:
@@ -165,7 +165,7 @@ async def _read_pods(connection: Connection, target: Target, *, ask_torch: bool)
         injected = INJECTED_ANNOTATION in (pod["metadata"].get("annotations") or {})
         running = pod.get("status", {}).get("phase") == "Running"
         facts.append(
-            PodFacts(
+            PodObservation(
                 pod=pod,
                 sidecar_log=await _read_log(connection, pod) if looked_into and injected else None,
                 torch=await _ask_torch(connection, pod) if ask_torch and looked_into and running else None,

@@ -1,7 +1,7 @@
 """A token bucket: so much at once, so much per second after that. Pure, time is passed in (seconds of one clock)."""
 
 
-class Bucket:
+class TokenBucket:
     """Begins full. What is taken beyond its content must be waited for, so that nobody is turned away for good."""
 
     def __init__(self, burst: float, per_s: float, now_s: float) -> None:
@@ -15,6 +15,11 @@ class Bucket:
         self._refill(now_s)
         self._left -= min(amount, self._burst)
         return max(0.0, -self._left / self._per_s)
+
+    def take_or_refuse(self, amount: float, now_s: float) -> float | None:
+        """As `take`, for those who may be turned away: None, and nothing taken, where the debt is above one burst."""
+        self._refill(now_s)
+        return None if self._left - amount < -self._burst else self.take(amount, now_s)
 
     def take_if_there(self, amount: float, now_s: float) -> bool:
         """Takes `amount` when there is so much; else nothing."""

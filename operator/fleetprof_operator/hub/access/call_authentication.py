@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 
 from fleetprof_operator.hub.access.authentication import Authenticator, CannotAuthenticate, Principal
-from fleetprof_operator.hub.access.bucket import Bucket
+from fleetprof_operator.hub.access.bucket import TokenBucket
 from fleetprof_operator.hub.access.call_refusals import CallRefusals, Refusal
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -36,7 +36,7 @@ class CallAuthentication:
         self._refusals = refusals
         self._namespaces = frozenset(namespaces)
         self._at_door = Counter[str]()
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     async def admit(self, context: Context) -> Principal:
         """The caller. Ends the call with UNAUTHENTICATED when there is none, UNAVAILABLE when nobody can tell,
@@ -77,7 +77,7 @@ class CallAuthentication:
     ) -> NoReturn:
         self._refusals.note(kind, peer, message)
         now = time.monotonic()
-        bucket = self._buckets.setdefault(peer, Bucket(REFUSALS_AT_ONCE, REFUSALS_PER_S, now))
+        bucket = self._buckets.setdefault(peer, TokenBucket(REFUSALS_AT_ONCE, REFUSALS_PER_S, now))
         self._buckets.move_to_end(peer)
         if len(self._buckets) > MOST_PEERS:
             self._buckets.popitem(last=False)

@@ -13,7 +13,7 @@ did, the others have missed it.
 from collections.abc import Sequence
 from typing import Final
 
-from fleetprof_api.ledger import LedgerEntry, RankState, Reason, Verdict
+from fleetprof_api.ledger import CanaryVerdict, LedgerEntry, RankState, Reason
 from fleetprof_api.request import Conflict, Spec
 
 from fleetprof_operator.hub.capture.begin_permission import note_beginning
@@ -100,7 +100,7 @@ async def resolve_and_arm(state: CaptureState) -> bool:
 def _say_busy(state: CaptureState, found: Resolution) -> str:
     """What ranks record that are busy. What a sidecar said last may be of the canary, which is over."""
     canary = state.ledger.canary
-    if canary is None or canary.entry is None or canary.verdict is not Verdict.UNHARMED:
+    if canary is None or canary.entry is None or canary.verdict is not CanaryVerdict.UNHARMED:
         return "are being profiled by their job"
     own = any(target.process.busy and target.process.process_id == canary.entry.process_id for target in found.targets)
     return "still record, for the canary or for their job's own profiler" if own else "are being profiled by their job"

@@ -13,10 +13,10 @@ from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import (
+    CanaryVerdict,
     LedgerEntry,
     RankState,
     Reason,
-    Verdict,
     is_final,
 )
 from fleetprof_api.report.recording import learn
@@ -50,14 +50,14 @@ class CanaryOutcome(Enum):
 async def send_canary(state: CaptureState, found: Resolution) -> CanaryOutcome:
     """Has one of these ranks record first, where that is called for."""
     ledger, spec, now = state.ledger, state.request.spec, state.hub.clock()
-    if ledger.canary is not None and ledger.canary.verdict is not Verdict.NONE:
+    if ledger.canary is not None and ledger.canary.verdict is not CanaryVerdict.NONE:
         return CanaryOutcome.ARM
     workload = find_workload(state, found.targets[0].sidecar_id)
     decision = rules.decide(spec, found.targets, await _read_record(state, workload), now)
     state.book.note_estimate(decision.estimate)
     if decision.impossible:
         message = f"{decision.message}; spec.canary: Auto captures all the same"
-        return _end(state, Verdict.FAILED, "CanaryImpossible", message)
+        return _end(state, CanaryVerdict.FAILED, "CanaryImpossible", message)
     if decision.target is None:
         state.book.canary.omit(decision.message)
         return CanaryOutcome.ARM
@@ -177,20 +177,20 @@ def _judge(state: CaptureState, entry: LedgerEntry) -> CanaryOutcome:
     who = f"the canary, rank {entry.rank}"
     if harm := rules.find_harm(entry, spec.limits.max_slowdown_percent):
         message = f"{who}, was harmed: {harm}; no other rank was asked"
-        return _end(state, Verdict.HARMED, "CanaryHarmed", message)
+        return _end(state, CanaryVerdict.HARMED, "CanaryHarmed", message)
     if entry.reason is Reason.NO_MEMORY:
-        return _end(state, Verdict.FAILED, "NoMemory", f"{who}: {entry.message}; no rank was asked")
+        return _end(state, CanaryVerdict.FAILED, "NoMemory", f"{who}: {entry.message}; no rank was asked")
     if entry.state is RankState.FAILED:
         message = f"{who}, has no trace ({entry.reason}): {entry.message}; no other rank was asked"
-        return _end(state, Verdict.FAILED, "CanaryFailed", message)
+        return _end(state, CanaryVerdict.FAILED, "CanaryFailed", message)
     if learned := learn([entry.recording_cost] if entry.recording_cost is not None else []):
         state.book.note_estimate(learned)
-    state.book.canary.conclude(Verdict.UNHARMED, rules.say_unharmed(entry))
+    state.book.canary.conclude(CanaryVerdict.UNHARMED, rules.say_unharmed(entry))
     state.note_change()
     return CanaryOutcome.LOOK_AGAIN
 
 
-def _end(state: CaptureState, verdict: Verdict, reason: str, message: str) -> CanaryOutcome:
+def _end(state: CaptureState, verdict: CanaryVerdict, reason: str, message: str) -> CanaryOutcome:
     state.book.canary.conclude(verdict, message)
     now = state.hub.clock()
     state.book.wait_for(reason, message, now)
@@ -201,11 +201,14 @@ def _end(state: CaptureState, verdict: Verdict, reason: str, message: str) -> Ca
 def _end_early(state: CaptureState) -> CanaryOutcome:
     if state.ledger.cancelled_unix_ns:
         return _end(
-            state, Verdict.FAILED, "Cancelled", f"cancelled by {state.ledger.cancelled_by} while the canary recorded"
+            state,
+            CanaryVerdict.FAILED,
+            "Cancelled",
+            f"cancelled by {state.ledger.cancelled_by} while the canary recorded",
         )
     seconds = state.request.spec.active_deadline_seconds
     message = f"the canary had not ended when the deadline of {seconds} s passed; no other rank was asked"
-    return _end(state, Verdict.FAILED, "DeadlineExceeded", message)
+    return _end(state, CanaryVerdict.FAILED, "DeadlineExceeded", message)
 
 
 # ---------------------------------------------------------------- what is remembered

@@ -5,7 +5,7 @@ Guarantees: pure, time is passed in; the line only moves forward within one try,
 
 import msgspec
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.ledger import Canary, Ledger, LedgerEntry, Reason, Verdict, merge_entries
+from fleetprof_api.ledger import Canary, CanaryVerdict, Ledger, LedgerEntry, Reason, merge_entries
 
 from fleetprof_operator.hub.ledger.lines import fail_line, open_line
 from fleetprof_operator.hub.ledger.messages import to_entry
@@ -30,7 +30,7 @@ class CanaryLine:
 
     def omit(self, message: str) -> None:
         """There is no canary, for that reason."""
-        self._ledger.canary = Canary(verdict=Verdict.NOT_NEEDED, message=message)
+        self._ledger.canary = Canary(verdict=CanaryVerdict.NOT_NEEDED, message=message)
 
     def begin(self, target: RankTarget, now_unix_ns: int) -> LedgerEntry:
         """Opens the line of one more try."""
@@ -52,7 +52,7 @@ class CanaryLine:
         self._replace(failed)
         return failed
 
-    def conclude(self, verdict: Verdict, message: str) -> None:
+    def conclude(self, verdict: CanaryVerdict, message: str) -> None:
         """What became of the canary."""
         known = self._ledger.canary or Canary()
         self._ledger.canary = msgspec.structs.replace(known, verdict=verdict, message=message)

@@ -6,14 +6,14 @@ Guarantees: nothing here can be assigned to, so the type checker finds a second 
 from collections.abc import Sequence
 from typing import Protocol
 
-from fleetprof_api.ledger import Canceller, Condition, LedgerEntry, RecordingEstimate, Verdict
+from fleetprof_api.ledger import CanaryVerdict, Canceller, Condition, LedgerEntry, RecordingEstimate
 
 
 class CanaryView(Protocol):
     """The canary of a ledger, to be read."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CanaryVerdict:
         """What became of it; `Verdict.NONE` until it has ended."""
 
     @property

@@ -11,7 +11,7 @@ from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason, RecordingEstimate
-from fleetprof_api.request import Canary, Spec, Window
+from fleetprof_api.request import CanaryMode, Spec, Window
 
 from fleetprof_operator.hub.planning.plan import find_obstacle
 from fleetprof_operator.hub.planning.rank_targets import RankTarget
@@ -57,12 +57,12 @@ def decide(spec: Spec, targets: Sequence[RankTarget], record: WorkloadRecord, no
     chosen = next((t for t in targets if _is_fit(t.process, now_unix_ns)), None)
     known = find_cost(record, spec.collect, chosen.process, now_unix_ns) if chosen is not None else None
     estimate = known.estimate if known is not None else None
-    if spec.canary is Canary.NEVER:
+    if spec.canary is CanaryMode.NEVER:
         return Decision(message="no canary, as asked", estimate=estimate)
     if chosen is None:
         message = "no canary: no rank has the agent and steps, so nobody could tell what a recording does to it"
-        return Decision(message=message, impossible=spec.canary is Canary.ALWAYS)
-    if spec.canary is Canary.ALWAYS:
+        return Decision(message=message, impossible=spec.canary is CanaryMode.ALWAYS)
+    if spec.canary is CanaryMode.ALWAYS:
         return Decision(target=chosen, estimate=estimate)
     if len(targets) == 1 and spec.window.iterations == 1 and not spec.window.warmup_iterations:
         return Decision(message="no canary: the capture is as small as one", estimate=estimate)

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger, LedgerEntry, Reason
-from fleetprof_api.request import Collect, Spec, ThreadSamples, Traces, plain_classes
+from fleetprof_api.request import Collect, Spec, ThreadSampling, Traces, plain_classes
 
 from fleetprof_operator.hub.planning.plan import Plan
 from fleetprof_operator.hub.settings import HubSettings
@@ -48,7 +48,7 @@ def build_arm(
             for entry in plain_classes(spec.analysis.kernel_classes if spec.analysis is not None else [])
         ],
         # They name the same files and functions that stacks do.
-        thread_samples=spec.thread_samples is ThreadSamples.AUTO
+        thread_samples=spec.thread_samples is ThreadSampling.AUTO
         and Collect.STACKS in settings.bounds.of(ledger.namespace).collect,
     )
     if ledger.estimate is not None:

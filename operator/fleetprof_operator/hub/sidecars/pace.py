@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Final
 
-from fleetprof_operator.hub.access.bucket import Bucket
+from fleetprof_operator.hub.access.bucket import TokenBucket
 from fleetprof_operator.hub.sidecars.message_weight import weigh_message
 
 STREAM_BURST: Final = 8 << 20
@@ -28,7 +28,7 @@ class _Share:
     """What all streams of one namespace have in common."""
 
     def __init__(self, now_s: float) -> None:
-        self.bucket = Bucket(NAMESPACE_BURST, NAMESPACE_PER_S, now_s)
+        self.bucket = TokenBucket(NAMESPACE_BURST, NAMESPACE_PER_S, now_s)
         self.turn = asyncio.Lock()
 
 
@@ -36,7 +36,7 @@ class StreamPace:
     """How fast one stream is read."""
 
     def __init__(self, share: _Share) -> None:
-        self._own = Bucket(STREAM_BURST, STREAM_PER_S, time.monotonic())
+        self._own = TokenBucket(STREAM_BURST, STREAM_PER_S, time.monotonic())
         self._share = share
 
     @contextlib.asynccontextmanager

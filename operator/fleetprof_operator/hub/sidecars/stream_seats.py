@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from fleetprof_operator.hub.access.authentication import Principal
-from fleetprof_operator.hub.access.bucket import Bucket
+from fleetprof_operator.hub.access.bucket import TokenBucket
 from fleetprof_operator.hub.access.call_refusals import Refusal
 
 MOST_OF_POD: Final = 3
@@ -34,7 +34,7 @@ class StreamSeats:
         self._max_per_namespace = max_per_namespace
         self._of_pod = Counter[str]()
         self._of_namespace = Counter[str]()
-        self._dials: OrderedDict[str, Bucket] = OrderedDict()
+        self._dials: OrderedDict[str, TokenBucket] = OrderedDict()
 
     @contextmanager
     def take(self, principal: Principal, now_s: float) -> Iterator[None]:
@@ -53,7 +53,7 @@ class StreamSeats:
 
     def _check(self, pod: str, namespace: str, now_s: float) -> None:
         if pod:
-            bucket = self._dials.setdefault(pod, Bucket(DIALS_AT_ONCE, DIALS_PER_S, now_s))
+            bucket = self._dials.setdefault(pod, TokenBucket(DIALS_AT_ONCE, DIALS_PER_S, now_s))
             self._dials.move_to_end(pod)
             if len(self._dials) > _MOST_PODS:
                 self._dials.popitem(last=False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from fleetprof_api.telemetry.figures import WorstGpu
+from fleetprof_api.telemetry.figures import WorstGpuFigures
 from fleetprof_api.worst_gpu import GpuFigures, find_worst
 
 _SAME_MEMORY: Final = 0.10
@@ -27,7 +27,7 @@ class GpuRow:
     sm_clock_hertz: float | None
 
 
-def find_worst_gpu(rows: Iterable[GpuRow]) -> WorstGpu | None:
+def find_worst_gpu(rows: Iterable[GpuRow]) -> WorstGpuFigures | None:
     """The worst of one job's GPUs; None where none stands out."""
     by_device: dict[str, list[GpuRow]] = {}
     by_rank: dict[int, GpuRow] = {}
@@ -48,4 +48,4 @@ def find_worst_gpu(rows: Iterable[GpuRow]) -> WorstGpu | None:
     if worst is None:
         return None
     row = by_rank[worst.rank]
-    return WorstGpu(row.rank, row.node, row.device, worst.energy_over_peers, worst.clock_under_peers)
+    return WorstGpuFigures(row.rank, row.node, row.device, worst.energy_over_peers, worst.clock_under_peers)

@@ -14,10 +14,10 @@ from statistics import fmean, median
 from typing import Final
 
 from fleetprof_api.policy import (
-    IterationTimeDrift,
-    LowUtilization,
-    SteadyState,
-    Straggler,
+    IterationTimeDriftTrigger,
+    LowUtilizationTrigger,
+    SteadyStateTrigger,
+    StragglerTrigger,
     Trigger,
     TriggerType,
 )
@@ -120,11 +120,11 @@ class JobEvaluation:
 def _make_watch(trigger: Trigger) -> "Iterator[_Watch]":
     match trigger.type:
         case TriggerType.LOW_UTILIZATION:
-            yield _Low(trigger.name, trigger.low_utilization or LowUtilization())
+            yield _Low(trigger.name, trigger.low_utilization or LowUtilizationTrigger())
         case TriggerType.STRAGGLER:
-            yield _Behind(trigger.name, trigger.straggler or Straggler())
+            yield _Behind(trigger.name, trigger.straggler or StragglerTrigger())
         case TriggerType.ITERATION_TIME_DRIFT:
-            yield _Drift(trigger.name, trigger.iteration_time_drift or IterationTimeDrift())
+            yield _Drift(trigger.name, trigger.iteration_time_drift or IterationTimeDriftTrigger())
         case TriggerType.STEADY_STATE:
             assert trigger.steady_state is not None
             yield _Steady(trigger.name, trigger.steady_state)
@@ -135,7 +135,7 @@ def _count_looks(for_seconds: int) -> int:
 
 
 class _Low:
-    def __init__(self, name: str, what: LowUtilization) -> None:
+    def __init__(self, name: str, what: LowUtilizationTrigger) -> None:
         self.name = name
         self._below_permille = what.below_permille
         self._for = f"for most of {what.for_seconds} s"
@@ -158,7 +158,7 @@ class _Low:
 
 
 class _Behind:
-    def __init__(self, name: str, what: Straggler) -> None:
+    def __init__(self, name: str, what: StragglerTrigger) -> None:
         self.name = name
         self._below_permille = what.below_permille
         self._for = f"for most of {what.for_seconds} s"
@@ -182,7 +182,7 @@ class _Behind:
 class _Drift:
     """Beside the job's own best: the least median of ten minutes on end, so that a slow start is not the measure."""
 
-    def __init__(self, name: str, what: IterationTimeDrift) -> None:
+    def __init__(self, name: str, what: IterationTimeDriftTrigger) -> None:
         self.name = name
         self._slower_permille = what.slower_permille
         self._for = f"for most of {what.for_seconds} s"
@@ -209,7 +209,7 @@ class _Drift:
 
 
 class _Steady:
-    def __init__(self, name: str, what: SteadyState) -> None:
+    def __init__(self, name: str, what: SteadyStateTrigger) -> None:
         self.name = name
         self._iteration = what.iteration
         self._is_reached = False

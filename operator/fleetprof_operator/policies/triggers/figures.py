@@ -45,8 +45,8 @@ class JobFigures:
     lowest: tuple[int, int] | None = None
 
 
-class Figures(Protocol):
-    """The jobs that are there."""
+class FiguresSource(Protocol):
+    """Who knows the jobs that are there, and their figures now."""
 
     def list_jobs(self, namespace: str, selector: JobSelector | None) -> list[JobFigures]:
         """Those of a namespace of whose pods one has these labels; all when None."""
@@ -75,7 +75,7 @@ class HubFigures:
         self._read_measure = read_measure
 
     def list_jobs(self, namespace: str, selector: JobSelector | None) -> list[JobFigures]:
-        """See Figures."""
+        """See FiguresSource."""
         sidecars: dict[Job, list[SidecarRecord]] = {}
         chosen: set[Job] = set()
         for record in self._list_sidecars(namespace):
@@ -88,7 +88,7 @@ class HubFigures:
         return [figures for figures in found if figures is not None]
 
     def find_job(self, namespace: str, *, kind: str = "", name: str = "", pod: str = "") -> Job | None:
-        """See Figures."""
+        """See FiguresSource."""
         for record in self._list_sidecars(namespace):
             job = _job_of(record)
             if job is None or record.link is None:
@@ -98,7 +98,7 @@ class HubFigures:
         return None
 
     def list_pods(self) -> dict[Job, str]:
-        """See Figures."""
+        """See FiguresSource."""
         found: dict[Job, str] = {}
         for record in self._list_sidecars(""):
             job = _job_of(record)

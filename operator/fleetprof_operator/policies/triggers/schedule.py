@@ -8,7 +8,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
-from fleetprof_api.policy import Schedule
+from fleetprof_api.policy import ScheduleTrigger
 
 LATE_NS: Final = 300 * 10**9
 """So late a time is still met: what came due while no operator ran is not made up for."""
@@ -18,7 +18,7 @@ class InvalidSchedule(ValueError):
     """The expression never comes due, or is none; the message says what to do."""
 
 
-def find_due(schedule: Schedule, now_unix_ns: int) -> int | None:
+def find_due(schedule: ScheduleTrigger, now_unix_ns: int) -> int | None:
     """The latest time (Unix seconds) at which it came due, unless that is too long ago. Raises InvalidSchedule."""
     try:
         zone = ZoneInfo(schedule.time_zone)

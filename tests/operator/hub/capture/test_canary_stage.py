@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.ledger import Ledger, RankState, Verdict
+from fleetprof_api.ledger import CanaryVerdict, Ledger, RankState
 
 MS = 10**6
 UNHARMED = pb.TimeCost(
@@ -78,7 +78,7 @@ async def test_the_others_follow_when_it_is_unharmed(ground: Any, kit: Any) -> N
     assert len(ledger.entries) == 2
     kept = ledger.canary
     assert kept is not None
-    assert kept.verdict is Verdict.UNHARMED
+    assert kept.verdict is CanaryVerdict.UNHARMED
     entry = kept.entry
     assert entry is not None
     assert entry.time_cost is not None

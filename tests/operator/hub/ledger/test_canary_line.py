@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.ledger import Canary, Ledger, RankState, Reason, Verdict
+from fleetprof_api.ledger import Canary, CanaryVerdict, Ledger, RankState, Reason
 from fleetprof_operator.hub.ledger.ledger_book import LedgerBook
 from fleetprof_operator.hub.planning.rank_targets import RankTarget
 
@@ -67,14 +67,14 @@ def test_events_about_others_change_nothing(fields: dict[str, Any]) -> None:
 def test_a_verdict_leaves_the_line() -> None:
     book = make_book()
     line = book.canary.begin(TARGET, 10)
-    book.canary.conclude(Verdict.UNHARMED, "as before")
-    assert book.ledger.canary == Canary(verdict=Verdict.UNHARMED, message="as before", tries=1, entry=line)
+    book.canary.conclude(CanaryVerdict.UNHARMED, "as before")
+    assert book.ledger.canary == Canary(verdict=CanaryVerdict.UNHARMED, message="as before", tries=1, entry=line)
 
 
 def test_none_is_needed() -> None:
     book = make_book()
     book.canary.omit("a capture told the cost")
-    assert book.ledger.canary == Canary(verdict=Verdict.NOT_NEEDED, message="a capture told the cost")
+    assert book.ledger.canary == Canary(verdict=CanaryVerdict.NOT_NEEDED, message="a capture told the cost")
     assert (book.canary.entry, book.canary.tries) == (None, 0)
 
 
@@ -90,6 +90,6 @@ def test_what_was_taken_from_the_ledger_stays_as_it_was() -> None:
     book.canary.begin(TARGET, 10)
     earlier = book.ledger.canary
     book.canary.apply(event(pb.ARMED))
-    book.canary.conclude(Verdict.HARMED, "slower")
+    book.canary.conclude(CanaryVerdict.HARMED, "slower")
     assert earlier is not None
-    assert (earlier.verdict, earlier.entry is not None and earlier.entry.state) == (Verdict.NONE, RankState.ASKED)
+    assert (earlier.verdict, earlier.entry is not None and earlier.entry.state) == (CanaryVerdict.NONE, RankState.ASKED)

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 import pytest
-from fleetprof_api.policy import Schedule
+from fleetprof_api.policy import ScheduleTrigger
 from fleetprof_operator.policies.triggers.schedule import InvalidSchedule, find_due
 
 
@@ -25,7 +25,7 @@ def at(text: str) -> int:
     ],
 )
 def test_a_schedule_is_due_for_five_minutes(cron: str, zone: str, now: str, due: str | None) -> None:
-    schedule = Schedule(cron=cron, time_zone=zone)
+    schedule = ScheduleTrigger(cron=cron, time_zone=zone)
     assert find_due(schedule, at(now) * 10**9) == (at(due) if due else None)
 
 
@@ -39,4 +39,4 @@ def test_a_schedule_is_due_for_five_minutes(cron: str, zone: str, now: str, due:
 )
 def test_what_never_comes_due_is_refused(cron: str, zone: str, words: str) -> None:
     with pytest.raises(InvalidSchedule, match=words.replace("*", r"\*")):
-        find_due(Schedule(cron=cron, time_zone=zone), 10**18)
+        find_due(ScheduleTrigger(cron=cron, time_zone=zone), 10**18)

@@ -1,0 +1,17 @@
+"""How a call of the Kubernetes API fails, for all our clients of it: the API server refused, or nothing came back.
+
+Guarantees: nothing else; each client says at its calls which of the two they raise.
+"""
+
+
+class ApiUnreachable(Exception):
+    """The API server did not answer; the message says how."""
+
+
+class ApiRefused(Exception):
+    """The API server's refusal: HTTP status, reason (`NotFound`, `Conflict`, `Expired` …) and sentence."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
