@@ -47,7 +47,10 @@ class DirectoryStore:
     def prepare(self) -> None:
         """Makes the folders, where they are missing. Raises StoreError."""
         with disk_errors(self.root):
-            make_folders(self._uploads)
+            try:
+                make_folders(self._uploads)
+            except FileNotFoundError:  # /proc and the like hold no folders of others
+                raise StoreError(f"{self.root}: cannot be made there; choose another place", retryable=False) from None
 
     def put(self, key: str, data: bytes) -> None:
         """Writes a small object, replacing what is there."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -115,6 +116,15 @@ def test_what_dead_runs_left_is_named(state: StateDirectory, tmp_path: Path) -> 
     assert "2.0 KiB of traces not stored" in checks[0].found
     assert checks[0].advice.startswith("the next `fleetprof up` sends them")
     assert checks[1].advice.endswith(f"rm -r {tmp_path}/dead")
+
+
+def test_a_socket_that_somebody_listens_at_is_of_a_run_with_another_state_directory(sockets: Path) -> None:
+    directory = sockets / "x"
+    directory.mkdir()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as held:
+        held.bind(str(directory / "dynolog"))
+        assert [check.verdict for check in judge_leftovers([], [directory])] == [CheckVerdict.OK]
+    assert [check.verdict for check in judge_leftovers([], [directory])] == [CheckVerdict.WARN]
 
 
 HOSTILE = [

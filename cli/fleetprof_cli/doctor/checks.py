@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fleetprof_cli.local.run.run_folder import RunFolder, run_folders
-from fleetprof_cli.local.run.socket_directories import make_socket_directory, socket_directories
+from fleetprof_cli.local.run.socket_directories import is_listened_at, make_socket_directory, socket_directories
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.shell_words import quote_path
@@ -297,7 +297,7 @@ def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -
             "leftovers", CheckVerdict.WARN, found, f"{sends}when you do not need it: rm -r {quote_path(folder.path)}"
         )
     for directory in directories:
-        if str(directory) not in alive and _is_own(directory):
+        if str(directory) not in alive and _is_own(directory) and not is_listened_at(directory):
             clean = False
             yield Check(
                 "leftovers",

@@ -14,12 +14,14 @@
 Guarantees: the directory is 0700 and its secrets 0600; at most one `up` holds it; files are replaced whole.
 """
 
+import errno
 import fcntl
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from fleetprof_api.hub.local_hub import RECORD_FILE, TOKEN_FILE, HubRecord
@@ -27,6 +29,8 @@ from fleetprof_store import local
 
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.store_location import StoreLocation
+
+_ANOTHER: Final = "choose another with --state or FLEETPROF_STATE"
 
 
 class StateDirectory:
@@ -41,24 +45,27 @@ class StateDirectory:
 
     def prepare(self) -> None:
         """Makes the directory, private. Raises Failure when it belongs to somebody else or cannot be made."""
-        try:
+        with self.errors():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self.path.stat().st_uid != os.geteuid():
-                raise Failure(
-                    f"the state directory {self.path} belongs to another user",
-                    next_step="choose another with --state or FLEETPROF_STATE",
-                )
+                raise Failure(f"the state directory {self.path} belongs to another user", next_step=_ANOTHER)
             self.path.chmod(0o700)
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """The operating system's errors as a Failure that names the directory and the next step."""
+        try:
+            yield
         except OSError as error:
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise Failure(
-                f"cannot use the state directory {self.path}: {error.strerror}",
-                next_step="choose another with --state or FLEETPROF_STATE",
+                f"cannot use the state directory {self.path}: {error.strerror or error}",
+                next_step=f"free some space on its volume, or {_ANOTHER}" if is_full else _ANOTHER,
             ) from None
 
     def token(self) -> str:
         """The token, made at the first call."""
-        self._secret_file(self.token_file)
-        return self.token_file.read_text().strip()
+        return self._secret_file(self.token_file).read_text().strip()
 
     def upload_secret(self) -> bytes:
         """The key that signs upload URLs, made at the first call."""
@@ -70,35 +77,40 @@ class StateDirectory:
 
     def write(self, path: Path, data: bytes) -> None:
         """Replaces a file of this directory, private."""
-        _replace(path, data.decode())
+        with self.errors():
+            _replace(path, data.decode())
 
     def _secret_file(self, path: Path) -> Path:
-        if not path.exists():
-            _write_once(path, secrets.token_urlsafe(32) + "\n")
+        with self.errors():
+            if not path.exists():
+                _write_once(path, secrets.token_urlsafe(32) + "\n")
         return path
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Holds the directory for one `up`. Raises Failure when another one holds it."""
-        with (self.path / "lock").open("a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                raise Failure(
-                    f"`fleetprof up` already runs with this state directory (pid {file.read().strip() or 'unknown'})",
-                    next_step=f"use it, stop it, or give this one another directory: --state DIR (now {self.path})",
-                ) from None
-            file.seek(0)
-            file.truncate()
-            file.write(f"{os.getpid()}\n")
-            file.flush()
+        with ExitStack() as cleanup:
+            with self.errors():
+                # Unbuffered: what does not fit on the disk fails here and not once more when the file is closed.
+                file = cleanup.enter_context((self.path / "lock").open("a+b", buffering=0))
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    file.seek(0)
+                    pid = file.read().decode().strip() or "unknown"
+                    raise Failure(
+                        f"`fleetprof up` already runs with this state directory (pid {pid})",
+                        next_step=f"use it, stop it, or give this one another directory: --state DIR (now {self.path})",
+                    ) from None
+                file.truncate(0)
+                file.write(b"%d\n" % os.getpid())
             yield
 
     def publish(self, record: HubRecord) -> None:
         """Tells the other commands where the hub is, and where the results lie when it has gone."""
-        _replace(local.record(self.path), msgspec.json.encode(record.store).decode() + "\n")
-        _replace(self.hub_file, msgspec.json.format(msgspec.json.encode(record)).decode() + "\n")
+        with self.errors():
+            _replace(local.record(self.path), msgspec.json.encode(record.store).decode() + "\n")
+            _replace(self.hub_file, msgspec.json.format(msgspec.json.encode(record)).decode() + "\n")
 
     def withdraw(self) -> None:
         """The hub is gone."""
@@ -135,6 +147,9 @@ def _private(name: str, flags: int) -> int:
 
 def _replace(path: Path, text: str) -> None:
     draft = path.with_name(f"{path.name}.{os.getpid()}")
-    with open(draft, "w", opener=_private) as file:
-        file.write(text)
-    draft.replace(path)
+    try:
+        with open(draft, "w", opener=_private) as file:
+            file.write(text)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

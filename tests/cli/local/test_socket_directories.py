@@ -28,7 +28,7 @@ def mode(path: Path) -> int:
 
 def test_a_socket_directory_is_short_and_private(temporary: Path) -> None:
     directory = make_socket_directory()
-    assert socket_directories() == [directory]
+    assert directory in socket_directories()
     assert directory.is_relative_to(temporary)
     assert len(str(directory)) <= MAX_SOCKET_DIRECTORY
     assert [mode(directory), mode(directory.parent)] == [0o700, 0o700]
@@ -40,7 +40,7 @@ def test_all_lie_in_one_that_stays(temporary: Path) -> None:
     assert len(set(made)) == 3
     for path in made:
         shutil.rmtree(path)
-    assert socket_directories() == []
+    assert [path for path in socket_directories() if path.is_relative_to(temporary)] == []
     assert make_socket_directory().parent == made[0].parent
 
 

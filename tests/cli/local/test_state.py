@@ -1,5 +1,6 @@
 """The state directory: private, one `up` at a time, and readable by whoever comes later."""
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -70,6 +71,46 @@ def test_a_second_up_is_refused_while_the_first_one_runs(state: StateDirectory) 
     first.communicate()
     with state.lock():
         pass
+
+
+RUN = RunRecord(name="x", namespace="l", pid=1, socket_directory="/x", started_unix_ns=1, command=["a"])
+
+
+def hold_run(state: StateDirectory) -> None:
+    """As `fleetprof run` does."""
+    with state.errors(), new_run_folder(state, "train").hold(RUN):
+        pass
+
+
+def lock(state: StateDirectory) -> None:
+    """As `fleetprof up` does."""
+    with state.lock():
+        pass
+
+
+def test_a_full_disk_is_named_with_the_next_step_and_nothing_is_left(state: StateDirectory) -> None:
+    state.path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(state.path)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a small volume needs root")
+    try:
+        state.prepare()
+        state.runs.mkdir()
+        with contextlib.suppress(OSError), (state.path / "ballast").open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+        for write in (lock, hold_run, StateDirectory.token, StateDirectory.upload_secret, publish):
+            with pytest.raises(Failure, match=f"cannot use the state directory {state.path}: No space left") as failed:
+                write(state)
+            assert failed.value.next_step.startswith("free some space on its volume, or choose another with --state")
+        assert sorted(path.name for path in state.path.rglob("*")) == ["ballast", "lock", "runs"]
+    finally:
+        subprocess.run(["umount", "-l", str(state.path)], check=True)
+
+
+def publish(state: StateDirectory) -> None:
+    """As `fleetprof up` does when its hub answers."""
+    state.publish(RECORD)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a directory away")

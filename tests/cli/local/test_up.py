@@ -200,6 +200,9 @@ def test_a_store_that_cannot_be_used_is_named(fleetprof: Callable[..., Finished]
     result = fleetprof("up", "--store", str(tmp_path / "file" / "store"))
     assert result.returncode == 1
     assert f"cannot use the store {tmp_path}/file/store" in result.stderr
+    result = fleetprof("up", "--store", "/proc/store")
+    assert result.returncode == 1
+    assert "cannot use the store /proc/store" in result.stderr
 
 
 def test_with_tls_commands_and_sidecars_find_it(

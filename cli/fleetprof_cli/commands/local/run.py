@@ -97,6 +97,8 @@ def command(
         except Exception as error:  # the job is sacred: it runs without us
             why = error.message if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
             say(f"this job cannot be captured: {why}")
+            if isinstance(error, Failure) and error.next_step:
+                say(f"  {error.next_step}")
             sidecar = None
         code = _run(words, environment, sidecar)
     sys.exit(code)
@@ -156,7 +158,8 @@ def _prepare(
         command=list(words),
         host_name=host,
     )
-    cleanup.enter_context(folder.hold(record))
+    with state.errors():
+        cleanup.enter_context(folder.hold(record))
     arguments = [
         *("--directory", str(directory)),
         *("--spool", str(folder.spool)),

@@ -9,7 +9,7 @@ import fcntl
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -40,12 +40,20 @@ class RunFolder:
 
     @contextmanager
     def hold(self, record: RunRecord) -> Iterator[None]:
-        """Makes the folder and marks it alive; the lock goes with the process, however it ends."""
-        self.spool.mkdir(mode=0o700, parents=True)
-        self.path.chmod(0o700)
-        with (self.path / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            (self.path / "run.json").write_bytes(msgspec.json.encode(record))
+        """Makes the folder and marks it alive; the lock goes with the process, however it ends.
+
+        Raises OSError, and leaves nothing behind then.
+        """
+        with ExitStack() as cleanup:
+            try:
+                self.spool.mkdir(mode=0o700, parents=True)
+                self.path.chmod(0o700)
+                lock = cleanup.enter_context((self.path / "lock").open("w"))
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                (self.path / "run.json").write_bytes(msgspec.json.encode(record))
+            except OSError:
+                self.remove()
+                raise
             yield
 
     def record(self) -> RunRecord | None:

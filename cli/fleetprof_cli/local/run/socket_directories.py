@@ -12,6 +12,7 @@ looked at and not followed.
 """
 
 import os
+import socket
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -28,6 +29,25 @@ def socket_directories() -> list[Path]:
     """All socket directories of this user that are there now, but for those in other temporary directories."""
     bases = [base for root in _roots() for base in _own_bases(root)]
     return sorted(path for base in bases for path in base.iterdir() if path.is_dir())
+
+
+def is_listened_at(directory: Path) -> bool:
+    """Whether a process still holds a socket in it, of whatever state directory its run is."""
+    try:
+        return any(path.is_socket() and _answers(path) for path in directory.iterdir())
+    except OSError:
+        return False
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(str(path))  # sends nothing
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True
+    return True
 
 
 def make_socket_directory() -> Path:
