@@ -184,6 +184,33 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ApiServer]
         yield server
 
 
+def _is_on_a_cluster(item: pytest.Item | None) -> bool:
+    return item is not None and item.get_closest_marker("cluster") is not None
+
+
+def _signal_api_servers(method: str) -> None:
+    # Where nobody imported it there is none.
+    if module := sys.modules.get("harness.kubernetes.api_server"):
+        getattr(module.ApiServer, method)()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """API servers run while a test marked `cluster` does, and while fixtures end."""
+    if _is_on_a_cluster(item):
+        _signal_api_servers("resume_all")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """They rest until the next such test."""
+    if nextitem is None or nextitem.path != item.path:
+        _signal_api_servers("resume_all")
+    yield
+    if not _is_on_a_cluster(nextitem):
+        _signal_api_servers("pause_all")
+
+
 # ---------------------------------------------------------------- torch: tests that start real PyTorch processes
 
 
