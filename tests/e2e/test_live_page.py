@@ -1,9 +1,13 @@
-"""A capture of a real job, asked for in a real browser, whose page shows each rank's way without being loaded again."""
+"""A capture of a real job, asked for in a real browser, whose page shows each rank's way without being loaded again,
+and whose timeline names the modules that it asked for."""
 
 import json
 import re
+from urllib.parse import urlencode
 
 import pytest
+from fleetprof_analyzer.pyramid.reader import RankFile
+from fleetprof_api import keys
 from harness.browser import run_chromium
 from harness.training.local_system import Local
 from harness.waiting import wait_until
@@ -18,6 +22,7 @@ metadata: {name: from-the-page}
 spec:
   target: {workload: {apiVersion: batch/v1, kind: Job, name: llama}}
   window: {iterations: 20}
+  collect: [Modules]
   canary: Never
   limits: {maxSlowdownPercent: 0}
 """
@@ -31,6 +36,8 @@ RECORD = """() => {
     };
     new MutationObserver(look).observe(document.body, {subtree: true, childList: true, attributes: true});
 }"""
+ITERATION, _, ROW = range(3)
+"""Kinds of nodes in a rank's tree; between them stages."""
 ORDER = ["ASKED", "ARMED", "STARTED", "WRITTEN", "UPLOADED"]
 
 
@@ -61,8 +68,44 @@ def test_a_capture_is_asked_for_and_followed_to_its_report_on_one_page(hub: Loca
             assert len(set(way)) >= 3, "asked or armed, recording or written, uploaded"
         report.click()
         expect(page.locator(".verdict-sentence")).to_be_visible(timeout=60_000)
+        report_address = page.url.partition("?")[0]
+        for rank in range(2):
+            key = keys.rank_timeline_key(*report_address.split("/")[-2:], rank)
+            above = find_around(RankFile((hub.state / "store" / key).read_bytes()), "aten::linear")
+            way = next(names for names in above if any(name.startswith("nn.Module: ") for name in names))
+            assert way[1] == "forward"
+            view = json.dumps({"version": 1, "open": [rank], "fold": "one", "group": 0})
+            page.goto(f"{report_address}/timeline?{urlencode({'view': view})}")
+            grid = page.get_by_role("treegrid", name=f"Rank {rank}")
+            for level, name in enumerate([*way, "aten::linear"], 1):
+                row = grid.locator(f"[aria-level='{level}']", has=page.get_by_text(name, exact=True)).first
+                expect(row).to_be_visible(timeout=60_000)
+                if row.get_attribute("aria-expanded") == "false":
+                    row.click()
+        page.goto(report_address)
         page.get_by_role("link", name="Request", exact=True).click()
         page.get_by_role("link", name="Ask again").click()
         page.get_by_role("button", name="Ask for the capture").click()
         page.get_by_role("button", name="Cancel", exact=True).click()
         expect(page.get_by_role("main")).to_contain_text("Cancelled", timeout=60_000)
+
+
+def find_around(file: RankFile, name: str) -> list[list[str]]:
+    """For each event of this name in the tree: its iteration, its stage, and what it is nested in."""
+    nodes, header = file.nodes(), file.header
+    kinds, items, parents = (nodes[column].tolist() for column in ("kind", "item", "parent"))
+
+    def say(at: int) -> str:
+        if kinds[at] == ITERATION:
+            return f"iteration {header.iterations.index[items[at]]}"
+        return header.names.text[items[at]] if kinds[at] == ROW else header.stages[header.stage_pieces.stage[items[at]]]
+
+    found = []
+    for at in range(len(kinds)):
+        if kinds[at] != ROW or say(at) != name:
+            continue
+        around: list[str] = []
+        while (at := parents[at]) >= 0:
+            around.insert(0, say(at))
+        found.append(around)
+    return found
