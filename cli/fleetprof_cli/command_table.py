@@ -14,13 +14,19 @@ from fleetprof_cli.messages import Failure
 class Commands(click.Group):
     """Commands by name: `commands_table` has their one-line help, `packages` the commands of each package.
 
-    Each is `command` in the module of its name.
+    Each is `command` in the module of its name. `extras` are fleetprof's extras with which every command works.
     """
 
     def __init__(
-        self, *arguments: Any, commands_table: Mapping[str, str], packages: Mapping[str, Iterable[str]], **options: Any
+        self,
+        *arguments: Any,
+        commands_table: Mapping[str, str],
+        packages: Mapping[str, Iterable[str]],
+        extras: str,
+        **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
+        self._extras = extras
         self._table = commands_table
         self._modules = {name: f"{package}.{name}" for package, names in packages.items() for name in names}
 
@@ -39,7 +45,7 @@ class Commands(click.Group):
                 raise
             raise Failure(
                 f"{cmd_name} needs the package {missing.name}, which is not installed",
-                next_step="install it with the extra `analyzer`: pip install 'fleetprof[kubectl,analyzer]'",
+                next_step=f"install what all commands need: pip install 'fleetprof[{self._extras}]'",
             ) from None
         command: click.Command = module.command
         return command

@@ -33,6 +33,7 @@ _NO_FILES: Final = ":4"  # kubectl's directive: nothing but these words complete
     cls=Commands,
     commands_table=COMMANDS,
     packages=_PACKAGES,
+    extras="kubectl,analyzer",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="kubectl fleetprof")

@@ -39,6 +39,7 @@ _PACKAGES: Final = {
     cls=Commands,
     commands_table=COMMANDS,
     packages=_PACKAGES,
+    extras="cli",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="fleetprof")
