@@ -110,7 +110,10 @@ class Supervisor:
 
 
 def main() -> None:
-    """Runs `fleetprof-sidecar` with our arguments and environment until SIGTERM or SIGINT."""
+    """Runs `fleetprof-sidecar` with our arguments and environment until SIGTERM or SIGINT; its help is ours."""
+    command = [sys.executable, "-m", "fleetprof_sidecar.main", *sys.argv[1:]]
+    if not {"-h", "--help"}.isdisjoint(sys.argv[1:]):
+        os.execv(command[0], command)  # noqa: S606  our own module, by argument list
     go_first(SERVICE)
     set_up_logging(os.environ.get("FLEETPROF_LOG_LEVEL", "info"))
     directory = None
@@ -118,7 +121,7 @@ def main() -> None:
         directory = SocketDirectory(os.environ.get("FLEETPROF_DIRECTORY", ""))
     except ValueError as problem:
         log.warning("FLEETPROF_DIRECTORY: %s", problem)  # the sidecar itself says so and ends; its settings may differ
-    Supervisor([sys.executable, "-m", "fleetprof_sidecar.main", *sys.argv[1:]], directory).run()
+    Supervisor(command, directory).run()
 
 
 if __name__ == "__main__":

@@ -137,6 +137,13 @@ def test_it_loads_neither_grpc_nor_protobuf() -> None:
     assert not {"grpc", "google", "msgspec", "urllib3"} & set(result.stdout.split())
 
 
+def test_help_is_printed_once() -> None:
+    words = [sys.executable, "-m", "fleetprof_sidecar.supervisor", "--help"]
+    result = subprocess.run(words, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.count("usage: ") == 1
+
+
 def test_wrong_settings_are_tried_again_rather_than_ending_the_container(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FLEETPROF_")}
     process = subprocess.Popen(
