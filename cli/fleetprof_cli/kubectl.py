@@ -41,9 +41,9 @@ def group() -> None:
     """Capture the same few iterations on every rank of a running PyTorch job, and see where the time went.
 
     \b
-    Capture:       kubectl fleetprof capture job/llama --iterations 5
-    Look:          kubectl fleetprof report
-    Nothing there: kubectl fleetprof doctor job/llama
+    Capture a job:      kubectl fleetprof capture job/llama --iterations 5
+    Read the report:    kubectl fleetprof report
+    Find what is wrong: kubectl fleetprof doctor job/llama
     """
 
 

@@ -13,11 +13,11 @@ from fleetprof_cli.command_table import Commands
 
 # The order is the order of use; the text is what `fleetprof --help` shows without loading the command.
 COMMANDS: Final = {
-    "up": "Start the hub, the object store and the analysis on this machine.",
+    "up": "Start the hub, the object store, the analysis and the web UI on this machine.",
     "run": "Run a training command so that it can be captured.",
     "capture": "Capture a few iterations of a running job on every rank.",
     "list": "List the jobs that can be captured and the captures there are.",
-    "top": "Show what the running jobs do now.",
+    "top": "Show what the running jobs do now, or the ranks of one.",
     "report": "Show the report of a capture.",
     "ui": "Show the fleet of captures and their reports in the browser.",
     "analyze": "Analyse traces that you already have.",

@@ -223,7 +223,7 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False)
         ),
         (make_sidecar(make_trainer(rank=None)), CheckVerdict.WARN, "do not tell their rank"),
         (make_sidecar(make_trainer(poll_interval_ns=5 * S)), CheckVerdict.WARN, "polls every 5.0 s"),
-        (make_sidecar(make_trainer(busy=True)), CheckVerdict.OK, "a profile is being taken"),
+        (make_sidecar(make_trainer(busy=True)), CheckVerdict.OK, "are being profiled"),
         (make_sidecar(make_trainer(), heard_s=60), CheckVerdict.WARN, "last heard of 60s ago"),
         (make_sidecar(heard_s=60, left=True), CheckVerdict.OK, "left 60s ago"),
         (make_sidecar(make_trainer(), heard_s=-5), CheckVerdict.WARN, "its clock is 5.0 s ahead"),

@@ -113,9 +113,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="fleetprof-analyzer", description="Makes the report of a capture in the object store.")
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
-        ("report", "traces to report, in one pod"),
-        ("summarise", f"traces to summaries: every N-th rank, from {INDEX_VARIABLE} on"),
-        ("merge", "summaries to report"),
+        ("report", "makes the report from the traces, in one pod"),
+        ("summarise", f"makes the summaries of every N-th rank, from {INDEX_VARIABLE} on"),
+        ("merge", "makes the report from the summaries"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("namespace", metavar="NAMESPACE")

@@ -27,7 +27,7 @@ def say_untold(untold: Untold) -> str:
         case TooShort(ranks):
             return f"{_named(ranks)} {_was(ranks)} left out: too few of the iterations are in the trace"
         case NotCaptured(ranks):
-            return f"{_named(ranks)} left no trace: lateness that comes from there shows as a slow group, or not at all"
+            return f"{_named(ranks)} left no trace: a late rank among them shows as a slow group, or not at all"
         case PartnersNotKnown(unmatched, operations, by_kind):
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(by_kind.items()))
             return f"For {unmatched:,} of {operations:,} operations ({kinds}) the traces do not say who took part"

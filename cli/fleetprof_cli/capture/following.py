@@ -66,7 +66,7 @@ async def _watch(captures: Captures[State], state: State) -> State:
                 except Away:
                     if gone_since is None:
                         gone_since = time.monotonic()
-                        say(f"{captures.server} has gone; waiting for it to come back")
+                        say(f"{captures.server} does not answer any more; waiting for it")
                     if time.monotonic() - gone_since > _AWAY_S:
                         raise
                 if not captures.view(state).finished:
@@ -86,4 +86,4 @@ async def _cancel(captures: Captures[State], state: State) -> None:
     try:
         await captures.cancel(state)
     except Failure as error:
-        say(f"cannot take it back: {error.message}")
+        say(f"cannot cancel it: {error.message}")

@@ -289,7 +289,7 @@ def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -
     for folder in dead:
         clean = False
         unsent = folder.unsent_bytes()
-        found = f"{quote_path(folder.path)} of a run that is gone" + (
+        found = f"{quote_path(folder.path)} of a run that has ended" + (
             f", {size_text(unsent)} of traces not stored" if unsent else ""
         )
         sends = "the next `fleetprof up` sends them; " if unsent else ""
@@ -302,7 +302,7 @@ def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -
             yield Check(
                 "leftovers",
                 CheckVerdict.WARN,
-                f"socket directory {quote_path(directory)} of a run that is gone",
+                f"socket directory {quote_path(directory)} of a run that has ended",
                 f"when no job uses it: rm -r {quote_path(directory)}",
             )
     if clean:

@@ -42,7 +42,7 @@ def judge_fleet(sidecars: Sequence[pb.SidecarStatus], now_unix_ns: int) -> Itera
         yield _judge_sidecar(sidecar, now_unix_ns)
     hosts = len({sidecar.identity.host_name for sidecar in sidecars if sidecar.connected_unix_ns})
     if hosts > 1:
-        advice = "starts and reports compare their clocks: keep them in step (chronyc tracking)"
+        advice = "captures that start by time and reports compare their clocks: synchronize them (chronyc tracking)"
         yield Check("clocks", CheckVerdict.OK, f"the sidecars run on {hosts} hosts", advice)
     for running in group_jobs(sidecars):
         trainers = running.trainers()
@@ -65,14 +65,17 @@ def _judge_sidecar(sidecar: pb.SidecarStatus, now_unix_ns: int) -> Check:
     if not sidecar.connected_unix_ns:
         found = f"left {say_duration(age)} ago"
         return Check(
-            name, CheckVerdict.OK, found, "when its job still runs, look at its log: runs/*/sidecar.log in the state"
+            name,
+            CheckVerdict.OK,
+            found,
+            "if its job still runs, look at its log: runs/*/sidecar.log in the state directory",
         )
     found = f"{len(sidecar.processes)} processes, last heard of {say_duration(age)} ago"
     if age < -_AHEAD_NS:
         advice = "the clocks of the machines differ: captures that start by time will not line up; run chrony or ntpd"
         return Check(name, CheckVerdict.WARN, f"its clock is {duration_text(-age)} ahead", advice)
     if age > _SILENT_NS:
-        return Check(name, CheckVerdict.WARN, found, "look at its log below the state directory: runs/*/sidecar.log")
+        return Check(name, CheckVerdict.WARN, found, "look at its log: runs/*/sidecar.log in the state directory")
     return Check(name, CheckVerdict.OK, found)
 
 
@@ -102,4 +105,4 @@ def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check
         yield Check(name, CheckVerdict.WARN, f"polls every {duration_text(slowest)}", advice)
     busy = [str(process.pid) for process in trainers if process.busy]
     if busy:
-        yield Check(name, CheckVerdict.OK, f"a profile is being taken in {len(busy)} processes now")
+        yield Check(name, CheckVerdict.OK, f"{len(busy)} processes are being profiled now")

@@ -57,7 +57,9 @@ class HubClient:
         except HubAway as error:
             raise NoHub(str(error)) from None
         except (OSError, ValueError) as error:
-            raise NoHub(f"the hub cannot be asked: {error}", "see what is said there, then: fleetprof doctor") from None
+            raise NoHub(
+                f"the hub cannot be asked: {error}", "read what `fleetprof up` has printed, then run: fleetprof doctor"
+            ) from None
         self._address = way.record.address
         self._host_name = way.record.host_name
         self._metadata = (("authorization", f"Bearer {way.token}"),)

@@ -40,7 +40,7 @@ def test_ranks_without_a_trace(size: int | None, unmatched: list[int], delivered
 def test_a_missing_rank_is_in_the_headline_and_the_verdict(tmp_path: Path, groups: bool) -> None:
     write_ranks(tmp_path, *(Rank(number, groups=groups) for number in (0, 1, 3)))
     report = analyze_directory(tmp_path)
-    missing = "Only 3 of the job's 4 ranks are here: lateness of rank 2 cannot be seen."
+    missing = "Only 3 of the job's 4 ranks are in this report, so nobody can see whether rank 2 is late."
     assert missing in describe(report).answer.sentence
     assert report.stragglers is not None
     assert report.stragglers.not_captured == [2]

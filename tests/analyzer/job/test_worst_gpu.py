@@ -134,6 +134,6 @@ def test_what_is_said_of_energy() -> None:
         "64.0 J per iteration, 1.00 J per training sample, over the sampled devices of 2 ranks.",
         "The energy of one training sample is, by rank, between 400 mJ (rank 0) and 600 mJ (rank 1).",
         "The GPU of rank 5 on node node�-5 takes 1.20 times the energy of an iteration and runs at 0.91 times the "
-        "clock of 5 others with the same kernels: drain the node, and have the GPU and its cooling looked at.",
+        "clock of 5 others with the same kernels: drain the node and check the GPU and its cooling.",
     ]
     assert list_energy(msgspec.structs.replace(report, energy=None, worst_gpu=None, ranks=report.ranks[1:])) == []

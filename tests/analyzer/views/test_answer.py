@@ -109,15 +109,15 @@ ANSWERS = {
     "nobody late, the GPU idle": (job(Stragglers(verdict="nobody")), f"Nobody is late. {IDLE_GPU}"),
     "nobody late, ranks missing": (
         job(Stragglers(verdict="nobody", not_captured=[4, 5])),
-        "None of the 4 ranks that are here is late. Only 4 of the job's 6 ranks are here: lateness of ranks 4 and "
-        "5 cannot be seen. "
+        "None of the 4 ranks in this report is late. Only 4 of the job's 6 ranks are in this report, so nobody can see "
+        "whether ranks 4 and 5 are late. "
         + IDLE_GPU,
     ),
     "a late rank in a partial capture": (
         job(late(LOADING), ledger=ASKED),
         "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
         "with it as fast as the others, an iteration would take 310 ms instead of 450 ms. Only 4 of 6 ranks were "
-        "captured: lateness of ranks 4 and 5 cannot be seen.",
+        "captured, so nobody can see whether ranks 4 and 5 are late.",
     ),
     "one rank, busy": (
         job(time_ns=BUSY, ranks=1, kernels=[GEMM]),
@@ -159,7 +159,7 @@ ANSWERS = {
     ),
     "ranks that cannot be compared": (
         job(Stragglers(reason="the traces hold a sample of the operations only")),
-        f"It cannot be told whether a rank is late: the traces hold a sample of the operations only. {IDLE_GPU}",
+        f"Cannot tell whether a rank is late: the traces hold a sample of the operations only. {IDLE_GPU}",
     ),
     "a device that nobody knows": (
         job(ranks=1, time_ns=BUSY, kernels=[GEMM], problems=[Problem(kind="unknown_device", message="…")]),

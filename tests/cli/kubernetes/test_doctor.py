@@ -190,9 +190,9 @@ def test_why_a_pod_does_not_answer(facts: Observation, found: str, advice: str) 
         (make_facts(with_status(state={"running": {}}, restartCount=2)), "warn", "after 2 restarts"),
         (make_facts(with_status(state={"waiting": {"reason": "PodInitializing"}})), "warn", "has not started yet"),
         (make_facts(inject(PLAIN), ""), "warn", "says nothing about the hub"),
-        (make_facts(inject(PLAIN), Unknown("forbidden")), "ok", "not looked at: forbidden"),
+        (make_facts(inject(PLAIN), Unknown("forbidden")), "ok", "not checked: forbidden"),
         (make_facts(inject(PLAIN), torch="none /usr/bin/python3"), "ok", "not found: none /usr/bin/python3"),
-        (make_facts(inject(PLAIN), torch=Unknown("no exec")), "ok", "PyTorch not asked for: no exec"),
+        (make_facts(inject(PLAIN), torch=Unknown("no exec")), "ok", "the version of PyTorch was not checked: no exec"),
         (make_facts(inject(PLAIN), torch="torch 2.15.0"), "ok", "2.15.0"),
         (
             make_facts(

@@ -30,7 +30,7 @@ def make_deployment(name: str, wanted: int, ready: int) -> Json:
         ),
         (make_facts(rights={"create": True, "get": False, "delete": True}), "fail", "may not get", "fleetprof-viewer"),
         (make_facts(webhooks=[]), "warn", "no pod gets its sidecar by itself", "fleetprof inject"),
-        (make_facts(webhooks=Unknown("forbidden")), "ok", "not looked at: forbidden", ""),
+        (make_facts(webhooks=Unknown("forbidden")), "ok", "not checked: forbidden", ""),
         (
             make_facts(webhooks=[{"metadata": {}, "webhooks": [{"name": "pods.inject.fleetprof.io"}]}]),
             "fail",
@@ -46,7 +46,7 @@ def make_deployment(name: str, wanted: int, ready: int) -> Json:
         ),
         (make_facts(deployments=[make_deployment("webhook", 2, 1)]), "warn", "1 of 2 pods", "kubectl describe"),
         (make_facts(deployments=[make_deployment("operator", 1, 1)]), "ok", "1 of 1 pods", ""),
-        (make_facts(deployments=Unknown("forbidden")), "ok", "not looked at: forbidden", "ask an administrator"),
+        (make_facts(deployments=Unknown("forbidden")), "ok", "not checked: forbidden", "ask an administrator"),
     ],
 )
 def test_what_is_said_of_the_installation(facts: Observation, verdict: str, found: str, advice: str) -> None:
@@ -59,7 +59,7 @@ def test_what_is_said_of_the_installation(facts: Observation, verdict: str, foun
     [
         (NAMESPACE, "team is labelled fleetprof.io/inject=true"),
         (NO_LABEL, "team is not labelled fleetprof.io/inject=true"),
-        (Unknown("forbidden"), "not looked at: forbidden"),
+        (Unknown("forbidden"), "not checked: forbidden"),
     ],
 )
 def test_what_is_said_of_the_namespace(namespace: Any, found: str) -> None:

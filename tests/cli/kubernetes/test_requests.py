@@ -135,7 +135,7 @@ async def test_somebody_who_may_not_take_it_back_is_told_and_a_second_ctrl_c_lea
     with pytest.raises(Failure) as caught:
         await following
     assert caught.value.exit_code == ExitCode.INTERRUPTED
-    assert "cannot take it back: profilerequests is forbidden: cannot patch" in capsys.readouterr().err
+    assert "cannot cancel it: profilerequests is forbidden: cannot patch" in capsys.readouterr().err
 
 
 async def test_the_latest_request_needs_no_name(cluster: MemoryCluster, requests: Requests) -> None:

@@ -79,14 +79,14 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         "writes",
         default="none",
         choices=("none", "token", "impersonate"),
-        help="captures are asked for: not here; with the person's token; as the person, by impersonation",
+        help="whether and how people ask for captures: not here, with their own token, or by impersonating them",
     )
     parser.setting(
         "trace-downloads",
         default="auto",
         choices=("auto", "signed", "service"),
-        help="browsers get traces: from the store, by an address signed for five minutes; through this service; auto: "
-        "signed where the store has no endpoint of its own",
+        help="how browsers get traces: signed: from the store, by an address signed for five minutes; service: through "
+        "this service; auto: signed unless the store has an endpoint of its own",
     )
     parser.setting(
         "api-server", default=_find_api_server(environment), metavar="URL", help="default: the cluster's own"

@@ -52,7 +52,7 @@ def give_answer(report: Report) -> Answer:
     late, spent = say_lateness(report), say_time(report)
     missing = " ".join(sentence for sentence in (say_missing(report), _say_unknown(report)) if sentence)
     if say_missing(report) and late == NOBODY:
-        late = f"None of the {len(report.ranks)} ranks that are here is late."
+        late = f"None of the {len(report.ranks)} ranks in this report is late."
     named = report.stragglers is not None and report.stragglers.verdict in _NAMED
     if named:
         more = _find_more(report)
@@ -92,13 +92,18 @@ def say_missing(report: Report) -> str:
         if not absent:
             return ""
         of = len({entry.rank for entry in report.ledger})
-        return f"Only {of - len(absent)} of {of} ranks were captured: lateness of {name_ranks(absent)} cannot be seen."
+        return f"Only {of - len(absent)} of {of} ranks were captured, so {_say_not_seen(absent)}."
     missing = [] if report.stragglers is None else report.stragglers.not_captured
     if not missing:
         return ""
     of = len(report.ranks) + len(missing)
     here_of = f"{len(report.ranks)} of the job's {of} ranks"
-    return f"Only {here_of} are here: lateness of {name_ranks(missing)} cannot be seen."
+    return f"Only {here_of} are in this report, so {_say_not_seen(missing)}."
+
+
+def _say_not_seen(ranks: Sequence[int]) -> str:
+    verb = "is" if len(ranks) == 1 else "are"
+    return f"nobody can see whether {name_ranks(ranks)} {verb} late"
 
 
 def _say_unknown(report: Report) -> str:

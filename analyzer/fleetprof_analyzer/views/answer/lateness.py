@@ -79,7 +79,7 @@ def say_lateness(report: Report) -> str:
         case "nobody":
             return NOBODY
         case "not_judged" if found.reason:
-            return f"It cannot be told whether a rank is late: {found.reason}."
+            return f"Cannot tell whether a rank is late: {found.reason}."
     return ""
 
 

@@ -217,7 +217,7 @@ _HOLDS_UP = {
     "heavy_stage": "the pipeline stage of {} takes longer than the others",
     "slow_link": "a link of {} is slow",
     "moving_imbalance": "the ranks are slow in turns",
-    "undecided": "cannot be told yet",
+    "undecided": "cannot tell yet",
 }
 
 

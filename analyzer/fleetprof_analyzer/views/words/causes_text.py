@@ -18,7 +18,7 @@ _CAUSES: Final = (
     ("data_loading", "data loading", "the host waited for the next batch"),
     ("synchronization", "synchronisation", "the host waited for the device, and then had to start again"),
     ("launching", "launching", "the launch call itself, and the way from it to the device"),
-    ("host", "host", "the host had not come to the launch yet"),
+    ("host", "host", "the host had not launched the work yet"),
     ("optimizer", "optimizer", "the host was inside the optimizer"),
     ("waiting", "waiting", "launched in time, but waiting for other work or an event"),
     ("unknown", "unknown", "the trace does not say what launched the work, or what the host did"),

@@ -54,5 +54,5 @@ def _say_worst(worst: WorstGpu) -> str:
     where = f" on node {plain(worst.node_name)}" if worst.node_name else ""
     return (
         f"The GPU of rank {worst.rank}{where} {compared} of {worst.peers} others with the same kernels: "
-        "drain the node, and have the GPU and its cooling looked at."
+        "drain the node and check the GPU and its cooling."
     )

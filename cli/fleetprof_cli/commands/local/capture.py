@@ -34,7 +34,7 @@ from fleetprof_cli.terminal.status_text import exit_code, failure_lines, status_
 def command(context: click.Context, /, **flags: Any) -> None:
     """Capture a few iterations of a running job on every rank: the same ones on all of them.
 
-    JOB is its name; it may be left out when one job is running. A job that has just been started is waited for until it
+    JOB is its name. You may leave it out if only one job runs. If the job has just started, the command waits until it
     trains. Ctrl-C cancels the capture; a second Ctrl-C exits at once.
     """
     state: StateDirectory = context.obj
@@ -53,7 +53,7 @@ def command(context: click.Context, /, **flags: Any) -> None:
             )
         )
     except KeyboardInterrupt:
-        raise Failure("left before anything was asked", code=ExitCode.INTERRUPTED) from None
+        raise Failure("interrupted before the hub was asked", code=ExitCode.INTERRUPTED) from None
     if flags["output"] == "json":
         click.echo(json.dumps(status_document(status), indent=2))
     elif flags["wait"] and status.report_location:

@@ -17,13 +17,13 @@ NONE = "No job runs now. Start one: fleetprof run -- COMMAND"
 
 @click.command("top")
 @click.argument("job", default="", required=False, shell_complete=complete_job)
-@output_option("text", "json", text="Form of the output; json is one document of now.")
+@output_option("text", "json", text="Form of the output; json prints one document.")
 @state_option
 @click.pass_obj
 def command(state: StateDirectory, *, job: str, output: str) -> None:
     """Show what the running jobs do now: all of them, or the ranks of JOB. Ctrl-C ends it.
 
-    Where the output is no terminal, the table of now is printed once.
+    If the output is not a terminal, the table is printed once.
     """
     asyncio.run(_show(state, job, output))
 

@@ -60,7 +60,7 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
     help="Listen on the network, over TLS, for jobs on other machines; port 0 takes any free one  "
     "[default: a socket in the state directory].",
 )
-@click.option("--store", metavar="DIR|s3://BUCKET/PREFIX", help="Where results go  [default: store/ in the state].")
+@click.option("--store", metavar="DIR|s3://BUCKET/PREFIX", help="Where results go  [default: store/ in --state].")
 @click.option("--s3-endpoint", metavar="URL", default="", help="An S3 server that is not Amazon's.")
 @click.option(
     "--tls-cert",
@@ -70,7 +70,7 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
 )
 @click.option("--tls-key", metavar="FILE", type=_PEM, help="Its PEM key.")
 @click.option(
-    "--tls-ca", metavar="FILE", type=_PEM, help="Authority that clients verify it with  [default: --tls-cert itself]."
+    "--tls-ca", metavar="FILE", type=_PEM, help="Authority that clients check it with  [default: --tls-cert itself]."
 )
 @click.option("--no-ui", is_flag=True, help="Leave the web UI out.")
 @click.option(
@@ -102,7 +102,7 @@ def command(
 ) -> None:
     """Start the hub, the object store, the analysis and the web UI on this machine; Ctrl-C ends them.
 
-    Jobs started with `fleetprof run` find it through the state directory, whether they were started before or after it.
+    Jobs started with `fleetprof run` find it through the state directory. You can start them before or after it.
     """
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key belong together")

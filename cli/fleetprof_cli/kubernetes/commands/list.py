@@ -20,7 +20,7 @@ from fleetprof_cli.options import output_option
 
 
 @click.command("list")
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Those of all namespaces.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Captures of all namespaces.")
 @output_option("text", "json", text="Form of the output.")
 @place_options
 def command(everywhere: bool, output: str, **flags: Any) -> None:

@@ -49,8 +49,8 @@ def command(
 ) -> None:
     """Show the report of NAME, the latest request of the namespace by default.
 
-    Reads the object store with your own S3 credentials; where that cannot be, shows what the request's status says
-    and fails.
+    It reads the object store with your own S3 credentials. If it cannot, it shows what the request's status says, and
+    fails.
     """
     wanted = read_cut(context, "output", "tables", "open_page")
     place = read_place(flags)

@@ -18,16 +18,18 @@ from fleetprof_cli.terminal.top_view import show_top
 @click.command("top")
 @click.argument("job", metavar="[KIND/NAME]", default="", required=False, shell_complete=complete_workload)
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Jobs of all namespaces.")
-@output_option("text", "json", text="Form of the output; json is one document of now.")
+@output_option("text", "json", text="Form of the output; json prints one document.")
 @click.option(
-    "--system-namespace", metavar="NAME", default=SYSTEM_NAMESPACE, show_default=True, help="Where the operator is."
+    "--system-namespace", metavar="NAME", default=SYSTEM_NAMESPACE, show_default=True, help="Namespace of the operator."
 )
-@click.option("--service", metavar="NAME", default=SERVICE, show_default=True, help="The operator's service for this.")
+@click.option(
+    "--service", metavar="NAME", default=SERVICE, show_default=True, help="The operator's Service for these figures."
+)
 @place_options
 def command(job: str, everywhere: bool, output: str, system_namespace: str, service: str, **flags: Any) -> None:
     """Show what the running jobs do now: all of them, or the ranks of KIND/NAME. Ctrl-C ends it.
 
-    Where the output is no terminal, the table of now is printed once.
+    If the output is not a terminal, the table is printed once.
     """
     asyncio.run(_show(read_place(flags), job, everywhere, output, system_namespace, service))
 

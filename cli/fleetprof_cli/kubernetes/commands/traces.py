@@ -20,7 +20,12 @@ from fleetprof_cli.terminal.status_text import size_text
 @click.command("traces")
 @click.argument("name")
 @click.option(
-    "-o", "--out", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), required=True, help="Where to."
+    "-o",
+    "--out",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder for the files.",
 )
 @click.option(
     "--ranks", metavar="0,8,16-19", callback=read_ranks, help="Fetch the traces of these ranks  [default: all]."
@@ -30,8 +35,8 @@ from fleetprof_cli.terminal.status_text import size_text
 def command(name: str, out: Path, ranks: list[int] | None, **flags: Any) -> None:
     """Fetch the traces of NAME, with samples, ledger and report, into a folder.
 
-    Reads the object store with your own S3 credentials. The traces open in Perfetto, and `fleetprof analyze DIR` makes
-    the report anew.
+    It reads the object store with your own S3 credentials. The traces open in Perfetto, and `fleetprof analyze DIR`
+    makes the report again.
     """
     place = read_place(flags)
     choice = read_store(flags, place)

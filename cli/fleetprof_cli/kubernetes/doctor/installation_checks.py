@@ -12,7 +12,7 @@ from fleetprof_cli.doctor.checks import Check, CheckVerdict
 from fleetprof_cli.kubernetes.doctor.observation import Observation, Unknown
 
 _INSTALL: Final = "install it with the chart: docs/install.md"
-_NOT_SEEN: Final = "ask an administrator, who may look"
+_NOT_SEEN: Final = "ask an administrator, who may read it"
 
 
 def judge_installation(facts: Observation) -> Iterable[Check]:
@@ -45,7 +45,7 @@ def _judge_rights(rights: Mapping[str, bool]) -> Iterable[Check]:
 
 def _judge_webhook(webhooks: Any) -> Iterable[Check]:
     if isinstance(webhooks, Unknown):
-        yield Check("webhook", CheckVerdict.OK, f"not looked at: {webhooks.why}", _NOT_SEEN)
+        yield Check("webhook", CheckVerdict.OK, f"not checked: {webhooks.why}", _NOT_SEEN)
         return
     hooks = [hook for configuration in webhooks for hook in configuration.get("webhooks") or ()]
     injecting = [hook for hook in hooks if "inject" in str(hook.get("name"))]
@@ -63,7 +63,7 @@ def _judge_webhook(webhooks: Any) -> Iterable[Check]:
 
 def _judge_deployments(deployments: Any) -> Iterable[Check]:
     if isinstance(deployments, Unknown):
-        yield Check("operator", CheckVerdict.OK, f"not looked at: {deployments.why}", _NOT_SEEN)
+        yield Check("operator", CheckVerdict.OK, f"not checked: {deployments.why}", _NOT_SEEN)
         return
     for deployment in deployments:
         metadata, status = deployment["metadata"], deployment.get("status") or {}
@@ -85,7 +85,7 @@ def _judge_deployments(deployments: Any) -> Iterable[Check]:
 def judge_namespace(facts: Observation, name: str) -> Iterable[Check]:
     """Whether pods of the namespace get sidecars."""
     if isinstance(facts.namespace, Unknown):
-        yield Check("namespace", CheckVerdict.OK, f"not looked at: {facts.namespace.why}")
+        yield Check("namespace", CheckVerdict.OK, f"not checked: {facts.namespace.why}")
         return
     labels = (facts.namespace.get("metadata") or {}).get("labels") or {}
     if labels.get(INJECT_LABEL) == "true":

@@ -135,7 +135,9 @@ async def _read_deployments(
 ) -> Sequence[Mapping[str, Any]] | Unknown:
     """Those of the installation, in the namespace that the webhook's configuration names."""
     if isinstance(webhooks, Unknown) or not webhooks:
-        return Unknown("where fleetprof is installed is not known: its webhook's configuration tells")
+        return Unknown(
+            "the configuration of fleetprof's webhook, which says where fleetprof is installed, cannot be read"
+        )
     places = {
         hook["clientConfig"]["service"]["namespace"]
         for configuration in webhooks

@@ -159,7 +159,7 @@ def _judge_link(name: str, metadata: Mapping[str, Any], log: str | Unknown | Non
     if log is None:
         return
     if isinstance(log, Unknown):
-        yield Check(name, CheckVerdict.OK, f"not looked at: {log.why}")
+        yield Check(name, CheckVerdict.OK, f"not checked: {log.why}")
         return
     for line in reversed(log.splitlines()):
         message = _message(line)
@@ -193,7 +193,7 @@ def _judge_torch(name: str, pod: Pod, version: str | Unknown | None) -> Iterator
     if version is None:
         return
     if isinstance(version, Unknown):
-        yield Check(name, CheckVerdict.OK, f"PyTorch not asked for: {version.why}")
+        yield Check(name, CheckVerdict.OK, f"the version of PyTorch was not checked: {version.why}")
         return
     kind, _, rest = version.partition(" ")
     if kind == "torch":
