@@ -64,12 +64,8 @@ def _judge_sidecar(sidecar: pb.SidecarStatus, now_unix_ns: int) -> Check:
     age = now_unix_ns - sidecar.last_heartbeat_unix_ns
     if not sidecar.connected_unix_ns:
         found = f"left {say_duration(age)} ago"
-        return Check(
-            name,
-            CheckVerdict.OK,
-            found,
-            "if its job still runs, look at its log: runs/*/sidecar.log in the state directory",
-        )
+        advice = "if its job still runs, look at its log: runs/*/sidecar.log in the state directory"
+        return Check(name, CheckVerdict.OK, found, advice)
     found = f"{len(sidecar.processes)} processes, last heard of {say_duration(age)} ago"
     if age < -_AHEAD_NS:
         advice = "the clocks of the machines differ: captures that start by time will not line up; run chrony or ntpd"
