@@ -32,17 +32,26 @@ class Disk:
 
     def room_bytes(self) -> int:
         """What may still be written, less what is left to everyone else."""
+        rooms = [room for room, _ in self._volumes()]
+        if self._limit_bytes:
+            used = sum(_used_bytes(folder) for folder in (self._traces, self._spool))
+            rooms.append(self._limit_bytes * _LIMIT_SHARE[0] // _LIMIT_SHARE[1] - used)
+        return max(0, min(rooms)) if rooms else 0
+
+    def scarcest(self) -> Path:
+        """The folder whose volume has the least room."""
+        return min(self._volumes(), default=(0, self._traces))[1]
+
+    def _volumes(self) -> list[tuple[int, Path]]:
+        """(what may still be written, folder)."""
         rooms = []
         for folder in (self._traces, self._spool):
             try:
                 volume = os.statvfs(folder)
             except OSError:
                 continue  # it appears with the first trace
-            rooms.append(volume.f_bavail * volume.f_frsize - FREE_MARGIN_BYTES)
-        if self._limit_bytes:
-            used = sum(_used_bytes(folder) for folder in (self._traces, self._spool))
-            rooms.append(self._limit_bytes * _LIMIT_SHARE[0] // _LIMIT_SHARE[1] - used)
-        return max(0, min(rooms)) if rooms else 0
+            rooms.append((volume.f_bavail * volume.f_frsize - FREE_MARGIN_BYTES, folder))
+        return rooms
 
     @property
     def limit_bytes(self) -> int:
@@ -71,9 +80,11 @@ def find_shortage(
     if room <= 0 or room < wanted:
         limit = f" (the pod's limit is {say_bytes(disk.limit_bytes)})" if disk.limit_bytes else ""
         others = f", {say_bytes(promised_bytes)} of it for other ranks" if promised_bytes else ""
+        needs = f"the trace of {_say_window(terms)} needs {say_bytes(wanted)}" if wanted else "a trace needs some"
         text = (
-            f"there are {say_bytes(max(0, room + promised_bytes))} left on the traces' volume{limit}{others}, and the "
-            f"trace of {_say_window(terms)} needs {say_bytes(wanted)}; make room, or capture fewer iterations or ranks"
+            f"there are {say_bytes(max(0, room + promised_bytes))} left on the volume of {disk.scarcest()}{limit}"
+            f"{others}, where {say_bytes(FREE_MARGIN_BYTES)} stay free for others, and {needs}; make room, or capture "
+            "fewer iterations or ranks"
         )
         return OrderRejected(Reason.DISK_FULL, text, now_unix_ns)
     return None

@@ -204,6 +204,7 @@ def test_the_job_runs_even_when_nothing_of_ours_can(
     assert (result.returncode, result.stdout) == (3, "unset\n")
     (line,) = result.stderr.splitlines()
     assert "this job cannot be captured: cannot use the state directory" in line
+    assert line.endswith("; choose another with --state or FLEETPROF_STATE")
 
 
 def test_a_sidecar_that_cannot_start_does_not_stop_the_job(

@@ -65,7 +65,8 @@ def test_as_many_ranks_record_as_the_disk_has_room_for(bench: Bench, monkeypatch
     bench.arm(estimate=ESTIMATE, orders=orders)
     assert sorted(bench.table.orders) == ["p0", "p1"]
     assert bench.last().reason == "DiskFull"
-    assert "562 MiB left on the traces' volume, 450 MiB of it for other ranks" in bench.last().message
+    assert "there are 562 MiB left on the volume of /" in bench.last().message
+    assert ", 450 MiB of it for other ranks, where 64 MiB stay free for others" in bench.last().message
 
 
 def test_a_full_disk_is_told_before_anything_begins_whatever_is_known(

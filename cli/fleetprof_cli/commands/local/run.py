@@ -96,9 +96,8 @@ def command(
             sidecar, environment = _prepare(state, cleanup, name, namespace, labels, linger, link, words, environment)
         except Exception as error:  # the job is sacred: it runs without us
             why = error.message if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
-            say(f"this job cannot be captured: {why}")
-            if isinstance(error, Failure) and error.next_step:
-                say(f"  {error.next_step}")
+            step = f"; {error.next_step}" if isinstance(error, Failure) and error.next_step else ""
+            say(f"this job cannot be captured: {why}{step}")
             sidecar = None
         code = _run(words, environment, sidecar)
     sys.exit(code)
