@@ -70,14 +70,14 @@ def test_a_capture_is_asked_for_and_followed_to_its_report_on_one_page(hub: Loca
         expect(page.locator(".verdict-sentence")).to_be_visible(timeout=60_000)
         report_address = page.url.partition("?")[0]
         for rank in range(2):
-            key = keys.rank_timeline_key(*report_address.split("/")[-2:], rank)
+            key = keys.rank_timeline_key("local", report_address.rpartition("/")[2], rank)
             above = find_around(RankFile((hub.state / "store" / key).read_bytes()), "aten::linear")
-            way = next(names for names in above if any(name.startswith("nn.Module: ") for name in names))
-            assert way[1] == "forward"
+            path = next(names for names in above if any(name.startswith("nn.Module: ") for name in names))
+            assert path[1] == "forward"
             view = json.dumps({"version": 1, "open": [rank], "fold": "one", "group": 0})
             page.goto(f"{report_address}/timeline?{urlencode({'view': view})}")
             grid = page.get_by_role("treegrid", name=f"Rank {rank}")
-            for level, name in enumerate([*way, "aten::linear"], 1):
+            for level, name in enumerate([*path, "aten::linear"], 1):
                 row = grid.locator(f"[aria-level='{level}']", has=page.get_by_text(name, exact=True)).first
                 expect(row).to_be_visible(timeout=60_000)
                 if row.get_attribute("aria-expanded") == "false":
@@ -98,7 +98,8 @@ def find_around(file: RankFile, name: str) -> list[list[str]]:
     def say(at: int) -> str:
         if kinds[at] == ITERATION:
             return f"iteration {header.iterations.index[items[at]]}"
-        return header.names.text[items[at]] if kinds[at] == ROW else header.stages[header.stage_pieces.stage[items[at]]]
+        text: str = header.names.text[items[at]]
+        return text if kinds[at] == ROW else header.stages[header.stage_pieces.stage[items[at]]]
 
     found = []
     for at in range(len(kinds)):
