@@ -116,9 +116,10 @@ def test_a_kernel_is_told_by_rank_and_by_stream(client: TestClient, analysed: Me
     )
     assert sum(part["count"] for part in spread["streams"]) == communication.count
     assert {part["deviations"] for part in spread["ranks"]} == {None}, "it lasts as long as the slowest rank lets it"
-    for part in [spread["whole"], *spread["streams"]]:
+    for part in [spread["whole"], *spread["ranks"], *spread["streams"], *slow["ranks"]]:
         # What is above the 99th percentile lies beyond the scale.
         assert 0.97 * part["count"] <= sum(part["density"]) / 1000 <= 1.01 * part["count"]
+    for part in [spread["whole"], *spread["ranks"], *spread["streams"]]:
         assert spread["from_ns"] <= part["p25_ns"] <= part["p50_ns"] <= part["p75_ns"] <= spread["to_ns"]
     row = next(
         row["statistics"]

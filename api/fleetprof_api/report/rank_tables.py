@@ -55,3 +55,10 @@ class DeviceWorkStatistics(msgspec.Struct, kw_only=True, frozen=True):
     p75_ns: Annotated[int | None, Meta(description="quartile, to 1.6 %; null in older reports")] = None
     p90_ns: Ns
     p99_ns: Ns
+    density: Annotated[
+        list[int],
+        Meta(
+            description="permille of the rows in 24 equal spans from min_ns to p99_ns; empty for classes, where these "
+            "two are equal, and in older reports"
+        ),
+    ] = []

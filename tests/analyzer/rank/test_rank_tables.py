@@ -43,6 +43,8 @@ def test_a_ranks_own_work_is_its_classes_and_its_longest_kernels() -> None:
     classes, *longest = list_device_work(found.kernels)
     assert (classes.name, classes.count, classes.total_ns) == (ALL, 80, US * sum(range(1, 81)))
     assert [row.name for row in longest] == [f"kernel_{number:03}" for number in range(79, 71, -1)]
+    assert classes.density == []
+    assert {tuple(row.density) for row in longest} == {()}, "each ran once"
     assert list_device_work([]) == []
 
 

@@ -377,6 +377,7 @@ def test_a_late_ranks_kernel_is_compared_with_the_other_ranks(page: Page) -> Non
     parts = page.get_by_role("region", name="One kernel by rank").locator("tbody tr")
     expect(parts).to_have_count(5)
     expect(parts.locator(".box-plot rect")).to_have_count(5)
+    expect(parts.locator(".box-plot .violin")).to_have_count(5)
     expect(parts.nth(3).locator(".outlier")).to_contain_text("▲")
     expect(parts.locator(".outlier")).to_have_count(1)
 

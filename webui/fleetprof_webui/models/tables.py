@@ -94,7 +94,7 @@ class KernelPart(Model):
     deviations: Annotated[float | None, Meta(description="distance of mean_ns from it, in standard deviations of them")]
     density: Annotated[
         list[int],
-        Meta(description="thousandths of launches in equal bins from from_ns to to_ns; empty for a rank, not kept"),
+        Meta(description="thousandths of launches in equal spans from from_ns to to_ns; empty where none are kept"),
     ]
 
 

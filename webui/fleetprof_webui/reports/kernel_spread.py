@@ -4,10 +4,11 @@ Guarantees: pure; all parts share one scale, so that their drawings can be compa
 3 others, and communication, which lasts as long as the slowest rank lets it, is not compared.
 """
 
-from collections.abc import Mapping
-from math import ceil, sqrt
+from collections.abc import Iterable, Mapping
+from math import sqrt
 from typing import Final
 
+from fleetprof_analyzer.rank.measures.kernels.distribution import count_in_spans, list_pieces
 from fleetprof_analyzer.rank.measures.kernels.outlier_rule import FEWEST_OTHERS, LEAST_DIFFERENCE
 from fleetprof_api.report.rank_tables import DeviceWorkStatistics
 from fleetprof_api.report.report import Report
@@ -16,9 +17,8 @@ from fleetprof_api.report.report_tables import Histogram, KernelOutlier, KernelS
 from fleetprof_webui.models.tables import KernelPart, KernelSpread
 from fleetprof_webui.problems import not_found
 
-_BINS: Final = 48
+_SPANS: Final = 48
 _LEAST_DEVIATIONS: Final = 1.0
-_BITS_OF_A_BUCKET: Final = 6
 
 Kernel = tuple[str, WorkClassName]
 OfRanks = Mapping[int, DeviceWorkStatistics]
@@ -41,7 +41,10 @@ def find_spread(report: Report, name: str, work_class: WorkClassName) -> KernelS
         from_ns=low,
         to_ns=high,
         whole=_describe(kernel, _density(kernel.histogram, low, high)),
-        ranks=[_describe(row, [], rank=rank, compared=compared.get(rank)) for rank, row in sorted(of_ranks.items())],
+        ranks=[
+            _describe(row, _density_of_rank(row, low, high), rank=rank, compared=compared.get(rank))
+            for rank, row in sorted(of_ranks.items())
+        ],
         streams=[
             _describe(one, _density(one.histogram, low, high), stream=one.stream, compared=one)
             for one in kernel.streams
@@ -119,12 +122,17 @@ def _describe(
 
 
 def _density(histogram: Histogram, low: int, high: int) -> list[int]:
-    """Launches in thousandths by equal bins from `low` to `high`; those of a bucket are spread evenly over it."""
-    width = (high - low) / _BINS
-    counts = [0.0] * _BINS
-    for begin, count in zip(histogram.from_ns, histogram.counts, strict=True):
-        length = 1 << max(0, begin.bit_length() - _BITS_OF_A_BUCKET)
-        first, last = max(0.0, (begin - low) / width), min(float(_BINS), (begin + length - low) / width)
-        for at in range(int(first), ceil(last)):
-            counts[at] += count * (min(last, at + 1) - max(first, at)) / (last - first)
-    return [round(1000 * count) for count in counts]
+    """Launches in thousandths by equal spans from `low` to `high`."""
+    return _in_thousandths(list_pieces(histogram), low, high)
+
+
+def _density_of_rank(row: DeviceWorkStatistics, low: int, high: int) -> list[int]:
+    """The same of one rank, of which the report keeps fewer spans; empty where it keeps none."""
+    width = (row.p99_ns - row.min_ns) / max(1, len(row.density))
+    begins = [row.min_ns + number * width for number in range(len(row.density))]
+    pieces = [(at, at + width, row.count * part / 1000) for at, part in zip(begins, row.density, strict=True)]
+    return _in_thousandths(pieces, low, high) if pieces else []
+
+
+def _in_thousandths(pieces: Iterable[tuple[float, float, float]], low: int, high: int) -> list[int]:
+    return [round(1000 * count) for count in count_in_spans(pieces, low, high, _SPANS)]

@@ -71,10 +71,8 @@ def _of_rank(report: Report, number: int) -> tuple[Sequence[KernelStatistics], S
 
 
 def _widen(row: DeviceWorkStatistics) -> KernelStatistics:
-    return KernelStatistics(
-        **{name: getattr(row, name) for name in row.__struct_fields__},
-        ranks=1,
-    )
+    shared = (name for name in row.__struct_fields__ if name != "density")
+    return KernelStatistics(**{name: getattr(row, name) for name in shared}, ranks=1)
 
 
 def _describe(report: Report, rows: Sequence[KernelStatistics]) -> list[KernelRow]:

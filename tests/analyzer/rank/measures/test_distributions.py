@@ -2,7 +2,13 @@
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.rank.measures.kernels.distribution import count_buckets_by, to_histogram
+from fleetprof_analyzer.rank.measures.kernels.distribution import (
+    count_buckets_by,
+    count_in_spans,
+    list_pieces,
+    to_density,
+    to_histogram,
+)
 from fleetprof_analyzer.views.page.distributions import count_bars, histogram_chart
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_api.report.rank_tables import DeviceWorkStatistics
@@ -35,6 +41,32 @@ def test_every_duration_is_in_one_bar(durations: list[int]) -> None:
     assert sum(count_bars(histogram)) == len(durations)
 
 
+def count(durations: list[int]) -> dict[int, int]:
+    return count_buckets_by(np.zeros(len(durations), np.int64), np.array(durations, np.int64))[0]
+
+
+@pytest.mark.parametrize(
+    ("durations", "low", "high", "density"),
+    [
+        ([0, 1, 1, 23], 0, 24, [250, 500, *[0] * 21, 250]),
+        ([0, 1, 1, 40], 0, 24, [250, 500, *[0] * 22]),  # above the last span: not drawn
+        ([0, 2], 0, 48, [500, 500, *[0] * 22]),
+        ([7, 7], 7, 7, []),
+    ],
+)
+def test_a_rank_keeps_a_kernels_distribution_in_spans(
+    durations: list[int], low: int, high: int, density: list[int]
+) -> None:
+    assert to_density(count(durations), low, high) == density
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=40), st.integers(1, 60))
+def test_spans_hold_what_the_buckets_of_a_report_hold(durations: list[int], spans: int) -> None:
+    pieces = list(list_pieces(to_histogram(count(durations))))
+    found = count_in_spans(pieces, 0, max(end for _, end, _ in pieces), spans)
+    assert sum(found) == pytest.approx(len(durations))
+
+
 def kernel(name: str, histogram: Histogram) -> KernelStatistics:
     return KernelStatistics(name=name, work_class="compute", ranks=1, histogram=histogram, streams=[], **NUMBERS)
 
@@ -50,7 +82,8 @@ def test_kernels_are_drawn_beside_their_numbers() -> None:
 
 def test_each_ranks_longest_kernels_stand_beside_each_other() -> None:
     work = [
-        DeviceWorkStatistics(name=name, work_class="compute", **NUMBERS) for name in ("(all)", "gemm", "a", "b", "c")
+        DeviceWorkStatistics(name=name, work_class="compute", density=[], **NUMBERS)
+        for name in ("(all)", "gemm", "a", "b", "c")
     ]
     ranks = [
         Rank(rank=number, source="t", kind="gpu", time_basis="device", time_ns=TimeBreakdown(), device_work=work)

@@ -6,6 +6,8 @@ commutative and associative. (HdrHistogram's layout; its Python package holds a 
 """
 
 from collections.abc import Iterable, Mapping
+from math import ceil
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,7 @@ from fleetprof_analyzer.trace.trace import Int64s
 
 _BITS = 6  # of which the first is always 1
 _MOST_BUCKETS = 1 << 11  # below 2^53 ns
+_SPANS_OF_A_RANK: Final = 24
 
 
 def bucket_of(durations_ns: Int64s) -> npt.NDArray[np.int32]:
@@ -62,3 +65,29 @@ def quantile(counts: Mapping[int, int], permille: int) -> int:
 def to_histogram(counts: Mapping[int, int]) -> Histogram:
     """As the report holds it."""
     return Histogram(from_ns=[low_of(bucket) for bucket in counts], counts=list(counts.values()))
+
+
+def to_density(counts: Mapping[int, int], low_ns: int, high_ns: int) -> list[int]:
+    """Permille of the durations in 24 equal spans from `low_ns` to `high_ns`; empty where these are the same."""
+    if high_ns <= low_ns:
+        return []
+    pieces = ((low_of(bucket), low_of(bucket + 1), count) for bucket, count in counts.items())
+    whole = sum(counts.values())
+    return [round(1000 * count / whole) for count in count_in_spans(pieces, low_ns, high_ns, _SPANS_OF_A_RANK)]
+
+
+def list_pieces(histogram: Histogram) -> Iterable[tuple[int, int, int]]:
+    """Where each bucket of a report's histogram begins and ends, ns, and its count."""
+    for begin, count in zip(histogram.from_ns, histogram.counts, strict=True):
+        yield begin, begin + (1 << max(0, begin.bit_length() - _BITS)), count
+
+
+def count_in_spans(pieces: Iterable[tuple[float, float, float]], low_ns: int, high_ns: int, spans: int) -> list[float]:
+    """Counts in equal spans from `low_ns` to `high_ns`, where each piece (begin, end, count) is spread evenly."""
+    width = (high_ns - low_ns) / spans
+    found = [0.0] * spans
+    for begin, end, count in pieces:
+        first, last = max(0.0, (begin - low_ns) / width), min(float(spans), (end - low_ns) / width)
+        for at in range(int(first), ceil(last)):
+            found[at] += count * (min(last, at + 1) - max(first, at)) / (last - first)
+    return found

@@ -14,7 +14,7 @@ from fleetprof_api.report.rank_tables import DeviceWorkStatistics
 from fleetprof_api.report.report_tables import KernelOutlier, KernelStatistics, WorkClassName
 
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
-from fleetprof_analyzer.rank.measures.kernels.distribution import to_histogram
+from fleetprof_analyzer.rank.measures.kernels.distribution import to_density, to_histogram
 from fleetprof_analyzer.rank.measures.kernels.durations import Durations, add_durations, sum_by_group
 from fleetprof_analyzer.rank.measures.kernels.outlier_rule import FEWEST_OTHERS, LEAST_DIFFERENCE
 from fleetprof_analyzer.rank.measures.kernels.streams import KernelOnStream, list_streams, merge_streams, name_streams
@@ -114,10 +114,17 @@ def list_device_work(groups: Sequence[KernelGroup]) -> list[DeviceWorkStatistics
     """One rank's classes of work, then its longest kernels by name."""
     named = [group for group in groups if group.name != OTHER]
     longest = sorted(named, key=lambda group: (-group.total_ns, group.name, group.work_class))[:_MOST_OF_A_RANK]
-    return [
-        DeviceWorkStatistics(**{field: getattr(row, field) for field in DeviceWorkStatistics.__struct_fields__})
-        for row in [*merge_classes([groups]), *(_merge(group.name, [group]) for group in longest)]
-    ]
+    return [*(_of_one_rank(row) for row in merge_classes([groups])), *(_list_kernel(group) for group in longest)]
+
+
+def _list_kernel(group: KernelGroup) -> DeviceWorkStatistics:
+    row = _of_one_rank(_merge(group.name, [group]))
+    return msgspec.structs.replace(row, density=to_density(group.buckets, row.min_ns, row.p99_ns))
+
+
+def _of_one_rank(row: KernelStatistics) -> DeviceWorkStatistics:
+    shared = (field for field in DeviceWorkStatistics.__struct_fields__ if field != "density")
+    return DeviceWorkStatistics(**{field: getattr(row, field) for field in shared})
 
 
 def find_outliers(ranks: Sequence[tuple[int | None, Sequence[KernelGroup]]]) -> list[KernelOutlier]:
