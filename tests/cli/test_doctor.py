@@ -211,9 +211,14 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False)
 @pytest.mark.parametrize(
     ("sidecar", "verdict", "finding"),
     [
-        (make_sidecar(make_trainer()), CheckVerdict.OK, "1 trainers ask for captures, 1 with the agent"),
+        (make_sidecar(make_trainer()), CheckVerdict.OK, "1 trainer asks for captures, 1 with the agent"),
         (make_sidecar(), CheckVerdict.FAIL, "has it imported torch yet?"),
-        (make_sidecar(make_trainer(role=pb.LAUNCHER)), CheckVerdict.FAIL, "none of them a trainer"),
+        (make_sidecar(make_trainer(role=pb.LAUNCHER)), CheckVerdict.FAIL, "1 process, no trainer among them"),
+        (
+            make_sidecar(make_trainer(role=pb.LAUNCHER, first_seen_unix_ns=NOW - 20 * S)),
+            CheckVerdict.WARN,
+            "no trainer among them that asks for captures yet; the newest began 20s ago",
+        ),
         (make_sidecar(make_trainer(has_agent=False)), CheckVerdict.WARN, "captures start by time"),
         (make_sidecar(make_trainer(step=None)), CheckVerdict.WARN, "waits for the first optimizer steps of all ranks"),
         (
@@ -221,9 +226,9 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False)
             CheckVerdict.WARN,
             "waits for the first optimizer steps of all ranks",
         ),
-        (make_sidecar(make_trainer(rank=None)), CheckVerdict.WARN, "do not tell their rank"),
+        (make_sidecar(make_trainer(rank=None)), CheckVerdict.WARN, "1 trainer does not tell its rank"),
         (make_sidecar(make_trainer(poll_interval_ns=5 * S)), CheckVerdict.WARN, "polls every 5.0 s"),
-        (make_sidecar(make_trainer(busy=True)), CheckVerdict.OK, "are being profiled"),
+        (make_sidecar(make_trainer(busy=True)), CheckVerdict.OK, "1 process is being profiled"),
         (make_sidecar(make_trainer(), heard_s=60), CheckVerdict.WARN, "last heard of 60s ago"),
         (make_sidecar(heard_s=60, left=True), CheckVerdict.OK, "left 60s ago"),
         (make_sidecar(make_trainer(), heard_s=-5), CheckVerdict.WARN, "its clock is 5.0 s ahead"),

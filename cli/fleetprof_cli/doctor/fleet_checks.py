@@ -18,6 +18,7 @@ from fleetprof_cli.terminal.status_text import duration_text
 
 _SILENT_NS: Final = 30_000_000_000
 _AHEAD_NS: Final = 1_000_000_000
+_START_NS: Final = 120_000_000_000  # what importing PyTorch takes at most on a slow disk or a full machine
 _SLOW_POLL_NS: Final = 2_000_000_000
 
 
@@ -48,14 +49,28 @@ def judge_fleet(sidecars: Sequence[pb.SidecarStatus], now_unix_ns: int) -> Itera
         trainers = running.trainers()
         name = f"job {running.job.name}"
         if not trainers:
-            yield Check(
-                name,
-                CheckVerdict.FAIL,
-                f"{len(running.processes)} processes, none of them a trainer that asks for captures",
-                "has it imported torch yet? is its PyTorch in order (above)? was KINETO_USE_DAEMON removed on the way?",
-            )
+            yield _judge_start(name, running.processes, now_unix_ns)
             continue
         yield from _judge_trainers(name, trainers)
+
+
+def _judge_start(name: str, processes: Sequence[pb.Process], now_unix_ns: int) -> Check:
+    """A job without a trainer: it starts, or PyTorch does not come to ask for captures."""
+    found = f"{_count(len(processes), 'process', 'processes')}, no trainer among them that asks for captures"
+    newest = max((process.first_seen_unix_ns for process in processes), default=0)
+    if now_unix_ns - newest < _START_NS:
+        since = say_duration(now_unix_ns - newest)
+        return Check(name, CheckVerdict.WARN, f"{found} yet; the newest began {since} ago", "a capture waits for it")
+    return Check(
+        name,
+        CheckVerdict.FAIL,
+        found,
+        "has it imported torch yet? is its PyTorch in order (above)? was KINETO_USE_DAEMON removed on the way?",
+    )
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
 
 
 def _judge_sidecar(sidecar: pb.SidecarStatus, now_unix_ns: int) -> Check:
@@ -66,7 +81,7 @@ def _judge_sidecar(sidecar: pb.SidecarStatus, now_unix_ns: int) -> Check:
         found = f"left {say_duration(age)} ago"
         advice = "if its job still runs, look at its log: runs/*/sidecar.log in the state directory"
         return Check(name, CheckVerdict.OK, found, advice)
-    found = f"{len(sidecar.processes)} processes, last heard of {say_duration(age)} ago"
+    found = f"{_count(len(sidecar.processes), 'process', 'processes')}, last heard of {say_duration(age)} ago"
     if age < -_AHEAD_NS:
         advice = "the clocks of the machines differ: captures that start by time will not line up; run chrony or ntpd"
         return Check(name, CheckVerdict.WARN, f"its clock is {duration_text(-age)} ahead", advice)
@@ -79,7 +94,8 @@ def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check
     agents = sum(process.has_agent or process.agent_waits for process in trainers)
     stepping = sum(process.HasField("step") for process in trainers)
     ranked = sum(process.HasField("rank") for process in trainers)
-    found = f"{len(trainers)} trainers ask for captures, {agents} with the agent, {stepping} have stepped"
+    asking = "1 trainer asks" if len(trainers) == 1 else f"{len(trainers)} trainers ask"
+    found = f"{asking} for captures, {agents} with the agent, {stepping} have stepped"
     if agents < len(trainers):
         advice = (
             "without the agent on all ranks captures start by time, and a plain os.fork() child of the others hangs at "
@@ -94,11 +110,13 @@ def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check
         yield Check(name, CheckVerdict.OK, found)
     if ranked < len(trainers):
         advice = "ranks are numbered by the hub; set RANK, or use a launcher that does"
-        yield Check(name, CheckVerdict.WARN, f"{len(trainers) - ranked} trainers do not tell their rank", advice)
+        silent = len(trainers) - ranked
+        rank = "1 trainer does not tell its rank" if silent == 1 else f"{silent} trainers do not tell their ranks"
+        yield Check(name, CheckVerdict.WARN, rank, advice)
     slowest = max(process.poll_interval_ns for process in trainers)
     if slowest > _SLOW_POLL_NS:
         advice = "each start waits for the slowest poll; unset KINETO_CONFIG to have it at 1 s"
         yield Check(name, CheckVerdict.WARN, f"polls every {duration_text(slowest)}", advice)
     busy = [str(process.pid) for process in trainers if process.busy]
     if busy:
-        yield Check(name, CheckVerdict.OK, f"{len(busy)} processes are being profiled now")
+        yield Check(name, CheckVerdict.OK, f"{_count(len(busy), 'process is', 'processes are')} being profiled now")
