@@ -1,6 +1,7 @@
 """A small store of captures that the analyzer made of the project's own traces, and a service over it."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,10 +130,25 @@ def analysed() -> MemoryStore:
 @pytest.fixture
 def store(analysed: MemoryStore) -> MemoryStore:
     """A copy that the test may change."""
+    return copy_store(analysed)
+
+
+def copy_store(store: MemoryStore) -> MemoryStore:
+    """The same objects, of the same versions in each copy."""
     copy = MemoryStore()
-    for info in analysed.list("v1/"):
-        copy.put(info.key, analysed.get(info.key))
+    for info in store.list("v1/"):
+        copy.put(info.key, store.get(info.key))
     return copy
+
+
+@pytest.fixture(scope="session")
+def catalog_file(analysed: MemoryStore, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A catalog that has looked at a copy of the store: a service that begins with it has little left to do."""
+    path = tmp_path_factory.mktemp("catalog") / "looked.sqlite"
+    catalog = Catalog(copy_store(analysed), open_database(sqlite_url(path)))
+    assert catalog.refresh() is not None
+    catalog.close()
+    return path
 
 
 @pytest.fixture(scope="session")
@@ -190,14 +206,15 @@ class Site:
 
 
 @pytest.fixture
-def make_site(store: MemoryStore, tmp_path: Path) -> Iterator[Callable[..., Site]]:
+def make_site(store: MemoryStore, catalog_file: Path, tmp_path: Path) -> Iterator[Callable[..., Site]]:
     """Makes a service over the store; `captures` is the door to a hub."""
     made: list[Site] = []
 
     def make(
         captures: CaptureRequests | None = None, static: Path | None = None, prometheus: Prometheus | None = None
     ) -> Site:
-        catalog = Catalog(store, open_database(sqlite_url(tmp_path / f"service-{len(made)}.sqlite")), prometheus)
+        file = shutil.copyfile(catalog_file, tmp_path / f"service-{len(made)}.sqlite")
+        catalog = Catalog(store, open_database(sqlite_url(file)), prometheus)
         catalog.refresh()
         access = LocalAccess(may_capture=captures is not None)
         service = Service(
