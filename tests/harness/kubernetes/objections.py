@@ -1,7 +1,6 @@
 """What a real API server has against objects, none of which it keeps."""
 
 import json
-import urllib.error
 from typing import Any
 
 from harness.kubernetes.api_server import ApiServer
@@ -26,12 +25,8 @@ class Objections:
         # An apply, as helm's: where the object is there already it is the change.
         path = f"{self._find_place(item)}?dryRun=All&fieldValidation=Strict&fieldManager=tests&force=true"
         headers = {"Content-Type": "application/apply-patch+yaml"}
-        try:
-            with self._server.send("PATCH", path, text.encode(), headers) as answer:
-                return list(answer.headers.get_all("Warning", []))
-        except urllib.error.HTTPError as error:
-            with error:
-                return [error.read().decode()]
+        answer = self._server.send("PATCH", path, text.encode(), headers)
+        return list(answer.headers.getlist("Warning")) if answer.status < 300 else [answer.data.decode()]
 
     def _find_place(self, item: dict[str, Any]) -> str:
         version, kind, metadata = item["apiVersion"], item["kind"], item["metadata"]
