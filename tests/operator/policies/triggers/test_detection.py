@@ -20,7 +20,10 @@ TRIGGERS: list[Trigger] = parse_policy(
 
 @pytest.fixture(scope="module")
 def fired() -> dict[tuple[str, str], int]:
-    """(story, trigger) → in how many of its runs it fired, with the defaults of the triggers."""
+    """(story, trigger) → in how many of its runs it fired, with the defaults of the triggers.
+
+    Its tests run in one worker: to tell all stories takes three seconds.
+    """
     counts: Counter[tuple[str, str]] = Counter()
     for story, (tale, _) in STORIES.items():
         for seed in range(RUNS):
@@ -30,6 +33,7 @@ def fired() -> dict[tuple[str, str], int]:
     return counts
 
 
+@pytest.mark.xdist_group("detection")
 @pytest.mark.parametrize("trigger", KINDS)
 def test_precision_and_recall_are_at_least_95_percent(fired: dict[tuple[str, str], int], trigger: str) -> None:
     right = sum(fired[story, trigger] for story, (_, expected) in STORIES.items() if trigger in expected)
@@ -44,6 +48,7 @@ def _row(fired: dict[tuple[str, str], int], story: str) -> str:
     return f"| {story} | " + " | ".join(f"{fired[story, name]}{marks.get(name, '')}" for name in KINDS) + " |"
 
 
+@pytest.mark.xdist_group("detection")
 def test_the_table_of_the_page_is_what_was_found(fired: dict[tuple[str, str], int]) -> None:
     rows = [_row(fired, story) for story in STORIES]
     table = re.search(r"^\| job \|.*\n\|---.*\n((?:\|.*\n)+)", PAGE.read_text(), re.MULTILINE)
