@@ -28,7 +28,7 @@ class ProfilePolicy(Part):
 
     api_version: Literal["fleetprof.io/v1alpha1"] = Field(description="Version of this form.")
     kind: Literal["ProfilePolicy"] = Field(description="Kind of this document.")
-    metadata: Metadata = Field(default=Metadata(), description="Kubernetes' ObjectMeta; what else is in it is kept.")
+    metadata: Metadata = Field(default=Metadata(), description="Kubernetes' ObjectMeta; its other fields are kept.")
     spec: PolicySpec = Field(description="What fires, for which jobs, what is captured then, and how much of it.")
     status: dict[str, Any] | None = Field(default=None, description="What happened; only the operator writes it.")
 

@@ -27,7 +27,7 @@ class JobSelector(Selector):
             ),
         ]
         | None
-    ) = Field(default=None, description="Labels that must all be there with these values.")
+    ) = Field(default=None, description="Labels that a pod must all have, with these values.")
 
     @rule(
         "(has(self.matchLabels) && size(self.matchLabels) > 0) || "

@@ -45,8 +45,8 @@ class _Lasting(Part):
         default=900,
         ge=300,
         le=86_400,
-        description="How much longer the job must be in that state than out of it, in steps of 30 s. What is shorter, "
-        "such as an evaluation or a checkpoint, does not fire.",
+        description="How much longer the job must be in that state than out of it, in steps of 30 s. A shorter state, "
+        "such as an evaluation or a checkpoint, fires nothing.",
     )
 
 

@@ -48,7 +48,7 @@ class ProfileRequest(Part):
 
     api_version: Literal["fleetprof.io/v1alpha1"] = Field(description="Version of this form.")
     kind: Literal["ProfileRequest"] = Field(description="Kind of this document.")
-    metadata: Metadata = Field(default=Metadata(), description="Kubernetes' ObjectMeta; what else is in it is kept.")
+    metadata: Metadata = Field(default=Metadata(), description="Kubernetes' ObjectMeta; its other fields are kept.")
     spec: Spec = Field(description="What to capture, from which ranks, when and within which limits.")
     status: dict[str, Any] | None = Field(default=None, description="What happened; only the operator writes it.")
 

@@ -173,38 +173,38 @@ class Recording(Part):
         list[Annotated[Collect, Field(strict=False)]], Field(max_length=6), Unique(), AfterValidator(_with_stacks)
     ] = Field(
         default=[],
-        description="What to record beside operators and kernels; each costs time in the job. Modules brings Stacks "
-        "along, which name them.",
+        description="What to record beside operators and kernels; each costs time in the job. Modules records "
+        "Stacks as well, because these name the modules.",
     )
     thread_samples: Annotated[ThreadSampling, Field(strict=False)] = Field(
         default=ThreadSampling.AUTO,
-        description="Whether the agent notes, some hundred times within the window, where in its Python code the "
-        "training thread is: unless `collect` has Stacks, or those are not allowed (Auto), or Never.",
+        description="Whether the agent notes, some hundred times within the window, where the training thread is in "
+        "its Python code. Auto: it does, unless `collect` has Stacks or Stacks are not allowed. Never: it does not.",
     )
     traces: Annotated[Traces, Field(strict=False)] = Field(
         default=Traces.FULL,
-        description="Which ranks upload a whole trace: all (Full), none, but each a summary (Summary), or the suspects "
-        "and one rank to compare them with (Auto).",
+        description="Which ranks upload a whole trace. Full: all ranks. Summary: none; each uploads a summary. Auto: "
+        "the suspects and one rank to compare them with.",
     )
     redact: Annotated[list[Annotated[Redact, Field(strict=False)]], Field(max_length=3), Unique()] = Field(
         default=[], description="What to remove before anything leaves the pod. Not supported yet, and refused."
     )
     canary: Annotated[CanaryMode, Field(strict=False)] = Field(
         default=CanaryMode.AUTO,
-        description="Whether one rank records one iteration first, and the others follow only if it is unharmed: where "
-        "no earlier capture tells what one costs (Auto), Always or Never.",
+        description="Whether one rank records one iteration first, and the others follow only if it is unharmed. Auto: "
+        "it does so if no earlier capture shows what a capture costs.",
     )
     conflict: Annotated[Conflict, Field(strict=False)] = Field(
         default=Conflict.WAIT,
-        description="What to do while other requests capture these ranks or use up the namespace's limit: wait for a "
-        "turn, first come first served (Wait), or end (Fail).",
+        description="What to do while other requests capture these ranks or use up the namespace's limit. Wait: wait "
+        "for a turn, first come first served. Fail: end.",
     )
     limits: Limits = Field(default=Limits(), description="When a rank stops or drops its recording.")
     active_deadline_seconds: int = Field(
         default=900,
         ge=30,
         le=LONGEST_DEADLINE_NS // SECOND_NS,
-        description="The request ends after this time, with what is stored by then; time in which it is suspended, or "
+        description="The request ends after this time, with what is stored by then. Time in which it is suspended, or "
         "waits in the queue, does not count.",
     )
     missing_ranks_grace_seconds: int | None = Field(

@@ -76,7 +76,7 @@ class Selector(Part):
             ),
         ]
         | None
-    ) = Field(default=None, description="Labels that must all be there with these values.")
+    ) = Field(default=None, description="Labels that a pod must all have, with these values.")
     match_expressions: list[LabelRequirement] | None = Field(
         default=None, max_length=16, description="Further requirements, all of which must hold."
     )

@@ -41,7 +41,7 @@ CONTROLS: Final = (
     ("link", ".*", "test_each_control_has_a_test_and_each_link_leads_somewhere"),
     ("button sort", ".*", "test_a_table_sorts_by_each_of_its_columns"),
     ("button facet", ".*", "test_each_filter_filters_and_is_taken_back"),
-    ("button", r"Take all filters away", "test_each_filter_filters_and_is_taken_back"),
+    ("button", r"Remove all filters", "test_each_filter_filters_and_is_taken_back"),
     ("button", r"(rank )?\d+|rank \d+ [▲▼] .*|All ranks", "test_a_rank_is_chosen_wherever_it_is_named"),
     ("button", r"Copy( the (YAML|command))?", "test_what_is_copied_stands_on_the_page"),
     ("button", r"New capture|Close", "test_the_form_of_a_capture_opens_and_closes"),
@@ -183,7 +183,7 @@ def test_each_filter_filters_and_is_taken_back(page: Page, address: str) -> None
         pressed.click()
         expect(rows).to_have_count(whole)
     page.goto(f"{address}?text=nothing-has-this-name")
-    page.get_by_role("button", name="Take all filters away").click()
+    page.get_by_role("button", name="Remove all filters").click()
     expect(rows).to_have_count(whole)
 
 

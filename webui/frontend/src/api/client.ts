@@ -57,7 +57,7 @@ async function ask(url: string, init: RequestInit): Promise<Response> {
     response = await fetch(url, { credentials: "same-origin", ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Problem(0, "The service does not answer", "", "Look whether `fleetprof ui` (or the Deployment) still runs, then try again.");
+    throw new Problem(0, "The service does not answer", "", "Check whether `fleetprof ui` (or the Deployment) still runs, then try again.");
   }
   if (!response.ok) throw await problemOf(response);
   return response;

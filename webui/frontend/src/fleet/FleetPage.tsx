@@ -86,7 +86,7 @@ function FleetIsEmpty() {
         <code>kubectl fleetprof capture</code>.
       </p>
       <p>
-        <Link to="/requests">Captures that go on now</Link>
+        <Link to="/requests">Captures in progress</Link>
       </p>
     </Empty>
   );

@@ -68,7 +68,7 @@ export function FilteredList<Row, Page extends { items: Row[]; total: number }>(
             ) : (
               <Empty title={`No ${props.row} has all of these`}>
                 <button type="button" onClick={props.onClear}>
-                  Take all filters away
+                  Remove all filters
                 </button>
               </Empty>
             )}

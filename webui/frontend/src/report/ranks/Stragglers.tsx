@@ -15,7 +15,7 @@ import { Place } from "../Place";
 import type { ReportView } from "../search";
 
 const VERDICTS: Record<string, string> = {
-  straggler: "Ranks are named: the others wait for them.",
+  straggler: "The others wait for the ranks that are named.",
   heavy_stage: "One pipeline stage has more work than the others.",
   slow_link: "A process group's transfers are slower than those of its sisters.",
   moving_imbalance: "A different rank is late each time.",
@@ -81,7 +81,7 @@ function Body({ page, view }: { page: StragglerPage; view: ReportView }) {
       )}
       <p className="quiet">
         {plural(page.operations, "operation")} of {plural(page.iterations.length, "iteration")} replayed
-        {page.unmatched > 0 && `, ${plural(page.unmatched, "operation")} without partner`}
+        {page.unmatched > 0 && `, ${plural(page.unmatched, "operation")} without a partner`}
         {page.not_captured.length > 0 && `; ranks not captured: ${page.not_captured.slice(0, 12).join(", ")}`}
       </p>
     </>
